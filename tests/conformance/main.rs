@@ -22,12 +22,13 @@ mod vector;
 
 #[cfg(test)]
 mod tests {
-    use crate::errors::{all, check, name};
+    use crate::errors::{all, name};
     use crate::official::{self, Kind};
     use crate::pattern::Names;
     use crate::run::{Agent, Run, expected, selected};
-    use crate::vector::{ErrorRow, Given, Vector};
-    use a2a_lambda_tests::dialect::{Dialect, Op, RPC_ID, Say};
+    use crate::vector::{Given, Vector};
+    use a2a_lambda_tests::dialect::{Dialect, Op, Say};
+    use a2a_lambda_tests::error_rows::{Fault, Row, rows};
     use a2a_lambda_tests::world::{Reply, Request, World};
     use a2a_lambda_wire::{CardShape, OpenedRequest, RawRequest};
     use serde_json::{Value, json};
@@ -39,11 +40,6 @@ mod tests {
 
     fn folder() -> PathBuf {
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("conformance/vectors")
-    }
-
-    fn rows() -> Vec<ErrorRow> {
-        let text = std::fs::read_to_string(folder().join("errors.json")).unwrap();
-        serde_json::from_str(&text).unwrap()
     }
 
     /// All vectors, each with the name of its file.
@@ -79,7 +75,6 @@ mod tests {
         if elsewhere.is_some() {
             tokio::time::resume();
         }
-        let rows = rows();
         let (mut tried, mut answers, mut broken) = (0, 0, Vec::new());
         for (number, (file, vector)) in vectors().iter().enumerate() {
             // A vector that needs a special agent cannot run against a URL.
@@ -96,7 +91,6 @@ mod tests {
             let unique = format!("{}:{dialect:?}:{number}", std::process::id());
             let mut run = Run {
                 agent: &agent,
-                rows: &rows,
                 dialect,
                 names: Names::from([
                     ("new".to_owned(), json!(format!("new:{unique}"))),
@@ -163,7 +157,7 @@ mod tests {
         let vectors = vectors();
         let names: BTreeSet<&str> = vectors.iter().map(|(_, it)| it.name.as_str()).collect();
         assert_eq!(names.len(), vectors.len(), "two vectors of one name");
-        let rows = rows().len();
+        let rows = rows().unwrap().len();
         let tried: usize = vectors.iter().map(|(_, it)| selected(&it.over).len()).sum();
         println!(
             "{} vectors and {rows} rows of the table of errors, {} runs in 6 dialects",
@@ -184,7 +178,7 @@ mod tests {
 
     #[test]
     fn error_table_matches_every_dialect() {
-        let rows = rows();
+        let rows = rows().unwrap();
         let named: Vec<&str> = rows.iter().map(|row| row.refusal.as_str()).collect();
         let known: Vec<&str> = all().iter().map(name).collect();
         assert_eq!(named, known, "the table and the refusals differ");
@@ -192,10 +186,27 @@ mod tests {
             assert!(!row.section.is_empty());
             for dialect in Dialect::ALL {
                 let reply = shown(dialect, &refusal);
-                if let Err(why) = check(row, dialect, &json!(RPC_ID), &reply) {
+                let fault = Fault::new(dialect, Row::named(&row.refusal).unwrap());
+                if let Err(why) = fault.check(&reply) {
                     panic!("{} in {dialect:?}: {why}\n{}", row.refusal, reply.text());
                 }
             }
+        }
+    }
+
+    #[test]
+    fn codes_keep_their_0_1_meaning_in_0_1() {
+        for row in rows().unwrap() {
+            let name = row.refusal.as_str();
+            let expected = match row.code_in_v01() {
+                -32007 => name == "Unauthenticated",
+                -32008 => name == "Forbidden",
+                -32009 => ["TaskBusy", "TaskFinished", "VersionNotSupported"].contains(&name),
+                -32010 => name == "RateLimited",
+                -32011 => ["Unavailable", "Unfinished"].contains(&name),
+                code => code != -32006,
+            };
+            assert!(expected, "{name}");
         }
     }
 
@@ -257,7 +268,7 @@ mod tests {
             }
         }
         let mut missing = Vec::new();
-        for row in rows() {
+        for row in rows().unwrap() {
             for dialect in Dialect::ALL.map(|dialect| format!("{dialect:?}")) {
                 let unseen = UNSEEN.contains(&row.refusal.as_str())
                     // An unknown path has no generation, so it is never an error of 0.1.

@@ -1,12 +1,12 @@
 //! Runs vectors against an agent and compares its responses.
 
 use crate::ask::request;
-use crate::errors::{check, details_at, fields};
 use crate::official::Kind;
 use crate::pattern::{Names, compare, filled};
-use crate::vector::{Asked, ErrorRow, Expect, Given, Step, Vector};
+use crate::vector::{Asked, Expect, Given, Step, Vector};
 use a2a_lambda::task::Timestamp;
 use a2a_lambda_tests::dialect::{Dialect, RPC_ID, at};
+use a2a_lambda_tests::error_rows::{Fault, Row};
 use a2a_lambda_tests::frames::{Frame, frames};
 use a2a_lambda_tests::remote;
 use a2a_lambda_tests::world::{Live, Reply, Request, World, behind_a_gateway};
@@ -101,7 +101,6 @@ pub(crate) fn expected(step: &Step, dialect: Dialect) -> Expect {
 /// One vector in one dialect.
 pub(crate) struct Run<'v> {
     pub(crate) agent: &'v Agent,
-    pub(crate) rows: &'v [ErrorRow],
     pub(crate) dialect: Dialect,
     pub(crate) names: Names,
     /// The open stream, if there is one.
@@ -184,12 +183,7 @@ impl Run<'_> {
         }
         self.keep(step, reply, &body);
         if let Some(name) = &expect.error {
-            let row = self.rows.iter().find(|row| row.refusal == *name);
-            let row = row.ok_or_else(|| format!("there is no row {name}"))?;
-            let default = json!(RPC_ID);
-            let id = expect.rpc_id.as_ref().unwrap_or(&default);
-            check(row, self.dialect, id, reply)?;
-            return self.field(expect, &body);
+            return self.fault(Row::named(name)?, expect).check(reply);
         }
         self.compare(
             "HTTP status",
@@ -236,20 +230,19 @@ impl Run<'_> {
         }
     }
 
-    fn field(&self, expect: &Expect, body: &Value) -> Result<(), String> {
-        let Some(field) = &expect.field else {
-            return Ok(());
-        };
-        let field = field.replacen(
-            "message.parts",
-            &format!("message.{}", self.dialect.parts()),
-            1,
-        );
-        let found = fields(at(body, details_at(self.dialect)));
-        if found.contains(&field.as_str()) {
-            return Ok(());
+    /// The error that a step expects.
+    fn fault(&self, row: Row, expect: &Expect) -> Fault {
+        let mut fault = Fault::new(self.dialect, row);
+        if let Some(id) = &expect.rpc_id {
+            fault = fault.id(id.clone());
         }
-        Err(format!("the fields are {found:?}, without {field:?}"))
+        match &expect.field {
+            Some(field) => {
+                let parts = format!("message.{}", self.dialect.parts());
+                fault.at(field.replacen("message.parts", &parts, 1))
+            }
+            None => fault,
+        }
     }
 
     fn task(&mut self, expect: &Expect, task: &Value) -> Result<(), String> {

@@ -180,31 +180,3 @@ impl Expect {
         self
     }
 }
-
-/// A row of the error table; every binding has its form of it.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ErrorRow {
-    /// The name of the error.
-    pub(crate) refusal: String,
-    pub(crate) section: String,
-    pub(crate) code: i64,
-    /// The code in 0.1, if it differs.
-    #[serde(rename = "code in 0.1")]
-    pub(crate) code_01: Option<i64>,
-    /// The HTTP status of REST.
-    pub(crate) http: u16,
-    /// The HTTP status of JSON-RPC; 200 if absent.
-    #[serde(rename = "http of jsonrpc")]
-    pub(crate) http_rpc: Option<u16>,
-    pub(crate) status: String,
-    pub(crate) reason: String,
-    /// `a2a` or `ours`.
-    pub(crate) domain: String,
-    /// Metadata of the error.
-    #[serde(default)]
-    pub(crate) metadata: Map<String, Value>,
-    /// Headers of the response.
-    #[serde(default)]
-    pub(crate) headers: BTreeMap<String, Value>,
-}

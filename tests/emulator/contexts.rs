@@ -3,7 +3,7 @@
 
 use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::CallBudget;
-use a2a_lambda::engine::{Clock, Engine, Policy, RandomIds, Services};
+use a2a_lambda::engine::{Clock as _, Engine, Policy, RandomIds, Services};
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::{
@@ -15,44 +15,26 @@ use a2a_lambda::task::{
 };
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_lambda_tests::tester::{self, Gate};
+use a2a_lambda_tests::virtual_clock::SetClock;
 use a2a_local::embedded::TABLE;
 use aws_sdk_dynamodb::types::AttributeValue;
-use futures::future::BoxFuture;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// A clock that a test moves. It begins in the year 2100, so that no native TTL deletion
+/// When the clock of a test begins: in the year 2100, so that no native TTL deletion
 /// interferes.
-struct Hands(AtomicI64);
-
-impl Hands {
-    fn move_on(&self, by: Duration) {
-        let millis = i64::try_from(by.as_millis()).unwrap();
-        self.0.fetch_add(millis, Ordering::SeqCst);
-    }
-}
-
-impl Clock for Hands {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.load(Ordering::SeqCst))
-    }
-
-    fn sleep_until(&self, _: Timestamp) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::pending())
-    }
-}
+const BEGIN: Timestamp = Timestamp::from_millis(4_102_444_800_000);
 
 struct Stage {
     emulator: Emulator,
     store: Arc<DynamoStore>,
     engine: Engine,
-    clock: Arc<Hands>,
+    clock: Arc<SetClock>,
     caller: Caller,
 }
 
@@ -65,7 +47,7 @@ impl Stage {
         // A sweep covers the whole table, so the test needs its own.
         let emulator = Emulator::alone().await.unwrap();
         let store = Arc::new(emulator.records.clone());
-        let clock = Arc::new(Hands(AtomicI64::new(4_102_444_800_000)));
+        let clock = Arc::new(SetClock::without_timers(BEGIN));
         let services = Services {
             tasks: store.clone(),
             threads: store.clone(),
@@ -185,12 +167,12 @@ async fn a_sweep_keeps_living_threads_and_handles_each_expiry_once() {
     for context in &contexts {
         stage.say("set k v", Some(context)).await.unwrap();
     }
-    stage.clock.move_on(MINUTE * 50);
+    stage.clock.advance(MINUTE * 50);
     for context in &contexts {
         stage.say("show", Some(context)).await.unwrap();
     }
     // The expiry recorded at the first message has passed; the refreshed one has not.
-    stage.clock.move_on(MINUTE * 10);
+    stage.clock.advance(MINUTE * 10);
     assert_eq!(stage.sweep().await, (12, 0, 0));
     assert_eq!(
         stage.sweep().await,
@@ -200,17 +182,17 @@ async fn a_sweep_keeps_living_threads_and_handles_each_expiry_once() {
     for context in &contexts {
         assert_eq!(stage.value("k", context).await, "v");
     }
-    stage.clock.move_on(HOUR * 23);
+    stage.clock.advance(HOUR * 23);
     for context in &contexts {
         stage.say("set k w", Some(context)).await.unwrap();
     }
-    stage.clock.move_on(HOUR / 2);
+    stage.clock.advance(HOUR / 2);
     assert_eq!(stage.sweep().await, (0, 0, 0), "the threads are alive");
     for context in &contexts {
         assert_eq!(stage.value("k", context).await, "w");
     }
 
-    stage.clock.move_on(DAY);
+    stage.clock.advance(DAY);
     assert_eq!(stage.sweep().await, (12, 12, 0));
     assert_eq!(stage.sweep().await, (0, 0, 0), "a sweep keeps tombstones");
     for context in &contexts {
@@ -234,7 +216,7 @@ async fn a_state_that_is_used_for_days_is_never_due_for_removal() {
         let first = stage.say("set k v", context.as_ref()).await.unwrap();
         let context = first.context_id;
         for _ in 0..32 {
-            stage.clock.move_on(MINUTE * 50);
+            stage.clock.advance(MINUTE * 50);
             assert_eq!(stage.value("k", &context).await, "v");
             stage.sweep().await;
             let now = stage.clock.now().as_millis();
@@ -256,7 +238,7 @@ async fn native_ttl_removes_no_state_of_an_active_context() {
     stage.say("set k v", Some(&context)).await.unwrap();
     // No sweep runs here: only the send can extend the `ttl` of the state.
     for _ in 0..25 {
-        stage.clock.move_on(HOUR);
+        stage.clock.advance(HOUR);
         assert_eq!(stage.value("k", &context).await, "v");
         let now = stage.clock.now().as_millis();
         let items = stage.items(&context).await;
@@ -283,7 +265,7 @@ async fn a_sweep_with_outdated_index_data_changes_nothing() {
     assert_eq!(left.keys().collect::<Vec<_>>(), ["META"], "the tombstone");
     stage.store.note_expiry(&thread).await.unwrap();
     assert_eq!(stage.items(&context).await, left);
-    stage.clock.move_on(MINUTE * 20);
+    stage.clock.advance(MINUTE * 20);
     stage.sweep().await;
     assert_eq!(stage.items(&context).await, HashMap::new());
 }
@@ -306,9 +288,9 @@ async fn a_deleted_context_id_is_refused_for_20_minutes_then_new() {
         deleted.unwrap();
         let late = stage.say("show", Some(&context)).await.unwrap_err();
         assert_eq!(late, A2aError::ContextExpired);
-        stage.clock.move_on(MINUTE * 20 - Duration::from_millis(1));
+        stage.clock.advance(MINUTE * 20 - Duration::from_millis(1));
         assert_eq!(stage.sweep().await, (0, 0, 0));
-        stage.clock.move_on(Duration::from_millis(1));
+        stage.clock.advance(Duration::from_millis(1));
         assert_eq!(stage.sweep().await, (1, 0, 1));
         assert_eq!(stage.items(&context).await, HashMap::new());
     }
@@ -322,7 +304,7 @@ async fn every_task_but_the_first_of_a_server_made_context_has_a_pointer() {
     assert_eq!(stage.items(&first.context_id).await, HashMap::new());
     for context in [first.context_id, own(1).remove(0)] {
         for pointers in 1..=3 {
-            stage.clock.move_on(MINUTE);
+            stage.clock.advance(MINUTE);
             stage.say("show", Some(&context)).await.unwrap();
             let items = stage.items(&context).await;
             let of: Vec<_> = items
@@ -372,7 +354,7 @@ async fn a_pointer_left_by_a_crash_shows_nothing_and_is_deleted_with_its_context
     assert_eq!(stage.value("k", &context).await, "v");
     let deleted = stage.engine.delete_context(&stage.caller, &context).await;
     deleted.unwrap();
-    stage.clock.move_on(MINUTE * 20);
+    stage.clock.advance(MINUTE * 20);
     assert_eq!(stage.sweep().await, (1, 0, 1));
     assert_eq!(stage.items(&context).await, HashMap::new());
 }
@@ -424,7 +406,7 @@ async fn pages_of_expiring_threads_contain_each_thread_once() {
     for context in &contexts {
         stage.say("set k v", Some(context)).await.unwrap();
     }
-    stage.clock.move_on(DAY);
+    stage.clock.advance(DAY);
     for size in [1, 3, 50] {
         let mut found = Vec::new();
         for shard in 0..stage.store.expiry_shards() {
@@ -467,7 +449,7 @@ async fn a_context_list_over_many_partitions_is_complete_and_in_order() {
     assert_eq!(page.threads, []);
     let mut expected = Vec::new();
     for n in 0..12 {
-        stage.clock.move_on(Duration::from_secs(1));
+        stage.clock.advance(Duration::from_secs(1));
         let own = ContextId::parse(format!("mine:{n}")).unwrap();
         let own = (n % 3 == 0).then_some(&own);
         expected.push(stage.say("show", own).await.unwrap().context_id);
@@ -510,12 +492,12 @@ async fn expired_contexts_take_no_space_on_list_pages() {
         };
         async move { stage.store.list_threads(owner, &query).await.unwrap() }
     };
-    stage.clock.move_on(DAY - MINUTE);
+    stage.clock.advance(DAY - MINUTE);
     let page = list(10).await;
     assert_eq!(page.threads.len(), 10);
     assert!(page.next.is_some());
     // The tasks of expired contexts remain readable for 30 days.
-    stage.clock.move_on(MINUTE);
+    stage.clock.advance(MINUTE);
     let last = stage.say("show", None).await.unwrap().context_id;
     let page = list(10).await;
     let contexts: Vec<_> = page.threads.iter().map(|it| &it.context_id).collect();

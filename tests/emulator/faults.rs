@@ -307,6 +307,67 @@ async fn a_push_config_removal_with_a_lost_reply_is_done() {
 }
 
 #[tokio::test]
+async fn a_removal_with_a_lost_reply_is_done() {
+    let bench = SkillTest::new("removal").await;
+    let (world, records) = (&bench.world, &bench.emulator.records);
+    // The last of three requests removes the item that decides.
+    let faults = [Fault::Pass, Fault::Pass, Fault::DropReply];
+    // A context that is named after its task has no pointer to it.
+    for named in [false, true] {
+        let number = world.number();
+        let task = world.new_task(&world.owner, TaskId::made_of(number));
+        let mut task = task.unwrap();
+        if named {
+            *task.fields().context_id = ContextId::made_of(number);
+        }
+        records.commit(&world.create(&task)).await.unwrap();
+        bench.line.spoil(&faults);
+        let removed = bench.far.remove_task(&task).await;
+        assert!(matches!(removed, Ok(true)), "{named} {removed:?}");
+        assert!(bench.line.spent(), "{named}");
+        let found = records.load(&world.owner, task.id(), world.now).await;
+        assert_eq!(found.unwrap(), None, "{named}");
+    }
+    let id = ContextId::parse("c:1").unwrap();
+    let write = world.thread(&world.owner, &id, 0);
+    assert!(records.put_thread(&write).await.unwrap());
+    bench.line.spoil(&faults);
+    let removed = bench.far.remove_thread(&write.record).await;
+    assert!(matches!(removed, Ok(true)), "{removed:?}");
+    assert!(bench.line.spent());
+    let found = records.load_thread(&world.owner, &id).await;
+    assert_eq!(found.unwrap(), None);
+}
+
+/// DynamoDB's reply to a write of one item while a transaction uses the item.
+const IN_USE: Fault = Fault::Answer(concat!(
+    "HTTP/1.1 400 Bad Request\r\nconnection: close\r\n",
+    "content-type: application/x-amz-json-1.0\r\n\r\n",
+    r#"{"__type":"com.amazonaws.dynamodb.v20120810#"#,
+    r#"TransactionConflictException","message":"m"}"#,
+));
+
+#[tokio::test]
+async fn a_single_write_that_meets_a_transaction_is_repeated() {
+    let bench = SkillTest::new("in-use").await;
+    let world = &bench.world;
+    let faults = [IN_USE; 2];
+    // A put, an update and a delete.
+    let task = world.task().unwrap();
+    bench.commits(&world.create(&task), &faults).await;
+    let working = world.next(&task, [world.start()]).unwrap();
+    bench.commits(&world.update(&working, &task), &faults).await;
+    let id = ContextId::parse("c:1").unwrap();
+    let mut write = world.thread(&world.owner, &id, 0);
+    write.record.state_expires_at = world.now;
+    assert!(bench.emulator.records.put_thread(&write).await.unwrap());
+    bench.line.spoil(&faults);
+    let removed = bench.far.remove_state(&world.owner, &id, world.now).await;
+    assert!(removed.unwrap().state);
+    assert!(bench.line.spent());
+}
+
+#[tokio::test]
 async fn a_failing_request_is_attempted_three_times_and_no_more() {
     let bench = SkillTest::new("attempts").await;
     let world = &bench.world;
@@ -386,6 +447,124 @@ fn blob(key: String, bytes: &Bytes) -> Blob {
         sha256: String::new(),
         upload: None,
     }
+}
+
+/// More bytes than S3 copies in one request.
+const LARGE: usize = 9 * 1024 * 1024;
+
+/// S3's reply if an object exists under the key.
+const EXISTS: Fault = Fault::Answer(concat!(
+    "HTTP/1.1 412 Precondition Failed\r\nconnection: close\r\n\r\n",
+    "<Error><Code>PreconditionFailed</Code><Message>m</Message></Error>",
+));
+
+/// S3's reply if the upload does not exist.
+const NO_UPLOAD: Fault = Fault::Answer(concat!(
+    "HTTP/1.1 404 Not Found\r\nconnection: close\r\n\r\n",
+    "<Error><Code>NoSuchUpload</Code><Message>m</Message></Error>",
+));
+
+/// S3's reply if it keeps an object that it was to delete.
+const KEPT: Fault = Fault::Answer(concat!(
+    "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/xml\r\n\r\n",
+    "<DeleteResult><Error><Key>v1/1</Key><Code>InternalError</Code></Error></DeleteResult>",
+));
+
+/// A copy between two objects of the bucket.
+struct Copying {
+    task: TaskKey,
+    from: Blob,
+    to: String,
+}
+
+impl Copying {
+    /// A copy of an object of this size. Its source is stored.
+    async fn of(emulator: &Emulator, world: &World, size: usize) -> Self {
+        let key = |what: &str| format!("v1/faults/{:032x}/{what}", world.number());
+        let (bytes, from) = (Bytes::from(vec![7; size]), key("from"));
+        emulator.blobs.put(&from, bytes.clone()).await.unwrap();
+        Self {
+            task: TaskKey::new(&world.owner, &TaskId::made_of(world.number())),
+            from: blob(from, &bytes),
+            to: key("to"),
+        }
+    }
+
+    /// Copies over a line with this fault at the request that makes the object. A large
+    /// object has three requests before it: the begin and two parts.
+    async fn copies(
+        &self,
+        line: &FaultyLine,
+        far: &S3Blobs,
+        last: Fault,
+    ) -> Result<bool, StoreError> {
+        let large = self.from.size == LARGE as u64;
+        let mut faults = vec![Fault::Pass; if large { 3 } else { 0 }];
+        faults.push(last);
+        line.spoil(&faults);
+        let copied = far.copy(&self.task, &self.from, &self.to).await;
+        assert!(line.spent(), "{last:?} {large}");
+        copied
+    }
+}
+
+#[tokio::test]
+async fn a_copy_with_a_lost_reply_is_found_done() {
+    let (emulator, line, far) = objects().await;
+    let world = World::new(run(), "copied").unwrap();
+    for size in [6, LARGE] {
+        let copying = Copying::of(&emulator, &world, size).await;
+        let copied = copying.copies(&line, &far, Fault::DropReply).await;
+        assert!(matches!(copied, Ok(true)), "{size} {copied:?}");
+        let found = emulator.blobs.get(&copying.to).await.unwrap();
+        assert!(found == Some(Bytes::from(vec![7; size])), "{size}");
+    }
+}
+
+#[tokio::test]
+async fn a_copy_over_another_object_is_refused() {
+    let (emulator, line, far) = objects().await;
+    let world = World::new(run(), "exists").unwrap();
+    for size in [6, LARGE] {
+        // Our own earlier attempt, an object of another length, or none by now.
+        for there in [Some(size), Some(size - 1), None] {
+            let copying = Copying::of(&emulator, &world, size).await;
+            if let Some(there) = there {
+                let bytes = Bytes::from(vec![7; there]);
+                emulator.blobs.put(&copying.to, bytes).await.unwrap();
+            }
+            let copied = copying.copies(&line, &far, EXISTS).await;
+            let ours = there == Some(size);
+            match copied {
+                Ok(done) => assert!(done && ours, "{size} {there:?}"),
+                Err(StoreError::Refused(_)) => assert!(!ours, "{size} {there:?}"),
+                Err(error) => panic!("{size} {there:?} {error:?}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_upload_gone_without_its_object_is_an_error() {
+    let (emulator, line, far) = objects().await;
+    let world = World::new(run(), "gone").unwrap();
+    let copying = Copying::of(&emulator, &world, LARGE).await;
+    let copied = copying.copies(&line, &far, NO_UPLOAD).await;
+    assert!(matches!(copied, Err(StoreError::Refused(_))), "{copied:?}");
+    let found = emulator.blobs.head(&copying.to).await.unwrap();
+    assert_eq!(found, None);
+}
+
+#[tokio::test]
+async fn a_removal_of_an_object_that_s3_keeps_fails() {
+    let (_emulator, line, far) = objects().await;
+    line.spoil(&[KEPT]);
+    let removed = far.remove(&["v1/1".to_owned()]).await;
+    assert!(
+        matches!(removed, Err(StoreError::Unavailable(_))),
+        "{removed:?}"
+    );
+    assert!(line.spent());
 }
 
 /// A page of a list. S3 may return fewer keys than requested.

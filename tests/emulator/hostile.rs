@@ -7,12 +7,9 @@
 
 use a2a_lambda::auth::Identity;
 use a2a_lambda::http::Function;
+use a2a_lambda::prelude::*;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
-use a2a_lambda::skill::{
-    Agent, AgentResult, Artifact, Content, NoOutput, OnRequestResult, Skill, SkillHandler,
-    SkillMetadata, TaskContext,
-};
 use a2a_lambda::task::{Part, PartContent};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::emulator::{Emulator, run};
@@ -30,58 +27,28 @@ const FILE: &[u8] = &[b'a'; 20_000];
 const SHA: &str = "cc17faaad36649c4603dda4d8ff97cb149722af0bcac0746305a2134ad2d0b97";
 
 /// Makes an artifact with the requested name from the files of the message.
-struct Back;
-
-impl Skill for Back {
-    const METADATA: SkillMetadata = SkillMetadata::new("back", "Gives back.", &["test"]);
-}
-
-impl SkillHandler for Back {
-    type Input = Content;
-    type Output = String;
-
-    async fn on_request(
-        &self,
-        cx: &mut TaskContext<'_>,
-        input: Content,
-    ) -> AgentResult<OnRequestResult<String>> {
-        let name = input.first_text().unwrap_or("-").to_owned();
-        let files: Vec<Part> = input.parts().iter().skip(1).cloned().collect();
-        if !files.is_empty() {
-            cx.send_partial_artifact(Artifact::from_parts(name.clone(), files))
-                .await?;
-        }
-        let file = Artifact::from_file(format!("{name}.html"), "text/html", vec![7; 20_000]);
-        cx.send_partial_artifact(file).await?;
-        OnRequestResult::done("done".to_owned())
+#[skill(id = "back", tags = ["test"])]
+async fn back(cx: &mut TaskContext<'_>, input: Content) -> AgentResult<String> {
+    let name = input.first_text().unwrap_or("-").to_owned();
+    let files: Vec<Part> = input.parts().iter().skip(1).cloned().collect();
+    if !files.is_empty() {
+        cx.send_partial_artifact(Artifact::from_parts(name.clone(), files))
+            .await?;
     }
+    let file = Artifact::from_file(format!("{name}.html"), "text/html", vec![7; 20_000]);
+    cx.send_partial_artifact(file).await?;
+    Ok("done".to_owned())
 }
 
 /// Replies with a file of the requested name, without a task.
-struct Says;
-
-impl Skill for Says {
-    const METADATA: SkillMetadata = SkillMetadata::new("says", "Replies.", &["test"]);
-}
-
-impl SkillHandler for Says {
-    type Input = Content;
-    type Output = NoOutput;
-
-    async fn on_request(
-        &self,
-        _: &mut TaskContext<'_>,
-        input: Content,
-    ) -> AgentResult<OnRequestResult<NoOutput>> {
-        let file = Part {
-            filename: input.first_text().map(str::to_owned),
-            media_type: Some("image/svg+xml".to_owned()),
-            ..Part::new(PartContent::Raw(vec![7; 20_000].into()))
-        };
-        Ok(OnRequestResult::Message {
-            message: Content::from_parts(vec![file]),
-        })
-    }
+#[skill(id = "says", tags = ["test"])]
+async fn says(input: Content) -> AgentResult<Content> {
+    let file = Part {
+        filename: input.first_text().map(str::to_owned),
+        media_type: Some("image/svg+xml".to_owned()),
+        ..Part::new(PartContent::Raw(vec![7; 20_000].into()))
+    };
+    Ok(Content::from_parts(vec![file]))
 }
 
 struct Local;
@@ -115,7 +82,7 @@ impl Stack {
         let agent = Agent::builder("hostile")
             .description("Gives back.")
             .version("1");
-        let agent = agent.skill(Back).skill(Says).build().unwrap();
+        let agent = agent.skill(back).skill(says).build().unwrap();
         let runtime = Runtime::builder(agent, settings).aws(&clients).build();
         Self {
             runtime: runtime.unwrap(),

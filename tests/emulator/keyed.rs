@@ -67,8 +67,7 @@ impl Stage {
     async fn new() -> Self {
         let emulator = Emulator::start().await.unwrap();
         let store = Arc::new(emulator.records.clone());
-        let clock = Arc::new(SetClock::default());
-        clock.set(SystemClock.now());
+        let clock = Arc::new(SetClock::at(SystemClock.now()));
         let services = Services {
             tasks: store.clone(),
             threads: store,

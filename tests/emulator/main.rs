@@ -46,6 +46,8 @@ mod pages;
 #[cfg(test)]
 mod queue;
 #[cfg(test)]
+mod races;
+#[cfg(test)]
 mod reused;
 #[cfg(test)]
 mod sweep;

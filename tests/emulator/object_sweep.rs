@@ -1,7 +1,7 @@
 //! The sweep of objects removes replaced objects, and those of expired tasks and threads.
 
 use crate::full_tenant::{Estate, Side};
-use a2a_lambda::engine::{Clock, Engine, SystemClock};
+use a2a_lambda::engine::{Clock as _, Engine, SystemClock};
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::Settings;
 use a2a_lambda::store::Blobs as _;
@@ -13,7 +13,11 @@ use a2a_lambda::store::{
     ReadThreads as _, ThreadState, WriteTasks as _, WriteThreads as _, stored,
 };
 use a2a_lambda::task::{Change, ContextId, TaskKey, TaskRecord, ThreadKey, Timestamp};
-use futures::future::BoxFuture;
+use a2a_lambda_tests::emulator::Emulator;
+use a2a_lambda_tests::virtual_clock::SetClock;
+use a2a_local::embedded::TABLE;
+use aws_sdk_dynamodb::types::AttributeValue;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,23 +25,9 @@ use std::time::Duration;
 const LARGE: usize = 300 * 1024;
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A clock that always shows this time.
-#[derive(Debug)]
-struct At(Timestamp);
-
-impl Clock for At {
-    fn now(&self) -> Timestamp {
-        self.0
-    }
-
-    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
-        Box::pin(tokio::time::sleep(at.since(self.0)))
-    }
-}
-
 /// An engine with these stores, at this time.
 pub(crate) fn engine(side: &Side, now: Timestamp) -> Engine {
-    runtime(&side.records, &side.blobs, Arc::new(At(now)), |_| ())
+    runtime(&side.records, &side.blobs, now, |_| ())
         .engine()
         .clone()
 }
@@ -45,7 +35,7 @@ pub(crate) fn engine(side: &Side, now: Timestamp) -> Engine {
 fn runtime(
     records: &DynamoStore,
     blobs: &S3Blobs,
-    clock: Arc<dyn Clock>,
+    now: Timestamp,
     change: impl FnOnce(&mut Settings),
 ) -> Runtime {
     let store = Arc::new(records.clone());
@@ -56,7 +46,7 @@ fn runtime(
         .threads(store.clone())
         .pushes(store)
         .blobs(Arc::new(blobs.clone()))
-        .clock(clock)
+        .clock(Arc::new(SetClock::at(now)))
         .build()
         .unwrap()
 }
@@ -135,6 +125,14 @@ async fn a_sweep_removes_replaced_objects_and_keeps_named_ones() {
         let swept = Box::pin(swept).await.unwrap();
         assert!(swept.whole);
         assert_eq!(counts(&estate, &folders).await, left, "{hours}");
+        // The round is over, and the next one begins with the first object.
+        let noted = estate.side().records.objects_place().await.unwrap();
+        let over = ObjectsPlace {
+            began: now,
+            before: Some(Timestamp::default()),
+            after: None,
+        };
+        assert_eq!(noted, Some(over), "{hours}");
     }
     // Named objects still exist long before the end of their task's life.
     let side = estate.side();
@@ -147,24 +145,41 @@ async fn a_sweep_removes_replaced_objects_and_keeps_named_ones() {
 
 #[tokio::test]
 async fn the_position_of_a_sweep_can_be_stored_and_read() {
-    let estate = Estate::new("place").await;
-    let records = &estate.near.records;
-    let place = ObjectsPlace {
-        began: estate.world.now,
+    // All tenants share the position, so the test needs its own table.
+    let emulator = Emulator::alone().await.unwrap();
+    let table = &emulator.clients.dynamodb;
+    let began = Timestamp::from_millis(4_102_444_800_000);
+    let before = Timestamp::from_millis(4_102_441_200_000);
+    let number = |text: &str| AttributeValue::N(text.to_owned());
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let key = [("PK", text("S#sweep")), ("SK", text("OBJECTS"))];
+    let first = ObjectsPlace {
+        began,
         before: None,
         after: Some("v1/x/y".to_owned()),
     };
-    for place in [
-        place.clone(),
-        ObjectsPlace {
-            before: Some(estate.world.now.minus(HOUR)),
-            after: None,
-            ..place
-        },
+    let second = ObjectsPlace {
+        began,
+        before: Some(before),
+        after: None,
+    };
+    let began = ("began", number("4102444800000"));
+    // The second position leaves nothing of the first.
+    for (place, beside) in [
+        (first, ("after", text("v1/x/y"))),
+        (second, ("before", number("4102441200000"))),
     ] {
-        records.note_objects_place(&place).await.unwrap();
-        let noted = estate.side().records.objects_place().await.unwrap();
-        assert_eq!(noted, Some(place));
+        emulator.records.note_objects_place(&place).await.unwrap();
+        let other = DynamoStore::new(table.clone(), TABLE);
+        assert_eq!(other.objects_place().await.unwrap(), Some(place));
+        let mut get = table.get_item().table_name(TABLE).consistent_read(true);
+        for (name, value) in key.clone() {
+            get = get.key(name, value);
+        }
+        let found = get.send().await.unwrap().item.unwrap();
+        let members = key.clone().into_iter().chain([began.clone(), beside]);
+        let members = members.map(|(name, value)| (name.to_owned(), value));
+        assert_eq!(found, members.collect::<HashMap<_, _>>());
     }
 }
 
@@ -180,11 +195,11 @@ async fn a_sweep_removes_objects_of_expired_tasks_and_keeps_others() {
         settings.policy.thread_ttl = HOUR;
     };
     let (records, blobs) = (&estate.near.records, &estate.near.blobs);
-    let past = runtime(records, blobs, Arc::new(At(then)), short);
+    let past = runtime(records, blobs, then, short);
     crate::full_tenant::say(past.engine(), owner, "much", |_| ()).await;
     let alive = estate.say(colleague, "much", |_| ()).await;
     let before = estate.stored(&owner.tenant).await;
-    let present = runtime(records, blobs, Arc::new(At(now.plus(25 * HOUR))), short);
+    let present = runtime(records, blobs, now.plus(25 * HOUR), short);
     let swept = Box::pin(present.engine().sweep_objects(records));
     assert!(swept.await.unwrap().removed > 3);
     let after = estate.stored(&owner.tenant).await;

@@ -13,7 +13,9 @@ use a2a_lambda::store::{
     BlobReader, Blobs, Committed, ReadTasks as _, ReadThreads as _, StateRemoved, StoreError,
     SweepThreads as _, ThreadState, ThreadWrite, WriteTasks as _, WriteThreads as _, stored,
 };
-use a2a_lambda::task::{Change, ContextId, Message, Part, TaskId, TaskKey, ThreadKey, Timestamp};
+use a2a_lambda::task::{
+    Blob, Change, ContextId, Message, Part, TaskId, TaskKey, ThreadKey, Timestamp,
+};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::{BUCKET, TABLE};
 use async_trait::async_trait;
@@ -22,8 +24,12 @@ use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextRef;
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 
 /// More bytes than a value inside an item may have (32 KiB).
 const LARGE: usize = 300 * 1024;
@@ -182,10 +188,10 @@ async fn expiry_and_deletion_of_state_remove_its_object() {
     assert!(left.contains("-8-"), "{left}");
 }
 
-/// Runs a future before the first read of an object.
+/// Runs a future before the first read of an object. Parallel reads wait for it.
 struct Meanwhile {
     blobs: S3Blobs,
-    first: Mutex<Option<BoxFuture<'static, ()>>>,
+    first: tokio::sync::Mutex<Option<BoxFuture<'static, ()>>>,
 }
 
 #[async_trait]
@@ -195,10 +201,11 @@ impl a2a_lambda::store::wrap::WrapBlobs for Meanwhile {
     }
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
-        let first = self.first.lock().unwrap().take();
-        if let Some(first) = first {
+        let mut waiting = self.first.lock().await;
+        if let Some(first) = waiting.take() {
             first.await;
         }
+        drop(waiting);
         self.blobs.get(key).await
     }
 }
@@ -207,7 +214,7 @@ impl a2a_lambda::store::wrap::WrapBlobs for Meanwhile {
 fn reading(emulator: &Emulator, first: BoxFuture<'static, ()>) -> DynamoStore {
     let blobs = Meanwhile {
         blobs: emulator.blobs.clone(),
-        first: Mutex::new(Some(first)),
+        first: tokio::sync::Mutex::new(Some(first)),
     };
     DynamoStore::new(emulator.clients.dynamodb.clone(), TABLE).with_blobs(Arc::new(blobs))
 }
@@ -262,6 +269,43 @@ async fn a_task_value_replaced_during_a_read_is_read_again() {
         let answer = records.commit(&write).await.unwrap();
         assert_eq!(answer, Committed::Done);
         blobs.remove(&before).await.unwrap();
+    });
+    let reader = reading(&emulator, replaced);
+    let read = reader.load(&world.owner, task.id(), world.now).await;
+    assert!(read.unwrap().as_ref() == Some(&second));
+}
+
+#[tokio::test]
+async fn one_replaced_object_among_several_makes_the_reader_read_again() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "several").unwrap();
+    let records = emulator.records.clone();
+    let task = world.task().unwrap();
+    records.commit(&world.create(&task)).await.unwrap();
+    let says = Change::Update {
+        message: Some(Message::from_agent(
+            "m",
+            vec![Part::text("y".repeat(LARGE))],
+        )),
+        metadata: Default::default(),
+    };
+    let first = world.next(&task, [world.start(), says, keeps(LARGE)]);
+    let first = first.unwrap();
+    let answer = records.commit(&world.update(&first, &task)).await.unwrap();
+    assert_eq!(answer, Committed::Done);
+    let second = world.next(&first, [keeps(LARGE + 1)]).unwrap();
+    let write = world.update(&second, &first);
+    let blobs = emulator.blobs.clone();
+    let below = format!("v1/{}/", task.key().folder());
+    let replaced = Box::pin(async move {
+        let before = blobs.keys(&below, None, 10).await.unwrap();
+        let answer = records.commit(&write).await.unwrap();
+        assert_eq!(answer, Committed::Done);
+        // The objects of the message stay.
+        let (gone, kept): (Vec<_>, Vec<_>) =
+            before.into_iter().partition(|key| key.contains("-STATE."));
+        assert!(gone.len() == 1 && !kept.is_empty(), "{gone:?} {kept:?}");
+        blobs.remove(&gone).await.unwrap();
     });
     let reader = reading(&emulator, replaced);
     let read = reader.load(&world.owner, task.id(), world.now).await;
@@ -342,4 +386,77 @@ async fn a_multipart_upload_announces_the_checksum_of_its_parts() {
         begun.0.lock().unwrap().as_slice(),
         [Some("CRC32".to_owned())]
     );
+}
+
+/// The number of requests that abort a multipart upload.
+#[derive(Debug, Clone, Default)]
+struct Aborted(Arc<AtomicUsize>);
+
+impl Aborted {
+    fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+impl Intercept for Aborted {
+    fn name(&self) -> &'static str {
+        "aborted"
+    }
+
+    fn read_before_transmit(
+        &self,
+        context: &BeforeTransmitInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let request = context.request();
+        if request.method() == "DELETE" && request.uri().contains("uploadId=") {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+}
+
+/// A reader that fails.
+struct Broken;
+
+impl AsyncRead for Broken {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        _: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Err(std::io::Error::other("the file broke off")))
+    }
+}
+
+#[tokio::test]
+async fn only_an_upload_that_fails_is_aborted() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "aborted").unwrap();
+    let aborted = Aborted::default();
+    let config = emulator.clients.s3.config().to_builder();
+    let client = aws_sdk_s3::Client::from_conf(config.interceptor(aborted.clone()).build());
+    let blobs = S3Blobs::new(client, BUCKET);
+    let task = world.task().unwrap().key();
+    let key = |name: &str| format!("v1/{}/{name}", task.folder());
+    // Large enough for a multipart upload.
+    let bytes = || std::io::Cursor::new(vec![7; 9 * 1024 * 1024]);
+    let from = Blob {
+        key: key("from"),
+        size: 9 * 1024 * 1024,
+        sha256: String::new(),
+        upload: None,
+    };
+    assert!(!blobs.copy(&task, &from, &key("early")).await.unwrap());
+    assert_eq!(aborted.count(), 1, "the source is missing");
+    let mut source: BlobReader = Box::pin(bytes().chain(Broken));
+    let broken = blobs.put_from(&task, &from.key, &mut source).await;
+    assert!(matches!(broken, Err(StoreError::Source(_))), "{broken:?}");
+    assert_eq!(aborted.count(), 2, "the file broke off");
+
+    let mut source: BlobReader = Box::pin(bytes());
+    blobs.put_from(&task, &from.key, &mut source).await.unwrap();
+    assert!(blobs.copy(&task, &from, &key("to")).await.unwrap());
+    assert_eq!(aborted.count(), 2);
 }

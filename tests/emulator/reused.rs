@@ -1,10 +1,7 @@
 //! A client of A2A 0.1 reuses a task id after the task has expired. Every call treats it as
 //! a new task, though the table still contains the items of the first one.
 
-use a2a_lambda::skill::{
-    Agent, AgentDefinition, AgentResult, Artifact, OnRequestResult, Skill, SkillHandler,
-    SkillMetadata, TaskContext,
-};
+use a2a_lambda::prelude::*;
 use a2a_lambda::task::Timestamp;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::error_rows::{FINISHED, Fault, NOT_FOUND};
@@ -20,42 +17,28 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 
 /// Stores as much as a task can: messages and chunks too large for its item, a file that is
 /// an object, a value. With the text `little` it stores only its result.
-struct Leaves;
-
-impl Skill for Leaves {
-    const METADATA: SkillMetadata = SkillMetadata::new("leaves", "Leaves things.", &["test"]);
-}
-
-impl SkillHandler for Leaves {
-    type Input = String;
-    type Output = String;
-
-    async fn on_request(
-        &self,
-        cx: &mut TaskContext<'_>,
-        said: String,
-    ) -> AgentResult<OnRequestResult<String>> {
-        if let Some(letter) = said.strip_prefix("much ") {
-            cx.save_data("kept", &letter.repeat(20_000)).await?;
-            for _ in 0..2 {
-                cx.send_intermediate_update(letter.repeat(8_000)).await?;
-            }
-            let mut chunks = cx.artifact_chunks("text");
-            for _ in 0..12 {
-                chunks.push(letter.repeat(8_000)).await?;
-            }
-            chunks.finish().await?;
-            let bytes = letter.repeat(40_000).into_bytes();
-            let file = Artifact::from_file("file.bin", "application/pdf", bytes);
-            cx.send_partial_artifact(file).await?;
+#[skill(id = "leaves", tags = ["test"])]
+async fn leaves(cx: &mut TaskContext<'_>, said: String) -> AgentResult<String> {
+    if let Some(letter) = said.strip_prefix("much ") {
+        cx.save_data("kept", &letter.repeat(20_000)).await?;
+        for _ in 0..2 {
+            cx.send_intermediate_update(letter.repeat(8_000)).await?;
         }
-        OnRequestResult::done("done".to_owned())
+        let mut chunks = cx.artifact_chunks("text");
+        for _ in 0..12 {
+            chunks.push(letter.repeat(8_000)).await?;
+        }
+        chunks.finish().await?;
+        let bytes = letter.repeat(40_000).into_bytes();
+        let file = Artifact::from_file("file.bin", "application/pdf", bytes);
+        cx.send_partial_artifact(file).await?;
     }
+    Ok("done".to_owned())
 }
 
 fn agent() -> AgentDefinition {
     let agent = Agent::builder("leaves").version("1").description("Leaves.");
-    agent.skill(Leaves).build().unwrap()
+    agent.skill(leaves).build().unwrap()
 }
 
 /// One task of A2A 0.1, addressed by its id.

@@ -3,9 +3,7 @@
 use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::CallBudget;
 use a2a_lambda::engine::{Engine, Policy, RandomIds, Services, SystemClock};
-use a2a_lambda::skill::{
-    Agent, AgentResult, Content, OnRequestResult, Skill, SkillHandler, SkillMetadata, TaskContext,
-};
+use a2a_lambda::prelude::*;
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::{
@@ -238,6 +236,34 @@ async fn a_child_is_never_overwritten_and_lives_as_long_as_its_task() {
 }
 
 #[tokio::test]
+async fn items_that_outlive_their_task_show_nothing() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "outlived").unwrap();
+    let stores = emulator.stores();
+    let task = world.task().unwrap();
+    world.stored(&stores, &task).await.unwrap();
+    let task = world.committed(&stores, &task, [world.start(), says(9_000)]);
+    let task = task.await.unwrap();
+    // Native TTL removes the items of a task in any order.
+    let key = task.key();
+    let partition = format!("T#{}#K#{}", key.tenant(), key.local());
+    let removed = emulator.clients.dynamodb.delete_item().table_name(TABLE);
+    removed
+        .key("PK", AttributeValue::S(partition))
+        .key("SK", AttributeValue::S("META".to_owned()))
+        .send()
+        .await
+        .unwrap();
+    let left = items(&emulator, &key).await;
+    assert!(left.iter().any(|(name, _)| name.starts_with("EVT#")));
+    let (records, owner, now) = (&emulator.records, task.owner(), world.now);
+    let tail = records.tail(owner, task.id(), 0, now).await;
+    assert_eq!(tail.unwrap(), None);
+    let found = records.load(owner, task.id(), now).await;
+    assert_eq!(found.unwrap(), None);
+}
+
+#[tokio::test]
 async fn an_object_with_other_bytes_is_an_error() {
     let emulator = Emulator::start().await.unwrap();
     let world = World::new(run(), "object").unwrap();
@@ -328,32 +354,18 @@ async fn a_tail_sees_every_event_once_and_in_order_during_writes() {
     assert!(reads > 20, "{reads}");
 }
 
-/// Emits chunks of one artifact, each with its number.
-struct Chunks;
-
 /// The number of chunks of a long stream.
 const CHUNKS: usize = 2_000;
 
-impl Skill for Chunks {
-    const METADATA: SkillMetadata = SkillMetadata::new("chunks", "Many chunks.", &["test"]);
-}
-
-impl SkillHandler for Chunks {
-    type Input = Content;
-    type Output = String;
-
-    async fn on_request(
-        &self,
-        cx: &mut TaskContext<'_>,
-        _: Content,
-    ) -> AgentResult<OnRequestResult<String>> {
-        let mut chunks = cx.artifact_chunks("numbers");
-        for n in 0..CHUNKS {
-            chunks.push(format!("chunk-{n} ")).await?;
-        }
-        chunks.finish().await?;
-        OnRequestResult::done("done".to_owned())
+/// Emits chunks of one artifact, each with its number.
+#[skill(id = "chunks", tags = ["test"])]
+async fn chunks(cx: &mut TaskContext<'_>, _: Content) -> AgentResult<String> {
+    let mut chunks = cx.artifact_chunks("numbers");
+    for n in 0..CHUNKS {
+        chunks.push(format!("chunk-{n} ")).await?;
     }
+    chunks.finish().await?;
+    Ok("done".to_owned())
 }
 
 /// An HTTP client or connector that records the size of every write to the table.
@@ -398,7 +410,7 @@ fn engine(emulator: &Emulator, writes: &Arc<Mutex<Vec<usize>>>) -> Engine {
     let client = aws_sdk_dynamodb::Client::from_conf(config.build());
     let store = DynamoStore::new(client, TABLE).with_blobs(Arc::new(emulator.blobs.clone()));
     let store = Arc::new(store);
-    let agent = Agent::builder("chunks").skill(Chunks).build().unwrap();
+    let agent = Agent::builder("chunks").skill(chunks).build().unwrap();
     let services = Services {
         tasks: store.clone(),
         threads: store,

@@ -5,9 +5,7 @@ use a2a_lambda::engine::CallBudget;
 use a2a_lambda::engine::{
     Clock as _, Engine, EngineError, Policy, RandomIds, Services, SystemClock,
 };
-use a2a_lambda::skill::{
-    Agent, AgentResult, Content, OnRequestResult, Skill, SkillHandler, SkillMetadata, TaskContext,
-};
+use a2a_lambda::prelude::*;
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::task::{
@@ -28,33 +26,19 @@ const LIFE: Duration = Duration::from_secs(4);
 
 /// Stores something of every kind: messages and chunks too large for its item, a value of
 /// the task, a value of the thread.
-struct Leaves;
-
-impl Skill for Leaves {
-    const METADATA: SkillMetadata = SkillMetadata::new("leaves", "Leaves much.", &["test"]);
-}
-
-impl SkillHandler for Leaves {
-    type Input = Content;
-    type Output = String;
-
-    async fn on_request(
-        &self,
-        cx: &mut TaskContext<'_>,
-        _: Content,
-    ) -> AgentResult<OnRequestResult<String>> {
-        cx.save_data("kept", &"x".repeat(20_000)).await?;
-        for _ in 0..2 {
-            cx.send_intermediate_update("z".repeat(8_000)).await?;
-        }
-        cx.save_session("seen", &true)?;
-        let mut chunks = cx.artifact_chunks("text");
-        for _ in 0..12 {
-            chunks.push("y".repeat(8_000)).await?;
-        }
-        chunks.finish().await?;
-        OnRequestResult::done("done".to_owned())
+#[skill(id = "leaves", tags = ["test"])]
+async fn leaves(cx: &mut TaskContext<'_>, _: Content) -> AgentResult<String> {
+    cx.save_data("kept", &"x".repeat(20_000)).await?;
+    for _ in 0..2 {
+        cx.send_intermediate_update("z".repeat(8_000)).await?;
     }
+    cx.save_session("seen", &true)?;
+    let mut chunks = cx.artifact_chunks("text");
+    for _ in 0..12 {
+        chunks.push("y".repeat(8_000)).await?;
+    }
+    chunks.finish().await?;
+    Ok("done".to_owned())
 }
 
 struct Stage {
@@ -86,7 +70,7 @@ impl Stage {
             thread_tombstone: LIFE,
             ..Policy::default()
         };
-        let agent = Agent::builder("leaves").skill(Leaves).build().unwrap();
+        let agent = Agent::builder("leaves").skill(leaves).build().unwrap();
         let caller = Caller {
             owner,
             tier: "default".to_owned(),

@@ -1,18 +1,23 @@
 //! A bucket with versions: deleted objects can be restored with a table, erased ones cannot.
+//! The embedded S3 keeps no versions, so some tests reply in its place.
 
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
-use a2a_lambda::store::s3::{S3Blobs, create_bucket};
+use a2a_lambda::store::s3::{ErasedTenant, S3Blobs, create_bucket};
 use a2a_lambda::store::{Blobs as _, ReadTasks as _, WriteTasks as _};
-use a2a_lambda::task::{Message, Owner, Part, TaskId, TaskRecord};
+use a2a_lambda::task::{Message, Owner, Part, TaskId, TaskRecord, TenantId, Timestamp};
 use a2a_lambda_tests::emulator::{Emulator, outside, run};
+use a2a_lambda_tests::faulty::{Fault, FaultyLine};
 use a2a_local::deployment::Deployment;
-use a2a_local::embedded::TABLE;
+use a2a_local::embedded::{BUCKET, TABLE};
 use a2a_local::erase::{self, EraseTenant};
 use a2a_local::restore::{self, RestoreObjects};
+use aws_sdk_s3::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_s3::types::{BucketVersioningStatus, VersioningConfiguration};
-use std::sync::Arc;
+use aws_smithy_runtime_api::box_error::BoxError;
+use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextRef;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A table beside a bucket that keeps versions, and the endpoint of both.
@@ -125,4 +130,167 @@ async fn a_restored_table_has_its_objects_and_no_erased_tenant() {
     let found = case.records.load(other, erased.id(), now).await.unwrap();
     assert!(found.is_none(), "the erasure is repeated");
     assert_eq!(case.versions(other).await, 0);
+}
+
+#[tokio::test]
+async fn erasures_since_a_time_include_that_time() {
+    // All tenants share the records of erasures, so the test needs its own bucket.
+    let emulator = Emulator::alone().await.unwrap();
+    let erased = |millis| ErasedTenant {
+        tenant: TenantId::parse("acme-2.x").unwrap(),
+        at: Timestamp::from_millis(millis),
+    };
+    for millis in [20, 30, 10] {
+        emulator.blobs.note_erasure(&erased(millis)).await.unwrap();
+    }
+    for (since, expected) in [
+        (0, &[10, 20, 30][..]),
+        (20, &[20, 30]),
+        (21, &[30]),
+        (31, &[]),
+    ] {
+        let since = Timestamp::from_millis(since);
+        let found = emulator.blobs.erasures_since(since).await.unwrap();
+        let expected: Vec<_> = expected.iter().map(|millis| erased(*millis)).collect();
+        assert_eq!(found, expected, "{since:?}");
+    }
+}
+
+/// The requests of a client: the URI and the body of each.
+#[derive(Debug, Clone, Default)]
+struct Requests(Arc<Mutex<Vec<(String, String)>>>);
+
+impl Intercept for Requests {
+    fn name(&self) -> &'static str {
+        "requests"
+    }
+
+    fn read_before_transmit(
+        &self,
+        context: &BeforeTransmitInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let request = context.request();
+        let body = request.body().bytes().unwrap_or_default();
+        let body = String::from_utf8_lossy(body).into_owned();
+        let uri = request.uri().to_owned();
+        self.0.lock().unwrap().push((uri, body));
+        Ok(())
+    }
+}
+
+impl Requests {
+    /// The URIs.
+    fn uris(&self) -> Vec<String> {
+        let requests = self.0.lock().unwrap();
+        requests.iter().map(|(uri, _)| uri.clone()).collect()
+    }
+
+    /// The ids of the versions that the requests remove.
+    fn removed(&self) -> Vec<String> {
+        let mut removed = Vec::new();
+        for (_, body) in self.0.lock().unwrap().iter() {
+            let ids = body.split("<VersionId>").skip(1);
+            let ids = ids.filter_map(|rest| rest.split_once("</VersionId>"));
+            removed.extend(ids.map(|(id, _)| id.to_owned()));
+        }
+        removed
+    }
+}
+
+/// A bucket that replies as planned.
+struct PlannedBucket {
+    _emulator: Emulator,
+    line: FaultyLine,
+    blobs: S3Blobs,
+    requests: Requests,
+}
+
+impl PlannedBucket {
+    async fn new(replies: &[Fault]) -> Self {
+        let emulator = Emulator::start().await.unwrap();
+        let line = FaultyLine::to(emulator.s3).await.unwrap();
+        line.spoil(replies);
+        let requests = Requests::default();
+        let config = emulator.clients.s3.config().to_builder();
+        let config = config.endpoint_url(line.url()).force_path_style(true);
+        let config = config.interceptor(requests.clone()).build();
+        Self {
+            _emulator: emulator,
+            line,
+            blobs: S3Blobs::new(aws_sdk_s3::Client::from_conf(config), BUCKET),
+            requests,
+        }
+    }
+}
+
+/// A reply with this content.
+fn reply(content: &str) -> Fault {
+    let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/xml\r\n\r\n";
+    Fault::Answer(format!("{head}{content}").leak())
+}
+
+/// A page of a list of versions. If there is another page, it begins at `k-1` and `m-1`.
+fn page(more: bool, entries: &[String]) -> Fault {
+    let next = match more {
+        true => "<NextKeyMarker>k-1</NextKeyMarker><NextVersionIdMarker>m-1</NextVersionIdMarker>",
+        false => "",
+    };
+    let entries = entries.concat();
+    reply(&format!(
+        "<ListVersionsResult><IsTruncated>{more}</IsTruncated>{next}{entries}</ListVersionsResult>"
+    ))
+}
+
+/// A version or a delete marker that was made in this second.
+fn entry(kind: &str, id: &str, second: u32) -> String {
+    let at = format!("2026-01-01T00:00:{second:02}Z");
+    format!(
+        "<{kind}><Key>v1/x</Key><VersionId>{id}</VersionId><LastModified>{at}</LastModified></{kind}>"
+    )
+}
+
+#[tokio::test]
+async fn a_restore_removes_only_later_delete_markers_of_every_page() {
+    let first = page(
+        true,
+        &[
+            entry("Version", "kept", 2),
+            entry("DeleteMarker", "early", 0),
+            entry("DeleteMarker", "later", 2),
+        ],
+    );
+    // S3 keeps times in whole seconds.
+    let second = page(false, &[entry("DeleteMarker", "same", 1)]);
+    let removed = reply("<DeleteResult></DeleteResult>");
+    let bucket = PlannedBucket::new(&[first, removed, second, removed]).await;
+    let since = Timestamp::parse_rfc3339("2026-01-01T00:00:01.400Z").unwrap();
+    let restored = bucket.blobs.restore_removed(since, &|_| ()).await;
+    assert_eq!(restored.unwrap(), 2);
+    assert!(bucket.line.spent());
+    assert_eq!(bucket.requests.removed(), ["later", "same"]);
+    let uris = bucket.requests.uris();
+    for marker in ["key-marker=k-1", "version-id-marker=m-1"] {
+        assert!(uris[2].contains(marker), "{uris:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_purge_removes_versions_and_delete_markers_of_both_prefixes() {
+    let tasks = page(
+        false,
+        &[entry("Version", "old", 0), entry("DeleteMarker", "mark", 2)],
+    );
+    let uploads = page(false, &[entry("Version", "sent", 0)]);
+    let removed = reply("<DeleteResult></DeleteResult>");
+    let bucket = PlannedBucket::new(&[tasks, removed, uploads, removed]).await;
+    let tenant = TenantId::parse("acme").unwrap();
+    let purged = bucket.blobs.purge_tenant(&tenant, &|_| ()).await;
+    assert_eq!(purged.unwrap(), 3);
+    assert!(bucket.line.spent());
+    assert_eq!(bucket.requests.removed(), ["old", "mark", "sent"]);
+    let uris = bucket.requests.uris();
+    assert!(uris[0].contains("prefix=v1"), "{uris:?}");
+    assert!(uris[2].contains("prefix=up"), "{uris:?}");
 }

@@ -1,105 +1,145 @@
 //! The errors of the protocol, written from its specifications. Responses are compared with
-//! these rows and not with the table in the code under test.
+//! the rows of `conformance/vectors/errors.json` and not with the table in the code under
+//! test.
 
 use crate::dialect::{Dialect, at};
 use crate::world::Reply;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-const A2A: &str = "a2a-protocol.org";
-const OURS: &str = "a2a-lambda";
 const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
 const BAD_REQUEST: &str = "type.googleapis.com/google.rpc.BadRequest";
 
-/// One row of the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
+/// A row of the table; every binding has its form of it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ErrorRow {
+    /// The name of the error.
+    pub refusal: String,
+    /// The section that defines it; `ours` for an error of this project.
+    pub section: String,
     /// The code in 0.3 and 1.0.
     pub code: i64,
-    /// The code in 0.1.
-    pub code_01: i64,
-    /// The HTTP status, where the binding has one for errors.
+    /// The code in 0.1, if it differs.
+    #[serde(rename = "code in 0.1")]
+    pub code_01: Option<i64>,
+    /// The HTTP status of REST.
     pub http: u16,
+    /// The HTTP status of JSON-RPC; 200 if absent.
+    #[serde(rename = "http of jsonrpc")]
+    pub http_rpc: Option<u16>,
     /// The status name of 1.0.
-    pub status: &'static str,
+    pub status: String,
     /// The reason.
-    pub reason: &'static str,
-    /// The domain that defines the reason.
-    pub domain: &'static str,
+    pub reason: String,
+    /// Who defines the reason: `a2a` or `ours`.
+    pub domain: String,
+    /// Metadata of the error. `$string` is any text that is not empty.
+    #[serde(default)]
+    pub metadata: Map<String, Value>,
+    /// Headers of the response, in the same form.
+    #[serde(default)]
+    pub headers: BTreeMap<String, Value>,
 }
 
-const fn row(
-    code: i64,
-    http: u16,
-    status: &'static str,
-    reason: &'static str,
-    domain: &'static str,
-) -> Row {
-    Row {
-        code,
-        code_01: code,
-        http,
-        status,
-        reason,
-        domain,
+impl ErrorRow {
+    /// The code in 0.1.
+    #[must_use]
+    pub fn code_in_v01(&self) -> i64 {
+        self.code_01.unwrap_or(self.code)
     }
 }
 
-const fn in_01(row: Row, code_01: i64) -> Row {
-    Row { code_01, ..row }
+static ROWS: LazyLock<Result<Vec<ErrorRow>, String>> = LazyLock::new(|| {
+    let table = include_str!("../conformance/vectors/errors.json");
+    serde_json::from_str(table).map_err(|error| error.to_string())
+});
+
+/// The rows of the table.
+///
+/// # Errors
+/// When the file of the table is not valid.
+pub fn rows() -> Result<&'static [ErrorRow], String> {
+    match &*ROWS {
+        Ok(rows) => Ok(rows.as_slice()),
+        Err(error) => Err(error.clone()),
+    }
 }
 
-const ARGUMENT: &str = "INVALID_ARGUMENT";
-const FAILED: &str = "FAILED_PRECONDITION";
+/// The name of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row(&'static str);
+
+impl Row {
+    /// The row of this name.
+    ///
+    /// # Errors
+    /// When the table has no such row.
+    pub fn named(name: &str) -> Result<Self, String> {
+        let row = rows()?.iter().find(|row| row.refusal == name);
+        let row = row.ok_or_else(|| format!("there is no row {name}"))?;
+        Ok(Self(row.refusal.as_str()))
+    }
+
+    /// The code in a dialect.
+    ///
+    /// # Errors
+    /// When the table has no such row.
+    pub fn code(self, dialect: Dialect) -> Result<i64, String> {
+        let row = self.facts()?;
+        Ok(if dialect.is_v01() {
+            row.code_in_v01()
+        } else {
+            row.code
+        })
+    }
+
+    fn facts(self) -> Result<&'static ErrorRow, String> {
+        let row = rows()?.iter().find(|row| row.refusal == self.0);
+        row.ok_or_else(|| format!("there is no row {}", self.0))
+    }
+}
 
 /// The body is not JSON.
-pub const PARSE: Row = row(-32700, 400, ARGUMENT, "PARSE_ERROR", OURS);
+pub const PARSE: Row = Row("Parse");
 /// The body is JSON but not a request.
-pub const REQUEST: Row = row(-32600, 400, ARGUMENT, "INVALID_REQUEST", OURS);
+pub const REQUEST: Row = Row("InvalidRequest");
 /// The method or path does not exist.
-pub const METHOD: Row = row(-32601, 404, "NOT_FOUND", "METHOD_NOT_FOUND", OURS);
+pub const METHOD: Row = Row("MethodNotFound");
 /// A parameter is invalid.
-pub const PARAMS: Row = row(-32602, 400, ARGUMENT, "INVALID_PARAMS", OURS);
+pub const PARAMS: Row = Row("InvalidParams");
 /// The request body is too large.
-pub const TOO_LARGE: Row = row(-32600, 413, ARGUMENT, "PAYLOAD_TOO_LARGE", OURS);
+pub const TOO_LARGE: Row = Row("PayloadTooLarge");
 /// The task does not exist, or belongs to another caller.
-pub const NOT_FOUND: Row = row(-32001, 404, "NOT_FOUND", "TASK_NOT_FOUND", A2A);
+pub const NOT_FOUND: Row = Row("TaskNotFound");
 /// The task has ended.
-pub const NOT_CANCELABLE: Row = row(-32002, 400, FAILED, "TASK_NOT_CANCELABLE", A2A);
+pub const NOT_CANCELABLE: Row = Row("TaskNotCancelable");
 /// Push notifications are not available.
-pub const NO_PUSH: Row = row(-32003, 400, FAILED, "PUSH_NOTIFICATION_NOT_SUPPORTED", A2A);
+pub const NO_PUSH: Row = Row("PushNotSupported");
 /// The operation is known but not possible now.
-pub const UNSUPPORTED: Row = row(-32004, 400, FAILED, "UNSUPPORTED_OPERATION", A2A);
+pub const UNSUPPORTED: Row = Row("UnsupportedOperation");
 /// A message for a task that has ended.
-pub const FINISHED: Row = in_01(UNSUPPORTED, -32009);
+pub const FINISHED: Row = Row("TaskFinished");
 /// A message for a task that is working.
-pub const BUSY: Row = in_01(row(-32004, 400, FAILED, "TASK_BUSY", OURS), -32009);
+pub const BUSY: Row = Row("TaskBusy");
 /// The media type of the request is not supported.
-pub const MEDIA_TYPE: Row = row(-32005, 415, ARGUMENT, "CONTENT_TYPE_NOT_SUPPORTED", A2A);
+pub const MEDIA_TYPE: Row = Row("UnsupportedMediaType");
 /// The media type of a part, or of the output, is not supported.
-pub const CONTENT_TYPE: Row = row(-32005, 400, ARGUMENT, "CONTENT_TYPE_NOT_SUPPORTED", A2A);
+pub const CONTENT_TYPE: Row = Row("ContentTypeNotSupported");
 /// The extended card is announced but not configured.
-pub const NO_EXTENDED_CARD: Row = row(
-    -32007,
-    400,
-    FAILED,
-    "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
-    A2A,
-);
+pub const NO_EXTENDED_CARD: Row = Row("ExtendedCardNotConfigured");
 /// The protocol version is not served.
-pub const VERSION: Row = row(-32009, 400, FAILED, "VERSION_NOT_SUPPORTED", A2A);
+pub const VERSION: Row = Row("VersionNotSupported");
 /// The context has expired or never existed.
-pub const CONTEXT_EXPIRED: Row = row(-32602, 400, FAILED, "CONTEXT_EXPIRED", OURS);
+pub const CONTEXT_EXPIRED: Row = Row("ContextExpired");
 /// The idempotency key was used for another request.
-pub const KEY_REUSED: Row = row(-32602, 409, "ABORTED", "IDEMPOTENCY_KEY_REUSED", OURS);
+pub const KEY_REUSED: Row = Row("IdempotencyKeyReused");
 /// The caller has no identity.
-pub const UNAUTHENTICATED: Row = in_01(
-    row(-32030, 401, "UNAUTHENTICATED", "UNAUTHENTICATED", OURS),
-    -32007,
-);
+pub const UNAUTHENTICATED: Row = Row("Unauthenticated");
 /// The store is not available.
-pub const UNAVAILABLE: Row = in_01(row(-32603, 503, "UNAVAILABLE", "UNAVAILABLE", OURS), -32011);
-/// Any other error of the server.
-pub const INTERNAL: Row = row(-32603, 500, "INTERNAL", "INTERNAL_ERROR", OURS);
+pub const UNAVAILABLE: Row = Row("Unavailable");
 
 /// The JSON form of an error response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,79 +218,68 @@ impl Fault {
     /// # Errors
     /// The first difference.
     pub fn check(&self, reply: &Reply) -> Result<(), String> {
-        let body = reply.json();
-        let http = match (self.shape, self.row.http) {
-            // JSON-RPC errors have HTTP status 200, apart from these.
-            (Shape::Rpc, status @ (401 | 403 | 413 | 415 | 429 | 503)) => status,
-            (Shape::Rpc, _) => 200,
-            (_, status) => status,
+        let (row, body) = (self.row.facts()?, reply.json());
+        let http = match self.shape {
+            Shape::Rpc => row.http_rpc.unwrap_or(200),
+            Shape::Rest10 | Shape::Bare => row.http,
         };
         same("HTTP status", &reply.status, &http)?;
         let content_type = reply.header("content-type");
         if !["application/json", "application/a2a+json"].contains(&content_type) {
             return Err(format!("content type {content_type:?}"));
         }
-        let code = if self.v01 {
-            self.row.code_01
-        } else {
-            self.row.code
-        };
+        for (name, wanted) in &row.headers {
+            fits(name, &json!(reply.header(name)), wanted)?;
+        }
         let details = match self.shape {
             Shape::Rpc => {
                 same("members", &names(&body), &"error id jsonrpc".to_owned())?;
                 same("jsonrpc", at(&body, "/jsonrpc"), &json!("2.0"))?;
                 same("id", at(&body, "/id"), &self.id)?;
-                self.coded(at(&body, "/error"), code)?
+                self.coded(row, at(&body, "/error"))?
             }
-            Shape::Bare => self.coded(&body, code)?,
+            Shape::Bare => self.coded(row, &body)?,
             Shape::Rest10 => {
                 same("members", &names(&body), &"error".to_owned())?;
                 let error = at(&body, "/error");
                 let members = "code details message status".to_owned();
                 same("members", &names(error), &members)?;
-                same("code", at(error, "/code"), &json!(self.row.http))?;
-                same("status", at(error, "/status"), &json!(self.row.status))?;
-                said(error)?;
-                at(error, "/details").clone()
+                same("code", at(error, "/code"), &json!(row.http))?;
+                same("status", at(error, "/status"), &json!(row.status))?;
+                fits("the message", at(error, "/message"), &json!("$string"))?;
+                at(error, "/details")
             }
         };
         let message = [at(&body, "/error/message"), at(&body, "/message")];
         let message = message.into_iter().find_map(Value::as_str);
-        self.detailed(&details, message.unwrap_or_default())
+        informed(row, of(details, ERROR_INFO))?;
+        self.violated(of(details, BAD_REQUEST), message.unwrap_or_default())
     }
 
-    fn coded(&self, error: &Value, code: i64) -> Result<Value, String> {
+    /// Compares a JSON-RPC error, and returns its details.
+    fn coded<'v>(&self, row: &ErrorRow, error: &'v Value) -> Result<&'v Value, String> {
+        let code = if self.v01 {
+            row.code_in_v01()
+        } else {
+            row.code
+        };
         same("members", &names(error), &"code data message".to_owned())?;
         same("code", at(error, "/code"), &json!(code))?;
-        said(error)?;
-        Ok(at(error, "/data").clone())
+        fits("the message", at(error, "/message"), &json!("$string"))?;
+        Ok(at(error, "/data"))
     }
 
-    fn detailed(&self, details: &Value, message: &str) -> Result<(), String> {
-        let list = details.as_array().cloned().unwrap_or_default();
-        let of = |kind: &str| {
-            list.iter()
-                .find(|one| at(one, "/@type") == kind)
-                .cloned()
-                .unwrap_or_default()
-        };
-        let info = of(ERROR_INFO);
-        same("reason", at(&info, "/reason"), &json!(self.row.reason))?;
-        same("domain", at(&info, "/domain"), &json!(self.row.domain))?;
-        let violations = at(&of(BAD_REQUEST), "/fieldViolations")
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
-        same(
-            "whether fields are named",
-            &!violations.is_empty(),
-            &(self.row == PARAMS),
-        )?;
+    /// Compares the fields that the error names.
+    fn violated(&self, request: &Value, message: &str) -> Result<(), String> {
+        let violations = at(request, "/fieldViolations").as_array();
         let fields: Vec<&str> = violations
-            .iter()
+            .into_iter()
+            .flatten()
             .filter_map(|one| at(one, "/field").as_str())
             .collect();
-        if let (Some(field), PARAMS) = (fields.first(), self.row) {
+        let named = !fields.is_empty();
+        same("whether fields are named", &named, &(self.row == PARAMS))?;
+        if let Some(field) = fields.first() {
             // Some SDKs drop the details, so the message must start with the first field.
             let field: String = field.chars().take(200).collect();
             if !message.starts_with(&format!("invalid parameters: `{field}")) {
@@ -266,11 +295,34 @@ impl Fault {
     }
 }
 
-fn said(error: &Value) -> Result<(), String> {
-    match at(error, "/message").as_str() {
-        Some(text) if !text.is_empty() => Ok(()),
-        other => Err(format!("the message is {other:?}")),
+/// Compares the reason of an error.
+fn informed(row: &ErrorRow, info: &Value) -> Result<(), String> {
+    let domain = match row.domain.as_str() {
+        "a2a" => "a2a-protocol.org",
+        _ => "a2a-lambda",
+    };
+    same("reason", at(info, "/reason"), &json!(row.reason))?;
+    same("domain", at(info, "/domain"), &json!(domain))?;
+    for (name, wanted) in &row.metadata {
+        fits(name, at(info, &format!("/metadata/{name}")), wanted)?;
     }
+    Ok(())
+}
+
+/// The element of `details` with this type.
+fn of<'v>(details: &'v Value, kind: &str) -> &'v Value {
+    let mut list = details.as_array().into_iter().flatten();
+    let found = list.find(|one| at(one, "/@type") == kind);
+    found.unwrap_or(&Value::Null)
+}
+
+/// Compares a value of the response with one of the table.
+fn fits(what: &str, found: &Value, wanted: &Value) -> Result<(), String> {
+    let text = found.as_str().is_some_and(|text| !text.is_empty());
+    if wanted == "$string" && text {
+        return Ok(());
+    }
+    same(what, found, wanted)
 }
 
 fn names(value: &Value) -> String {

@@ -74,8 +74,7 @@ impl Fixture {
     ) -> Result<Self, FixtureError> {
         let mut settings = Settings::read(&Local)?;
         change(&mut settings);
-        let clock = Arc::new(SetClock::default());
-        clock.set(SystemClock.now());
+        let clock = Arc::new(SetClock::at(SystemClock.now()));
         let mut builder = Runtime::builder(agent, settings).clock(clock.clone());
         let emulator = match place {
             Place::Memory => None,

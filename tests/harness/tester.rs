@@ -1,10 +1,7 @@
 //! The agent of the in-process suites: one skill for each course a turn can take.
 
-use a2a_lambda::skill::{
-    Agent, AgentBuilder, AgentDefinition, AgentError, AgentResult, Artifact, AuthHint, BuildError,
-    Content, NoOutput, OnInputResult, OnRequestResult, Skill, SkillHandler, SkillMetadata,
-    SkillSlot, TaskContext,
-};
+use a2a_lambda::prelude::*;
+use a2a_lambda::skill::AgentBuilder;
 use a2a_lambda::task::{Part, PartContent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,7 +52,7 @@ pub fn agent(gate: Gate) -> Result<AgentDefinition, BuildError> {
 pub fn extended_agent(gate: Gate) -> Result<AgentDefinition, BuildError> {
     builder(gate)
         .extended_description("What only known callers are told.")
-        .extended_skill(Hidden)
+        .extended_skill(hidden)
         .build()
 }
 
@@ -63,50 +60,27 @@ fn builder(gate: Gate) -> AgentBuilder {
     Agent::builder("tester")
         .description("One skill for each way a turn can go.")
         .version("3.2.1")
-        .skill(Echo)
+        .skill(echo)
         .skill(Ask)
-        .skill(Chunks)
-        .skill(Greet)
-        .skill(Add)
-        .skill(Broken)
-        .skill(Refused)
-        .skill(Panics)
-        .skill(Declines)
+        .skill(chunks)
+        .skill(greet)
+        .skill(add)
+        .skill(broken)
+        .skill(refused)
+        .skill(panics)
+        .skill(declines)
         .skill(Login)
         .skill(Slow(gate.clone()))
-        .skill(Refers)
+        .skill(refers)
         .skill(Notes(gate))
 }
 
-macro_rules! metadata {
-    ($($skill:ident => $id:literal;)*) => {
-        $(impl Skill for $skill {
-            const METADATA: SkillMetadata =
-                SkillMetadata::new($id, concat!("The test skill ", $id, "."), &["test"]);
-        })*
-    };
-}
-
-metadata! {
-    Echo => "echo";
-    Ask => "ask";
-    Chunks => "chunks";
-    Greet => "greet";
-    Add => "add";
-    Broken => "broken";
-    Refused => "refused";
-    Panics => "panics";
-    Declines => "declines";
-    Login => "login";
-    Slow => "slow";
-    Refers => "refers";
-    Notes => "notes";
-    Hidden => "hidden";
-}
+type Done = AgentResult<OnRequestResult<String>>;
 
 /// Stores values and events in its context: `set <key> <value>`, `fill <key> <size>`, `add
 /// <text>`, and `get <key>`. A leading `wait` waits for the gate. It returns the texts of
 /// the thread, with `cut` first if the thread is cut.
+#[skill(id = "notes", tags = ["test"])]
 struct Notes(Gate);
 
 impl SkillHandler for Notes {
@@ -147,46 +121,28 @@ impl SkillHandler for Notes {
 }
 
 /// Only the extended card shows this skill.
-struct Hidden;
-
-impl SkillHandler for Hidden {
-    type Input = Terms;
-    type Output = String;
-
-    async fn on_request(&self, _: &mut TaskContext<'_>, Terms { a, b }: Terms) -> Done {
-        OnRequestResult::done(format!("{a} and {b}"))
-    }
+#[skill(id = "hidden", tags = ["test"])]
+async fn hidden(Terms { a, b }: Terms) -> AgentResult<String> {
+    Ok(format!("{a} and {b}"))
 }
 
 /// Returns the ids of the referenced tasks, and the ids that could not be resolved.
-struct Refers;
-
-impl SkillHandler for Refers {
-    type Input = Content;
-    type Output = String;
-
-    async fn on_request(&self, cx: &mut TaskContext<'_>, _: Content) -> Done {
-        let shown = cx.references().await?;
-        let shown: Vec<&str> = shown.iter().map(|task| task.id.as_str()).collect();
-        let others = cx.unresolved_references().await?.join(" ");
-        OnRequestResult::done(format!("shown: {}; not: {others}", shown.join(" ")))
-    }
+#[skill(id = "refers", tags = ["test"])]
+async fn refers(cx: &mut TaskContext<'_>, _: Content) -> AgentResult<String> {
+    let shown = cx.references().await?;
+    let shown: Vec<&str> = shown.iter().map(|task| task.id.as_str()).collect();
+    let others = cx.unresolved_references().await?.join(" ");
+    Ok(format!("shown: {}; not: {others}", shown.join(" ")))
 }
 
-type Done = AgentResult<OnRequestResult<String>>;
-
-struct Echo;
-
-impl SkillHandler for Echo {
-    type Input = Content;
-    type Output = String;
-
-    async fn on_request(&self, _: &mut TaskContext<'_>, input: Content) -> Done {
-        OnRequestResult::done(format!("echo: {}", input.first_text().unwrap_or("-")))
-    }
+/// Returns the first text.
+#[skill(id = "echo", tags = ["test"])]
+async fn echo(input: Content) -> AgentResult<String> {
+    Ok(format!("echo: {}", input.first_text().unwrap_or("-")))
 }
 
 /// Asks again until the answer is not `again`.
+#[skill(id = "ask", tags = ["test"])]
 struct Ask;
 
 #[derive(Serialize, Deserialize)]
@@ -217,7 +173,7 @@ impl SkillHandler<Asked> for Ask {
         match content.text()? {
             "again" => OnInputResult::ask("which one now?", Asked { times: times + 1 }),
             "chunks" => {
-                chunks(cx).await?;
+                send_chunks(cx).await?;
                 OnInputResult::done("done".to_owned())
             }
             answer => OnInputResult::done(format!("{answer} after {times}")),
@@ -225,7 +181,7 @@ impl SkillHandler<Asked> for Ask {
     }
 }
 
-async fn chunks(cx: &mut TaskContext<'_>) -> AgentResult<()> {
+async fn send_chunks(cx: &mut TaskContext<'_>) -> AgentResult<()> {
     cx.send_intermediate_update("on it").await?;
     let mut letters = cx.artifact_chunks("letters");
     letters.push("a").await?;
@@ -234,43 +190,22 @@ async fn chunks(cx: &mut TaskContext<'_>) -> AgentResult<()> {
 }
 
 /// Sends an update, an artifact in three chunks, and a result.
-struct Chunks;
-
-impl SkillHandler for Chunks {
-    type Input = Content;
-    type Output = String;
-
-    async fn on_request(&self, cx: &mut TaskContext<'_>, _: Content) -> Done {
-        chunks(cx).await?;
-        OnRequestResult::done("done".to_owned())
-    }
+#[skill(id = "chunks", tags = ["test"])]
+async fn chunks(cx: &mut TaskContext<'_>, _: Content) -> AgentResult<String> {
+    send_chunks(cx).await?;
+    Ok("done".to_owned())
 }
 
 /// Makes no task. Stores the text after `note ` in the context.
-struct Greet;
-
-impl SkillHandler for Greet {
-    type Input = Content;
-    type Output = NoOutput;
-
-    async fn on_request(
-        &self,
-        cx: &mut TaskContext<'_>,
-        input: Content,
-    ) -> AgentResult<OnRequestResult<NoOutput>> {
-        let noted = input.first_text().and_then(|it| it.strip_prefix("note "));
-        if let Some(noted) = noted {
-            cx.save_session("noted", &noted)?;
-            cx.add_event(noted)?;
-        }
-        Ok(OnRequestResult::Message {
-            message: Content::from_text("hello there"),
-        })
+#[skill(id = "greet", tags = ["test"])]
+async fn greet(cx: &mut TaskContext<'_>, input: Content) -> AgentResult<Content> {
+    let noted = input.first_text().and_then(|it| it.strip_prefix("note "));
+    if let Some(noted) = noted {
+        cx.save_session("noted", &noted)?;
+        cx.add_event(noted)?;
     }
+    Ok(Content::from_text("hello there"))
 }
-
-/// Takes typed data.
-struct Add;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -284,75 +219,47 @@ struct Sum {
     sum: i64,
 }
 
-impl SkillHandler for Add {
-    type Input = Terms;
-    type Output = Sum;
-
-    async fn on_request(
-        &self,
-        _: &mut TaskContext<'_>,
-        Terms { a, b }: Terms,
-    ) -> AgentResult<OnRequestResult<Sum>> {
-        OnRequestResult::done(Sum {
-            sum: a.wrapping_add(b),
-        })
-    }
+/// Takes typed data.
+#[skill(id = "add", tags = ["test"])]
+async fn add(Terms { a, b }: Terms) -> AgentResult<Sum> {
+    let sum = a.wrapping_add(b);
+    Ok(Sum { sum })
 }
 
 /// Fails with a private cause after it has sent an artifact.
-struct Broken;
-
-impl SkillHandler for Broken {
-    type Input = Content;
-    type Output = String;
-
-    async fn on_request(&self, cx: &mut TaskContext<'_>, _: Content) -> Done {
-        cx.send_partial_artifact(Artifact::from_text("draft", "half of it"))
-            .await?;
-        Err(AgentError::internal(SKILL_CANARY))
-    }
+#[skill(id = "broken", tags = ["test"])]
+async fn broken(cx: &mut TaskContext<'_>, _: Content) -> AgentResult<String> {
+    cx.send_partial_artifact(Artifact::from_text("draft", "half of it"))
+        .await?;
+    Err(AgentError::internal(SKILL_CANARY))
 }
 
 /// Fails with an error code of its own.
-struct Refused;
-
-impl SkillHandler for Refused {
-    type Input = Content;
-    type Output = String;
-
-    async fn on_request(&self, _: &mut TaskContext<'_>, _: Content) -> Done {
-        let cause = std::io::Error::other(SKILL_CANARY);
-        Err(AgentError::domain("OUT_OF_STOCK", "nothing left")
-            .with_detail("left", 0)
-            .with_cause(&cause))
-    }
+#[skill(id = "refused", tags = ["test"])]
+async fn refused(_: Content) -> AgentResult<String> {
+    let cause = std::io::Error::other(SKILL_CANARY);
+    Err(AgentError::domain("OUT_OF_STOCK", "nothing left")
+        .with_detail("left", 0)
+        .with_cause(&cause))
 }
 
-struct Panics;
-
-impl SkillHandler for Panics {
-    type Input = Content;
-    type Output = String;
-
-    #[expect(clippy::panic, reason = "a skill that panics is what is tested")]
-    async fn on_request(&self, _: &mut TaskContext<'_>, _: Content) -> Done {
-        panic!("{SKILL_CANARY}")
-    }
+/// Panics.
+#[skill(id = "panics", tags = ["test"])]
+#[expect(clippy::panic, reason = "a skill that panics is what is tested")]
+async fn panics(_: Content) -> AgentResult<String> {
+    panic!("{SKILL_CANARY}")
 }
 
-struct Declines;
-
-impl SkillHandler for Declines {
-    type Input = Content;
-    type Output = String;
-
-    async fn on_request(&self, _: &mut TaskContext<'_>, _: Content) -> Done {
-        Ok(OnRequestResult::Rejected {
-            reason: "not today".to_owned(),
-        })
-    }
+/// Rejects its task.
+#[skill(id = "declines", tags = ["test"])]
+async fn declines(_: Content) -> Done {
+    Ok(OnRequestResult::Rejected {
+        reason: "not today".to_owned(),
+    })
 }
 
+/// Asks for a sign-in.
+#[skill(id = "login", tags = ["test"])]
 struct Login;
 
 impl SkillHandler<Asked> for Login {
@@ -383,6 +290,7 @@ impl SkillHandler<Asked> for Login {
 
 /// Works until the gate opens. With `for <seconds>` it works for that time; with `steps
 /// <count> <milliseconds>` it sends a chunk per step.
+#[skill(id = "slow", tags = ["test"])]
 struct Slow(Gate);
 
 impl SkillHandler for Slow {

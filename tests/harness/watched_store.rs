@@ -47,6 +47,7 @@ pub struct WatchedStore {
     away: AtomicBool,
     threads_away: AtomicBool,
     lists_lost: AtomicBool,
+    sources_lost: AtomicBool,
     list_reads: AtomicUsize,
     read_max: AtomicUsize,
     latency_ms: AtomicU64,
@@ -67,6 +68,7 @@ impl Default for WatchedStore {
             away: AtomicBool::new(false),
             threads_away: AtomicBool::new(false),
             lists_lost: AtomicBool::new(false),
+            sources_lost: AtomicBool::new(false),
             list_reads: AtomicUsize::new(0),
             read_max: AtomicUsize::new(usize::MAX),
             latency_ms: AtomicU64::new(0),
@@ -124,6 +126,12 @@ impl WatchedStore {
     /// Sets whether lists are empty from now on, as from an index that lags far behind.
     pub fn lose_lists(&self, lost: bool) {
         self.lists_lost.store(lost, Ordering::SeqCst);
+    }
+
+    /// Sets whether an object that is to be copied is gone from now on, as after its
+    /// removal since it was checked.
+    pub fn lose_sources(&self, lost: bool) {
+        self.sources_lost.store(lost, Ordering::SeqCst);
     }
 
     /// Pages of tasks that were read.
@@ -379,6 +387,10 @@ impl WrapBlobs for WatchedStore {
     async fn copy(&self, task: &TaskKey, from: &Blob, to: &str) -> Result<bool, StoreError> {
         self.blobs.fetch_add(1, Ordering::SeqCst);
         self.inner.remove(&[to.to_owned()]).await?;
+        if self.sources_lost.load(Ordering::SeqCst) {
+            let gone = std::slice::from_ref(&from.key);
+            self.inner.remove(gone).await?;
+        }
         self.inner.copy(task, from, to).await
     }
 

@@ -1,10 +1,8 @@
 //! Files of messages: inside the message, and uploaded before it.
 
+use a2a_lambda::prelude::*;
 use a2a_lambda::settings::Settings;
-use a2a_lambda::skill::{
-    Agent, AgentDefinition, AgentError, AgentResult, Artifact, BuildError, Content, FileReader,
-    OnRequestResult, Skill, SkillHandler, SkillMetadata, TaskContext,
-};
+use a2a_lambda::skill::FileReader;
 use a2a_lambda::store::Blobs as _;
 use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
@@ -97,43 +95,29 @@ async fn exactly_one_wins(world: &World, parts: &[Value]) {
 
 /// Counts the bytes of a file and returns the file as an artifact. It reads
 /// 1,000 bytes at a time.
-struct Counts;
-
-impl Skill for Counts {
-    const METADATA: SkillMetadata = SkillMetadata::new("counts", "Counts bytes.", &["test"]);
-}
-
-impl SkillHandler for Counts {
-    type Input = Content;
-    type Output = String;
-
-    async fn on_request(
-        &self,
-        cx: &mut TaskContext<'_>,
-        input: Content,
-    ) -> AgentResult<OnRequestResult<String>> {
-        let file = input.first_file();
-        let file = &file.ok_or_else(|| AgentError::invalid_input("no file"))?;
-        let (mut bytes, mut buffer, mut count) = (cx.open_file(file).await?, [0; 1000], 0);
-        loop {
-            let read = bytes.read(&mut buffer).await?;
-            if read == 0 {
-                break;
-            }
-            count += read;
+#[skill(id = "counts", tags = ["test"])]
+async fn counts(cx: &mut TaskContext<'_>, input: Content) -> AgentResult<String> {
+    let file = input.first_file();
+    let file = &file.ok_or_else(|| AgentError::invalid_input("no file"))?;
+    let (mut bytes, mut buffer, mut count) = (cx.open_file(file).await?, [0; 1000], 0);
+    loop {
+        let read = bytes.read(&mut buffer).await?;
+        if read == 0 {
+            break;
         }
-        let again = FileReader::new(cx.open_file(file).await?);
-        cx.send_partial_artifact(Artifact::from_file("again", &file.media_type, again))
-            .await?;
-        OnRequestResult::done(format!("{count} bytes"))
+        count += read;
     }
+    let again = FileReader::new(cx.open_file(file).await?);
+    cx.send_partial_artifact(Artifact::from_file("again", &file.media_type, again))
+        .await?;
+    Ok(format!("{count} bytes"))
 }
 
 fn counting(_: Gate) -> Result<AgentDefinition, BuildError> {
     Agent::builder("counts")
         .description("Counts.")
         .version("1")
-        .skill(Counts)
+        .skill(counts)
         .build()
 }
 

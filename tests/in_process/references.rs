@@ -1,9 +1,6 @@
 //! The tasks that a message refers to, as its skill sees them.
 
-use a2a_lambda::skill::{
-    Agent, AgentDefinition, AgentResult, BuildError, Content, OnRequestResult, Skill, SkillHandler,
-    SkillMetadata, TaskContext,
-};
+use a2a_lambda::prelude::*;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::tester::Gate;
 use a2a_lambda_tests::world::World;
@@ -92,38 +89,24 @@ async fn a_stored_reply_without_a_task_cannot_be_referenced() {
 
 /// Returns the size of the artifacts of referenced tasks. Without references it
 /// repeats its input.
-struct Quotes;
-
-impl Skill for Quotes {
-    const METADATA: SkillMetadata = SkillMetadata::new("quotes", "Quotes.", &["test"]);
-}
-
-impl SkillHandler for Quotes {
-    type Input = Content;
-    type Output = String;
-
-    async fn on_request(
-        &self,
-        cx: &mut TaskContext<'_>,
-        input: Content,
-    ) -> AgentResult<OnRequestResult<String>> {
-        let shown = cx.references().await?.iter();
-        let made = shown.flat_map(|task| &task.artifacts);
-        let made: Vec<String> = made.filter_map(|artifact| artifact.text()).collect();
-        if made.is_empty() {
-            return OnRequestResult::done(input.text()?.repeat(1_000));
-        }
-        OnRequestResult::done(format!("{} long", made.concat().len()))
+#[skill(id = "quotes", tags = ["test"])]
+async fn quotes(cx: &mut TaskContext<'_>, input: Content) -> AgentResult<String> {
+    let shown = cx.references().await?.iter();
+    let made = shown.flat_map(|task| &task.artifacts);
+    let made: Vec<String> = made.filter_map(|artifact| artifact.text()).collect();
+    if made.is_empty() {
+        return Ok(input.text()?.repeat(1_000));
     }
+    Ok(format!("{} long", made.concat().len()))
 }
 
-fn quotes(_: Gate) -> Result<AgentDefinition, BuildError> {
-    Agent::builder("quotes").skill(Quotes).build()
+fn quoting(_: Gate) -> Result<AgentDefinition, BuildError> {
+    Agent::builder("quotes").skill(quotes).build()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_skill_reads_the_artifacts_of_referenced_tasks() {
-    let world = World::serving(quotes, |_| ()).unwrap();
+    let world = World::serving(quoting, |_| ()).unwrap();
     let one = sent(&world, &DIALECT.send(&Say::to("quotes", "one"))).await;
     let more = sent(&world, &DIALECT.send(&Say::to("quotes", "more"))).await;
     assert_eq!(refers(&world, "quotes", &[&one]).await, "3000 long");

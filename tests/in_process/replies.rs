@@ -1,10 +1,7 @@
 //! Replies without a task that are too large for a response.
 
+use a2a_lambda::prelude::*;
 use a2a_lambda::settings::Settings;
-use a2a_lambda::skill::{
-    Agent, AgentDefinition, AgentResult, BuildError, Content, NoOutput, OnRequestResult, Skill,
-    SkillHandler, SkillMetadata, TaskContext,
-};
 use a2a_lambda::task::{Part, PartContent};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::frames::frames;
@@ -16,42 +13,25 @@ const MOST: usize = 100_000;
 const TRUNCATED: &str = "/metadata/a2a-lambda~1truncated";
 
 /// Replies with the parts that the message lists: `bytes N`, `text N`, `data N`.
-struct Gives;
-
-impl Skill for Gives {
-    const METADATA: SkillMetadata =
-        SkillMetadata::new("gives", "Gives what it is told.", &["test"]);
-}
-
-impl SkillHandler for Gives {
-    type Input = String;
-    type Output = NoOutput;
-
-    async fn on_request(
-        &self,
-        _: &mut TaskContext<'_>,
-        input: String,
-    ) -> AgentResult<OnRequestResult<NoOutput>> {
-        let words: Vec<&str> = input.split(' ').collect();
-        let parts = words.chunks(2).map(|order| {
-            let size = order[1].parse().unwrap();
-            match order[0] {
-                "text" => Part::text("t".repeat(size)),
-                "data" => Part::data(json!("d".repeat(size))),
-                _ => Part::new(PartContent::Raw(vec![7; size].into())),
-            }
-        });
-        Ok(OnRequestResult::Message {
-            message: Content::from_parts(parts.collect()),
-        })
-    }
+#[skill(id = "gives", tags = ["test"])]
+async fn gives(input: String) -> AgentResult<Content> {
+    let words: Vec<&str> = input.split(' ').collect();
+    let parts = words.chunks(2).map(|order| {
+        let size = order[1].parse().unwrap();
+        match order[0] {
+            "text" => Part::text("t".repeat(size)),
+            "data" => Part::data(json!("d".repeat(size))),
+            _ => Part::new(PartContent::Raw(vec![7; size].into())),
+        }
+    });
+    Ok(Content::from_parts(parts.collect()))
 }
 
 fn agent(_: Gate) -> Result<AgentDefinition, BuildError> {
     Agent::builder("gives")
         .description("Gives.")
         .version("1")
-        .skill(Gives)
+        .skill(gives)
         .build()
 }
 

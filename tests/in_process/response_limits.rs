@@ -1,11 +1,8 @@
 //! Responses about a task stay within the size limit of a response.
 
+use a2a_lambda::prelude::*;
 use a2a_lambda::settings::Settings;
-use a2a_lambda::skill::{
-    Agent, AgentDefinition, AgentResult, Artifact, BuildError, Content, FileContent, FileReader,
-    FileSource, OnInputResult, OnRequestResult, Skill, SkillHandler, SkillMetadata, SkillSlot,
-    TaskContext,
-};
+use a2a_lambda::skill::{FileContent, FileReader, FileSource};
 use a2a_lambda::store::Blobs as _;
 use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
@@ -18,44 +15,30 @@ const MOST: usize = 100_000;
 
 /// Makes a file of as many bytes as the message says, from memory or from a reader.
 /// For a message with a file, it answers the size and whether the bytes came along.
-struct Files;
-
-impl Skill for Files {
-    const METADATA: SkillMetadata = SkillMetadata::new("files", "Makes files.", &["test"]);
-}
-
-impl SkillHandler for Files {
-    type Input = Content;
-    type Output = String;
-
-    async fn on_request(
-        &self,
-        cx: &mut TaskContext<'_>,
-        input: Content,
-    ) -> AgentResult<OnRequestResult<String>> {
-        if let Some(file) = input.first_file() {
-            let came = matches!(file.source, FileSource::Bytes(_));
-            let bytes = cx.read_file(&file).await?.len();
-            return OnRequestResult::done(format!("{bytes} bytes, came along: {came}"));
-        }
-        let order = input.text()?;
-        let read = order.strip_prefix("read ");
-        let bytes = vec![7; read.unwrap_or(order).parse().unwrap_or_default()];
-        let content = match read {
-            Some(_) => FileContent::Reader(FileReader::new(std::io::Cursor::new(bytes))),
-            None => bytes.into(),
-        };
-        let file = Artifact::from_file("seven.bin", "application/x-sevens", content);
-        cx.send_partial_artifact(file).await?;
-        OnRequestResult::done("done".to_owned())
+#[skill(id = "files", tags = ["test"])]
+async fn make_file(cx: &mut TaskContext<'_>, input: Content) -> AgentResult<String> {
+    if let Some(file) = input.first_file() {
+        let came = matches!(file.source, FileSource::Bytes(_));
+        let bytes = cx.read_file(&file).await?.len();
+        return Ok(format!("{bytes} bytes, came along: {came}"));
     }
+    let order = input.text()?;
+    let read = order.strip_prefix("read ");
+    let bytes = vec![7; read.unwrap_or(order).parse().unwrap_or_default()];
+    let content = match read {
+        Some(_) => FileContent::Reader(FileReader::new(std::io::Cursor::new(bytes))),
+        None => bytes.into(),
+    };
+    let file = Artifact::from_file("seven.bin", "application/x-sevens", content);
+    cx.send_partial_artifact(file).await?;
+    Ok("done".to_owned())
 }
 
 fn agent(_: Gate) -> Result<AgentDefinition, BuildError> {
     Agent::builder("files")
         .version("1")
         .description("Files.")
-        .skill(Files)
+        .skill(make_file)
         .build()
 }
 
@@ -169,11 +152,8 @@ async fn a_skill_gets_small_uploads_as_bytes_and_large_ones_as_references() {
 }
 
 /// Sends a large file in the way the message names.
+#[skill(id = "says", tags = ["test"])]
 struct Says;
-
-impl Skill for Says {
-    const METADATA: SkillMetadata = SkillMetadata::new("says", "Says files.", &["test"]);
-}
 
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Asked;

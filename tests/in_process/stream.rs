@@ -186,11 +186,7 @@ async fn an_error_after_the_first_frame_is_the_last_event() {
         else {
             panic!("{dialect:?}: {rest:?}");
         };
-        let code = if dialect.is_v01() {
-            UNAVAILABLE.code_01
-        } else {
-            UNAVAILABLE.code
-        };
+        let code = UNAVAILABLE.code(dialect).unwrap();
         match dialect {
             Dialect::Rpc10 | Dialect::Rpc03 | Dialect::Rpc01 => {
                 assert_eq!(

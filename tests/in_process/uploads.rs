@@ -2,7 +2,7 @@
 
 use a2a_lambda::settings::Settings;
 use a2a_lambda::store::Blobs as _;
-use a2a_lambda_tests::dialect::{Dialect, Say, at};
+use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{Fault, PARAMS};
 use a2a_lambda_tests::world::{Reply, Request, World};
 use base64::Engine as _;
@@ -226,5 +226,66 @@ async fn deleting_a_task_deletes_the_upload_it_took() {
         let memory = world.store.memory();
         assert_eq!(memory.keys("v1/", None, 9).await.unwrap(), [""; 0]);
         assert_eq!(memory.keys("up/", None, 9).await.unwrap(), [other]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upload_that_vanished_before_its_message_is_refused() {
+    let world = world();
+    let (grant, key) = sent(&world, BYTES).await;
+    world.store.memory().remove(&[key]).await.unwrap();
+    refused(&named(&world, &grant, "acme:ann").await);
+    assert_eq!(world.store.commits(), []);
+}
+
+/// A message that names the file of a grant: for a new task, or as the answer in `task`.
+fn message(task: Option<&str>, grant: &Value, at_once: bool) -> Request {
+    let text = "look at this";
+    let say = match task {
+        Some(task) => Say::in_task(task, text),
+        None => Say::to("echo", text),
+    };
+    let mut params = Dialect::Rest10.say(&say);
+    params["configuration"] = json!({"returnImmediately": at_once});
+    let parts = params["message"]["parts"].as_array_mut().unwrap();
+    parts.push(grant["part"].clone());
+    let send = Dialect::Rest10.request(Op::Send, "", &params);
+    send.from("acme:ann")
+}
+
+/// Sends a message whose upload vanishes after its check and before its copy. Nothing may
+/// be stored. The same message with another upload must then succeed.
+async fn fails_without_a_trace(world: &World, task: Option<&str>, at_once: bool) {
+    let dialect = Dialect::Rest10;
+    let (grant, key) = sent(world, BYTES).await;
+    let commits = world.store.commits();
+    world.store.lose_sources(true);
+    let reply = world.call(&message(task, &grant, at_once)).await;
+    let said = reply.text();
+    let status = at(&reply.json(), "/error/status").clone();
+    assert_eq!((reply.status, status), (500, json!("INTERNAL")), "{said}");
+    assert!(!said.contains(&key), "{said}");
+    assert_eq!(world.store.commits(), commits, "no commit names the upload");
+    let memory = world.store.memory();
+    assert_eq!(memory.keys("v1/", None, 9).await.unwrap(), [""; 0]);
+
+    world.store.lose_sources(false);
+    let (grant, _) = sent(world, BYTES).await;
+    let reply = world.call(&message(task, &grant, false)).await;
+    let task = dialect.task(&reply);
+    assert_eq!(dialect.state(&task), "completed", "{}", reply.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upload_that_vanishes_before_its_copy_leaves_no_trace() {
+    for at_once in [false, true] {
+        fails_without_a_trace(&world(), None, at_once).await;
+
+        let world = world();
+        let ask = Dialect::Rest10.send(&Say::to("ask", "hi"));
+        let reply = world.call(&ask.from("acme:ann")).await;
+        let asked = Dialect::Rest10.task(&reply);
+        let id = asked["id"].as_str().unwrap();
+        fails_without_a_trace(&world, Some(id), at_once).await;
     }
 }

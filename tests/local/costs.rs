@@ -3,7 +3,7 @@
 use crate::meter::{Bill, Counted, Index, Meter};
 use a2a_lambda::auth::Identity;
 use a2a_lambda::engine::{
-    Clock, Policy, PushDelivery, PushDeliveryError, PushDispatcher, PushServices, RandomIds,
+    Clock as _, Policy, PushDelivery, PushDeliveryError, PushDispatcher, PushServices, RandomIds,
     SendPush, SweepPlaces, SystemClock, relay_pushes,
 };
 use a2a_lambda::http::{Function, HttpService};
@@ -15,19 +15,19 @@ use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::queue::{PushItem, TaskImage, WorkItem};
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{Blobs as _, ReadTasks as _};
-use a2a_lambda::task::{Owner, Subject, TaskId, TenantId, Timestamp};
+use a2a_lambda::task::{Owner, Subject, TaskId, TenantId};
+use a2a_lambda_tests::virtual_clock::VirtualClock;
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use a2a_local::pumps::Pumps;
 use a2a_local::queue::LocalQueue;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use http::Request;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const PAPER: &str = include_str!("../../docs/operations.md");
@@ -40,62 +40,6 @@ const MANY_DIGITS: &str = "07d7c2d2ff2345a78a4cb8f17a80869b71ee4efaa7b5051ddf027
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// This machine's time, moved by some milliseconds, or stopped.
-#[derive(Debug, Default)]
-struct Moved {
-    by: AtomicI64,
-    /// When it was stopped, in milliseconds; 0 while it runs.
-    held: AtomicI64,
-}
-
-impl Moved {
-    fn on(&self, time: Duration) {
-        let millis = i64::try_from(time.as_millis()).unwrap();
-        self.by.fetch_add(millis, Ordering::SeqCst);
-    }
-
-    /// Makes work take no time, however slow the machine is. A wait of less than
-    /// a second ends immediately; a longer one (a heartbeat, the end of a budget)
-    /// never ends.
-    fn hold(&self, held: bool) {
-        let since = if held {
-            SystemClock.now().as_millis()
-        } else {
-            0
-        };
-        self.held.store(since, Ordering::SeqCst);
-    }
-
-    fn by(&self) -> i64 {
-        self.by.load(Ordering::SeqCst)
-    }
-
-    fn is_held(&self) -> bool {
-        self.held.load(Ordering::SeqCst) != 0
-    }
-}
-
-impl Clock for Moved {
-    fn now(&self) -> Timestamp {
-        let real = match self.held.load(Ordering::SeqCst) {
-            0 => SystemClock.now().as_millis(),
-            held => held,
-        };
-        Timestamp::from_millis(real + self.by())
-    }
-
-    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
-        if !self.is_held() {
-            let at = Timestamp::from_millis(at.as_millis() - self.by());
-            return SystemClock.sleep_until(at);
-        }
-        if at.since(self.now()) < Duration::from_secs(1) {
-            return Box::pin(tokio::task::yield_now());
-        }
-        Box::pin(std::future::pending())
-    }
-}
-
 struct Local;
 
 impl Source for Local {
@@ -105,29 +49,14 @@ impl Source for Local {
 }
 
 /// Answers a question of one sentence with a sentence and a text.
-struct Answers;
-
-impl Skill for Answers {
-    const METADATA: SkillMetadata =
-        SkillMetadata::new("order-status", "Says where an order is.", &["test"]);
-}
-
-impl SkillHandler for Answers {
-    type Input = Content;
-    type Output = String;
-
-    async fn on_request(
-        &self,
-        _: &mut TaskContext<'_>,
-        _: Content,
-    ) -> AgentResult<OnRequestResult<String>> {
-        Ok(OnRequestResult::Completed {
-            message: Some("I have found the order you asked for, and it is on its way.".into()),
-            output: "Three parcels left Rotterdam on Friday and will come on Monday morning."
-                .to_owned(),
-            artifacts: Vec::new(),
-        })
-    }
+#[skill(id = "order-status", tags = ["test"])]
+async fn order_status(_: Content) -> AgentResult<OnRequestResult<String>> {
+    Ok(OnRequestResult::Completed {
+        message: Some("I have found the order you asked for, and it is on its way.".into()),
+        output: "Three parcels left Rotterdam on Friday and will come on Monday morning."
+            .to_owned(),
+        artifacts: Vec::new(),
+    })
 }
 
 /// The agent with metered clients.
@@ -140,7 +69,7 @@ struct Counter {
     blobs: S3Blobs,
     /// A metered store.
     near: DynamoStore,
-    clock: Arc<Moved>,
+    clock: Arc<VirtualClock>,
     rows: String,
     pumps: Vec<Pumps>,
     services: Embedded,
@@ -201,7 +130,7 @@ impl Counter {
         let meter = Meter::new(indexes(&clients).await, clients.dynamodb.clone());
         let settings = Settings::read(&Local).unwrap();
         let near = counted(&clients, &meter);
-        let clock = Arc::new(Moved::default());
+        let clock = Arc::new(VirtualClock::starting(SystemClock.now(), 1));
         let runtime = Runtime::builder(agent, settings)
             .aws(&near)
             .clock(clock.clone())
@@ -583,7 +512,7 @@ async fn later(counter: &mut Counter) {
     let mut more = message("echo hello again");
     more["message"]["contextId"] = first["contextId"].clone();
     counter.post("/message:send", &more).await;
-    counter.clock.on(HOUR * 2);
+    counter.clock.advance(HOUR * 2);
     counter.meter.take();
     counter.post("/message:send", &more).await;
     counter.row("a task that continues a context after two idle hours");
@@ -660,7 +589,7 @@ fn owner() -> Owner {
 /// Ids as long as real ones: a tenant, a subject of a token, a client's message id.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_short_send_writes_one_table_unit_and_one_index_unit() {
-    let agent = Agent::builder("shop").skill(Answers).build().unwrap();
+    let agent = Agent::builder("shop").skill(order_status).build().unwrap();
     let counter = Counter::new(agent).await;
     let mut question = message("Where is the order 2026-11-4711 that I placed last Tuesday?");
     question["message"]["messageId"] = json!("0b0c8f5e-7d4e-4a41-9f0d-2f5f3b1c9a77");

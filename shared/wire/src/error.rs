@@ -1,38 +1,9 @@
 //! Maps each error to its codes, HTTP status and reason, and writes its body.
 //!
-//! JSON-RPC errors are HTTP 200, except where the row says 401, 403, 413, 415,
-//! 429 or 503. `code` is the code in 1.0 (A2A 1.0 §5.4) and 0.3 (A2A 0.3 §8.2). A
-//! different code in 0.1 follows in brackets: A2A 0.1 gives -32006 to -32011 other
-//! meanings.
-//!
-//! | error | code (0.1) | HTTP | status | reason |
-//! |---|---|---|---|---|
-//! | `TaskNotFound` | -32001 | 404 | `NOT_FOUND` | `TASK_NOT_FOUND` |
-//! | `TaskNotCancelable` | -32002 | 400 | `FAILED_PRECONDITION` | `TASK_NOT_CANCELABLE` |
-//! | `PushNotSupported` | -32003 | 400 | `FAILED_PRECONDITION` | `PUSH_NOTIFICATION_NOT_SUPPORTED` |
-//! | `UnsupportedOperation` | -32004 | 400 | `FAILED_PRECONDITION` | `UNSUPPORTED_OPERATION` |
-//! | `TaskFinished` | -32004 (-32009) | 400 | `FAILED_PRECONDITION` | `UNSUPPORTED_OPERATION` |
-//! | `TaskBusy` | -32004 (-32009) | 400 | `FAILED_PRECONDITION` | `TASK_BUSY` |
-//! | `ContentTypeNotSupported` | -32005 | 400 | `INVALID_ARGUMENT` | `CONTENT_TYPE_NOT_SUPPORTED` |
-//! | `UnsupportedMediaType` | -32005 | 415 | `INVALID_ARGUMENT` | `CONTENT_TYPE_NOT_SUPPORTED` |
-//! | `InvalidAgentResponse` | -32006 (-32603) | 500 | `INTERNAL` | `INVALID_AGENT_RESPONSE` |
-//! | `ExtendedCardNotConfigured` | -32007 (-32004) | 400 | `FAILED_PRECONDITION` | `EXTENDED_AGENT_CARD_NOT_CONFIGURED` |
-//! | `ExtensionSupportRequired` | -32008 (-32004) | 400 | `FAILED_PRECONDITION` | `EXTENSION_SUPPORT_REQUIRED` |
-//! | `VersionNotSupported` | -32009 | 400 | `FAILED_PRECONDITION` | `VERSION_NOT_SUPPORTED` |
-//! | `Parse` | -32700 | 400 | `INVALID_ARGUMENT` | `PARSE_ERROR` |
-//! | `InvalidRequest` | -32600 | 400 | `INVALID_ARGUMENT` | `INVALID_REQUEST` |
-//! | `MethodNotFound` | -32601 | 404 | `NOT_FOUND` | `METHOD_NOT_FOUND` |
-//! | `InvalidParams` | -32602 | 400 | `INVALID_ARGUMENT` | `INVALID_PARAMS` |
-//! | `Internal` | -32603 | 500 | `INTERNAL` | `INTERNAL_ERROR` |
-//! | `PayloadTooLarge` | -32600 | 413 | `INVALID_ARGUMENT` | `PAYLOAD_TOO_LARGE` |
-//! | `RateLimited` | -32029 (-32010) | 429 | `RESOURCE_EXHAUSTED` | `RATE_LIMITED` |
-//! | `Unauthenticated` | -32030 (-32007) | 401 | `UNAUTHENTICATED` | `UNAUTHENTICATED` |
-//! | `Forbidden` | -32031 (-32008) | 403 | `PERMISSION_DENIED` | `PERMISSION_DENIED` |
-//! | `ContextExpired` | -32602 | 400 | `FAILED_PRECONDITION` | `CONTEXT_EXPIRED` |
-//! | `StateTooLarge` | -32602 | 413 | `FAILED_PRECONDITION` | `STATE_TOO_LARGE` |
-//! | `IdempotencyKeyReused` | -32602 | 409 | `ABORTED` | `IDEMPOTENCY_KEY_REUSED` |
-//! | `Unavailable` | -32603 (-32011) | 503 | `UNAVAILABLE` | `UNAVAILABLE` |
-//! | `Unfinished` | -32603 (-32011) | 503 | `UNAVAILABLE` | `UNAVAILABLE` |
+//! The table is the function `row`. It has the codes of 1.0 (A2A 1.0 §5.4) and 0.3 (A2A
+//! 0.3 §8.2); A2A 0.1 gives -32006 to -32011 other meanings. `docs/operations.md` shows
+//! it with what an operator does. JSON-RPC errors are HTTP 200, except where the row says
+//! 401, 403, 413, 415, 429 or 503.
 //!
 //! The reasons that A2A defines, from `TASK_NOT_FOUND` to
 //! `VERSION_NOT_SUPPORTED` without `TASK_BUSY`, are in the domain

@@ -7,7 +7,7 @@ mod read;
 mod shapes;
 
 use a2a_lambda::auth::Identity;
-use a2a_lambda::engine::{Clock, Ids};
+use a2a_lambda::engine::{Clock as _, Ids};
 use a2a_lambda::http::Function;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
@@ -20,6 +20,7 @@ use a2a_lambda::store::{Blobs as _, ReadTasks as _, ReadThreads as _};
 use a2a_lambda::task::{
     ContextId, Event, Owner, PartContent, Subject, TaskId, TaskRecord, TenantId, Timestamp,
 };
+use a2a_lambda_tests::virtual_clock::SetClock;
 use a2a_lambda_tests::world::{Reply, Request, send};
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -27,26 +28,11 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The time of everything in a corpus: the year 2100, which native TTL does not reach.
 const NOW: i64 = 4_102_444_800_000;
-
-/// A clock that a test moves. Its sleeps never end, so that a turn ends before a timer does
-/// on any machine.
-#[derive(Debug, Clone)]
-struct Still(Arc<AtomicI64>);
-
-impl Clock for Still {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.load(Ordering::Relaxed))
-    }
-
-    fn sleep_until(&self, _: Timestamp) -> futures::future::BoxFuture<'_, ()> {
-        Box::pin(std::future::pending())
-    }
-}
 
 /// Ids that count up.
 #[derive(Debug)]
@@ -85,7 +71,7 @@ struct Endpoint {
     records: Arc<DynamoStore>,
     blobs: Arc<S3Blobs>,
     runtime: Runtime,
-    clock: Still,
+    clock: Arc<SetClock>,
     _embedded: Embedded,
 }
 
@@ -96,14 +82,14 @@ impl Endpoint {
         let blobs = Arc::new(S3Blobs::new(clients.s3.clone(), BUCKET));
         let records = DynamoStore::new(clients.dynamodb.clone(), TABLE).with_blobs(blobs.clone());
         let records = Arc::new(records);
-        let clock = Still(Arc::new(AtomicI64::new(NOW)));
+        let clock = Arc::new(SetClock::without_timers(Timestamp::from_millis(NOW)));
         let agent = reference_agent::conformance::agent(Duration::from_secs(2)).unwrap();
         let runtime = Runtime::builder(agent, Settings::read(&Local).unwrap())
             .tasks(records.clone())
             .threads(records.clone())
             .pushes(records.clone())
             .blobs(blobs.clone())
-            .clock(Arc::new(clock.clone()))
+            .clock(clock.clone())
             .ids(Arc::new(Counted(AtomicU64::new(1))))
             .build()
             .unwrap();

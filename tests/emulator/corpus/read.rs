@@ -10,7 +10,6 @@ use a2a_lambda::task::{
 use a2a_lambda_tests::world::Request;
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 struct Held;
@@ -38,7 +37,7 @@ async fn each(
             let site = Endpoint::with(&corpus).await;
             let record = site.load(&id).await.unwrap();
             // By then every lease has ended.
-            site.clock.0.store(NOW + 3_600_000, Ordering::Relaxed);
+            site.clock.set(Timestamp::from_millis(NOW + 3_600_000));
             act(&site, &record).await;
             found += 1;
         }
@@ -201,7 +200,7 @@ async fn writes_keep_the_members_that_a_later_release_added() {
             }
             let site = Endpoint::with(&corpus).await;
             let before = site.load(&id).await.unwrap();
-            site.clock.0.store(NOW + 3_600_000, Ordering::Relaxed);
+            site.clock.set(Timestamp::from_millis(NOW + 3_600_000));
             let path = format!("/tasks/{id}:cancel");
             let reply = site.call(Request::post(path, &json!({}))).await;
             assert_eq!(reply.status, 200, "{release} {id}: {}", reply.text());

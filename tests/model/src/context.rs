@@ -55,7 +55,7 @@ enum Send {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct World {
+struct ContextWorld {
     now: u8,
     thread: Option<Thread>,
     state: Option<State>,
@@ -134,7 +134,7 @@ impl Context {
         if self.server_made { 0 } else { TOMBSTONE }
     }
 
-    fn time(&self, w: &mut World, action: Action) -> Option<()> {
+    fn time(&self, w: &mut ContextWorld, action: Action) -> Option<()> {
         match action {
             Action::Tick if w.now < END_OF_TIME => {
                 let calls = w.sends.iter();
@@ -160,14 +160,14 @@ impl Context {
     }
 
     /// Removes the state's item, and notices if a living thread still needs it.
-    fn state_goes(&self, w: &mut World) {
+    fn state_goes(&self, w: &mut ContextWorld) {
         let gone = w.state.take().map(|state| state.version);
         let now = w.now;
         let misses = |thread: Thread| thread.lives(now) && Some(thread.state) == gone;
         w.state_lost |= w.thread.is_some_and(misses);
     }
 
-    fn writes(&self, w: &mut World, i: usize) -> Option<()> {
+    fn writes(&self, w: &mut ContextWorld, i: usize) -> Option<()> {
         let Send::Saw(seen, began) = w.sends[i] else {
             return None;
         };
@@ -193,7 +193,7 @@ impl Context {
     }
 
     /// Refreshes the thread that was read.
-    fn continues(&self, w: &mut World, i: usize, seen: Thread, began: u8) {
+    fn continues(&self, w: &mut ContextWorld, i: usize, seen: Thread, began: u8) {
         let unconditional = self.is(Mutant::RefreshUnconditional) && w.thread.is_some();
         if w.thread != Some(seen) && !unconditional {
             // Another call was faster: decide again, by the same clock reading.
@@ -230,14 +230,14 @@ impl Context {
     }
 
     /// Refuses the send because of the thread as it was read, at the time it was read.
-    fn refuses(&self, w: &mut World, i: usize, seen: Option<Thread>, began: u8) {
+    fn refuses(&self, w: &mut ContextWorld, i: usize, seen: Option<Thread>, began: u8) {
         let free = |thread: Thread| !self.server_made && began >= thread.expires_at + TOMBSTONE;
         w.refused_alive |= seen.is_some_and(|thread| thread.lives(began) || free(thread));
         w.sends[i] = Send::Refused;
     }
 
     /// Begins a context in place of the thread that was read.
-    fn begins(&self, w: &mut World, i: usize, seen: Option<Thread>, began: u8) {
+    fn begins(&self, w: &mut ContextWorld, i: usize, seen: Option<Thread>, began: u8) {
         if w.thread != seen {
             w.sends[i] = Send::Saw(w.thread, began);
             return;
@@ -263,7 +263,7 @@ impl Context {
     }
 
     /// Writes thread and state in one transaction, for a turn that was accepted.
-    fn keeps(&self, w: &mut World) -> Option<()> {
+    fn keeps(&self, w: &mut ContextWorld) -> Option<()> {
         let thread = w
             .thread
             .filter(|thread| thread.lives(w.now) && thread.version < 3)?;
@@ -283,7 +283,7 @@ impl Context {
         Some(())
     }
 
-    fn loads(&self, w: &mut World) -> Option<()> {
+    fn loads(&self, w: &mut ContextWorld) -> Option<()> {
         let thread = w.thread.filter(|thread| thread.lives(w.now))?;
         let state = w.state?;
         let shown = self.is(Mutant::StateVersionUnchecked)
@@ -293,7 +293,7 @@ impl Context {
     }
 
     /// The sweep records an expiry and removes the state.
-    fn sweep(&self, w: &mut World, action: Action) -> Option<()> {
+    fn sweep(&self, w: &mut ContextWorld, action: Action) -> Option<()> {
         match action {
             Action::SweepReads if w.sweep.is_none() => {
                 w.sweep = Some(w.thread.filter(|t| t.expires_at <= w.now && !t.noted)?);
@@ -319,12 +319,12 @@ impl Context {
 }
 
 impl Model for Context {
-    type State = World;
+    type State = ContextWorld;
     type Action = Action;
 
-    fn init_states(&self) -> Vec<World> {
+    fn init_states(&self) -> Vec<ContextWorld> {
         let made = self.server_made;
-        vec![World {
+        vec![ContextWorld {
             crashes: self.crashes,
             generations: u8::from(made),
             ended: if made { TTL } else { 0 },
@@ -334,11 +334,11 @@ impl Model for Context {
                 expires_at: TTL,
                 ..Thread::default()
             }),
-            ..World::default()
+            ..ContextWorld::default()
         }]
     }
 
-    fn actions(&self, w: &World, actions: &mut Vec<Action>) {
+    fn actions(&self, w: &ContextWorld, actions: &mut Vec<Action>) {
         use Action as A;
         actions.extend([A::Tick, A::RemoveThread, A::RemoveState, A::Keeps, A::Loads]);
         actions.extend([A::SweepReads, A::SweepWrites]);
@@ -347,7 +347,7 @@ impl Model for Context {
         }
     }
 
-    fn next_state(&self, last: &World, action: Action) -> Option<World> {
+    fn next_state(&self, last: &ContextWorld, action: Action) -> Option<ContextWorld> {
         use Action as A;
         let mut w = *last;
         match action {

@@ -67,7 +67,7 @@ enum Call {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct World {
+struct ExpiryWorld {
     now: u8,
     meta: Meta,
     /// Stored children by incarnation, one bit each. Children outlive their task.
@@ -140,13 +140,13 @@ impl Expiry {
         self.mutant == Some(mutant)
     }
 
-    fn renew(&self, w: &mut World) {
+    fn renew(&self, w: &mut ExpiryWorld) {
         if !self.is(Mutant::NoRenewal) {
             w.meta.expires_at = w.now + TTL;
         }
     }
 
-    fn time(&self, w: &mut World, action: Action) -> Option<()> {
+    fn time(&self, w: &mut ExpiryWorld, action: Action) -> Option<()> {
         let renewals = !self.is(Mutant::NoRenewal);
         match action {
             // Running work is renewed before the table can remove it.
@@ -172,7 +172,7 @@ impl Expiry {
         Some(())
     }
 
-    fn create(&self, w: &mut World) -> Option<()> {
+    fn create(&self, w: &mut ExpiryWorld) -> Option<()> {
         let free = w.meta.state == State::Absent || w.meta.expired(w.now);
         let over = self.is(Mutant::CreateOverLiving) && w.meta.at_rest();
         if !free && !over {
@@ -197,9 +197,9 @@ impl Expiry {
         Some(())
     }
 
-    fn work(&self, w: &mut World, action: Action) -> Option<()> {
+    fn work(&self, w: &mut ExpiryWorld, action: Action) -> Option<()> {
         let refused =
-            |w: &World| self.is(Mutant::AppliedToRunningWork) && w.meta.expires_at <= w.now;
+            |w: &ExpiryWorld| self.is(Mutant::AppliedToRunningWork) && w.meta.expires_at <= w.now;
         match action {
             Action::Claim if w.meta.open() => {
                 if w.workers[0].is_some_and(|worker| self.holds(w, worker)) {
@@ -258,7 +258,7 @@ impl Expiry {
         Some(())
     }
 
-    fn read(&self, w: &mut World) -> Option<()> {
+    fn read(&self, w: &mut ExpiryWorld) -> Option<()> {
         if w.meta.expired(w.now) && !self.is(Mutant::ReadUnchecked) {
             return None; // Not found.
         }
@@ -273,7 +273,7 @@ impl Expiry {
         Some(())
     }
 
-    fn call(&self, w: &mut World, action: Action) -> Option<()> {
+    fn call(&self, w: &mut ExpiryWorld, action: Action) -> Option<()> {
         let meta = w.meta;
         let expired = meta.expired(w.now);
         let seen = Call::Checked(meta.incarnation, meta.version);
@@ -321,7 +321,7 @@ impl Expiry {
 
 impl Expiry {
     /// Whether the worker holds the task: same epoch and same incarnation.
-    fn holds(&self, w: &World, worker: (u8, u8)) -> bool {
+    fn holds(&self, w: &ExpiryWorld, worker: (u8, u8)) -> bool {
         let any = self.is(Mutant::IncarnationIgnored);
         w.meta.state == State::Working
             && worker.0 == w.meta.epoch
@@ -330,21 +330,21 @@ impl Expiry {
 }
 
 impl Model for Expiry {
-    type State = World;
+    type State = ExpiryWorld;
     type Action = Action;
 
-    fn init_states(&self) -> Vec<World> {
+    fn init_states(&self) -> Vec<ExpiryWorld> {
         let (crashes, glitches) = (self.crashes, self.glitches);
-        vec![World {
+        vec![ExpiryWorld {
             creates: 2,
             deletions: self.deletions,
             crashes,
             glitches,
-            ..World::default()
+            ..ExpiryWorld::default()
         }]
     }
 
-    fn actions(&self, _: &World, actions: &mut Vec<Action>) {
+    fn actions(&self, _: &ExpiryWorld, actions: &mut Vec<Action>) {
         use Action as A;
         actions.extend([
             A::Tick,
@@ -362,7 +362,7 @@ impl Model for Expiry {
         actions.extend([A::CancelWrites, A::CrashWorker, A::CrashContinuation]);
     }
 
-    fn next_state(&self, last: &World, action: Action) -> Option<World> {
+    fn next_state(&self, last: &ExpiryWorld, action: Action) -> Option<ExpiryWorld> {
         use Action as A;
         let mut w = *last;
         match action {

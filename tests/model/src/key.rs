@@ -83,7 +83,7 @@ struct Call {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct World {
+struct KeyWorld {
     tasks: [Meta; TASKS],
     keys: [Idem; KEYS],
     calls: [Call; CALLS],
@@ -144,19 +144,19 @@ enum Action {
 }
 
 impl Model for Keyed {
-    type State = World;
+    type State = KeyWorld;
     type Action = Action;
 
-    fn init_states(&self) -> Vec<World> {
-        vec![World {
+    fn init_states(&self) -> Vec<KeyWorld> {
+        vec![KeyWorld {
             crashes: self.crashes,
             lost: self.lost,
             expiries: self.expiries,
-            ..World::default()
+            ..KeyWorld::default()
         }]
     }
 
-    fn actions(&self, world: &World, actions: &mut Vec<Action>) {
+    fn actions(&self, world: &KeyWorld, actions: &mut Vec<Action>) {
         for (i, _) in self.calls.iter().enumerate() {
             match world.calls[i].at {
                 At::Start => actions.push(Action::Look(i)),
@@ -177,7 +177,7 @@ impl Model for Keyed {
         }
     }
 
-    fn next_state(&self, last: &World, action: Action) -> Option<World> {
+    fn next_state(&self, last: &KeyWorld, action: Action) -> Option<KeyWorld> {
         let mut world = *last;
         match action {
             Action::Look(i) => self.look(&mut world, i),
@@ -223,13 +223,13 @@ impl Keyed {
     }
 
     /// The task under the key of a call, unless the task is gone.
-    fn taken(&self, world: &World, call: usize) -> Option<u8> {
+    fn taken(&self, world: &KeyWorld, call: usize) -> Option<u8> {
         let task = world.keys[self.key(call)].task.checked_sub(1)?;
         let lives = world.tasks[usize::from(task)].state.lives();
         (lives || self.is(Mutant::KeyOutlivesTask)).then_some(task)
     }
 
-    fn look(&self, world: &mut World, i: usize) {
+    fn look(&self, world: &mut KeyWorld, i: usize) {
         match self.taken(world, i) {
             Some(task) => world.answer(i, task, self),
             None => {
@@ -240,7 +240,7 @@ impl Keyed {
     }
 
     /// Reads the task that an answer belongs to.
-    fn load(&self, world: &mut World, i: usize) -> Option<()> {
+    fn load(&self, world: &mut KeyWorld, i: usize) -> Option<()> {
         if self.calls[i] == Kind::Send {
             world.calls[i].at = At::Read;
             return Some(());
@@ -263,14 +263,14 @@ impl Keyed {
         Some(())
     }
 
-    fn look_again(&self, world: &mut World, i: usize) {
+    fn look_again(&self, world: &mut KeyWorld, i: usize) {
         match self.taken(world, i) {
             Some(task) if !self.is(Mutant::LookedUpOnce) => world.answer(i, task, self),
             _ => world.refuse(i, self),
         }
     }
 
-    fn write(&self, world: &mut World, i: usize, heard: bool) -> Option<()> {
+    fn write(&self, world: &mut KeyWorld, i: usize, heard: bool) -> Option<()> {
         let kind = self.calls[i];
         let unchecked = match kind {
             Kind::Send => self.is(Mutant::CreateUnchecked) || self.is(Mutant::KeyAfterCreate),
@@ -323,7 +323,7 @@ impl Keyed {
         Some(())
     }
 
-    fn put_key(&self, world: &mut World, i: usize) {
+    fn put_key(&self, world: &mut KeyWorld, i: usize) {
         let key = &mut world.keys[self.key(i)];
         world.taken_again |= key.task > 0;
         *key = Idem {
@@ -333,7 +333,7 @@ impl Keyed {
     }
 }
 
-impl World {
+impl KeyWorld {
     /// The caller receives its task.
     fn answer(&mut self, i: usize, task: u8, model: &Keyed) {
         let key = self.keys[model.key(i)];

@@ -42,7 +42,7 @@ enum Registrar {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct World {
+struct PushWorld {
     version: u8,
     /// Events committed. With [`EVENTS`] of them the task is terminal.
     events: u8,
@@ -88,7 +88,7 @@ struct World {
     failures: u8,
 }
 
-impl World {
+impl PushWorld {
     fn terminal(&self) -> bool {
         self.events == EVENTS
     }
@@ -196,7 +196,7 @@ impl Push {
         self.mutant == Some(mutant)
     }
 
-    fn worker(&self, w: &mut World, action: Action) -> Option<()> {
+    fn worker(&self, w: &mut PushWorld, action: Action) -> Option<()> {
         let (read, version, listeners) = w.worker;
         match action {
             Action::WorkerReads if !w.terminal() && (!read || version != w.version) => {
@@ -218,7 +218,7 @@ impl Push {
         Some(())
     }
 
-    fn registrar(&self, w: &mut World, action: Action) -> Option<()> {
+    fn registrar(&self, w: &mut PushWorld, action: Action) -> Option<()> {
         match (action, w.registrar) {
             (Action::RegistrarReads, Registrar::Start) => {
                 w.registrar = Registrar::Checked(w.version)
@@ -247,7 +247,7 @@ impl Push {
         Some(())
     }
 
-    fn relay(&self, w: &mut World, action: Action) -> Option<()> {
+    fn relay(&self, w: &mut PushWorld, action: Action) -> Option<()> {
         match action {
             Action::RelaySends(failed) if w.stream > 0 && !w.relay_sent => {
                 if failed {
@@ -279,7 +279,7 @@ impl Push {
         Some(())
     }
 
-    fn crash(&self, w: &mut World, action: Action) -> Option<()> {
+    fn crash(&self, w: &mut PushWorld, action: Action) -> Option<()> {
         let _ = self;
         w.crashes = w.crashes.checked_sub(1)?;
         match action {
@@ -298,26 +298,26 @@ impl Push {
 }
 
 impl Model for Push {
-    type State = World;
+    type State = PushWorld;
     type Action = Action;
 
-    fn init_states(&self) -> Vec<World> {
+    fn init_states(&self) -> Vec<PushWorld> {
         let (crashes, glitches, failures) = (self.crashes, self.glitches, self.failures);
-        vec![World {
+        vec![PushWorld {
             version: 1,
             open: true,
             crashes,
             glitches,
             failures,
-            ..World::default()
+            ..PushWorld::default()
         }]
     }
 
-    fn actions(&self, _: &World, actions: &mut Vec<Action>) {
+    fn actions(&self, _: &PushWorld, actions: &mut Vec<Action>) {
         actions.extend(ACTIONS);
     }
 
-    fn next_state(&self, last: &World, action: Action) -> Option<World> {
+    fn next_state(&self, last: &PushWorld, action: Action) -> Option<PushWorld> {
         use Action as A;
         let mut w = *last;
         match action {

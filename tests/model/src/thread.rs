@@ -69,7 +69,7 @@ struct Thread {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct World {
+struct ThreadWorld {
     tasks: [Task; TASKS],
     thread: Thread,
     /// The operations in each object, + 1; 0 = no object.
@@ -84,7 +84,7 @@ struct World {
     cancels: u8,
 }
 
-impl World {
+impl ThreadWorld {
     /// The operations the thread holds.
     fn ops(&self) -> Option<u8> {
         match self.thread.version {
@@ -132,7 +132,7 @@ impl Threads {
     }
 
     /// A worker claims the task; if another worker still holds it, this costs a glitch.
-    fn claim(&self, w: &mut World, t: usize) -> Option<()> {
+    fn claim(&self, w: &mut ThreadWorld, t: usize) -> Option<()> {
         let _ = self;
         if w.tasks[t].state != State::Working || w.workers[t][1].at != At::Idle {
             return None;
@@ -152,7 +152,7 @@ impl Threads {
     }
 
     /// Reads STATE and applies the operations, each id once.
-    fn read_state(&self, w: &mut World, t: usize, i: usize) -> Option<()> {
+    fn read_state(&self, w: &mut ThreadWorld, t: usize, i: usize) -> Option<()> {
         if w.workers[t][i].at != At::Returned {
             return None;
         }
@@ -166,7 +166,7 @@ impl Threads {
         Some(())
     }
 
-    fn store_object(&self, w: &mut World, t: usize, i: usize) -> Option<()> {
+    fn store_object(&self, w: &mut ThreadWorld, t: usize, i: usize) -> Option<()> {
         let early = self.is(Mutant::PointerBeforeObject);
         let worker = w.workers[t][i];
         if worker.at != (if early { At::HalfWritten } else { At::Applied }) {
@@ -184,7 +184,7 @@ impl Threads {
     }
 
     /// Commits META and STATE in one transaction.
-    fn commit(&self, w: &mut World, t: usize, i: usize, reply_lost: bool) -> Option<()> {
+    fn commit(&self, w: &mut ThreadWorld, t: usize, i: usize, reply_lost: bool) -> Option<()> {
         let mut worker = w.workers[t][i];
         let early = self.is(Mutant::PointerBeforeObject);
         let half = self.is(Mutant::StateWithoutMeta);
@@ -238,7 +238,7 @@ impl Threads {
         Some(())
     }
 
-    fn commit_meta(w: &mut World, t: usize, i: usize) -> Option<()> {
+    fn commit_meta(w: &mut ThreadWorld, t: usize, i: usize) -> Option<()> {
         if w.tasks[t].epoch == w.workers[t][i].epoch && w.tasks[t].state == State::Working {
             w.tasks[t].state = State::Completed;
             w.tasks[t].wid = w.workers[t][i].epoch;
@@ -251,7 +251,7 @@ impl Threads {
     }
 
     /// The reply was lost: the write id in META tells whether the whole commit is stored.
-    fn resolve(&self, w: &mut World, t: usize, i: usize) -> Option<()> {
+    fn resolve(&self, w: &mut ThreadWorld, t: usize, i: usize) -> Option<()> {
         let worker = w.workers[t][i];
         if worker.at != At::Unsure {
             return None;
@@ -270,21 +270,21 @@ impl Threads {
 }
 
 impl Model for Threads {
-    type State = World;
+    type State = ThreadWorld;
     type Action = Action;
 
-    fn init_states(&self) -> Vec<World> {
+    fn init_states(&self) -> Vec<ThreadWorld> {
         let (crashes, glitches, lost) = (self.crashes, self.glitches, self.lost);
-        vec![World {
+        vec![ThreadWorld {
             crashes,
             glitches,
             lost,
             cancels: 1,
-            ..World::default()
+            ..ThreadWorld::default()
         }]
     }
 
-    fn actions(&self, _: &World, actions: &mut Vec<Action>) {
+    fn actions(&self, _: &ThreadWorld, actions: &mut Vec<Action>) {
         for t in 0..TASKS {
             actions.extend([Action::Claim(t), Action::Cancel(t)]);
             for i in 0..2 {
@@ -296,7 +296,7 @@ impl Model for Threads {
         }
     }
 
-    fn next_state(&self, last: &World, action: Action) -> Option<World> {
+    fn next_state(&self, last: &ThreadWorld, action: Action) -> Option<ThreadWorld> {
         let mut w = *last;
         match action {
             Action::Claim(t) => self.claim(&mut w, t)?,

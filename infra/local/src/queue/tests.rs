@@ -9,7 +9,8 @@ const LEASE: Duration = Duration::from_secs(60);
 type Turns = LocalQueue<WorkItem>;
 type Pushes = LocalQueue<PushItem>;
 
-/// A clock that a test moves. A sleep never wakes its task: the test polls it again.
+/// A clock that a test moves. A sleep never wakes its task: the test polls it again. The
+/// clocks of the test harness cannot be used here: the harness depends on this package.
 #[derive(Default)]
 struct Time(AtomicI64);
 

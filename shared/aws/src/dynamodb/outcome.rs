@@ -386,8 +386,14 @@ fn canceled(reasons: &[CancellationReason]) -> WriteOutcome {
 
 #[cfg(test)]
 mod tests {
-    use super::{Check, ErrorClass, WriteOutcome, canceled, classify};
+    use super::{Check, ErrorClass, WriteOutcome, canceled, classify, outcome, torn};
+    use a2a_lambda_model::store::StoreError;
+    use aws_sdk_dynamodb::error::{ErrorMetadata, SdkError};
+    use aws_sdk_dynamodb::operation::put_item::PutItemError;
     use aws_sdk_dynamodb::types::CancellationReason;
+    use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+    use aws_smithy_types::body::SdkBody;
+    use std::collections::BTreeSet;
 
     fn reasons(codes: &[&str]) -> Vec<CancellationReason> {
         let reason = |code: &&str| CancellationReason::builder().code(*code).build();
@@ -432,6 +438,113 @@ mod tests {
         assert_eq!(
             classify(Some("InternalServerError"), ""),
             ErrorClass::Unknown
+        );
+    }
+
+    #[test]
+    fn every_error_code_of_dynamodb_has_its_class() {
+        let classes: [(ErrorClass, &[&str]); 4] = [
+            (
+                ErrorClass::Contended,
+                &[
+                    "TransactionConflict",
+                    "TransactionConflictException",
+                    "ReplicatedWriteConflictException",
+                ],
+            ),
+            (
+                ErrorClass::Undecided,
+                &[
+                    "TransactionInProgressException",
+                    "ThrottlingError",
+                    "ThrottlingException",
+                    "ProvisionedThroughputExceeded",
+                    "ProvisionedThroughputExceededException",
+                    "RequestLimitExceeded",
+                ],
+            ),
+            (
+                ErrorClass::TooLarge,
+                &[
+                    "ItemCollectionSizeLimitExceeded",
+                    "ItemCollectionSizeLimitExceededException",
+                ],
+            ),
+            // The write may be stored. A mismatch means that the token was used before.
+            (
+                ErrorClass::Unknown,
+                &[
+                    "InternalServerError",
+                    "InternalFailure",
+                    "ServiceUnavailable",
+                    "IdempotentParameterMismatchException",
+                ],
+            ),
+        ];
+        for (class, codes) in classes {
+            for code in codes.iter().copied() {
+                assert_eq!(classify(Some(code), ""), class, "{code}");
+            }
+        }
+        let other = classify(Some("AccessDeniedException"), "");
+        assert_eq!(other, ErrorClass::Refused);
+    }
+
+    /// An error response with this status and code.
+    fn response(status: u16, code: &str) -> SdkError<PutItemError> {
+        let error = PutItemError::generic(ErrorMetadata::builder().code(code).build());
+        let raw = HttpResponse::new(status.try_into().unwrap(), SdkBody::empty());
+        SdkError::service_error(error, raw)
+    }
+
+    #[test]
+    fn a_write_is_unknown_after_an_error_of_the_service() {
+        // Whatever the code says.
+        for code in ["InternalServerError", "ThrottlingException", "Other"] {
+            let found = outcome(&response(500, code));
+            assert!(matches!(found, WriteOutcome::Unknown(_)), "{found:?}");
+        }
+        let found = outcome(&response(400, "ThrottlingException"));
+        assert!(matches!(found, WriteOutcome::Undecided(_)), "{found:?}");
+        let found = outcome(&response(400, "Other"));
+        assert!(matches!(found, WriteOutcome::Failed(_)), "{found:?}");
+    }
+
+    #[test]
+    fn a_request_that_was_never_sent_has_failed() {
+        let unsent: SdkError<PutItemError> = SdkError::construction_failure("no table");
+        let found = outcome(&unsent);
+        assert!(matches!(found, WriteOutcome::Failed(_)), "{found:?}");
+        let late: SdkError<PutItemError> = SdkError::timeout_error("late");
+        let found = outcome(&late);
+        assert!(matches!(found, WriteOutcome::Unknown(_)), "{found:?}");
+    }
+
+    #[test]
+    fn a_changing_record_is_unavailable_and_a_torn_one_corrupt() {
+        let changes = torn(&BTreeSet::from([1, 2]));
+        assert!(matches!(changes, StoreError::Unavailable(_)), "{changes:?}");
+        let broken = torn(&BTreeSet::from([1]));
+        assert!(matches!(broken, StoreError::Corrupt(_)), "{broken:?}");
+    }
+
+    #[test]
+    fn a_transaction_that_can_never_be_stored_has_failed() {
+        let held = || CancellationReason::builder().code("None").build();
+        let invalid = |message: &str| {
+            let reason = CancellationReason::builder().code("ValidationError");
+            reason.message(message).build()
+        };
+        let large = "Item size to update has exceeded the maximum allowed size";
+        let found = canceled(&[held(), invalid(large)]);
+        assert!(
+            matches!(found, WriteOutcome::Failed(StoreError::TooLarge(_))),
+            "{found:?}"
+        );
+        let found = canceled(&[invalid("wrong type"), held()]);
+        assert!(
+            matches!(found, WriteOutcome::Failed(StoreError::Refused(_))),
+            "{found:?}"
         );
     }
 

@@ -94,6 +94,7 @@ macro_rules! store_contract_cases {
             a_thread_is_refreshed_without_its_state
             a_thread_write_needs_the_version
             a_repeated_thread_write_is_done
+            a_thread_recognises_its_last_four_writes
             an_expired_thread_is_still_loaded
             only_the_owner_reads_a_thread
             contexts_are_listed_newest_first_and_once
@@ -111,6 +112,7 @@ macro_rules! store_contract_cases {
             removing_a_task_removes_only_its_own_keys
             a_task_and_its_thread_are_stored_together_or_not_at_all
             a_repeated_write_of_task_and_thread_is_done
+            a_repeated_create_of_a_removed_task_is_a_thread_conflict
             a_push_config_is_stored_with_its_commit_or_not_at_all
             a_push_config_of_a_finished_task_leaves_the_task_unchanged
             a_push_config_can_be_removed_twice
@@ -128,6 +130,7 @@ macro_rules! store_contract_cases {
             exactly_one_create_takes_a_key_that_is_free_again
             a_key_is_free_when_its_task_has_expired_and_not_before
             a_key_does_not_pass_to_a_later_task_of_the_same_id
+            a_key_that_is_gone_is_not_prolonged
             a_caller_finds_only_its_own_key
             a_hidden_task_is_in_no_list
             bytes_are_read_as_they_were_put

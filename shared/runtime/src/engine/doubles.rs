@@ -1,27 +1,112 @@
-//! Provides the test doubles of several modules: a paused clock and a queue.
+//! Provides what the tests of several modules share: a paused clock, a queue, a caller,
+//! what the caller sends, and the services of an engine.
 
-use super::Clock;
-use crate::store::StoreError;
+use super::{Clock, Engine, RandomIds, Services};
+use crate::auth::Caller;
+use crate::engine::CallBudget;
+use crate::store::memory::MemoryStore;
 use crate::store::queue::{PushItem, PushQueue, Receipt, WorkItem, WorkQueue};
-use crate::task::Timestamp;
+use crate::store::{StoreError, WriteTasks};
+use crate::task::{
+    Generation, Message, Metadata, Owner, Part, SendCommand, SendMode, Sent, Subject, Task,
+    TaskRecord, TenantId, Timestamp,
+};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// The owner of the tasks of [`ann`].
+pub(super) fn owner() -> Owner {
+    Owner {
+        tenant: TenantId::parse("acme").unwrap(),
+        subject: Subject::parse("ann").unwrap(),
+    }
+}
+
+/// The caller of most tests.
+pub(super) fn ann() -> Caller {
+    Caller::behind(&owner(), None)
+}
+
+/// The services of an engine over these tasks. Threads and blobs are in `memory`, and the
+/// clock shows [`START`].
+pub(super) fn services(tasks: Arc<dyn WriteTasks>, memory: &Arc<MemoryStore>) -> Services {
+    Services {
+        tasks,
+        threads: memory.clone(),
+        blobs: memory.clone(),
+        clock: Arc::new(PausedClock::new()),
+        ids: Arc::new(RandomIds),
+        model: None,
+    }
+}
+
+/// The send of a new message with this text.
+pub(super) fn send_command(text: &str, mode: SendMode) -> SendCommand {
+    SendCommand {
+        message: Message::from_user("m-1", vec![Part::text(text)]),
+        client_task_id: None,
+        mode,
+        history_length: 100,
+        accepted_output_modes: Vec::new(),
+        push: None,
+        metadata: Metadata::new(),
+        generation: Generation::V10,
+        idempotency_key: None,
+    }
+}
+
+/// Sends as `caller`, without a deadline, and returns the task.
+pub(super) async fn sent_task(engine: &Engine, caller: &Caller, command: SendCommand) -> Task {
+    match engine
+        .send(caller, command, CallBudget::default())
+        .await
+        .unwrap()
+    {
+        Sent::Task(task) => *task,
+        Sent::Message(message) => panic!("{message:?}"),
+    }
+}
+
+/// The queue message of the last intent of a task.
+pub(super) fn work_item(record: &TaskRecord) -> WorkItem {
+    WorkItem {
+        owner: record.owner().clone(),
+        task: record.id().clone(),
+        incarnation: record.incarnation().clone(),
+        turn: record.turn(),
+        dispatch: record.dispatch().unwrap_or_default(),
+    }
+}
+
+/// What a new [`PausedClock`] shows.
+pub(super) const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
 /// Tokio's clock, which the test runtime pauses.
-pub(super) struct PausedClock(Instant);
+pub(super) struct PausedClock {
+    began: Timestamp,
+    started: Instant,
+}
 
 impl PausedClock {
     pub(super) fn new() -> Self {
-        Self(Instant::now())
+        Self::at(START)
+    }
+
+    /// A clock that shows `began` now.
+    pub(super) fn at(began: Timestamp) -> Self {
+        Self {
+            began,
+            started: Instant::now(),
+        }
     }
 }
 
 impl Clock for PausedClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(1_700_000_000_000).plus(self.0.elapsed())
+        self.began.plus(self.started.elapsed())
     }
 
     fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {

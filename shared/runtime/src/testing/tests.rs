@@ -115,28 +115,15 @@ impl SkillHandler<More> for Stepper {
 
 /// Replies without a task, and counts the messages of its context.
 #[skill(id = "greeter", tags = ["test"])]
-struct Greeter;
-
-impl SkillHandler for Greeter {
-    type Input = Content;
-    type Output = NoOutput;
-
-    async fn on_request(
-        &self,
-        cx: &mut TaskContext<'_>,
-        _: Content,
-    ) -> AgentResult<OnRequestResult<NoOutput>> {
-        let before: u32 = cx.load_session("times").await?.unwrap_or_default();
-        cx.save_session("times", &(before + 1))?;
-        Ok(OnRequestResult::Message {
-            message: Content::from_text(format!("hello, number {}", before + 1)),
-        })
-    }
+async fn greeter(cx: &mut TaskContext<'_>, _: Content) -> AgentResult<Content> {
+    let before: u32 = cx.load_session("times").await?.unwrap_or_default();
+    cx.save_session("times", &(before + 1))?;
+    Ok(Content::from_text(format!("hello, number {}", before + 1)))
 }
 
 fn agent() -> AgentDefinition {
     Agent::builder("agent")
-        .skill(Greeter)
+        .skill(greeter)
         .skill(chatty)
         .skill(brief)
         .skill(liar)

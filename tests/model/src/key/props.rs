@@ -1,21 +1,21 @@
 //! The properties of an idempotency key.
 
-use super::{At, Keyed, Kind, World};
+use super::{At, KeyWorld, Keyed, Kind};
 use stateright::Property;
 
 /// One key of a send opens one task, as long as that task exists.
-fn one_key_one_task(_: &Keyed, world: &World) -> bool {
+fn one_key_one_task(_: &Keyed, world: &KeyWorld) -> bool {
     let lives = world.tasks.iter().filter(|meta| meta.state.lives());
     lives.count() <= 1
 }
 
 /// One key of an answer opens one turn.
-fn one_key_one_turn(_: &Keyed, world: &World) -> bool {
+fn one_key_one_turn(_: &Keyed, world: &KeyWorld) -> bool {
     world.tasks.iter().all(|meta| meta.answers <= 1)
 }
 
 /// No key leads to a task that is gone, and no send is refused because of one.
-fn a_key_ends_with_its_task(model: &Keyed, world: &World) -> bool {
+fn a_key_ends_with_its_task(model: &Keyed, world: &KeyWorld) -> bool {
     let mut calls = model.calls.iter().zip(&world.calls);
     !world.told_dead && calls.all(|(kind, call)| *kind != Kind::Send || call.at != At::Refused)
 }

@@ -1,6 +1,6 @@
 //! The push delivery workers: each step is one call of the queue, the table or the webhook.
 
-use super::{Action, DEAD, EVENTS, FREE, Mutant, Push, Wait, World};
+use super::{Action, DEAD, EVENTS, FREE, Mutant, Push, PushWorld, Wait};
 
 /// The cursor if there is no push config.
 const NONE: u8 = u8::MAX;
@@ -45,7 +45,7 @@ fn holder(number: usize) -> u8 {
     u8::try_from(number).unwrap() + 1
 }
 
-impl World {
+impl PushWorld {
     fn leased(&self) -> bool {
         self.lease != FREE && !self.past
     }
@@ -62,7 +62,7 @@ impl World {
     }
 }
 
-pub(super) fn step(model: &Push, w: &mut World, action: Action) -> Option<()> {
+pub(super) fn step(model: &Push, w: &mut PushWorld, action: Action) -> Option<()> {
     match action {
         Action::Goes(number) => {
             let mut dispatcher = w.dispatchers[number];
@@ -98,7 +98,7 @@ pub(super) fn step(model: &Push, w: &mut World, action: Action) -> Option<()> {
     clippy::too_many_lines,
     reason = "one arm a step of the protocol, in their order"
 )]
-fn goes(model: &Push, w: &mut World, number: usize, it: &mut PushDispatcher) -> Option<()> {
+fn goes(model: &Push, w: &mut PushWorld, number: usize, it: &mut PushDispatcher) -> Option<()> {
     let me = holder(number);
     it.at = match it.at {
         At::Idle if w.queue > 0 => {
@@ -193,7 +193,7 @@ fn goes(model: &Push, w: &mut World, number: usize, it: &mut PushDispatcher) -> 
     Some(())
 }
 
-fn answers(model: &Push, w: &mut World, number: usize, taken: bool) -> Option<()> {
+fn answers(model: &Push, w: &mut PushWorld, number: usize, taken: bool) -> Option<()> {
     let At::Calls(cursor, upto) = w.dispatchers[number].at else {
         return None;
     };
@@ -218,7 +218,7 @@ fn answers(model: &Push, w: &mut World, number: usize, taken: bool) -> Option<()
 
 /// The push delivery workers are alike: worlds that differ only in their numbering are
 /// one world.
-pub(super) fn order(w: &mut World) {
+pub(super) fn order(w: &mut PushWorld) {
     let [first, second] = w.dispatchers;
     if second < first {
         w.dispatchers = [second, first];
@@ -232,7 +232,7 @@ pub(super) fn order(w: &mut World) {
 
 /// A push delivery worker dies where it is. No other process learns of it: its message is
 /// shown again, and its lease ends.
-pub(super) fn crash(w: &mut World, number: usize) -> Option<()> {
+pub(super) fn crash(w: &mut PushWorld, number: usize) -> Option<()> {
     let dead = std::mem::take(&mut w.dispatchers[number]);
     if dead.at == At::Idle {
         return None;

@@ -1,6 +1,6 @@
 //! The client's stream: snapshot, tail, cut, resume.
 
-use super::{Client, Event, Kind, LOG, Meta, Mode, Mutant, Reader, World};
+use super::{Client, Event, Kind, LOG, Meta, Mode, Mutant, Reader, ReaderWorld};
 
 /// The number of `EVT#` items that an older task of the same id left behind.
 const LEFT_BEHIND: u8 = 2;
@@ -24,7 +24,7 @@ impl Client {
     }
 }
 
-impl World {
+impl ReaderWorld {
     /// Shows the next event, and applies it to the artifact as a client does.
     pub(super) fn show(&mut self, event: Event) {
         let last = usize::from(self.client.last);
@@ -55,7 +55,7 @@ impl World {
 
 impl Reader {
     /// Reads META consistently.
-    pub(super) fn read_meta(&self, world: &mut World) -> Option<()> {
+    pub(super) fn read_meta(&self, world: &mut ReaderWorld) -> Option<()> {
         let ended = world.ended();
         let meta = world.meta;
         let client = &mut world.client;
@@ -86,7 +86,7 @@ impl Reader {
     }
 
     /// Reads the snapshot's chunks up to META's version, and sends the frame.
-    pub(super) fn read_chunks(&self, world: &mut World) -> Option<()> {
+    pub(super) fn read_chunks(&self, world: &mut ReaderWorld) -> Option<()> {
         if world.client.mode != Mode::Snapshot {
             return None;
         }
@@ -109,12 +109,12 @@ impl Reader {
         Some(())
     }
 
-    fn items(world: &World) -> u16 {
+    fn items(world: &ReaderWorld) -> u16 {
         (1 << world.meta.moved) - 1
     }
 
     /// Reads the `EVT#` items of a poll, after META.
-    pub(super) fn read_items(&self, world: &mut World) -> Option<()> {
+    pub(super) fn read_items(&self, world: &mut ReaderWorld) -> Option<()> {
         if world.client.mode != Mode::MetaRead {
             return None;
         }
@@ -123,7 +123,7 @@ impl Reader {
         Some(())
     }
 
-    pub(super) fn query_items(&self, world: &mut World) -> Option<()> {
+    pub(super) fn query_items(&self, world: &mut ReaderWorld) -> Option<()> {
         if world.client.mode != Mode::Tail {
             return None;
         }
@@ -132,7 +132,7 @@ impl Reader {
         Some(())
     }
 
-    pub(super) fn query_meta(&self, world: &mut World) -> Option<()> {
+    pub(super) fn query_meta(&self, world: &mut ReaderWorld) -> Option<()> {
         if world.client.mode != Mode::ItemsRead {
             return None;
         }
@@ -142,7 +142,7 @@ impl Reader {
     }
 
     /// Shows the events a poll has read: in order, without gaps, up to META's version.
-    fn show_poll(&self, world: &mut World, meta_first: bool) {
+    fn show_poll(&self, world: &mut ReaderWorld, meta_first: bool) {
         let (meta, items) = (world.client.meta, world.client.items);
         let embedded = |seq: u8| seq >= meta.moved && !self.is(Mutant::TailOverItemsOnly);
         let log = world.log;
@@ -169,7 +169,7 @@ impl Reader {
         }
     }
 
-    pub(super) fn cut(&self, world: &mut World) -> Option<()> {
+    pub(super) fn cut(&self, world: &mut ReaderWorld) -> Option<()> {
         let _ = self;
         if matches!(world.client.mode, Mode::New | Mode::Cut | Mode::Ended) {
             return None;

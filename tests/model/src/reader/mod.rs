@@ -103,7 +103,7 @@ pub(crate) struct Client {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct World {
+pub(crate) struct ReaderWorld {
     pub(crate) log: [Event; LOG],
     pub(crate) meta: Meta,
     pub(crate) epoch: u8,
@@ -121,7 +121,7 @@ pub(crate) struct World {
     pub(crate) alien: bool,
 }
 
-impl World {
+impl ReaderWorld {
     pub(crate) fn ended(&self) -> bool {
         let last = usize::from(self.meta.events).checked_sub(1);
         last.is_some_and(|last| self.log[last].kind.terminal())
@@ -175,11 +175,11 @@ pub(crate) enum Action {
 }
 
 impl Model for Reader {
-    type State = World;
+    type State = ReaderWorld;
     type Action = Action;
 
-    fn init_states(&self) -> Vec<World> {
-        let world = World {
+    fn init_states(&self) -> Vec<ReaderWorld> {
+        let world = ReaderWorld {
             epoch: 1,
             meta: Meta {
                 version: 1,
@@ -196,14 +196,14 @@ impl Model for Reader {
             crashes: self.crashes,
             glitches: self.glitches,
             cuts: self.cuts,
-            ..World::default()
+            ..ReaderWorld::default()
         };
         let mut subscriber = world;
         subscriber.client.mode = Mode::New;
         vec![world, subscriber]
     }
 
-    fn actions(&self, _: &World, actions: &mut Vec<Action>) {
+    fn actions(&self, _: &ReaderWorld, actions: &mut Vec<Action>) {
         for i in 0..2 {
             actions.push(Action::Show(i));
             for group in 1..=2 {
@@ -221,7 +221,7 @@ impl Model for Reader {
         actions.extend([Action::QueryItems, Action::QueryMeta]);
     }
 
-    fn next_state(&self, last: &World, action: Action) -> Option<World> {
+    fn next_state(&self, last: &ReaderWorld, action: Action) -> Option<ReaderWorld> {
         let mut world = *last;
         match action {
             Action::ShowFirst => self.show_first(&mut world),
@@ -241,27 +241,25 @@ impl Model for Reader {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
+        type P = Property<Reader>;
         let mut all = vec![
-            Property::always(
-                "G7 a stream shows the log, in order, once",
-                |_, w: &World| !w.alien && w.client.last <= w.meta.events,
-            ),
-            Property::always(
+            P::always("G7 a stream shows the log, in order, once", |_, w| {
+                !w.alien && w.client.last <= w.meta.events
+            }),
+            P::always(
                 "G7 a client that saw the end has the stored artifact",
-                |_, w: &World| {
+                |_, w| {
                     let completed = w.log.iter().any(|event| event.kind == Kind::Completed);
                     let same = w.client.text == w.artifact(&w.meta);
                     w.client.mode != Mode::Ended || !completed || same
                 },
             ),
-            Property::always("G7 a poll leaves nothing out", |_, w: &World| !w.left_out),
-            Property::always("G7 a stream ends with the stored end", |_, w: &World| {
+            P::always("G7 a poll leaves nothing out", |_, w| !w.left_out),
+            P::always("G7 a stream ends with the stored end", |_, w| {
                 w.client.mode != Mode::Ended || (w.ended() && w.client.last == w.meta.events)
             }),
-            Property::always("G7 a resume shows no later status", |_, w: &World| {
-                !w.shown_later
-            }),
-            Property::always("G2 nothing follows the end", |_, w: &World| {
+            P::always("G7 a resume shows no later status", |_, w| !w.shown_later),
+            P::always("G2 nothing follows the end", |_, w| {
                 let ends = w.log.iter().filter(|event| event.kind.terminal()).count();
                 ends == 0 || (ends == 1 && w.ended())
             }),
@@ -275,30 +273,24 @@ impl Model for Reader {
 
 impl Reader {
     fn seen(&self) -> Vec<Property<Self>> {
+        type P = Property<Reader>;
         let mut all = vec![
-            Property::sometimes(
-                "a client sees the end without a cut",
-                |m: &Self, w: &World| {
-                    w.client.mode == Mode::Ended && w.client.from == 0 && w.cuts == m.cuts
-                },
-            ),
-            Property::sometimes(
-                "all faults are spent and the end is seen",
-                |_, w: &World| {
-                    let spent = w.crashes + w.glitches + w.cuts == 0;
-                    spent && w.client.mode == Mode::Ended && w.client.last > w.client.from + 1
-                },
-            ),
-            Property::sometimes("a turn restarts twice and completes", |_, w: &World| {
+            P::sometimes("a client sees the end without a cut", |m, w| {
+                w.client.mode == Mode::Ended && w.client.from == 0 && w.cuts == m.cuts
+            }),
+            P::sometimes("all faults are spent and the end is seen", |_, w| {
+                let spent = w.crashes + w.glitches + w.cuts == 0;
+                spent && w.client.mode == Mode::Ended && w.client.last > w.client.from + 1
+            }),
+            P::sometimes("a turn restarts twice and completes", |_, w| {
                 let restarts = w.log.iter().filter(|event| event.kind == Kind::Restarted);
                 restarts.count() >= 2 && w.log.iter().any(|event| event.kind == Kind::Completed)
             }),
         ];
         if self.glitches > 0 {
-            all.push(Property::sometimes(
-                "a zombie outlives the task",
-                |_, w: &World| w.ended() && w.writers[1].alive,
-            ));
+            all.push(P::sometimes("a zombie outlives the task", |_, w| {
+                w.ended() && w.writers[1].alive
+            }));
         }
         all
     }

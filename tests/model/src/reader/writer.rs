@@ -1,6 +1,6 @@
 //! The processes that run the turn and write the log.
 
-use super::{Event, Kind, Mode, Mutant, Reader, World, Writer};
+use super::{Event, Kind, Mode, Mutant, Reader, ReaderWorld, Writer};
 
 impl Reader {
     pub(super) fn is(&self, mutant: Mutant) -> bool {
@@ -18,7 +18,7 @@ impl Reader {
     }
 
     /// Shows the event before its commit (a mutant).
-    pub(super) fn show_first(&self, world: &mut World) -> Option<()> {
+    pub(super) fn show_first(&self, world: &mut ReaderWorld) -> Option<()> {
         let writer = world.writers[0];
         let rides = writer.alive && Self::producing(world, 0);
         if !self.is(Mutant::ShownBeforeCommit) || !rides || writer.shown {
@@ -35,7 +35,7 @@ impl Reader {
     }
 
     /// Appends events in one commit.
-    fn append(world: &mut World, kinds: &[Kind], epoch: u8, moves: bool) {
+    fn append(world: &mut ReaderWorld, kinds: &[Kind], epoch: u8, moves: bool) {
         world.meta.version += 1;
         if moves {
             world.meta.moved = world.meta.events;
@@ -51,7 +51,13 @@ impl Reader {
         }
     }
 
-    pub(super) fn commit(&self, world: &mut World, i: usize, group: u8, moves: bool) -> Option<()> {
+    pub(super) fn commit(
+        &self,
+        world: &mut ReaderWorld,
+        i: usize,
+        group: u8,
+        moves: bool,
+    ) -> Option<()> {
         let mut writer = world.writers[i];
         let waits = writer.committed > 0;
         if !writer.alive || waits || (moves && world.meta.moved == world.meta.events) {
@@ -92,12 +98,12 @@ impl Reader {
 
     /// Whether the client receives the stream of this process. It stays with the process that
     /// began the turn, even after a takeover.
-    fn producing(world: &World, i: usize) -> bool {
+    fn producing(world: &ReaderWorld, i: usize) -> bool {
         world.client.mode == Mode::Producing && (i == 1) == (world.writers[0].epoch != 1)
     }
 
     /// The commit is acknowledged: the process shows its events on its own stream.
-    pub(super) fn show_committed(&self, world: &mut World, i: usize) -> Option<()> {
+    pub(super) fn show_committed(&self, world: &mut ReaderWorld, i: usize) -> Option<()> {
         let _ = self;
         let writer = world.writers[i];
         if !writer.alive || writer.committed == 0 {
@@ -119,7 +125,7 @@ impl Reader {
     }
 
     /// The process that holds the turn dies, and its stream with it.
-    pub(super) fn crash(&self, world: &mut World) -> Option<()> {
+    pub(super) fn crash(&self, world: &mut ReaderWorld) -> Option<()> {
         let _ = self;
         if !world.writers[0].alive {
             return None;
@@ -137,7 +143,7 @@ impl Reader {
 
     /// Another process claims the turn. It starts again from its base, without the artifact,
     /// and records a restart event.
-    pub(super) fn take_over(&self, world: &mut World) -> Option<()> {
+    pub(super) fn take_over(&self, world: &mut ReaderWorld) -> Option<()> {
         let _ = self;
         if world.ended() {
             return None;
@@ -167,7 +173,7 @@ impl Reader {
         Some(())
     }
 
-    pub(super) fn cancel(&self, world: &mut World) -> Option<()> {
+    pub(super) fn cancel(&self, world: &mut ReaderWorld) -> Option<()> {
         let _ = self;
         if world.ended() {
             return None;

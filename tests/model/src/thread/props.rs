@@ -8,7 +8,7 @@ pub(super) fn properties(model: &Threads) -> Vec<Property<Threads>> {
     let mut all = vec![
         P::always(
             "the thread has the changes of completed turns, and no others",
-            |_, w: &World| {
+            |_, w| {
                 let Some(ops) = w.ops() else { return true };
                 w.tasks
                     .iter()
@@ -16,20 +16,17 @@ pub(super) fn properties(model: &Threads) -> Vec<Property<Threads>> {
                     .all(|(t, task)| (ops >> t & 1 == 1) == (task.state == State::Completed))
             },
         ),
-        P::always("G6 the thread's object exists", |_, w: &World| {
-            w.ops().is_some()
+        P::always("G6 the thread's object exists", |_, w| w.ops().is_some()),
+        P::always("G16 a reported result agrees with the store", |_, w| {
+            !w.doubled
         }),
-        P::always(
-            "G16 a reported result agrees with the store",
-            |_, w: &World| !w.doubled,
-        ),
-        P::always("a skill starts once per claim", |_, w: &World| {
+        P::always("a skill starts once per claim", |_, w| {
             w.tasks.iter().zip(&w.starts).all(|(task, starts)| {
                 let cancel = u8::from(task.state == State::Canceled);
                 *starts <= task.epoch - cancel
             })
         }),
-        P::always("a fenced worker changes nothing", |_, w: &World| {
+        P::always("a fenced worker changes nothing", |_, w| {
             w.tasks
                 .iter()
                 .all(|task| task.wid == 0 || task.wid == task.epoch)
@@ -45,27 +42,20 @@ pub(super) fn properties(model: &Threads) -> Vec<Property<Threads>> {
 fn seen() -> Vec<Property<Threads>> {
     type P = Property<Threads>;
     vec![
-        P::sometimes("both turns end and both changes are in", |_, w: &World| {
+        P::sometimes("both turns end and both changes are in", |_, w| {
             w.ops() == Some(3) && w.tasks.iter().all(|task| task.epoch == 1)
         }),
-        P::sometimes(
-            "changes are applied again to a fresh state",
-            |_, w: &World| {
-                w.workers
-                    .iter()
-                    .flatten()
-                    .any(|worker| worker.tries > 0 && worker.at == At::Stored)
-            },
-        ),
-        P::sometimes(
-            "a cancelled turn leaves the thread alone",
-            |_, w: &World| {
-                w.cancels == 0 && w.ops() == Some(1) && w.tasks[1].state == State::Canceled
-            },
-        ),
-        P::sometimes(
-            "all faults are spent and both changes are in",
-            |_, w: &World| w.crashes + w.glitches + w.lost == 0 && w.ops() == Some(3),
-        ),
+        P::sometimes("changes are applied again to a fresh state", |_, w| {
+            w.workers
+                .iter()
+                .flatten()
+                .any(|worker| worker.tries > 0 && worker.at == At::Stored)
+        }),
+        P::sometimes("a cancelled turn leaves the thread alone", |_, w| {
+            w.cancels == 0 && w.ops() == Some(1) && w.tasks[1].state == State::Canceled
+        }),
+        P::sometimes("all faults are spent and both changes are in", |_, w| {
+            w.crashes + w.glitches + w.lost == 0 && w.ops() == Some(3)
+        }),
     ]
 }

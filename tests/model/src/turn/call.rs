@@ -1,10 +1,10 @@
 //! A client's call, from its first read to its response.
 
 use super::{Action, At, Broken, CallAt, Kind, Lease, Meta, Mutant, Reply, Run, State, Turn};
-use super::{Who, World};
+use super::{TurnWorld, Who};
 
 impl Turn {
-    pub(super) fn call_actions(&self, world: &World, i: usize, actions: &mut Vec<Action>) {
+    pub(super) fn call_actions(&self, world: &TurnWorld, i: usize, actions: &mut Vec<Action>) {
         let replies = [Reply::Heard, Reply::Lost, Reply::Throttled];
         match world.calls[i].at {
             CallAt::Start => {
@@ -33,7 +33,7 @@ impl Turn {
     }
 
     /// The task that continuations and cancels name, once it exists.
-    fn target(world: &World) -> Option<usize> {
+    fn target(world: &TurnWorld) -> Option<usize> {
         world
             .tasks
             .iter()
@@ -41,7 +41,7 @@ impl Turn {
     }
 
     /// The call's read, or the start of a deferred send's skill.
-    pub(super) fn begin(&self, world: &mut World, i: usize) -> Option<()> {
+    pub(super) fn begin(&self, world: &mut TurnWorld, i: usize) -> Option<()> {
         if world.calls[i].at != CallAt::Start {
             return None;
         }
@@ -89,7 +89,7 @@ impl Turn {
     }
 
     /// The call's conditional write.
-    pub(super) fn write(&self, world: &mut World, i: usize, reply: Reply) -> Option<()> {
+    pub(super) fn write(&self, world: &mut TurnWorld, i: usize, reply: Reply) -> Option<()> {
         let at = world.calls[i].at;
         if reply == Reply::Throttled {
             // The store decided nothing and the caller repeats the same write: no step.
@@ -125,7 +125,7 @@ impl Turn {
     }
 
     /// Writes the finished task of a deferred send in one Put.
-    pub(super) fn finish(&self, world: &mut World, i: usize, reply: Reply) -> Option<()> {
+    pub(super) fn finish(&self, world: &mut TurnWorld, i: usize, reply: Reply) -> Option<()> {
         let send = matches!(self.scenario.calls[i], Kind::Blocking { .. });
         if world.calls[i].at != CallAt::Deferred || !send || reply == Reply::Throttled {
             return None;
@@ -135,7 +135,7 @@ impl Turn {
     }
 
     /// The reply of an applied write may be lost.
-    fn lose(world: &mut World, i: usize, reply: Reply) -> Option<()> {
+    fn lose(world: &mut TurnWorld, i: usize, reply: Reply) -> Option<()> {
         let applied = matches!(world.calls[i].at, CallAt::Written | CallAt::Inline);
         if reply == Reply::Lost {
             if !applied || world.lost == 0 {
@@ -147,7 +147,7 @@ impl Turn {
         Some(())
     }
 
-    fn create(&self, world: &mut World, i: usize, state: State) -> Option<()> {
+    fn create(&self, world: &mut TurnWorld, i: usize, state: State) -> Option<()> {
         let keyed = self.keyed(i);
         if keyed && world.key > 0 && !self.is(Mutant::KeyReadThenWrite) {
             self.replay(world, i);
@@ -193,7 +193,7 @@ impl Turn {
     }
 
     /// A repeat with the same key and content receives the task as it is.
-    fn replay(&self, world: &mut World, i: usize) {
+    fn replay(&self, world: &mut TurnWorld, i: usize) {
         let task = world.key - 1;
         world.calls[i].task = task;
         world.calls[i].at = CallAt::Ok;
@@ -208,7 +208,7 @@ impl Turn {
         meta.runs = 1;
     }
 
-    fn run_inline(world: &mut World, i: usize) {
+    fn run_inline(world: &mut TurnWorld, i: usize) {
         let call = &mut world.calls[i];
         let meta = world.tasks[usize::from(call.task)];
         call.at = CallAt::Inline;
@@ -221,7 +221,7 @@ impl Turn {
         };
     }
 
-    fn go_on(&self, world: &mut World, i: usize, inline: bool) {
+    fn go_on(&self, world: &mut TurnWorld, i: usize, inline: bool) {
         let task = usize::from(world.calls[i].task);
         let meta = world.tasks[task];
         if meta.version != world.calls[i].seen && !self.is(Mutant::ContinueCheckThenAct) {
@@ -251,7 +251,7 @@ impl Turn {
         }
     }
 
-    fn cancel(&self, world: &mut World, i: usize) {
+    fn cancel(&self, world: &mut TurnWorld, i: usize) {
         let task = usize::from(world.calls[i].task);
         let stale = world.tasks[task].version != world.calls[i].seen;
         if stale && !self.is(Mutant::CancelReadThenWrite) {
@@ -269,7 +269,7 @@ impl Turn {
     }
 
     /// Puts the message into the queue after the write (a mutant).
-    pub(super) fn enqueue(&self, world: &mut World, i: usize) -> Option<()> {
+    pub(super) fn enqueue(&self, world: &mut TurnWorld, i: usize) -> Option<()> {
         if world.calls[i].at != CallAt::Enqueue {
             return None;
         }
@@ -279,7 +279,7 @@ impl Turn {
     }
 
     /// The reply was lost: the write id tells whether the write is stored.
-    pub(super) fn resolve(&self, world: &mut World, i: usize) -> Option<()> {
+    pub(super) fn resolve(&self, world: &mut TurnWorld, i: usize) -> Option<()> {
         let call = world.calls[i];
         if call.at != CallAt::Unsure {
             return None;
@@ -300,7 +300,7 @@ impl Turn {
     }
 
     /// Refuses the call because another write was first.
-    fn refuse(&self, world: &mut World, i: usize) -> Option<()> {
+    fn refuse(&self, world: &mut TurnWorld, i: usize) -> Option<()> {
         let open = world.tasks[usize::from(world.calls[i].task)].state == State::Input;
         if open && matches!(self.scenario.calls[i], Kind::Continue { .. }) {
             world.breaks(Broken::RefusedForNothing);
@@ -310,13 +310,13 @@ impl Turn {
     }
 
     /// Sends the response. From here on the client relies on it.
-    pub(super) fn answer(&self, world: &mut World, i: usize) -> Option<()> {
+    pub(super) fn answer(&self, world: &mut TurnWorld, i: usize) -> Option<()> {
         let _ = self;
         (world.calls[i].at == CallAt::Written).then(|| world.calls[i].at = CallAt::Ok)
     }
 
     /// After an inline step: responds if the turn is at rest or was handed over.
-    pub(super) fn inline_answer(world: &mut World, i: usize) {
+    pub(super) fn inline_answer(world: &mut TurnWorld, i: usize) {
         if world.calls[i].run.at == At::Done {
             world.calls[i].run = Run::default();
             world.calls[i].at = CallAt::Written;
@@ -335,7 +335,7 @@ impl Turn {
     /// Commits once. Every change of a stored task uses this function.
     pub(super) fn commit(
         &self,
-        world: &mut World,
+        world: &mut TurnWorld,
         task: usize,
         wid: u8,
         change: impl FnOnce(&mut Meta),

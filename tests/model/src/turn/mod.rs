@@ -166,16 +166,16 @@ pub(crate) enum Do {
 }
 
 impl Model for Turn {
-    type State = World;
+    type State = TurnWorld;
     type Action = Action;
 
-    fn init_states(&self) -> Vec<World> {
-        let mut world = World {
+    fn init_states(&self) -> Vec<TurnWorld> {
+        let mut world = TurnWorld {
             crashes: self.scenario.crashes,
             glitches: self.scenario.glitches,
             lost: self.scenario.lost,
             handovers: self.scenario.handovers,
-            ..World::default()
+            ..TurnWorld::default()
         };
         if self.scenario.asked {
             world.interrupted();
@@ -183,7 +183,7 @@ impl Model for Turn {
         vec![world]
     }
 
-    fn actions(&self, world: &World, actions: &mut Vec<Action>) {
+    fn actions(&self, world: &TurnWorld, actions: &mut Vec<Action>) {
         for (i, _) in self.scenario.calls.iter().enumerate() {
             self.call_actions(world, i, actions);
         }
@@ -199,7 +199,7 @@ impl Model for Turn {
         self.queue_actions(actions);
     }
 
-    fn next_state(&self, last: &World, action: Action) -> Option<World> {
+    fn next_state(&self, last: &TurnWorld, action: Action) -> Option<TurnWorld> {
         let mut world = *last;
         self.step(&mut world, action)?;
         world.canonical();
@@ -212,7 +212,7 @@ impl Model for Turn {
 }
 
 impl Turn {
-    fn step(&self, world: &mut World, action: Action) -> Option<()> {
+    fn step(&self, world: &mut TurnWorld, action: Action) -> Option<()> {
         match action {
             Action::Begin(i) => self.begin(world, i),
             Action::Write(i, reply) => self.write(world, i, reply),

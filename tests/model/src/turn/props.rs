@@ -1,16 +1,16 @@
 //! The properties of a turn.
 
-use super::{At, Broken, CallAt, Kind, Lease, Mutant, Scenario, State, Turn, World};
+use super::{At, Broken, CallAt, Kind, Lease, Mutant, Scenario, State, Turn, TurnWorld};
 use stateright::Property;
 
 /// The tasks of acknowledged calls: each of them has to come to rest.
-fn acknowledged(world: &World) -> impl Iterator<Item = usize> + '_ {
+fn acknowledged(world: &TurnWorld) -> impl Iterator<Item = usize> + '_ {
     let ok = world.calls.iter().filter(|call| call.at == CallAt::Ok);
     ok.map(|call| usize::from(call.task))
 }
 
 /// G1: in a quiet world, queued work is at rest without the help of the sweep.
-fn queued_work_rests(_: &Turn, world: &World) -> bool {
+fn queued_work_rests(_: &Turn, world: &TurnWorld) -> bool {
     !world.quiet()
         || acknowledged(world).all(|task| {
             let meta = &world.tasks[task];
@@ -19,7 +19,7 @@ fn queued_work_rests(_: &Turn, world: &World) -> bool {
 }
 
 /// G1: in a quiet world, the sweep can still find a task, or all tasks are at rest.
-fn nothing_is_stuck(model: &Turn, world: &World) -> bool {
+fn nothing_is_stuck(model: &Turn, world: &TurnWorld) -> bool {
     !world.quiet()
         || world.sweep.0 > 0
         || acknowledged(world).all(|task| {
@@ -31,7 +31,7 @@ fn nothing_is_stuck(model: &Turn, world: &World) -> bool {
 }
 
 /// G3: the history has at most one of the continuations of a question.
-fn one_continuation_wins(model: &Turn, world: &World) -> bool {
+fn one_continuation_wins(model: &Turn, world: &TurnWorld) -> bool {
     let kinds = model.scenario.calls.iter().enumerate();
     let mut bits = kinds
         .filter(|(_, k)| matches!(k, Kind::Continue { .. }))
@@ -45,7 +45,7 @@ fn one_continuation_wins(model: &Turn, world: &World) -> bool {
 }
 
 /// G4: one key opens one task, and every caller receives that task.
-fn one_key_one_task(model: &Turn, world: &World) -> bool {
+fn one_key_one_task(model: &Turn, world: &TurnWorld) -> bool {
     let mut keyed = model
         .scenario
         .calls
@@ -68,7 +68,7 @@ fn one_key_one_task(model: &Turn, world: &World) -> bool {
 }
 
 /// G5: after a successful cancel the task stays canceled.
-fn a_cancel_stands(model: &Turn, world: &World) -> bool {
+fn a_cancel_stands(model: &Turn, world: &TurnWorld) -> bool {
     model
         .scenario
         .calls
@@ -81,7 +81,7 @@ fn a_cancel_stands(model: &Turn, world: &World) -> bool {
 }
 
 /// G6: a completed task's artifact exists and has the bytes of the committed epoch.
-fn artifacts_are_the_committed_bytes(model: &Turn, world: &World) -> bool {
+fn artifacts_are_the_committed_bytes(model: &Turn, world: &TurnWorld) -> bool {
     world
         .tasks
         .iter()
@@ -92,7 +92,7 @@ fn artifacts_are_the_committed_bytes(model: &Turn, world: &World) -> bool {
 }
 
 /// G14: no skill starts more often than the attempts allow.
-fn attempts_are_bounded(model: &Turn, world: &World) -> bool {
+fn attempts_are_bounded(model: &Turn, world: &TurnWorld) -> bool {
     world
         .tasks
         .iter()
@@ -101,7 +101,7 @@ fn attempts_are_bounded(model: &Turn, world: &World) -> bool {
 }
 
 /// G16: a successful call is stored, a refused one is not.
-fn answers_agree_with_the_store(model: &Turn, world: &World) -> bool {
+fn answers_agree_with_the_store(model: &Turn, world: &TurnWorld) -> bool {
     model
         .scenario
         .calls
@@ -119,13 +119,13 @@ fn answers_agree_with_the_store(model: &Turn, world: &World) -> bool {
         })
 }
 
-fn no_fault(model: &Turn, world: &World) -> bool {
+fn no_fault(model: &Turn, world: &TurnWorld) -> bool {
     let all = &model.scenario;
     (world.crashes, world.glitches, world.lost) == (all.crashes, all.glitches, all.lost)
 }
 
 /// Without a fault at most one skill runs at a time for a task or a key.
-fn one_skill_at_a_time(model: &Turn, world: &World) -> bool {
+fn one_skill_at_a_time(model: &Turn, world: &TurnWorld) -> bool {
     let on = |task: usize| {
         let alive = |run: &&super::Run| run.skill_alive() && usize::from(run.task) == task;
         world.runs().filter(alive).count()
@@ -143,7 +143,7 @@ fn one_skill_at_a_time(model: &Turn, world: &World) -> bool {
 }
 
 /// Without a fault a task has at most one message.
-fn one_message_at_a_time(model: &Turn, world: &World) -> bool {
+fn one_message_at_a_time(model: &Turn, world: &TurnWorld) -> bool {
     let one = |task: usize| {
         let shown = world
             .slots

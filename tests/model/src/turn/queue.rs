@@ -1,6 +1,6 @@
 //! Relay, queue, sweep, and the faults of the world.
 
-use super::{Action, At, CallAt, Lease, Mutant, Proc, State, TASKS, Turn, Who, World};
+use super::{Action, At, CallAt, Lease, Mutant, Proc, State, TASKS, Turn, TurnWorld, Who};
 
 impl Turn {
     pub(super) fn queue_actions(&self, actions: &mut Vec<Action>) {
@@ -20,7 +20,12 @@ impl Turn {
     }
 
     /// The relay sends the message of a stream record. A failed entry stays in the stream.
-    pub(super) fn relay_send(&self, world: &mut World, task: usize, failed: bool) -> Option<()> {
+    pub(super) fn relay_send(
+        &self,
+        world: &mut TurnWorld,
+        task: usize,
+        failed: bool,
+    ) -> Option<()> {
         if world.relay > 0 || world.stream[task] == 0 {
             return None;
         }
@@ -43,7 +48,7 @@ impl Turn {
         Some(())
     }
 
-    pub(super) fn relay_checkpoint(&self, world: &mut World) -> Option<()> {
+    pub(super) fn relay_checkpoint(&self, world: &mut TurnWorld) -> Option<()> {
         let _ = self;
         let task = usize::from(world.relay).checked_sub(1)?;
         world.stream[task] -= 1;
@@ -52,7 +57,7 @@ impl Turn {
     }
 
     /// The queue shows a message again before its worker has finished with it.
-    pub(super) fn redeliver(&self, world: &mut World, i: usize) -> Option<()> {
+    pub(super) fn redeliver(&self, world: &mut TurnWorld, i: usize) -> Option<()> {
         let run = world.workers[i];
         let slot = usize::from(run.slot).checked_sub(1)?;
         if run.stale || world.glitches == 0 || world.slots[slot] == 0 {
@@ -66,7 +71,7 @@ impl Turn {
     }
 
     /// A lease ends: freely if its holder is gone, early as a glitch.
-    pub(super) fn lease_ends(&self, world: &mut World, task: usize) -> Option<()> {
+    pub(super) fn lease_ends(&self, world: &mut TurnWorld, task: usize) -> Option<()> {
         let meta = world.tasks[task];
         if meta.lease != Lease::Live {
             return None;
@@ -87,7 +92,7 @@ impl Turn {
     }
 
     /// A stream record is lost: DynamoDB Streams keep a record for 24 hours.
-    pub(super) fn lose_record(&self, world: &mut World, task: usize) -> Option<()> {
+    pub(super) fn lose_record(&self, world: &mut TurnWorld, task: usize) -> Option<()> {
         if !self.scenario.aging || world.stream[task] == 0 || world.relay > 0 {
             return None;
         }
@@ -98,7 +103,7 @@ impl Turn {
     }
 
     /// The sweep finds a task with an ended lease, or one that has waited too long.
-    pub(super) fn sweep_read(&self, world: &mut World, task: usize) -> Option<()> {
+    pub(super) fn sweep_read(&self, world: &mut TurnWorld, task: usize) -> Option<()> {
         let meta = world.tasks[task];
         if !self.scenario.sweep || world.sweep.0 > 0 || meta.state == State::Absent {
             return None;
@@ -128,14 +133,14 @@ impl Turn {
     }
 
     /// Whether no record, message or process is left for the task.
-    fn forgotten(world: &World, task: usize) -> bool {
+    fn forgotten(world: &TurnWorld, task: usize) -> bool {
         let held = |run: &super::Run| run.at != At::Idle && usize::from(run.task) == task;
         world.stream[task] == 0 && world.messages(task) == 0 && !world.runs().any(held)
     }
 
     /// The sweep's action. For a valid intent it sends the message again without a write.
     /// For an ended lease it writes a new dispatch, or fails the task.
-    pub(super) fn sweep_write(&self, world: &mut World) -> Option<()> {
+    pub(super) fn sweep_write(&self, world: &mut TurnWorld) -> Option<()> {
         let (task, version) = (usize::from(world.sweep.0).checked_sub(1)?, world.sweep.1);
         world.sweep = (0, 0);
         let meta = world.tasks[task];
@@ -162,7 +167,7 @@ impl Turn {
     }
 
     /// A process dies between any two of its store calls.
-    pub(super) fn crash(&self, world: &mut World, process: Proc) -> Option<()> {
+    pub(super) fn crash(&self, world: &mut TurnWorld, process: Proc) -> Option<()> {
         let _ = self;
         world.crashes = world.crashes.checked_sub(1)?;
         match process {

@@ -16,7 +16,7 @@ type Facts = (State, u64, u64, bool, Option<u64>, u32, u64);
 
 struct Walk {
     model: Turn,
-    world: super::World,
+    world: super::TurnWorld,
     record: TaskRecord,
 }
 

@@ -1,6 +1,6 @@
 //! A process that runs a turn: a worker with its message, or a call.
 
-use super::{Action, At, Broken, Do, Lease, Mutant, Reply, Run, State, Turn, Who, World};
+use super::{Action, At, Broken, Do, Lease, Mutant, Reply, Run, State, Turn, TurnWorld, Who};
 
 /// The write id of a run's commit. An epoch of a turn has one run, so the id is unique.
 fn wid(turn: u8, epoch: u8, kind: u8) -> u8 {
@@ -37,7 +37,7 @@ impl Turn {
         actions.extend(steps.iter().map(|&step| Action::Run(who, step)));
     }
 
-    pub(super) fn run(&self, world: &mut World, who: Who, step: Do) -> Option<()> {
+    pub(super) fn run(&self, world: &mut TurnWorld, who: Who, step: Do) -> Option<()> {
         let mut run = match who {
             Who::Worker(i) => world.workers[i],
             Who::Call(i) => world.calls[i].run,
@@ -57,7 +57,7 @@ impl Turn {
         Some(())
     }
 
-    fn put_back(world: &mut World, who: Who, run: Run) {
+    fn put_back(world: &mut TurnWorld, who: Who, run: Run) {
         match who {
             Who::Worker(i) => world.workers[i] = run,
             Who::Call(i) => {
@@ -68,7 +68,7 @@ impl Turn {
     }
 
     /// Reads the task and claims it, or decides how to treat the message.
-    fn claim(&self, world: &mut World, who: Who, mut run: Run, reply: Reply) -> Option<()> {
+    fn claim(&self, world: &mut TurnWorld, who: Who, mut run: Run, reply: Reply) -> Option<()> {
         let Who::Worker(worker) = who else {
             return None;
         };
@@ -113,7 +113,7 @@ impl Turn {
     }
 
     /// Fails the task, because its attempts are used up.
-    pub(super) fn give_up(&self, world: &mut World, task: usize) {
+    pub(super) fn give_up(&self, world: &mut TurnWorld, task: usize) {
         let meta = world.tasks[task];
         if meta.runs < self.scenario.attempts {
             world.breaks(Broken::FailedEarly);
@@ -126,13 +126,13 @@ impl Turn {
     }
 
     /// Whether the run still holds the task: its epoch, and the task is working.
-    fn holds(world: &World, run: &Run) -> bool {
+    fn holds(world: &TurnWorld, run: &Run) -> bool {
         let meta = &world.tasks[usize::from(run.task)];
         meta.epoch == run.epoch && meta.state == State::Working
     }
 
     /// The heartbeat extends the lease, or finds that the run is fenced out.
-    fn beat(&self, world: &mut World, run: &mut Run) -> Option<()> {
+    fn beat(&self, world: &mut TurnWorld, run: &mut Run) -> Option<()> {
         let task = usize::from(run.task);
         let lease = world.tasks[task].lease;
         if self.is(Mutant::HeartbeatWithoutCondition) {
@@ -159,7 +159,7 @@ impl Turn {
 
     /// Notices a commit of a run that does not hold the task. It also compares the turn, which
     /// no condition of a write does.
-    fn push_payload(world: &mut World, run: &Run) {
+    fn push_payload(world: &mut TurnWorld, run: &Run) {
         let turn = world.tasks[usize::from(run.task)].turn;
         if !Self::holds(world, run) || turn != run.turn {
             world.breaks(Broken::FencedWrote);
@@ -167,7 +167,7 @@ impl Turn {
     }
 
     /// Stores the artifact's bytes under a key of this epoch.
-    fn store(&self, world: &mut World, run: &mut Run) -> Option<()> {
+    fn store(&self, world: &mut TurnWorld, run: &mut Run) -> Option<()> {
         if !matches!(run.at, At::Running | At::HandedRunning) || self.asks(run) {
             return None;
         }
@@ -186,7 +186,7 @@ impl Turn {
     }
 
     /// The final commit: completed with its artifact, or a question.
-    fn end(&self, world: &mut World, run: &mut Run, reply: Reply) -> Option<()> {
+    fn end(&self, world: &mut TurnWorld, run: &mut Run, reply: Reply) -> Option<()> {
         let asks = self.asks(run);
         let early = asks || self.is(Mutant::MetaBeforeObject);
         if run.at == At::HandedRunning || (run.at == At::Running) != early {
@@ -219,7 +219,7 @@ impl Turn {
         Some(())
     }
 
-    fn drop_skill(&self, world: &mut World, run: &mut Run) -> Option<()> {
+    fn drop_skill(&self, world: &mut TurnWorld, run: &mut Run) -> Option<()> {
         if run.at == At::HandedRunning {
             run.at = At::Done;
             return Some(());
@@ -234,7 +234,7 @@ impl Turn {
     }
 
     /// Commits checkpoint and dispatch, and removes the lease.
-    fn hand_over(&self, world: &mut World, run: &mut Run, reply: Reply) -> Option<()> {
+    fn hand_over(&self, world: &mut TurnWorld, run: &mut Run, reply: Reply) -> Option<()> {
         let early = self.is(Mutant::HandOverBeforeDrop);
         if run.at != (if early { At::Running } else { At::Dropped }) {
             return None;
@@ -270,7 +270,7 @@ impl Turn {
 
     /// A stored write is done. A write that is not stored, while the run still holds the task,
     /// lost against another write and is applied again.
-    fn resolve_run(&self, world: &World, run: &mut Run) -> Option<()> {
+    fn resolve_run(&self, world: &TurnWorld, run: &mut Run) -> Option<()> {
         let asked = self.asks(run) || self.is(Mutant::MetaBeforeObject);
         let (kind, known, again) = match run.at {
             At::UnsureClaim => (CLAIM, At::Running, At::Fenced),
@@ -291,7 +291,7 @@ impl Turn {
     }
 
     /// Reads the task after a lost commit: at rest → delete the message, else keep it.
-    fn look(&self, world: &mut World, who: Who, mut run: Run) -> Option<()> {
+    fn look(&self, world: &mut TurnWorld, who: Who, mut run: Run) -> Option<()> {
         let rests = world.tasks[usize::from(run.task)].state.at_rest();
         let done = rests || self.is(Mutant::FencedWorkerDeletes);
         match who {
@@ -306,7 +306,7 @@ impl Turn {
 
     /// Deletes the message by its receipt. The queue chooses whether a superseded receipt
     /// still works.
-    fn delete(&self, world: &mut World, who: Who, run: Run, works: bool) -> Option<()> {
+    fn delete(&self, world: &mut TurnWorld, who: Who, run: Run, works: bool) -> Option<()> {
         let Who::Worker(i) = who else { return None };
         let slot = usize::from(run.slot).checked_sub(1);
         if run.at == At::Done {

@@ -164,7 +164,7 @@ pub(crate) enum Broken {
 
 /// The complete state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct World {
+pub(crate) struct TurnWorld {
     pub(crate) tasks: [Meta; TASKS],
     /// Object contents by key: the epoch that wrote them; 0 = no object.
     pub(crate) objects: [[u8; KEYS]; TASKS],
@@ -191,7 +191,7 @@ pub(crate) struct World {
     pub(crate) broken: u8,
 }
 
-impl World {
+impl TurnWorld {
     pub(crate) fn breaks(&mut self, rule: Broken) {
         self.broken |= rule as u8;
     }

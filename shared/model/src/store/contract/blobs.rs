@@ -191,6 +191,7 @@ pub async fn a_copy_outlives_its_source(stores: &Stores<'_>, world: &World) -> R
         let bytes: Bytes = (0..length).map(bit).collect();
         let from = blob(from, &bytes);
         assert!(!stores.blobs.copy(&owner, &from, &to).await?);
+        assert_eq!(stores.blobs.head(&to).await?, None, "nothing is stored");
         let mut file = bits(length, false);
         stores.blobs.put_from(&owner, &from.key, &mut file).await?;
         assert!(stores.blobs.copy(&owner, &from, &to).await?);

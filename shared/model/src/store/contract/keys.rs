@@ -288,6 +288,29 @@ pub async fn a_key_does_not_pass_to_a_later_task_of_the_same_id(
     Ok(())
 }
 
+/// A task that prolongs a key that is gone does not take the key again.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_key_that_is_gone_is_not_prolonged(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let key = hash(&world.owner, "k")?;
+    let mut task = world.task()?;
+    // The task knows a key that no commit has written, as after a removal of the key.
+    task.hold_keys(Some(&key), world.now);
+    assert_eq!(task.prolonged_keys(), std::slice::from_ref(&key));
+    world.stored(stores, &task).await?;
+    assert_eq!(found(stores, world, "k", world.now).await?, None);
+    let second = world.task()?;
+    let write = under(&world.create(&second), "k", "c")?;
+    assert_eq!(stores.tasks.commit(&write).await?, Committed::Done);
+    let there = found(stores, world, "k", world.now).await?;
+    assert_eq!(there, Some(keyed("c", &second)));
+    Ok(())
+}
+
 /// Two callers can use the same key, and neither finds the key of the other by its
 /// address.
 ///

@@ -373,6 +373,9 @@ pub async fn a_sweep_finds_a_task_at_rest_until_its_pushes_are_confirmed(
     };
     assert!(found().await?, "not confirmed");
     assert!(!pushes.confirm_pushes(&record).await?, "an older version");
+    let mut another = done.clone();
+    another.incarnation = world.write_id();
+    assert!(!pushes.confirm_pushes(&another).await?, "an earlier task");
     assert!(found().await?);
     assert!(pushes.confirm_pushes(&done).await?);
     assert!(!found().await?, "confirmed");

@@ -1,7 +1,7 @@
 //! Threads, written alone and with a task.
 
 use super::{Broken, Stores, World};
-use crate::store::{Committed, ThreadRecord, ThreadState};
+use crate::store::{Committed, ThreadRecord, ThreadState, ThreadWrite};
 use crate::task::ContextId;
 
 /// A load returns what was written, with and without state.
@@ -114,6 +114,29 @@ pub async fn a_repeated_thread_write_is_done(
     Ok(())
 }
 
+/// A thread recognises its last four writes, not only the last one.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_thread_recognises_its_last_four_writes(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let id = ContextId::parse("c:1")?;
+    let write = |version| world.thread(&world.owner, &id, version);
+    let writes: Vec<ThreadWrite> = (0..6).map(write).collect();
+    for write in &writes {
+        assert!(stores.threads.put_thread(write).await?);
+    }
+    for (age, write) in writes.iter().rev().take(4).enumerate() {
+        let known = stores.threads.put_thread(write).await?;
+        assert!(known, "{age} writes ago");
+    }
+    let found = stores.threads.load_thread(&world.owner, &id).await?;
+    assert_eq!(found.as_ref(), writes.last().map(|last| &last.record));
+    Ok(())
+}
+
 /// The store still returns an expired thread; its reader judges the expiry.
 ///
 /// # Errors
@@ -219,5 +242,29 @@ pub async fn a_repeated_write_of_task_and_thread_is_done(
     assert_eq!(world.loaded(stores, &task).await?, Some(working));
     let found = stores.threads.load_thread(&world.owner, &id).await?;
     assert_eq!(found, Some(second.record));
+    Ok(())
+}
+
+/// A create that is repeated after the removal of its task stores neither half: the
+/// thread already has the version of the first attempt.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_repeated_create_of_a_removed_task_is_a_thread_conflict(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    let id = task.context_id().clone();
+    let first = world.thread(&world.owner, &id, 0);
+    let mut create = world.create(&task);
+    create.thread = Some(first.clone());
+    assert_eq!(stores.tasks.commit(&create).await?, Committed::Done);
+    assert!(stores.tasks.remove_task(&task).await?);
+    let answer = stores.tasks.commit(&create).await?;
+    assert_eq!(answer, Committed::ThreadConflict);
+    assert_eq!(world.loaded(stores, &task).await?, None);
+    let found = stores.threads.load_thread(&world.owner, &id).await?;
+    assert_eq!(found, Some(first.record));
     Ok(())
 }

@@ -1,18 +1,13 @@
 //! Tests a write with a reply that comes late, after later writes.
 
-use crate::auth::Caller;
-use crate::engine::CallBudget;
-use crate::engine::doubles::{FakeQueue, PausedClock};
-use crate::engine::{Engine, Policy, RandomIds, Services};
+use crate::engine::doubles::{FakeQueue, ann, owner, send_command, sent_task, services, work_item};
+use crate::engine::{Engine, Policy};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, WorkItem};
 use crate::store::wrap::WrapTasks;
 use crate::store::{Committed, RecordQuery, StoreError, TaskWrite, WriteTasks};
-use crate::task::{
-    Generation, Message, Owner, Part, SendCommand, SendMode, Sent, Subject, Task, TaskId,
-    TaskRecord, TaskState, TenantId, Timestamp,
-};
+use crate::task::{SendMode, Task, TaskId, TaskRecord, TaskState, Timestamp};
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -96,21 +91,14 @@ impl WrapTasks for Late {
     }
 }
 
-fn caller() -> Caller {
-    let owner = Owner {
-        tenant: TenantId::parse("acme").unwrap(),
-        subject: Subject::parse("ann").unwrap(),
-    };
-    Caller::behind(&owner, None)
-}
-
-struct World {
+/// An engine over a store that is late with one reply.
+struct LateReplyFixture {
     engine: Engine,
     store: Arc<Late>,
     answered: Arc<AtomicU32>,
 }
 
-impl World {
+impl LateReplyFixture {
     fn new() -> Self {
         let answered = Arc::new(AtomicU32::new(0));
         let agent = Agent::builder("test").skill(Asks(answered.clone()));
@@ -120,18 +108,10 @@ impl World {
             again: watch::Sender::new(None),
         });
         let beside = Arc::new(MemoryStore::new());
-        let services = Services {
-            tasks: store.clone(),
-            threads: beside.clone(),
-            blobs: beside,
-            clock: Arc::new(PausedClock::new()),
-            ids: Arc::new(RandomIds),
-            model: None,
-        };
         Self {
             engine: Engine::new(
                 Arc::new(agent.build().unwrap()),
-                services,
+                services(store.clone(), &beside),
                 Policy::default(),
             ),
             store,
@@ -140,32 +120,13 @@ impl World {
     }
 
     async fn send(&self, task: Option<&TaskId>, queued: bool) -> Task {
-        let mut message = Message::from_user("m-1", vec![Part::text("hello")]);
-        message.task_id = task.cloned();
         let mode = match queued {
             true => SendMode::Immediate,
             false => SendMode::Blocking,
         };
-        let command = SendCommand {
-            message,
-            client_task_id: None,
-            mode,
-            history_length: 10,
-            accepted_output_modes: Vec::new(),
-            push: None,
-            metadata: serde_json::Map::new(),
-            generation: Generation::V10,
-            idempotency_key: None,
-        };
-        match self
-            .engine
-            .send(&caller(), command, CallBudget::default())
-            .await
-            .unwrap()
-        {
-            Sent::Task(task) => *task,
-            Sent::Message(message) => panic!("{message:?}"),
-        }
+        let mut command = send_command("hello", mode);
+        command.message.task_id = task.cloned();
+        sent_task(&self.engine, &ann(), command).await
     }
 
     /// Sends a message and, if it is queued, runs its turn in a worker.
@@ -175,13 +136,7 @@ impl World {
             return;
         }
         let record = self.record(&task.id).await;
-        let item = WorkItem {
-            owner: record.owner().clone(),
-            task: record.id().clone(),
-            incarnation: record.incarnation().clone(),
-            turn: record.turn(),
-            dispatch: record.dispatch().unwrap(),
-        };
+        let item = work_item(&record);
         let line = FakeQueue::<WorkItem>::default();
         let ack = self.engine.work(&item, &line, None).await;
         // A worker never deletes the message of a turn that may not have ended.
@@ -190,7 +145,7 @@ impl World {
     }
 
     async fn record(&self, id: &TaskId) -> TaskRecord {
-        let (owner, now) = (caller().owner, Timestamp::default());
+        let (owner, now) = (owner(), Timestamp::default());
         let found = self.store.tasks().load(&owner, id, now).await;
         found.unwrap().unwrap()
     }
@@ -208,7 +163,7 @@ impl World {
         };
         loop {
             tokio::time::sleep(Duration::from_millis(10)).await;
-            let page = self.store.tasks().list(&caller().owner, &query).await;
+            let page = self.store.tasks().list(&owner(), &query).await;
             if let Some(task) = page.unwrap().records.pop() {
                 return task.id().clone();
             }
@@ -220,22 +175,22 @@ impl World {
 async fn late_store_reply_to_a_question_does_not_stop_the_next_turn() {
     for asked_by_worker in [false, true] {
         for answered_by_worker in [false, true] {
-            let world = World::new();
+            let fixture = LateReplyFixture::new();
             let answer = async {
-                let id = world.asking().await;
-                world.turn(Some(&id), answered_by_worker).await;
+                let id = fixture.asking().await;
+                fixture.turn(Some(&id), answered_by_worker).await;
                 id
             };
-            let ((), id) = tokio::join!(world.turn(None, asked_by_worker), answer);
+            let ((), id) = tokio::join!(fixture.turn(None, asked_by_worker), answer);
             let case = (asked_by_worker, answered_by_worker);
-            let again = world.store.again.borrow().clone();
+            let again = fixture.store.again.borrow().clone();
             assert!(
                 matches!(again, Some(Committed::Conflict(Some(_)))),
                 "{again:?}"
             );
-            let record = world.record(&id).await;
+            let record = fixture.record(&id).await;
             assert_eq!(record.state(), TaskState::Completed, "{case:?}");
-            assert_eq!(world.answered.load(Ordering::SeqCst), 1, "{case:?}");
+            assert_eq!(fixture.answered.load(Ordering::SeqCst), 1, "{case:?}");
             let asked = record.transitions().iter();
             let asked = asked.filter(|it| it.state == TaskState::InputRequired);
             assert_eq!(asked.count(), 1, "{case:?}");

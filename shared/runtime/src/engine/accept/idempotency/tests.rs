@@ -5,8 +5,8 @@ use super::request_hash;
 use crate::auth::Caller;
 use crate::engine::CallBudget;
 use crate::engine::accept::request_hash::parts_hash;
-use crate::engine::doubles::{FakeQueue, PausedClock};
-use crate::engine::{Engine, Leases, Policy, RandomIds, Services};
+use crate::engine::doubles::{FakeQueue, ann, owner, send_command, services};
+use crate::engine::{Engine, Leases, Policy};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, Receipt, SweepTasks, WorkItem};
@@ -17,8 +17,8 @@ use crate::store::{
 };
 use crate::task::{
     A2aError, Blob, ContextId, Frame, Generation, GetQuery, IdempotencyKey, KeyHash, Message,
-    Metadata, Owner, Part, PartContent, SendCommand, SendMode, Sent, Subject, Task, TaskId,
-    TaskRecord, TaskState, TenantId, Timestamp,
+    Owner, Part, PartContent, SendCommand, SendMode, Sent, Subject, Task, TaskId, TaskRecord,
+    TaskState, Timestamp,
 };
 use async_trait::async_trait;
 use futures::future::join_all;
@@ -195,25 +195,15 @@ impl SkillHandler for Greets {
     }
 }
 
-struct World {
+/// An engine over a store that lets other futures run, and the number of its turns.
+struct KeyedFixture {
     engine: Engine,
     store: Arc<Halting>,
     threads: Arc<MemoryStore>,
     starts: Starts,
 }
 
-fn owner(subject: &str) -> Owner {
-    Owner {
-        tenant: TenantId::parse("acme").unwrap(),
-        subject: Subject::parse(subject).unwrap(),
-    }
-}
-
-fn ann() -> Caller {
-    Caller::behind(&owner("ann"), None)
-}
-
-impl World {
+impl KeyedFixture {
     fn new() -> Self {
         Self::with(Policy::default())
     }
@@ -227,16 +217,8 @@ impl World {
             .unwrap();
         let store = Arc::new(Halting::default());
         let memory = Arc::new(MemoryStore::new());
-        let services = Services {
-            tasks: store.clone(),
-            threads: memory.clone(),
-            blobs: memory.clone(),
-            clock: Arc::new(PausedClock::new()),
-            ids: Arc::new(RandomIds),
-            model: None,
-        };
         Self {
-            engine: Engine::new(Arc::new(agent), services, policy),
+            engine: Engine::new(Arc::new(agent), services(store.clone(), &memory), policy),
             store,
             threads: memory,
             starts,
@@ -299,9 +281,9 @@ impl World {
         assert_eq!(report.redispatched, 1);
         let task = self.open().await.remove(0);
         let now = Timestamp::default();
-        let found = self.store.memory.load(&owner("ann"), &task, now).await;
+        let found = self.store.memory.load(&owner(), &task, now).await;
         let item = WorkItem {
-            owner: owner("ann"),
+            owner: owner(),
             task,
             incarnation: found.unwrap().unwrap().incarnation().clone(),
             turn: 1,
@@ -317,14 +299,8 @@ fn say(skill: &str, text: &str, key: &str) -> SendCommand {
     message.metadata = [skill_id].into_iter().collect();
     SendCommand {
         message,
-        client_task_id: None,
-        mode: SendMode::Blocking,
-        history_length: 100,
-        accepted_output_modes: Vec::new(),
-        push: None,
-        metadata: Metadata::new(),
-        generation: Generation::V10,
         idempotency_key: IdempotencyKey::parse(key).ok(),
+        ..send_command(text, SendMode::Blocking)
     }
 }
 
@@ -337,14 +313,14 @@ fn answer(task: &Task, text: &str, key: &str) -> SendCommand {
 
 #[tokio::test(start_paused = true)]
 async fn many_sends_under_one_key_start_one_turn_and_get_its_task() {
-    let world = World::new();
+    let fixture = KeyedFixture::new();
     let keys = 1000;
     let sends = (0..keys).map(|key| {
-        let world = &world;
+        let fixture = &fixture;
         async move {
             let text = format!("n {key}");
             let name = format!("key {key}");
-            let burst = || join_all((0..16).map(|_| world.task(say("work", &text, &name))));
+            let burst = || join_all((0..16).map(|_| fixture.task(say("work", &text, &name))));
             let mut tasks = burst().await;
             tasks.extend(burst().await);
             let first = tasks.remove(0);
@@ -355,13 +331,13 @@ async fn many_sends_under_one_key_start_one_turn_and_get_its_task() {
     });
     let ids: std::collections::BTreeSet<TaskId> = join_all(sends).await.into_iter().collect();
     assert_eq!(ids.len(), keys);
-    assert_eq!(world.starts() as usize, keys);
+    assert_eq!(fixture.starts() as usize, keys);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reused_key_with_other_content_is_refused() {
-    let world = World::new();
-    world.task(say("work", "one", "k")).await;
+    let fixture = KeyedFixture::new();
+    fixture.task(say("work", "one", "k")).await;
     for command in [
         say("work", "other", "k"),
         say("greet", "one", "k"),
@@ -370,27 +346,31 @@ async fn a_reused_key_with_other_content_is_refused() {
             ..say("work", "one", "k")
         },
     ] {
-        let refused = world.sent(command).await;
+        let refused = fixture.sent(command).await;
         assert_eq!(refused, Err(A2aError::IdempotencyKeyReused));
     }
-    assert_eq!(world.starts(), 1);
+    assert_eq!(fixture.starts(), 1);
     // Also when both arrive at the same time.
     let (one, other) = tokio::join!(
-        world.sent(say("work", "one", "x")),
-        world.sent(say("work", "other", "x"))
+        fixture.sent(say("work", "one", "x")),
+        fixture.sent(say("work", "other", "x"))
     );
     let refused = [one, other].into_iter().filter_map(Result::err);
     let refused: Vec<A2aError> = refused.collect();
     assert_eq!(refused, [A2aError::IdempotencyKeyReused]);
-    assert_eq!(world.starts(), 2);
+    assert_eq!(fixture.starts(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_key_belongs_to_its_caller() {
-    let world = World::new();
-    let mine = world.task(say("work", "one", "k")).await;
-    let bob = Caller::behind(&owner("bob"), None);
-    let sent = world
+    let fixture = KeyedFixture::new();
+    let mine = fixture.task(say("work", "one", "k")).await;
+    let bob = Owner {
+        subject: Subject::parse("bob").unwrap(),
+        ..owner()
+    };
+    let bob = Caller::behind(&bob, None);
+    let sent = fixture
         .engine
         .send(&bob, say("work", "other", "k"), CallBudget::default());
     let Ok(Sent::Task(his)) = sent.await else {
@@ -401,25 +381,25 @@ async fn a_key_belongs_to_its_caller() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_response_of_the_keyed_write_starts_no_second_turn() {
-    let world = World::new();
-    world.store.unheard.store(2, Ordering::SeqCst);
-    let first = world.task(say("work", "one", "k")).await;
-    let again = world.task(say("work", "one", "k")).await;
+    let fixture = KeyedFixture::new();
+    fixture.store.unheard.store(2, Ordering::SeqCst);
+    let first = fixture.task(say("work", "one", "k")).await;
+    let again = fixture.task(say("work", "one", "k")).await;
     assert_eq!(first, again);
-    assert_eq!(world.starts(), 1);
+    assert_eq!(fixture.starts(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_repeat_waits_for_the_turn_that_runs() {
-    let world = World::new();
+    let fixture = KeyedFixture::new();
     let late = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let mut at_once = say("work", "slowly", "k");
         at_once.mode = SendMode::Immediate;
-        let seen = world.task(at_once).await.status.state;
-        (seen, world.task(say("work", "slowly", "k")).await)
+        let seen = fixture.task(at_once).await.status.state;
+        (seen, fixture.task(say("work", "slowly", "k")).await)
     };
-    let (first, (seen, repeat)) = tokio::join!(world.task(say("work", "slowly", "k")), late);
+    let (first, (seen, repeat)) = tokio::join!(fixture.task(say("work", "slowly", "k")), late);
     assert_eq!(seen, TaskState::Working);
     assert_eq!(repeat, first);
     assert_eq!(first.status.state, TaskState::Completed);
@@ -427,7 +407,7 @@ async fn a_repeat_waits_for_the_turn_that_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn a_repeated_stream_shows_the_task_and_its_end() {
-    let world = World::new();
+    let fixture = KeyedFixture::new();
     let ends = |frames: &[Frame]| match frames.last() {
         Some(Frame::Task(task)) => Some(task.status.state),
         Some(Frame::Event { event, .. }) => match &event.event {
@@ -437,131 +417,131 @@ async fn a_repeated_stream_shows_the_task_and_its_end() {
         _ => None,
     };
     let (first, repeat) = tokio::join!(
-        world.frames(say("work", "slowly", "k")),
-        world.frames(say("work", "slowly", "k"))
+        fixture.frames(say("work", "slowly", "k")),
+        fixture.frames(say("work", "slowly", "k"))
     );
-    let late = world.frames(say("work", "slowly", "k")).await;
+    let late = fixture.frames(say("work", "slowly", "k")).await;
     for frames in [&first, &repeat, &late] {
         assert!(matches!(frames.first(), Some(Frame::Task(_))));
         assert_eq!(ends(frames), Some(TaskState::Completed), "{frames:?}");
     }
     assert_eq!(late.len(), 1);
-    assert_eq!(world.starts(), 1);
+    assert_eq!(fixture.starts(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_keyed_send_to_a_worker_is_queued_once() {
-    let world = World::new();
+    let fixture = KeyedFixture::new();
     let command = || SendCommand {
         mode: SendMode::Immediate,
         ..say("work", "one", "k")
     };
-    let (first, second) = tokio::join!(world.task(command()), world.task(command()));
+    let (first, second) = tokio::join!(fixture.task(command()), fixture.task(command()));
     assert_eq!(first.id, second.id);
     assert_eq!(first.status.state, TaskState::Submitted);
-    assert_eq!(world.open().await, [first.id]);
+    assert_eq!(fixture.open().await, [first.id]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_repeated_answer_gets_the_task_as_it_is_now() {
-    let world = World::new();
-    let task = world.task(say("work", "ask", "open")).await;
-    let answers = join_all((0..16).map(|_| world.task(answer(&task, "this", "a")))).await;
+    let fixture = KeyedFixture::new();
+    let task = fixture.task(say("work", "ask", "open")).await;
+    let answers = join_all((0..16).map(|_| fixture.task(answer(&task, "this", "a")))).await;
     for asked in &answers {
         let says = asked.status.message.as_ref().unwrap();
         assert_eq!(says.parts, [Part::text("and then?")]);
         assert_eq!(asked.id, task.id);
     }
-    assert_eq!(world.starts(), 2);
+    assert_eq!(fixture.starts(), 2);
     // The task has continued. Repeats of the first answer and of the opening send get
     // it as it is now.
-    let now = world.task(answer(&task, "that", "b")).await;
-    assert_eq!(world.task(answer(&task, "this", "a")).await, now);
-    assert_eq!(world.task(say("work", "ask", "open")).await, now);
-    assert_eq!(world.starts(), 3);
-    let reused = world.sent(answer(&task, "other", "a")).await;
+    let now = fixture.task(answer(&task, "that", "b")).await;
+    assert_eq!(fixture.task(answer(&task, "this", "a")).await, now);
+    assert_eq!(fixture.task(say("work", "ask", "open")).await, now);
+    assert_eq!(fixture.starts(), 3);
+    let reused = fixture.sent(answer(&task, "other", "a")).await;
     assert_eq!(reused, Err(A2aError::IdempotencyKeyReused));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_repeat_is_not_refused_for_what_the_first_send_changed() {
-    let world = World::new();
-    let task = world.task(say("work", "ask", "open")).await;
-    world.store.late.store(1, Ordering::SeqCst);
+    let fixture = KeyedFixture::new();
+    let task = fixture.task(say("work", "ask", "open")).await;
+    fixture.store.late.store(1, Ordering::SeqCst);
     let (late, first) = tokio::join!(
-        world.task(answer(&task, "slowly", "a")),
-        world.task(answer(&task, "slowly", "a")),
+        fixture.task(answer(&task, "slowly", "a")),
+        fixture.task(answer(&task, "slowly", "a")),
     );
     assert_eq!(late, first);
     assert_eq!(late.status.state, TaskState::InputRequired);
-    assert_eq!(world.starts(), 2);
+    assert_eq!(fixture.starts(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_repeat_that_finds_the_task_before_its_key_still_waits() {
-    let world = World::new();
-    world.store.late.store(1, Ordering::SeqCst);
+    let fixture = KeyedFixture::new();
+    fixture.store.late.store(1, Ordering::SeqCst);
     let command = || SendCommand {
         client_task_id: TaskId::parse("mine").ok(),
         generation: Generation::V01,
         ..say("work", "slowly", "k")
     };
-    let (late, first) = tokio::join!(world.task(command()), world.task(command()));
+    let (late, first) = tokio::join!(fixture.task(command()), fixture.task(command()));
     assert_eq!(late, first);
     assert_eq!(late.status.state, TaskState::Completed);
-    assert_eq!(world.starts(), 1);
+    assert_eq!(fixture.starts(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_key_whose_task_has_expired_is_new() {
     let ttl = Duration::from_secs(3600);
-    let world = World::with(Policy {
+    let fixture = KeyedFixture::with(Policy {
         task_ttl: ttl,
         ..Policy::default()
     });
-    let first = world.task(say("work", "one", "k")).await;
+    let first = fixture.task(say("work", "one", "k")).await;
     tokio::time::advance(ttl).await;
-    let second = world.task(say("work", "other", "k")).await;
+    let second = fixture.task(say("work", "other", "k")).await;
     assert_ne!(first.id, second.id);
-    assert_eq!(world.starts(), 2);
+    assert_eq!(fixture.starts(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_repeat_gets_the_same_reply_and_its_task_stays_hidden() {
-    let world = World::new();
-    let replies = join_all((0..16).map(|_| world.message(say("greet", "hi", "k")))).await;
+    let fixture = KeyedFixture::new();
+    let replies = join_all((0..16).map(|_| fixture.message(say("greet", "hi", "k")))).await;
     let first = &replies[0];
     assert!(replies.iter().all(|reply| reply == first));
     assert_eq!((&first.task_id, &first.context_id), (&None, &None));
     assert_eq!(
-        world.frames(say("greet", "hi", "k")).await,
+        fixture.frames(say("greet", "hi", "k")).await,
         [Frame::Message(first.clone())]
     );
-    assert_eq!(world.starts(), 1);
+    assert_eq!(fixture.starts(), 1);
     let mut in_context = say("greet", "hi", "other");
     in_context.message.context_id = ContextId::parse("mine").ok();
-    let said = world.message(in_context).await;
+    let said = fixture.message(in_context).await;
     assert_eq!(said.context_id, ContextId::parse("mine").ok());
     // A client that guesses the id does not find the task either.
-    let list = world.store.memory.list(&owner("ann"), &everything()).await;
+    let list = fixture.store.memory.list(&owner(), &everything()).await;
     assert_eq!(list.unwrap().records, []);
     for key in ["k", "other"] {
-        let key = IdempotencyKey::parse(key).unwrap().hash(&owner("ann"));
+        let key = IdempotencyKey::parse(key).unwrap().hash(&owner());
         let now = Timestamp::default();
-        let keyed = world.store.memory.load_key(&owner("ann"), &key, now).await;
+        let keyed = fixture.store.memory.load_key(&owner(), &key, now).await;
         let id = keyed.unwrap().unwrap().record.id().clone();
         let query = GetQuery {
             id: id.clone(),
             history_length: 0,
         };
-        let got = world.engine.reader().get(&ann(), &query).await;
+        let got = fixture.engine.reader().get(&ann(), &query).await;
         assert_eq!(got.unwrap_err().refusal, A2aError::TaskNotFound);
         let mut next = say("work", "go on", "");
         next.message.task_id = Some(id.clone());
-        assert_eq!(world.sent(next).await, Err(A2aError::TaskNotFound));
+        assert_eq!(fixture.sent(next).await, Err(A2aError::TaskNotFound));
         let mut next = say("work", "go on", "");
         next.message.reference_task_ids = vec![id.to_string()];
-        world.task(next).await;
+        fixture.task(next).await;
     }
 }
 
@@ -579,22 +559,22 @@ fn everything() -> RecordQuery {
 
 #[tokio::test(start_paused = true)]
 async fn a_worker_makes_the_reply_after_the_first_send_died() {
-    let world = World::new();
-    let send = world.message(say("greet", "slowly", "k"));
+    let fixture = KeyedFixture::new();
+    let send = fixture.message(say("greet", "slowly", "k"));
     let died = tokio::time::timeout(Duration::from_secs(1), send).await;
     assert!(died.is_err());
     // No process makes the reply now, and there is no visible task to respond with.
-    let early = world.sent(say("greet", "slowly", "k")).await;
+    let early = fixture.sent(say("greet", "slowly", "k")).await;
     assert!(
         matches!(early, Err(A2aError::Unavailable { .. })),
         "{early:?}"
     );
     tokio::time::advance(2 * MINUTE).await;
-    assert_eq!(world.take_over().await, Ack::Delete);
-    let reply = world.message(say("greet", "slowly", "k")).await;
+    assert_eq!(fixture.take_over().await, Ack::Delete);
+    let reply = fixture.message(say("greet", "slowly", "k")).await;
     assert_eq!(reply.parts, [Part::text("hello")]);
-    assert_eq!(world.starts(), 2);
-    assert_eq!(world.open().await, []);
+    assert_eq!(fixture.starts(), 2);
+    assert_eq!(fixture.open().await, []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -603,31 +583,31 @@ async fn a_message_skill_that_fails_or_sends_an_update_makes_a_task() {
         ("badly", TaskState::Failed),
         ("aloud", TaskState::Completed),
     ] {
-        let world = World::new();
-        let task = world.task(say("greet", text, "k")).await;
+        let fixture = KeyedFixture::new();
+        let task = fixture.task(say("greet", text, "k")).await;
         assert_eq!(task.status.state, state);
-        assert_eq!(world.task(say("greet", text, "k")).await, task);
+        assert_eq!(fixture.task(say("greet", text, "k")).await, task);
         let query = GetQuery {
             id: task.id.clone(),
             history_length: 100,
         };
-        let got = world.engine.reader().get(&ann(), &query).await.unwrap();
+        let got = fixture.engine.reader().get(&ann(), &query).await.unwrap();
         assert_eq!(got, task);
-        let frames = world.frames(say("greet", text, "stream")).await;
+        let frames = fixture.frames(say("greet", text, "stream")).await;
         assert!(matches!(frames.first(), Some(Frame::Task(_))), "{frames:?}");
-        assert_eq!(world.starts(), 2);
+        assert_eq!(fixture.starts(), 2);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_made_context_has_a_thread_once_a_task_is_visible() {
     for (text, kept) in [("quietly", false), ("badly", true), ("aloud", true)] {
-        let world = World::new();
+        let fixture = KeyedFixture::new();
         let id = ContextId::parse("mine").unwrap();
         let mut command = say("greet", text, "k");
         command.message.context_id = Some(id.clone());
-        world.sent(command).await.unwrap();
-        let thread = world.threads.load_thread(&owner("ann"), &id).await.unwrap();
+        fixture.sent(command).await.unwrap();
+        let thread = fixture.threads.load_thread(&owner(), &id).await.unwrap();
         assert_eq!(thread.is_some(), kept, "{text}");
     }
 }
@@ -635,19 +615,19 @@ async fn a_client_made_context_has_a_thread_once_a_task_is_visible() {
 #[tokio::test(start_paused = true)]
 async fn the_message_id_is_the_key_if_the_policy_says_so() {
     for (on, starts) in [(true, 1), (false, 2)] {
-        let world = World::with(Policy {
+        let fixture = KeyedFixture::with(Policy {
             idempotent_message_id: on,
             ..Policy::default()
         });
-        let first = world.task(say("work", "one", "")).await;
-        let second = world.task(say("work", "one", "")).await;
+        let first = fixture.task(say("work", "one", "")).await;
+        let second = fixture.task(say("work", "one", "")).await;
         assert_eq!(first == second, on);
-        let other = world.sent(say("work", "two", "")).await;
+        let other = fixture.sent(say("work", "two", "")).await;
         assert_eq!(other == Err(A2aError::IdempotencyKeyReused), on);
-        assert_eq!(world.starts(), starts + u32::from(!on));
+        assert_eq!(fixture.starts(), starts + u32::from(!on));
         // An explicit key takes precedence over the message id.
-        world.task(say("work", "one", "3")).await;
-        assert_eq!(world.starts(), starts + 1 + u32::from(!on));
+        fixture.task(say("work", "one", "3")).await;
+        assert_eq!(fixture.starts(), starts + 1 + u32::from(!on));
     }
 }
 

@@ -2,10 +2,9 @@ use super::pacing::LONGEST_WAIT;
 use super::payload::leave_out;
 use super::*;
 use crate::auth::Caller;
-use crate::engine::CallBudget;
 use crate::engine::commit::Commit;
-use crate::engine::doubles::{FakeQueue, PausedClock};
-use crate::engine::{Engine, Ids, RandomIds, Services, SweepReport};
+use crate::engine::doubles::{FakeQueue, ann, owner, send_command, sent_task, services};
+use crate::engine::{Engine, RandomIds, SweepReport};
 use crate::outbound::Reach;
 use crate::skill::{
     Agent, AgentResult, Content, OnInputResult, OnRequestResult, Skill, SkillHandler,
@@ -19,8 +18,7 @@ use crate::store::{StoreError, WriteTasks};
 use crate::task::metadata_keys::TRUNCATED;
 use crate::task::{
     A2aError, CancelCommand, CreatePush, Message, Owner, Part, PartContent, PushConfig, PushId,
-    PushListQuery, PushOffer, PushQuery, SendCommand, SendMode, Sent, Subject, Task, TaskId,
-    TaskState, TenantId,
+    PushListQuery, PushOffer, PushQuery, SendMode, Subject, Task, TaskId, TaskState,
 };
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -97,7 +95,8 @@ impl SendPush for Hooks {
     }
 }
 
-struct World {
+/// An engine, and the worker that delivers its events to webhooks.
+struct PushFixture {
     engine: Engine,
     dispatcher: PushDispatcher,
     store: Arc<MemoryStore>,
@@ -106,22 +105,15 @@ struct World {
     clock: Arc<dyn Clock>,
 }
 
-impl World {
+impl PushFixture {
     fn new() -> Self {
         let policy = Policy {
             secret: b"a secret of this test".to_vec(),
             ..Policy::default()
         };
         let store = Arc::new(MemoryStore::new());
-        let clock: Arc<dyn Clock> = Arc::new(PausedClock::new());
-        let services = Services {
-            tasks: store.clone(),
-            threads: store.clone(),
-            blobs: store.clone(),
-            clock: clock.clone(),
-            ids: Arc::new(RandomIds) as Arc<dyn Ids>,
-            model: None,
-        };
+        let services = services(store.clone(), &store);
+        let clock = services.clock.clone();
         let agent = Agent::builder("test").skill(Teller).build().unwrap();
         let line = Arc::new(FakeQueue::default());
         let hooks = Arc::new(Hooks::default());
@@ -147,16 +139,6 @@ impl World {
         }
     }
 
-    fn caller() -> Caller {
-        Caller::behind(
-            &Owner {
-                tenant: TenantId::parse("acme").unwrap(),
-                subject: Subject::parse("ann").unwrap(),
-            },
-            None,
-        )
-    }
-
     async fn say(&self, task: Option<&TaskId>, text: &str, push: Option<PushOffer>) -> Task {
         self.say_under(None, task, text, push).await
     }
@@ -169,27 +151,11 @@ impl World {
         text: &str,
         push: Option<PushOffer>,
     ) -> Task {
-        let mut message = Message::from_user("m-1", vec![Part::text(text)]);
-        message.task_id = task.cloned();
-        let command = SendCommand {
-            message,
-            client_task_id: new.cloned(),
-            mode: SendMode::Blocking,
-            history_length: 10,
-            accepted_output_modes: Vec::new(),
-            push,
-            idempotency_key: None,
-            metadata: serde_json::Map::new(),
-            generation: Generation::V10,
-        };
-        match self
-            .engine
-            .send(&Self::caller(), command, CallBudget::default())
-            .await
-        {
-            Ok(Sent::Task(task)) => *task,
-            other => panic!("{other:?}"),
-        }
+        let mut command = send_command(text, SendMode::Blocking);
+        command.message.task_id = task.cloned();
+        command.client_task_id = new.cloned();
+        command.push = push;
+        sent_task(&self.engine, &ann(), command).await
     }
 
     async fn create(&self, task: &TaskId, offer: PushOffer) -> Result<PushConfig, A2aError> {
@@ -197,25 +163,25 @@ impl World {
             task: task.clone(),
             offer,
         };
-        let created = self.engine.create_push(&Self::caller(), &command).await;
+        let created = self.engine.create_push(&ann(), &command).await;
         created.map_err(|error| error.refusal)
     }
 
     async fn record(&self, task: &TaskId) -> TaskRecord {
-        let owner = Self::caller().owner;
+        let owner = owner();
         let now = self.clock.now();
         self.store.load(&owner, task, now).await.unwrap().unwrap()
     }
 
     async fn push(&self, task: &TaskId) -> PushRecord {
-        let owner = Self::caller().owner;
+        let owner = owner();
         self.store.pushes(&owner, task).await.unwrap().remove(0)
     }
 
     /// A push queue message for one push config.
     async fn item(&self, task: &TaskId, config: &str) -> PushItem {
         PushItem {
-            owner: Self::caller().owner,
+            owner: owner(),
             task: task.clone(),
             incarnation: self.record(task).await.incarnation().clone(),
             config: PushId::parse(config).unwrap(),
@@ -255,7 +221,7 @@ impl World {
     async fn is_open(&self, task: &TaskId) -> bool {
         let (open, _) = self.store.open_tasks(0, None, 100).await.unwrap();
         open.contains(&OpenTask {
-            owner: Self::caller().owner,
+            owner: owner(),
             task: task.clone(),
         })
     }
@@ -282,24 +248,27 @@ fn hook(id: &str) -> PushOffer {
 
 #[tokio::test(start_paused = true)]
 async fn webhook_sent_with_a_message_gets_every_event_once_in_order() {
-    let world = World::new();
-    let task = world.say(None, "talk", Some(hook("a"))).await;
+    let fixture = PushFixture::new();
+    let task = fixture.say(None, "talk", Some(hook("a"))).await;
     assert_eq!(task.status.state, TaskState::Completed);
-    let image = TaskImage::of(&world.record(&task.id).await);
-    assert_eq!(relay_pushes(&*world.line, &[image]).await, [0_usize; 0]);
-    let sent = world.line.items.lock().unwrap().remove(0);
+    let image = TaskImage::of(&fixture.record(&task.id).await);
+    assert_eq!(relay_pushes(&*fixture.line, &[image]).await, [0_usize; 0]);
+    let sent = fixture.line.items.lock().unwrap().remove(0);
     assert_eq!((sent.config.as_str(), &sent.task), ("a", &task.id));
     assert!(
-        world.is_open(&task.id).await,
+        fixture.is_open(&task.id).await,
         "the webhook has not got the end"
     );
     for _ in 0..2 {
-        assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
-        assert_eq!(world.got(), world.logged(&task.id).await);
+        assert_eq!(fixture.deliver(&task.id, "a").await, Ack::Delete);
+        assert_eq!(fixture.got(), fixture.logged(&task.id).await);
     }
-    assert!(world.got().len() >= 4, "{:?}", world.got());
-    assert!(!world.is_open(&task.id).await, "the end has been confirmed");
-    let last: Vec<bool> = world
+    assert!(fixture.got().len() >= 4, "{:?}", fixture.got());
+    assert!(
+        !fixture.is_open(&task.id).await,
+        "the end has been confirmed"
+    );
+    let last: Vec<bool> = fixture
         .hooks
         .got
         .lock()
@@ -309,32 +278,32 @@ async fn webhook_sent_with_a_message_gets_every_event_once_in_order() {
         .collect();
     let end = last.len() - 1;
     assert!(last[end] && !last[..end].contains(&true), "{last:?}");
-    let notice = world.hooks.got.lock().unwrap().remove(0);
+    let notice = fixture.hooks.got.lock().unwrap().remove(0);
     assert_eq!(notice.token.unwrap().expose(), "canary-token");
     assert_eq!(notice.credentials.unwrap().expose(), "canary-credentials");
     assert_eq!(notice.scheme.as_deref(), Some("Bearer"));
-    let kept = format!("{:?}", world.push(&task.id).await);
+    let kept = format!("{:?}", fixture.push(&task.id).await);
     assert!(!kept.contains("canary"), "{kept}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn failing_webhook_is_retried_and_misses_no_event() {
-    let world = World::new();
-    let task = world.say(None, "talk", Some(hook("a"))).await;
-    world
+    let fixture = PushFixture::new();
+    let task = fixture.say(None, "talk", Some(hook("a"))).await;
+    fixture
         .hooks
         .answers
         .lock()
         .unwrap()
         .extend([500, 302, 500, 500, 500]);
     for attempts in 1..=5 {
-        assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
-        let delivery = world.push(&task.id).await.delivery;
+        assert_eq!(fixture.deliver(&task.id, "a").await, Ack::Delete);
+        let delivery = fixture.push(&task.id).await.delivery;
         assert_eq!((delivery.attempts, delivery.lease), (attempts, None));
         let longest = Duration::from_secs(1 << (attempts - 1));
-        let wait = world.last_wait();
+        let wait = fixture.last_wait();
         assert!(wait <= longest && wait >= longest * 3 / 4, "{wait:?}");
-        let rings_at = world.clock.now().plus(wait);
+        let rings_at = fixture.clock.now().plus(wait);
         let slowest = rings_at.minus(Duration::from_secs(10));
         assert!(
             delivery.retry_at <= slowest,
@@ -342,32 +311,36 @@ async fn failing_webhook_is_retried_and_misses_no_event() {
         );
         if attempts == 5 {
             // A message that arrives earlier makes no call and sends no message.
-            assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
+            assert_eq!(fixture.deliver(&task.id, "a").await, Ack::Delete);
         }
-        assert_eq!(world.calls(), attempts as usize);
-        assert_eq!(world.line.items.lock().unwrap().len(), attempts as usize);
+        assert_eq!(fixture.calls(), attempts as usize);
+        assert_eq!(fixture.line.items.lock().unwrap().len(), attempts as usize);
         tokio::time::advance(wait).await;
     }
-    assert_eq!(world.got(), [""; 0]);
-    assert!(world.is_open(&task.id).await);
-    assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
-    assert_eq!(world.got(), world.logged(&task.id).await);
-    assert_eq!(world.push(&task.id).await.delivery.attempts, 0);
+    assert_eq!(fixture.got(), [""; 0]);
+    assert!(fixture.is_open(&task.id).await);
+    assert_eq!(fixture.deliver(&task.id, "a").await, Ack::Delete);
+    assert_eq!(fixture.got(), fixture.logged(&task.id).await);
+    assert_eq!(fixture.push(&task.id).await.delivery.attempts, 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_webhook_that_never_answers_is_given_up() {
-    let world = World::new();
-    let task = world.say(None, "done", Some(hook("a"))).await;
+    let fixture = PushFixture::new();
+    let task = fixture.say(None, "done", Some(hook("a"))).await;
     let always = std::iter::repeat_n(503, ATTEMPTS as usize);
-    world.hooks.answers.lock().unwrap().extend(always);
+    fixture.hooks.answers.lock().unwrap().extend(always);
     for attempt in 1..=ATTEMPTS {
-        assert!(world.is_open(&task.id).await, "{attempt}");
-        assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete, "{attempt}");
+        assert!(fixture.is_open(&task.id).await, "{attempt}");
+        assert_eq!(
+            fixture.deliver(&task.id, "a").await,
+            Ack::Delete,
+            "{attempt}"
+        );
         tokio::time::advance(LONGEST_WAIT).await;
     }
-    assert!(!world.is_open(&task.id).await);
-    let waits = world.line.waits.lock().unwrap();
+    assert!(!fixture.is_open(&task.id).await);
+    let waits = fixture.line.waits.lock().unwrap();
     assert_eq!(
         waits.len() + 1,
         ATTEMPTS as usize,
@@ -379,91 +352,91 @@ async fn a_webhook_that_never_answers_is_given_up() {
 
 #[tokio::test(start_paused = true)]
 async fn attempts_after_a_failure_are_short_except_every_fourth() {
-    let world = World::new();
-    *world.hooks.takes.lock().unwrap() = Duration::from_secs(3600);
-    let task = world.say(None, "done", Some(hook("a"))).await;
+    let fixture = PushFixture::new();
+    *fixture.hooks.takes.lock().unwrap() = Duration::from_secs(3600);
+    let task = fixture.say(None, "done", Some(hook("a"))).await;
     for seconds in [10, 3, 3, 10, 3, 3, 3, 10, 3] {
-        let began = world.clock.now();
-        assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
-        let took = world.clock.now().since(began);
+        let began = fixture.clock.now();
+        assert_eq!(fixture.deliver(&task.id, "a").await, Ack::Delete);
+        let took = fixture.clock.now().since(began);
         assert_eq!(took, Duration::from_secs(seconds));
         tokio::time::advance(LONGEST_WAIT).await;
     }
-    assert_eq!(world.got(), [""; 0]);
+    assert_eq!(fixture.got(), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn slow_webhook_gets_the_time_it_needs_and_then_a_pause() {
-    let world = World::new();
-    *world.hooks.takes.lock().unwrap() = Duration::from_secs(5);
-    let task = world.say(None, "talk", Some(hook("a"))).await;
-    let events = world.logged(&task.id).await;
+    let fixture = PushFixture::new();
+    *fixture.hooks.takes.lock().unwrap() = Duration::from_secs(5);
+    let task = fixture.say(None, "talk", Some(hook("a"))).await;
+    let events = fixture.logged(&task.id).await;
     for got in 1..=events.len() {
-        assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
-        assert_eq!(world.got(), events[..got]);
-        let wait = world.last_wait();
+        assert_eq!(fixture.deliver(&task.id, "a").await, Ack::Delete);
+        assert_eq!(fixture.got(), events[..got]);
+        let wait = fixture.last_wait();
         assert_eq!(wait, Duration::from_secs(50));
-        assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
-        assert_eq!(world.calls(), got, "the webhook is paused");
+        assert_eq!(fixture.deliver(&task.id, "a").await, Ack::Delete);
+        assert_eq!(fixture.calls(), got, "the webhook is paused");
         tokio::time::advance(wait).await;
     }
     // The last message finds no new event, and the sweep finds no push config that waits.
-    assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
-    assert!(world.is_open(&task.id).await);
-    assert_eq!(world.sweep().await.pushed, 0);
-    assert!(!world.is_open(&task.id).await);
+    assert_eq!(fixture.deliver(&task.id, "a").await, Ack::Delete);
+    assert!(fixture.is_open(&task.id).await);
+    assert_eq!(fixture.sweep().await.pushed, 0);
+    assert!(!fixture.is_open(&task.id).await);
     // After one failure it still gets a long attempt.
-    let task = world.say(None, "ask", Some(hook("a"))).await;
-    assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
-    tokio::time::advance(world.last_wait()).await;
-    world.say(Some(&task.id), "blue", None).await;
-    world.hooks.answers.lock().unwrap().push_back(500);
+    let task = fixture.say(None, "ask", Some(hook("a"))).await;
+    assert_eq!(fixture.deliver(&task.id, "a").await, Ack::Delete);
+    tokio::time::advance(fixture.last_wait()).await;
+    fixture.say(Some(&task.id), "blue", None).await;
+    fixture.hooks.answers.lock().unwrap().push_back(500);
     for number in [1, 2] {
-        let before = world.got().len();
-        let began = world.clock.now();
-        assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
-        assert_eq!(world.clock.now().since(began), Duration::from_secs(5));
-        assert_eq!(world.got().len(), before + number - 1);
+        let before = fixture.got().len();
+        let began = fixture.clock.now();
+        assert_eq!(fixture.deliver(&task.id, "a").await, Ack::Delete);
+        assert_eq!(fixture.clock.now().since(began), Duration::from_secs(5));
+        assert_eq!(fixture.got().len(), before + number - 1);
         tokio::time::advance(LONGEST_WAIT).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn event_logged_during_a_delivery_is_sent_by_the_same_worker() {
-    let world = World::new();
-    let task = world.say(None, "ask", Some(hook("a"))).await;
-    *world.hooks.takes.lock().unwrap() = Duration::from_secs(2);
-    let before = world.logged(&task.id).await.len();
+    let fixture = PushFixture::new();
+    let task = fixture.say(None, "ask", Some(hook("a"))).await;
+    *fixture.hooks.takes.lock().unwrap() = Duration::from_secs(2);
+    let before = fixture.logged(&task.id).await.len();
     let news = async {
         // During the last call a new event is logged, and its message arrives.
         let calls = Duration::from_secs(2) * u32::try_from(before).unwrap();
         tokio::time::sleep(calls - Duration::from_secs(1)).await;
-        world.say(Some(&task.id), "blue", None).await;
-        assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
-        assert_eq!(world.calls(), before, "one worker at a time");
+        fixture.say(Some(&task.id), "blue", None).await;
+        assert_eq!(fixture.deliver(&task.id, "a").await, Ack::Delete);
+        assert_eq!(fixture.calls(), before, "one worker at a time");
     };
-    let (ack, ()) = tokio::join!(world.deliver(&task.id, "a"), news);
+    let (ack, ()) = tokio::join!(fixture.deliver(&task.id, "a"), news);
     assert_eq!(ack, Ack::Delete);
-    let all = world.logged(&task.id).await;
+    let all = fixture.logged(&task.id).await;
     assert!(all.len() > before);
-    assert_eq!(world.got(), all);
+    assert_eq!(fixture.got(), all);
 }
 
 #[tokio::test(start_paused = true)]
 async fn events_of_a_dead_worker_are_sent_after_its_lease() {
-    let world = World::new();
-    let task = world.say(None, "talk", Some(hook("a"))).await;
-    *world.hooks.takes.lock().unwrap() = Duration::from_secs(2);
+    let fixture = PushFixture::new();
+    let task = fixture.say(None, "talk", Some(hook("a"))).await;
+    *fixture.hooks.takes.lock().unwrap() = Duration::from_secs(2);
     let dies = Duration::from_secs(3);
-    let dead = tokio::time::timeout(dies, world.deliver(&task.id, "a")).await;
-    assert!(dead.is_err() && world.got().len() == 1);
+    let dead = tokio::time::timeout(dies, fixture.deliver(&task.id, "a")).await;
+    assert!(dead.is_err() && fixture.got().len() == 1);
     // Its lease counts from the last event that the webhook accepted.
     tokio::time::advance(LEASE - Duration::from_millis(1_001)).await;
-    assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
-    assert_eq!(world.calls(), 2);
+    assert_eq!(fixture.deliver(&task.id, "a").await, Ack::Delete);
+    assert_eq!(fixture.calls(), 2);
     tokio::time::advance(Duration::from_millis(1)).await;
-    assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
-    assert_eq!(world.got(), world.logged(&task.id).await);
+    assert_eq!(fixture.deliver(&task.id, "a").await, Ack::Delete);
+    assert_eq!(fixture.got(), fixture.logged(&task.id).await);
 }
 
 /// A store that takes 15 s to store the progress of a delivery.
@@ -489,31 +462,31 @@ impl crate::store::wrap::WrapPushes for Slow {
 
 #[tokio::test(start_paused = true)]
 async fn no_call_starts_without_enough_lease_to_store_its_result() {
-    let mut world = World::new();
-    world.dispatcher.to.pushes = Arc::new(Slow(world.store.clone()));
-    let task = world.say(None, "talk", Some(hook("a"))).await;
-    assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
-    assert_eq!(world.calls(), 1, "15 s of the lease are left");
-    assert_eq!(world.push(&task.id).await.delivery.lease, None);
+    let mut fixture = PushFixture::new();
+    fixture.dispatcher.to.pushes = Arc::new(Slow(fixture.store.clone()));
+    let task = fixture.say(None, "talk", Some(hook("a"))).await;
+    assert_eq!(fixture.deliver(&task.id, "a").await, Ack::Delete);
+    assert_eq!(fixture.calls(), 1, "15 s of the lease are left");
+    assert_eq!(fixture.push(&task.id).await.delivery.lease, None);
     assert_eq!(
-        world.last_wait(),
+        fixture.last_wait(),
         Duration::ZERO,
         "another worker continues"
     );
-    assert_eq!(world.line.items.lock().unwrap().len(), 1);
+    assert_eq!(fixture.line.items.lock().unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_webhook_of_an_older_generation_gets_the_task_as_of_each_event() {
     for generation in [Generation::V03, Generation::V01] {
-        let world = World::new();
+        let fixture = PushFixture::new();
         let offer = PushOffer {
             generation,
             ..hook("a")
         };
-        let task = world.say(None, "done", Some(offer)).await;
-        world.deliver(&task.id, "a").await;
-        let got = world.hooks.got.lock().unwrap();
+        let task = fixture.say(None, "done", Some(offer)).await;
+        fixture.deliver(&task.id, "a").await;
+        let got = fixture.hooks.got.lock().unwrap();
         let states: Vec<TaskState> = got
             .iter()
             .map(|notice| match &notice.frame {
@@ -533,37 +506,37 @@ async fn a_webhook_of_an_older_generation_gets_the_task_as_of_each_event() {
 
 #[tokio::test(start_paused = true)]
 async fn webhook_registered_later_gets_only_later_events() {
-    let world = World::new();
-    let task = world.say(None, "ask", None).await;
-    let before = world.logged(&task.id).await.len();
-    world.create(&task.id, hook("a")).await.unwrap();
-    assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
-    assert_eq!(world.got(), [""; 0]);
-    world.say(Some(&task.id), "blue", Some(hook("b"))).await;
-    let image = TaskImage::of(&world.record(&task.id).await);
-    relay_pushes(&*world.line, &[image]).await;
-    assert_eq!(world.line.items.lock().unwrap().len(), 2);
-    let after = world.logged(&task.id).await.split_off(before);
+    let fixture = PushFixture::new();
+    let task = fixture.say(None, "ask", None).await;
+    let before = fixture.logged(&task.id).await.len();
+    fixture.create(&task.id, hook("a")).await.unwrap();
+    assert_eq!(fixture.deliver(&task.id, "a").await, Ack::Delete);
+    assert_eq!(fixture.got(), [""; 0]);
+    fixture.say(Some(&task.id), "blue", Some(hook("b"))).await;
+    let image = TaskImage::of(&fixture.record(&task.id).await);
+    relay_pushes(&*fixture.line, &[image]).await;
+    assert_eq!(fixture.line.items.lock().unwrap().len(), 2);
+    let after = fixture.logged(&task.id).await.split_off(before);
     for config in ["a", "b"] {
-        world.hooks.got.lock().unwrap().clear();
-        assert_eq!(world.deliver(&task.id, config).await, Ack::Delete);
-        assert_eq!(world.got(), after, "{config}");
+        fixture.hooks.got.lock().unwrap().clear();
+        assert_eq!(fixture.deliver(&task.id, config).await, Ack::Delete);
+        assert_eq!(fixture.got(), after, "{config}");
     }
-    assert!(!world.is_open(&task.id).await);
+    assert!(!fixture.is_open(&task.id).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn push_config_raises_the_version_of_an_open_task_only() {
-    let world = World::new();
-    let done = world.say(None, "done", None).await;
-    let before = world.record(&done.id).await;
-    world.create(&done.id, hook("a")).await.unwrap();
-    assert_eq!(world.record(&done.id).await, before);
-    assert!(!world.is_open(&done.id).await);
-    let open = world.say(None, "ask", None).await;
-    let before = world.record(&open.id).await;
-    world.create(&open.id, hook("a")).await.unwrap();
-    let after = world.record(&open.id).await;
+    let fixture = PushFixture::new();
+    let done = fixture.say(None, "done", None).await;
+    let before = fixture.record(&done.id).await;
+    fixture.create(&done.id, hook("a")).await.unwrap();
+    assert_eq!(fixture.record(&done.id).await, before);
+    assert!(!fixture.is_open(&done.id).await);
+    let open = fixture.say(None, "ask", None).await;
+    let before = fixture.record(&open.id).await;
+    fixture.create(&open.id, hook("a")).await.unwrap();
+    let after = fixture.record(&open.id).await;
     assert_eq!(after.version(), before.version() + 1);
     assert!(after.differs_in_listeners_only(&before));
     assert_eq!(after.notify(), None, "no event was logged");
@@ -571,63 +544,63 @@ async fn push_config_raises_the_version_of_an_open_task_only() {
 
 #[tokio::test(start_paused = true)]
 async fn removed_push_config_gets_no_event_and_keeps_no_task_open() {
-    let world = World::new();
-    let task = world.say(None, "ask", Some(hook("a"))).await;
-    world.say(Some(&task.id), "blue", None).await;
+    let fixture = PushFixture::new();
+    let task = fixture.say(None, "ask", Some(hook("a"))).await;
+    fixture.say(Some(&task.id), "blue", None).await;
     let query = PushQuery {
         task: task.id.clone(),
         id: Some(PushId::parse("a").unwrap()),
     };
     for _ in 0..2 {
-        let caller = World::caller();
-        world.engine.delete_push(&caller, &query).await.unwrap();
+        let caller = ann();
+        fixture.engine.delete_push(&caller, &query).await.unwrap();
     }
-    assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
-    assert_eq!(world.got(), [""; 0]);
-    assert!(!world.is_open(&task.id).await);
-    let gone = world.engine.reader.get_push(&World::caller(), &query).await;
+    assert_eq!(fixture.deliver(&task.id, "a").await, Ack::Delete);
+    assert_eq!(fixture.got(), [""; 0]);
+    assert!(!fixture.is_open(&task.id).await);
+    let gone = fixture.engine.reader.get_push(&ann(), &query).await;
     assert_eq!(gone.unwrap_err().refusal, A2aError::TaskNotFound);
 }
 
 #[tokio::test(start_paused = true)]
 async fn sweep_resends_push_messages_after_five_minutes_without_a_write() {
-    let world = World::new();
-    let task = world.say(None, "done", Some(hook("a"))).await;
-    let untouched = world.push(&task.id).await;
-    assert_eq!(world.sweep().await.pushed, 0);
+    let fixture = PushFixture::new();
+    let task = fixture.say(None, "done", Some(hook("a"))).await;
+    let untouched = fixture.push(&task.id).await;
+    assert_eq!(fixture.sweep().await.pushed, 0);
     tokio::time::advance(QUEUED).await;
-    assert_eq!(world.sweep().await.pushed, 1);
-    assert_eq!(world.push(&task.id).await, untouched);
-    let rung = world.line.items.lock().unwrap().pop().unwrap();
-    assert_eq!(rung, world.item(&task.id, "a").await);
+    assert_eq!(fixture.sweep().await.pushed, 1);
+    assert_eq!(fixture.push(&task.id).await, untouched);
+    let rung = fixture.line.items.lock().unwrap().pop().unwrap();
+    assert_eq!(rung, fixture.item(&task.id, "a").await);
     // A paused webhook already has a message.
-    world.hooks.answers.lock().unwrap().push_back(500);
-    assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
-    assert_eq!(world.sweep().await.pushed, 0);
+    fixture.hooks.answers.lock().unwrap().push_back(500);
+    assert_eq!(fixture.deliver(&task.id, "a").await, Ack::Delete);
+    assert_eq!(fixture.sweep().await.pushed, 0);
     tokio::time::advance(QUEUED + Duration::from_secs(1)).await;
-    assert_eq!(world.sweep().await.pushed, 1);
-    assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
-    assert!(!world.is_open(&task.id).await);
+    assert_eq!(fixture.sweep().await.pushed, 1);
+    assert_eq!(fixture.deliver(&task.id, "a").await, Ack::Delete);
+    assert!(!fixture.is_open(&task.id).await);
     tokio::time::advance(QUEUED * 10).await;
-    assert_eq!(world.sweep().await.pushed, 0);
+    assert_eq!(fixture.sweep().await.pushed, 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_delivery_stops_before_its_invocation_ends() {
-    let world = World::new();
-    let task = world.say(None, "talk", Some(hook("a"))).await;
-    let item = world.item(&task.id, "a").await;
-    let end = world.clock.now().plus(Duration::from_secs(19));
-    let ack = world.dispatcher.deliver(&item, Some(end)).await;
-    assert_eq!((ack, world.calls()), (Ack::Delete, 0));
+    let fixture = PushFixture::new();
+    let task = fixture.say(None, "talk", Some(hook("a"))).await;
+    let item = fixture.item(&task.id, "a").await;
+    let end = fixture.clock.now().plus(Duration::from_secs(19));
+    let ack = fixture.dispatcher.deliver(&item, Some(end)).await;
+    assert_eq!((ack, fixture.calls()), (Ack::Delete, 0));
     assert_eq!(
-        *world.line.items.lock().unwrap(),
+        *fixture.line.items.lock().unwrap(),
         std::slice::from_ref(&item)
     );
-    assert_eq!(world.last_wait(), Duration::ZERO);
-    let end = world.clock.now().plus(Duration::from_secs(20));
-    world.dispatcher.deliver(&item, Some(end)).await;
-    assert_eq!(world.got(), world.logged(&task.id).await);
+    assert_eq!(fixture.last_wait(), Duration::ZERO);
+    let end = fixture.clock.now().plus(Duration::from_secs(20));
+    fixture.dispatcher.deliver(&item, Some(end)).await;
+    assert_eq!(fixture.got(), fixture.logged(&task.id).await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -667,28 +640,28 @@ impl WrapTasks for Shut {
 #[tokio::test(start_paused = true)]
 async fn task_with_content_in_the_bucket_is_pushed_without_it() {
     for generation in [Generation::V10, Generation::V03] {
-        let mut world = World::new();
-        world.dispatcher.to.tasks = Arc::new(Shut(world.store.clone()));
+        let mut fixture = PushFixture::new();
+        fixture.dispatcher.to.tasks = Arc::new(Shut(fixture.store.clone()));
         let offer = PushOffer {
             generation,
             ..hook("a")
         };
-        let task = world.say(None, "done", Some(offer)).await;
-        assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
-        assert_eq!(world.got(), world.logged(&task.id).await);
-        let last = world.hooks.got.lock().unwrap().pop().unwrap();
+        let task = fixture.say(None, "done", Some(offer)).await;
+        assert_eq!(fixture.deliver(&task.id, "a").await, Ack::Delete);
+        assert_eq!(fixture.got(), fixture.logged(&task.id).await);
+        let last = fixture.hooks.got.lock().unwrap().pop().unwrap();
         if let Frame::Task(reported) = last.frame {
             assert_eq!(reported.status.state, TaskState::Completed);
             assert_eq!(reported.metadata[TRUNCATED], true);
         }
-        assert!(!world.is_open(&task.id).await);
+        assert!(!fixture.is_open(&task.id).await);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_a_public_https_url_is_registered() {
-    let world = World::new();
-    let task = world.say(None, "ask", None).await;
+    let fixture = PushFixture::new();
+    let task = fixture.say(None, "ask", None).await;
     for url in [
         "http://hook.example/",
         "https://127.0.0.1/",
@@ -700,16 +673,16 @@ async fn only_a_public_https_url_is_registered() {
             url: url.to_owned(),
             ..hook("a")
         };
-        let Err(A2aError::InvalidParams { violations }) = world.create(&task.id, offer).await
+        let Err(A2aError::InvalidParams { violations }) = fixture.create(&task.id, offer).await
         else {
             panic!("{url} was accepted");
         };
         let field = "configuration.taskPushNotificationConfig.url";
         assert_eq!(violations[0].field, field, "{url}");
     }
-    let mut policy = Policy::clone(&world.engine.reader.policy);
+    let mut policy = Policy::clone(&fixture.engine.reader.policy);
     policy.reach = Reach::Loopback;
-    let mut engine = world.engine.clone();
+    let mut engine = fixture.engine.clone();
     engine.reader.policy = Arc::new(policy);
     let local = CreatePush {
         task: task.id.clone(),
@@ -718,28 +691,31 @@ async fn only_a_public_https_url_is_registered() {
             ..hook("a")
         },
     };
-    engine.create_push(&World::caller(), &local).await.unwrap();
+    engine.create_push(&ann(), &local).await.unwrap();
     // The worker checks the URL again: with the policy of a deployment it makes no call.
-    world.say(Some(&task.id), "blue", None).await;
-    assert_eq!(world.deliver(&task.id, "a").await, Ack::Delete);
-    assert_eq!(world.calls(), 0);
-    assert_eq!(world.push(&task.id).await.delivery.attempts, 1);
+    fixture.say(Some(&task.id), "blue", None).await;
+    assert_eq!(fixture.deliver(&task.id, "a").await, Ack::Delete);
+    assert_eq!(fixture.calls(), 0);
+    assert_eq!(fixture.push(&task.id).await.delivery.attempts, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn task_has_at_most_ten_push_configs() {
-    let world = World::new();
+    let fixture = PushFixture::new();
     for text in ["ask", "done"] {
-        let task = world.say(None, text, None).await;
+        let task = fixture.say(None, text, None).await;
         for index in 0..10 {
-            let made = world.create(&task.id, hook(&format!("c{index}"))).await;
+            let made = fixture.create(&task.id, hook(&format!("c{index}"))).await;
             assert!(made.is_ok(), "{index}");
         }
         assert!(
-            world.create(&task.id, hook("c3")).await.is_ok(),
+            fixture.create(&task.id, hook("c3")).await.is_ok(),
             "a config can be replaced"
         );
-        let refused = world.create(&task.id, hook("eleventh")).await.unwrap_err();
+        let refused = fixture
+            .create(&task.id, hook("eleventh"))
+            .await
+            .unwrap_err();
         let A2aError::InvalidParams { violations } = refused else {
             panic!("{refused:?}");
         };
@@ -752,8 +728,8 @@ async fn task_has_at_most_ten_push_configs() {
                 page_size: Some(4),
                 page_token: token,
             };
-            let caller = World::caller();
-            let page = world.engine.reader.list_pushes(&caller, &query).await;
+            let caller = ann();
+            let page = fixture.engine.reader.list_pushes(&caller, &query).await;
             let page = page.unwrap();
             seen.extend(page.configs.into_iter().map(|config| config.id));
             if page.next_page_token.is_empty() {
@@ -769,11 +745,11 @@ async fn task_has_at_most_ten_push_configs() {
 #[tokio::test(start_paused = true)]
 async fn continuation_and_cancel_do_not_lose_to_a_new_push_config() {
     // Another call registers a webhook after this one has read the task.
-    let world = World::new();
+    let fixture = PushFixture::new();
     for cancel in [false, true] {
-        let task = world.say(None, "ask", None).await;
-        let stale = world.record(&task.id).await;
-        world.create(&task.id, hook("a")).await.unwrap();
+        let task = fixture.say(None, "ask", None).await;
+        let stale = fixture.record(&task.id).await;
+        fixture.create(&task.id, hook("a")).await.unwrap();
         let changes = if cancel {
             vec![crate::task::Change::Cancel]
         } else {
@@ -783,7 +759,7 @@ async fn continuation_and_cancel_do_not_lose_to_a_new_push_config() {
                 lease_until: stale.updated_at().plus(Duration::from_secs(60)),
             }]
         };
-        let written = world.engine.commit(Commit::new(stale, changes)).await;
+        let written = fixture.engine.commit(Commit::new(stale, changes)).await;
         let crate::engine::commit::CommitOutcome::Stored(record) = written.unwrap() else {
             panic!("the commit was lost");
         };
@@ -794,18 +770,18 @@ async fn continuation_and_cancel_do_not_lose_to_a_new_push_config() {
         id: TaskId::made_of(1),
         metadata: serde_json::Map::new(),
     };
-    let missing = world.engine.cancel(&World::caller(), &unused).await;
+    let missing = fixture.engine.cancel(&ann(), &unused).await;
     assert_eq!(missing.unwrap_err().refusal, A2aError::TaskNotFound);
 }
 
 #[tokio::test(start_paused = true)]
 async fn push_configs_of_another_callers_task_are_not_found() {
-    let world = World::new();
-    let task = world.say(None, "ask", Some(hook("a"))).await;
+    let fixture = PushFixture::new();
+    let task = fixture.say(None, "ask", Some(hook("a"))).await;
     let other = Caller::behind(
         &Owner {
-            tenant: TenantId::parse("acme").unwrap(),
             subject: Subject::parse("bob").unwrap(),
+            ..owner()
         },
         None,
     );
@@ -822,7 +798,7 @@ async fn push_configs_of_another_callers_task_are_not_found() {
         task: task.id.clone(),
         offer: hook("b"),
     };
-    let engine = &world.engine;
+    let engine = &fixture.engine;
     for refused in [
         engine.reader.get_push(&other, &query).await.map(|_| ()),
         engine.reader.list_pushes(&other, &list).await.map(|_| ()),
@@ -836,51 +812,51 @@ async fn push_configs_of_another_callers_task_are_not_found() {
 #[tokio::test(start_paused = true)]
 async fn task_with_a_reused_id_has_no_earlier_push_configs() {
     for cleaned in [false, true] {
-        let world = World::new();
+        let fixture = PushFixture::new();
         let id = TaskId::parse("order:1").unwrap();
         let none: Option<PushOffer> = None;
-        let first = world.say_under(Some(&id), None, "talk", Some(hook("a")));
+        let first = fixture.say_under(Some(&id), None, "talk", Some(hook("a")));
         assert_eq!(first.await.id, id);
-        let late = world.item(&id, "a").await;
+        let late = fixture.item(&id, "a").await;
         // No event of the first task was delivered, and now the task has expired.
-        let life = world.dispatcher.policy.task_ttl;
+        let life = fixture.dispatcher.policy.task_ttl;
         tokio::time::advance(life).await;
         if cleaned {
-            let now = world.clock.now();
-            world.store.clean_up(now, life);
+            let now = fixture.clock.now();
+            fixture.store.clean_up(now, life);
         }
-        world.say_under(Some(&id), None, "talk", none).await;
+        fixture.say_under(Some(&id), None, "talk", none).await;
         let list = PushListQuery {
             task: id.clone(),
             page_size: None,
             page_token: None,
         };
-        let caller = World::caller();
-        let shown = world.engine.reader.list_pushes(&caller, &list).await;
+        let caller = ann();
+        let shown = fixture.engine.reader.list_pushes(&caller, &list).await;
         assert_eq!(shown.unwrap().configs, []);
         // A message of the first task arrives late.
-        assert_eq!(world.dispatcher.deliver(&late, None).await, Ack::Delete);
-        assert_eq!(world.deliver(&id, "a").await, Ack::Delete);
-        assert_eq!(world.got(), [""; 0], "cleaned {cleaned}");
+        assert_eq!(fixture.dispatcher.deliver(&late, None).await, Ack::Delete);
+        assert_eq!(fixture.deliver(&id, "a").await, Ack::Delete);
+        assert_eq!(fixture.got(), [""; 0], "cleaned {cleaned}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn open_task_accepts_at_most_100_push_config_ids() {
-    let world = World::new();
-    let task = world.say(None, "ask", None).await;
+    let fixture = PushFixture::new();
+    let task = fixture.say(None, "ask", None).await;
     let removed = |id: &str| PushQuery {
         task: task.id.clone(),
         id: Some(PushId::parse(id).unwrap()),
     };
     for number in 0..100 {
         let name = format!("c{number}");
-        world.create(&task.id, hook(&name)).await.unwrap();
+        fixture.create(&task.id, hook(&name)).await.unwrap();
         let gone = removed(&name);
-        let gone = world.engine.delete_push(&World::caller(), &gone).await;
+        let gone = fixture.engine.delete_push(&ann(), &gone).await;
         gone.unwrap();
     }
-    let refused = world.create(&task.id, hook("one-more")).await;
+    let refused = fixture.create(&task.id, hook("one-more")).await;
     assert!(matches!(refused, Err(A2aError::InvalidParams { .. })));
-    world.create(&task.id, hook("c99")).await.unwrap();
+    fixture.create(&task.id, hook("c99")).await.unwrap();
 }

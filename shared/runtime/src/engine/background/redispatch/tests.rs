@@ -3,16 +3,15 @@
 
 use super::{QUEUED, Redispatch, RedispatchPass, has_doubled};
 use crate::engine::background::shard_walk::ShardWalk;
-use crate::engine::doubles::PausedClock;
-use crate::engine::{Engine, Leases, Policy, RandomIds, Services, SweepReport};
+use crate::engine::doubles::{START, owner, services};
+use crate::engine::{Engine, Leases, Policy, SweepReport};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{OpenTask, SweepTasks, WorkItem, WorkQueue};
 use crate::store::wrap::WrapTasks;
 use crate::store::{StoreError, WriteTasks};
 use crate::task::{
-    Change, ContextId, Generation, Metadata, NewTask, Owner, Subject, TaskId, TaskRecord, TenantId,
-    Timestamp, WriteId,
+    Change, ContextId, Generation, Metadata, NewTask, TaskId, TaskRecord, Timestamp, WriteId,
 };
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -51,13 +50,9 @@ struct Backlog {
 impl Backlog {
     /// Makes `count` tasks with intents spread evenly over the time `over` before `now`.
     fn of(count: u32, over: Duration, now: Timestamp) -> Self {
-        let owner = Owner {
-            tenant: TenantId::parse("acme").unwrap(),
-            subject: Subject::parse("ann").unwrap(),
-        };
         let task = TaskRecord::create(NewTask {
             id: TaskId::made_of(0),
-            owner,
+            owner: owner(),
             context_id: ContextId::made_of(1),
             generation: Generation::V10,
             incarnation: WriteId::made_of(1),
@@ -176,26 +171,19 @@ impl WorkQueue for Backlog {
     }
 }
 
-struct World {
+/// An engine over a backlog, and the walk of its sweep.
+struct BacklogFixture {
     engine: Engine,
     backlog: Arc<Backlog>,
     walk: ShardWalk,
 }
 
-impl World {
+impl BacklogFixture {
     fn new(make: impl FnOnce(Timestamp) -> Backlog) -> Self {
         let agent = Agent::builder("test").skill(idle).build().unwrap();
         let memory = Arc::new(MemoryStore::new());
-        let clock = Arc::new(PausedClock::new());
-        let backlog = Arc::new(make(crate::engine::Clock::now(&*clock)));
-        let services = Services {
-            tasks: backlog.clone(),
-            threads: memory.clone(),
-            blobs: memory,
-            clock,
-            ids: Arc::new(RandomIds),
-            model: None,
-        };
+        let backlog = Arc::new(make(START));
+        let services = services(backlog.clone(), &memory);
         Self {
             engine: Engine::new(Arc::new(agent), services, Policy::default()),
             backlog,
@@ -221,15 +209,15 @@ impl World {
 #[tokio::test(start_paused = true)]
 async fn sweep_resends_all_turns_within_five_rounds_after_a_relay_outage() {
     const LOST: u32 = 360_000;
-    let mut world = World::new(|now| Backlog::of(LOST, 120 * MINUTE, now));
+    let mut fixture = BacklogFixture::new(|now| Backlog::of(LOST, 120 * MINUTE, now));
     let mut rounds = 0;
-    while world.backlog.left() > 0 {
-        world.round().await;
-        world.backlog.work(200_000);
+    while fixture.backlog.left() > 0 {
+        fixture.round().await;
+        fixture.backlog.work(200_000);
         rounds += 1;
-        assert!(rounds < 6, "{} are left", world.backlog.left());
+        assert!(rounds < 6, "{} are left", fixture.backlog.left());
     }
-    let sent = world.backlog.sent();
+    let sent = fixture.backlog.sent();
     assert_eq!(sent.len(), LOST as usize);
     let extra = sent.iter().sum::<usize>() - sent.len();
     assert!(extra <= rounds * super::ADDED, "{extra}");
@@ -237,24 +225,25 @@ async fn sweep_resends_all_turns_within_five_rounds_after_a_relay_outage() {
 
 #[tokio::test(start_paused = true)]
 async fn turns_in_a_full_queue_are_resent_when_their_age_doubles() {
-    let mut world = World::new(|now| Backlog::of(500, Duration::from_secs(1), now).with_messages());
+    let mut fixture =
+        BacklogFixture::new(|now| Backlog::of(500, Duration::from_secs(1), now).with_messages());
     let mut rounds = Vec::new();
     for _ in 0..=24 {
-        rounds.push(world.round().await.redispatched);
+        rounds.push(fixture.round().await.redispatched);
     }
     let when: Vec<_> = (0..25).filter(|round| rounds[*round] > 0).collect();
     // Rounds are five minutes apart.
     assert_eq!(when, [1, 2, 4, 8, 16]);
-    assert_eq!(world.backlog.sent(), vec![5; 500]);
+    assert_eq!(fixture.backlog.sent(), vec![5; 500]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn sweep_adds_at_most_1000_turns_a_round_to_a_full_queue() {
     let make = |now| Backlog::of(20_000, 120 * MINUTE, now).with_messages();
-    let mut world = World::new(make);
+    let mut fixture = BacklogFixture::new(make);
     let mut total = 0;
     for round in 0..12 {
-        let report = world.round().await;
+        let report = fixture.round().await;
         assert!(report.redispatched <= 1000, "round {round}");
         assert_eq!(
             report.looked_at, 20_000,
@@ -267,18 +256,18 @@ async fn sweep_adds_at_most_1000_turns_a_round_to_a_full_queue() {
 
 #[tokio::test(start_paused = true)]
 async fn sweep_reads_the_queue_length_once_a_round_if_a_turn_waits() {
-    let mut world = World::new(|now| Backlog::of(300, Duration::from_secs(1), now));
-    world.round().await;
-    assert_eq!(world.backlog.asked.load(Ordering::SeqCst), 0);
-    world.round().await;
-    assert_eq!(world.backlog.asked.load(Ordering::SeqCst), 1);
-    assert_eq!(world.backlog.sent(), [1; 300], "the queue was empty");
+    let mut fixture = BacklogFixture::new(|now| Backlog::of(300, Duration::from_secs(1), now));
+    fixture.round().await;
+    assert_eq!(fixture.backlog.asked.load(Ordering::SeqCst), 0);
+    fixture.round().await;
+    assert_eq!(fixture.backlog.asked.load(Ordering::SeqCst), 1);
+    assert_eq!(fixture.backlog.sent(), [1; 300], "the queue was empty");
 }
 
 #[tokio::test(start_paused = true)]
 async fn queue_counts_as_full_from_100_messages_or_if_unreadable() {
     for (waits, is_mute, sent) in [(99, false, 300), (100, false, 0), (0, true, 0)] {
-        let mut world = World::new(|now| {
+        let mut fixture = BacklogFixture::new(|now| {
             let mut backlog = Backlog::of(300, Duration::from_secs(1), now);
             let other = vec![TaskId::made_of(1_000_000); waits];
             *backlog.messages.lock().unwrap() = other;
@@ -287,8 +276,8 @@ async fn queue_counts_as_full_from_100_messages_or_if_unreadable() {
         });
         // The pass before began a second ago, so no age has doubled since.
         tokio::time::sleep(11 * MINUTE).await;
-        world.walk.pass = Some(RedispatchPass {
-            began: world
+        fixture.walk.pass = Some(RedispatchPass {
+            began: fixture
                 .engine
                 .reader
                 .clock
@@ -296,15 +285,16 @@ async fn queue_counts_as_full_from_100_messages_or_if_unreadable() {
                 .minus(Duration::from_secs(1)),
             before: None,
         });
-        assert_eq!(world.round().await.redispatched, sent, "{waits}");
+        assert_eq!(fixture.round().await.redispatched, sent, "{waits}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn new_process_resends_every_intent_older_than_five_minutes() {
-    let mut world = World::new(|now| Backlog::of(500, Duration::from_secs(1), now).with_messages());
+    let mut fixture =
+        BacklogFixture::new(|now| Backlog::of(500, Duration::from_secs(1), now).with_messages());
     tokio::time::sleep(11 * MINUTE).await;
-    assert_eq!(world.round().await.redispatched, 500);
+    assert_eq!(fixture.round().await.redispatched, 500);
 }
 
 /// For every duration of the passes and of the time between them.

@@ -2,8 +2,8 @@
 
 use super::{Leases, Redispatch, ShardWalk, SweepPlaces, SweepReport};
 use crate::engine::background::redispatch::RedispatchPass;
-use crate::engine::doubles::{FakeQueue, PausedClock};
-use crate::engine::{Engine, Policy, RandomIds, Services};
+use crate::engine::doubles::{FakeQueue, owner, services};
+use crate::engine::{Engine, Policy};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{OpenTask, SweepObjects, SweepTasks};
@@ -12,7 +12,7 @@ use crate::store::{
     Blobs as _, Committed, Expiring, ReadThreads, StoreError, SweepThreads, ThreadRecord,
     ThreadWrite, WriteTasks as _, WriteThreads, contract,
 };
-use crate::task::{ContextId, Owner, Subject, TaskId, TenantId, Timestamp, WriteId};
+use crate::task::{ContextId, TaskId, Timestamp, WriteId};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -77,30 +77,17 @@ impl WrapSweepThreads for Endless {
     }
 }
 
-fn ann() -> Owner {
-    Owner {
-        tenant: TenantId::parse("acme").unwrap(),
-        subject: Subject::parse("ann").unwrap(),
-    }
-}
-
-struct World {
+/// An engine, and an index without an end.
+struct SweepFixture {
     engine: Engine,
     index: Endless,
 }
 
-impl World {
+impl SweepFixture {
     fn new() -> Self {
         let agent = Agent::builder("test").skill(idle).build().unwrap();
         let memory = Arc::new(MemoryStore::new());
-        let services = Services {
-            tasks: memory.clone(),
-            threads: memory.clone(),
-            blobs: memory.clone(),
-            clock: Arc::new(PausedClock::new()),
-            ids: Arc::new(RandomIds),
-            model: None,
-        };
+        let services = services(memory.clone(), &memory);
         Self {
             engine: Engine::new(Arc::new(agent), services, Policy::default()),
             index: Endless {
@@ -136,7 +123,7 @@ impl World {
     /// A deleted context that a sweep has to finish.
     async fn over(&self) {
         let now = self.now();
-        let owner = ann();
+        let owner = owner();
         let id = ContextId::parse("mine").unwrap();
         let before = Timestamp::from_millis(now.as_millis() - 3_600_000);
         let record = ThreadRecord::begun(owner, id, before, before).cleared(before);
@@ -151,35 +138,35 @@ impl World {
 
 #[tokio::test(start_paused = true)]
 async fn a_backlog_of_tasks_leaves_time_for_threads_and_objects() {
-    let world = World::new();
-    world.over().await;
+    let fixture = SweepFixture::new();
+    fixture.over().await;
     let bytes = bytes::Bytes::from_static(b"x");
-    world.index.memory.put("v1/x", bytes).await.unwrap();
-    let deadline = world.now().plus(SECOND * 300);
+    fixture.index.memory.put("v1/x", bytes).await.unwrap();
+    let deadline = fixture.now().plus(SECOND * 300);
     let (line, mut places) = (FakeQueue::default(), SweepPlaces::default());
-    let round = world
+    let round = fixture
         .engine
-        .sweep_round(&world.index, &line, &mut places, Some(deadline));
+        .sweep_round(&fixture.index, &line, &mut places, Some(deadline));
     let swept = round.await;
     assert_eq!(swept.threads.threads_removed, 1);
     assert_eq!(swept.objects.looked_at, 1);
-    let pages: usize = world.asked().values().map(Vec::len).sum();
+    let pages: usize = fixture.asked().values().map(Vec::len).sum();
     assert!((90..=100).contains(&pages), "a third of the time: {pages}");
-    assert!(world.now().plus(SECOND * 10) <= deadline);
+    assert!(fixture.now().plus(SECOND * 10) <= deadline);
     assert!(!places.are_done());
-    let (owner, id) = (ann(), ContextId::parse("mine").unwrap());
-    let head = world.index.memory.load_thread(&owner, &id);
+    let (owner, id) = (owner(), ContextId::parse("mine").unwrap());
+    let head = fixture.index.memory.load_thread(&owner, &id);
     assert_eq!(head.await.unwrap(), None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_round_continues_the_last_one_and_shards_take_equal_turns() {
-    let world = World::new();
+    let fixture = SweepFixture::new();
     let mut walk = ShardWalk::of(4, 2);
     let mut places: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
     for _ in 0..5 {
-        world.sweep_for(6, &mut walk).await.unwrap();
-        for (shard, asked) in world.asked() {
+        fixture.sweep_for(6, &mut walk).await.unwrap();
+        for (shard, asked) in fixture.asked() {
             places.entry(shard).or_default().extend(asked);
         }
     }
@@ -194,11 +181,11 @@ async fn a_round_continues_the_last_one_and_shards_take_equal_turns() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shard_that_does_not_answer_does_not_delay_the_others() {
-    let mut world = World::new();
-    world.index.away = Some(0);
+    let mut fixture = SweepFixture::new();
+    fixture.index.away = Some(0);
     let mut walk = ShardWalk::of(4, 0);
-    assert!(world.sweep_for(10, &mut walk).await.is_err());
-    let asked = world.asked();
+    assert!(fixture.sweep_for(10, &mut walk).await.is_err());
+    let asked = fixture.asked();
     assert_eq!(asked.len(), 3);
     assert!(asked.values().all(|asked| asked.len() == 3), "{asked:?}");
 }
@@ -238,17 +225,17 @@ async fn a_page_that_was_cut_short_is_read_again() {
         }
     }
 
-    let world = World::new();
+    let fixture = SweepFixture::new();
     let task = crate::task::TaskRecord::create(crate::task::NewTask {
         id: TaskId::made_of(1),
-        owner: ann(),
+        owner: owner(),
         context_id: ContextId::made_of(1),
         generation: crate::task::Generation::V10,
         incarnation: WriteId::made_of(1),
         metadata: crate::task::Metadata::new(),
-        created_at: world.now(),
+        created_at: fixture.now(),
     });
-    let at = world.now();
+    let at = fixture.now();
     let record = task.next([], WriteId::made_of(1), at, at).unwrap();
     let write = crate::store::TaskWrite {
         record,
@@ -258,7 +245,7 @@ async fn a_page_that_was_cut_short_is_read_again() {
         key: None,
         now: at,
     };
-    crate::store::WriteTasks::commit(&*world.index.memory, &write)
+    crate::store::WriteTasks::commit(&*fixture.index.memory, &write)
         .await
         .unwrap();
     let open = OpenTask {
@@ -268,10 +255,10 @@ async fn a_page_that_was_cut_short_is_read_again() {
     let index = Slow(open, Mutex::new(0));
     let mut walk = ShardWalk::of(1, 0);
     for _ in 0..2 {
-        let (until, mut report) = (world.now().plus(SECOND * 30), SweepReport::default());
+        let (until, mut report) = (fixture.now().plus(SECOND * 30), SweepReport::default());
         let line = FakeQueue::default();
         let again = Redispatch::new(&line, RedispatchPass::default());
-        let swept = world.engine.sweep_tasks(
+        let swept = fixture.engine.sweep_tasks(
             &index,
             again,
             Leases::Respect,
@@ -288,17 +275,17 @@ async fn a_page_that_was_cut_short_is_read_again() {
 #[tokio::test(start_paused = true)]
 async fn a_round_without_time_left_begins_nothing() {
     for (left, begins) in [(0, false), (10, false), (13, true)] {
-        let world = World::new();
-        world.over().await;
+        let fixture = SweepFixture::new();
+        fixture.over().await;
         let bytes = bytes::Bytes::from_static(b"x");
-        world.index.memory.put("v1/x", bytes).await.unwrap();
-        let deadline = world.now().plus(SECOND * left);
+        fixture.index.memory.put("v1/x", bytes).await.unwrap();
+        let deadline = fixture.now().plus(SECOND * left);
         let (line, mut places) = (FakeQueue::default(), SweepPlaces::default());
-        let round = world
+        let round = fixture
             .engine
-            .sweep_round(&world.index, &line, &mut places, Some(deadline));
+            .sweep_round(&fixture.index, &line, &mut places, Some(deadline));
         let swept = round.await;
-        let pages: usize = world.asked().values().map(Vec::len).sum();
+        let pages: usize = fixture.asked().values().map(Vec::len).sum();
         let done = (
             pages,
             swept.threads.threads_removed,
@@ -312,39 +299,42 @@ async fn a_round_without_time_left_begins_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn rounds_of_new_processes_begin_at_different_shards() {
-    let world = World::new();
+    let fixture = SweepFixture::new();
     let mut first = std::collections::BTreeSet::new();
     for _ in 0..40 {
-        let deadline = world.now().plus(SECOND * 13);
+        let deadline = fixture.now().plus(SECOND * 13);
         let (line, mut places) = (FakeQueue::default(), SweepPlaces::default());
-        let round = world
+        let round = fixture
             .engine
-            .sweep_round(&world.index, &line, &mut places, Some(deadline));
+            .sweep_round(&fixture.index, &line, &mut places, Some(deadline));
         round.await;
-        first.extend(world.asked().into_keys());
+        first.extend(fixture.asked().into_keys());
     }
     assert!(first.len() > 1, "{first:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_round_reports_an_error_and_sweeps_the_rest() {
-    let mut world = World::new();
-    world.index.away = Some(0);
-    world.over().await;
-    let deadline = world.now().plus(SECOND * 300);
+    let mut fixture = SweepFixture::new();
+    fixture.index.away = Some(0);
+    fixture.over().await;
+    let deadline = fixture.now().plus(SECOND * 300);
     let (line, mut places) = (FakeQueue::default(), SweepPlaces::default());
-    let round = world
+    let round = fixture
         .engine
-        .sweep_round(&world.index, &line, &mut places, Some(deadline));
+        .sweep_round(&fixture.index, &line, &mut places, Some(deadline));
     let swept = round.await;
     assert!(swept.error.is_some());
     assert_eq!(swept.threads.threads_removed, 1);
-    assert_eq!(world.asked().len(), 3);
+    assert_eq!(fixture.asked().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deletion_finished_late_removes_nothing_of_the_next_context() {
-    let (world, of) = (World::new(), contract::World::new(1, "late").unwrap());
+    let (fixture, of) = (
+        SweepFixture::new(),
+        contract::World::new(1, "late").unwrap(),
+    );
     let context = ContextId::parse("mine").unwrap();
     let begun = ThreadRecord::begun(of.owner.clone(), context.clone(), of.now, of.now);
     let deleted = begun.cleared(of.now);
@@ -355,13 +345,18 @@ async fn a_deletion_finished_late_removes_nothing_of_the_next_context() {
         let fields = task.fields();
         (*fields.version, *fields.created_at) = (1, made);
         *fields.context_id = context.clone();
-        let stored = world.index.memory.commit(&of.create(&task)).await.unwrap();
+        let stored = fixture
+            .index
+            .memory
+            .commit(&of.create(&task))
+            .await
+            .unwrap();
         assert_eq!(stored, Committed::Done);
     }
     // This deletion has read the thread before another sweep finished it.
-    let removal = world.engine.remove_cleared(&deleted, None).await.unwrap();
+    let removal = fixture.engine.remove_cleared(&deleted, None).await.unwrap();
     assert_eq!((removal.tasks, removal.is_whole()), (1, true));
-    let left = world.index.memory.tasks_in(&of.owner, &context, None, 9);
+    let left = fixture.index.memory.tasks_in(&of.owner, &context, None, 9);
     let left: Vec<_> = left
         .await
         .unwrap()

@@ -4,17 +4,18 @@
 use super::relay;
 use crate::auth::Caller;
 use crate::engine::CallBudget;
-use crate::engine::doubles::{FakeQueue, PausedClock};
-use crate::engine::{Engine, EngineError, Leases, Policy, RandomIds, Services, SweepReport};
+use crate::engine::doubles::{FakeQueue, ann, owner, send_command, sent_task, services, work_item};
+use crate::engine::{Engine, EngineError, Leases, Policy, SweepReport};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, OpenTask, SweepTasks, TaskImage, WorkItem, WorkQueue};
-use crate::store::{ReadTasks as _, RecordQuery, StoreError};
+use crate::store::{Measured, ReadTasks as _, RecordQuery, StoreError};
 use crate::task::{
-    CancelCommand, Event, Frame, Generation, Message, Owner, Part, PartContent, SendCommand,
-    SendMode, Sent, Subject, SubscribeCommand, Task, TaskId, TaskRecord, TaskState, TenantId,
+    CancelCommand, Event, Frame, Generation, Message, Part, PartContent, SendCommand, SendMode,
+    Sent, SubscribeCommand, Task, TaskId, TaskRecord, TaskState,
 };
 use async_trait::async_trait;
+use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -87,19 +88,8 @@ impl SkillHandler for Worker {
 
 /// Completes in a worker.
 #[skill(id = "behind", tags = ["test"], input_modes = ["text/plain"], background = true)]
-struct Behind;
-
-impl SkillHandler for Behind {
-    type Input = String;
-    type Output = String;
-
-    async fn on_request(
-        &self,
-        _: &mut TaskContext<'_>,
-        _: String,
-    ) -> AgentResult<OnRequestResult<String>> {
-        OnRequestResult::done("done".to_owned())
-    }
+async fn behind(_: String) -> AgentResult<String> {
+    Ok("done".to_owned())
 }
 
 /// The index of the sweep.
@@ -117,25 +107,26 @@ impl SweepTasks for Index {
     }
 }
 
-struct World {
+/// An engine, its queue, and the counter of its skill.
+struct WorkerFixture {
     engine: Engine,
     store: Arc<MemoryStore>,
     line: FakeQueue<WorkItem>,
     counter: Arc<Counter>,
 }
 
-impl World {
+impl WorkerFixture {
     fn new() -> Self {
         let counter = Arc::new(Counter::default());
         let agent = Agent::builder("test").skill(Worker(counter.clone()));
         Self::with(agent.build().unwrap(), counter)
     }
 
-    /// A world with the `background` skill if `words` name it, else with [`Worker`].
+    /// A fixture with the `background` skill if `words` name it, else with [`Worker`].
     fn with_message(words: &str) -> Self {
         match words {
             "background" => {
-                let agent = Agent::builder("test").skill(Behind);
+                let agent = Agent::builder("test").skill(behind);
                 Self::with(agent.build().unwrap(), Arc::default())
             }
             _ => Self::new(),
@@ -144,14 +135,7 @@ impl World {
 
     fn with(agent: AgentDefinition, counter: Arc<Counter>) -> Self {
         let store = Arc::new(MemoryStore::new());
-        let services = Services {
-            tasks: store.clone(),
-            threads: store.clone(),
-            blobs: store.clone(),
-            clock: Arc::new(PausedClock::new()),
-            ids: Arc::new(RandomIds),
-            model: None,
-        };
+        let services = services(store.clone(), &store);
         let engine = Engine::new(Arc::new(agent), services, Policy::default());
         Self {
             engine,
@@ -161,62 +145,18 @@ impl World {
         }
     }
 
-    fn caller() -> Caller {
-        let owner = Owner {
-            tenant: TenantId::parse("acme").unwrap(),
-            subject: Subject::parse("ann").unwrap(),
-        };
-        Caller::behind(&owner, None)
-    }
-
     async fn send(&self, text: &str, mode: SendMode) -> Task {
-        self.ask(&Self::caller(), Self::command(text, mode)).await
-    }
-
-    fn command(text: &str, mode: SendMode) -> SendCommand {
-        SendCommand {
-            message: Message::from_user("m-1", vec![Part::text(text)]),
-            client_task_id: None,
-            mode,
-            history_length: 10,
-            accepted_output_modes: Vec::new(),
-            push: None,
-            metadata: serde_json::Map::new(),
-            generation: Generation::V10,
-            idempotency_key: None,
-        }
-    }
-
-    async fn ask(&self, caller: &Caller, command: SendCommand) -> Task {
-        match self
-            .engine
-            .send(caller, command, CallBudget::default())
-            .await
-            .unwrap()
-        {
-            Sent::Task(task) => *task,
-            Sent::Message(message) => panic!("{message:?}"),
-        }
+        sent_task(&self.engine, &ann(), send_command(text, mode)).await
     }
 
     async fn record(&self, id: &TaskId) -> TaskRecord {
         let now = self.engine.reader.clock.now();
-        self.store
-            .load(&Self::caller().owner, id, now)
-            .await
-            .unwrap()
-            .unwrap()
+        let found = self.store.load(&owner(), id, now).await;
+        found.unwrap().unwrap()
     }
 
     async fn item(&self, id: &TaskId) -> WorkItem {
-        let record = self.record(id).await;
-        WorkItem {
-            owner: record.owner().clone(),
-            task: record.id().clone(),
-            incarnation: record.incarnation().clone(),
-            turn: record.turn(),
-            dispatch: record.dispatch().unwrap_or_default(),
-        }
+        work_item(&self.record(id).await)
     }
 
     async fn work(&self, id: &TaskId) -> Ack {
@@ -235,8 +175,7 @@ impl World {
     }
 
     async fn sweep(&self, id: &TaskId, leases: Leases) -> SweepReport {
-        let owner = Self::caller().owner;
-        let task = id.clone();
+        let (owner, task) = (owner(), id.clone());
         let index = Index(vec![OpenTask { owner, task }]);
         let swept = self.engine.sweep(&index, &self.line, leases);
         swept.await.unwrap()
@@ -267,18 +206,18 @@ fn text_of(record: &TaskRecord, artifact: &str) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_send_that_does_not_wait_is_answered_before_its_turn_runs() {
-    let world = World::new();
-    let task = world.send("quick", SendMode::Immediate).await;
+    let fixture = WorkerFixture::new();
+    let task = fixture.send("quick", SendMode::Immediate).await;
     assert_eq!(task.status.state, TaskState::Submitted);
-    assert_eq!(world.counter.runs.load(Ordering::SeqCst), 0);
-    assert_eq!(world.work(&task.id).await, Ack::Delete);
-    assert_eq!(world.record(&task.id).await.state(), TaskState::Completed);
+    assert_eq!(fixture.counter.runs.load(Ordering::SeqCst), 0);
+    assert_eq!(fixture.work(&task.id).await, Ack::Delete);
+    assert_eq!(fixture.record(&task.id).await.state(), TaskState::Completed);
     assert_eq!(
-        world.work(&task.id).await,
+        fixture.work(&task.id).await,
         Ack::Delete,
         "a repeated message finds the task at rest"
     );
-    assert_eq!(world.counter.runs.load(Ordering::SeqCst), 1);
+    assert_eq!(fixture.counter.runs.load(Ordering::SeqCst), 1);
 }
 
 /// The frames of a stream, and how long it lasted.
@@ -308,13 +247,13 @@ async fn stream_ends_before_its_invocation_and_asks_to_reconnect() {
         ("background", SendMode::Blocking, None, 300),
         ("steps", SendMode::Blocking, None, 60),
     ] {
-        let world = World::with_message(words);
-        let clock = &world.engine.reader.clock;
+        let fixture = WorkerFixture::with_message(words);
+        let clock = &fixture.engine.reader.clock;
         let deadline = left.map(|left| clock.now().plus(Duration::from_secs(left)));
-        let command = World::command(words, mode);
+        let command = send_command(words, mode);
         let (sender, mut frames) = unbounded_channel();
-        let caller = World::caller();
-        let stream = world
+        let caller = ann();
+        let stream = fixture
             .engine
             .stream(&caller, command, CallBudget::until(deadline), sender);
         let (shown, lasted) = Box::pin(watched(stream, &mut frames)).await;
@@ -328,15 +267,15 @@ async fn stream_ends_before_its_invocation_and_asks_to_reconnect() {
 
 #[tokio::test(start_paused = true)]
 async fn subscription_ends_before_its_invocation_and_asks_to_reconnect() {
-    let world = World::new();
-    let id = world.send("steps", SendMode::Immediate).await.id;
-    let caller = World::caller();
+    let fixture = WorkerFixture::new();
+    let id = fixture.send("steps", SendMode::Immediate).await.id;
+    let caller = ann();
     let command = SubscribeCommand {
         id: id.clone(),
         last_event: None,
     };
     for (left, lasts) in [(Some(60), 58), (Some(900), 300), (Some(2), 0), (None, 300)] {
-        let reader = world.engine.reader();
+        let reader = fixture.engine.reader();
         let deadline = left.map(|left| reader.clock.now().plus(Duration::from_secs(left)));
         let (sender, mut frames) = unbounded_channel();
         let stream = reader.subscribe(&caller, &command, CallBudget::until(deadline), sender);
@@ -345,23 +284,24 @@ async fn subscription_ends_before_its_invocation_and_asks_to_reconnect() {
         assert_eq!(shown.last(), Some(&Frame::ComeBack), "{left:?}");
     }
     let (sender, mut frames) = unbounded_channel();
-    let stream = world
-        .engine
-        .reader()
-        .subscribe(&caller, &command, CallBudget::default(), sender);
+    let stream =
+        fixture
+            .engine
+            .reader()
+            .subscribe(&caller, &command, CallBudget::default(), sender);
     let watching = watched(stream, &mut frames);
-    let ((shown, _), _) = tokio::join!(watching, world.work(&id));
+    let ((shown, _), _) = tokio::join!(watching, fixture.work(&id));
     assert!(!shown.contains(&Frame::ComeBack), "the task has ended");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_subscription_ends_when_its_client_leaves() {
-    let world = World::new();
-    let id = world.send("steps", SendMode::Immediate).await.id;
-    let (caller, last_event) = (World::caller(), None);
+    let fixture = WorkerFixture::new();
+    let id = fixture.send("steps", SendMode::Immediate).await.id;
+    let (caller, last_event) = (ann(), None);
     let command = SubscribeCommand { id, last_event };
     let (sender, mut frames) = unbounded_channel();
-    let reader = world.engine.reader();
+    let reader = fixture.engine.reader();
     let stream = reader.subscribe(&caller, &command, CallBudget::default(), sender);
     let begun = Instant::now();
     let client = async {
@@ -378,17 +318,17 @@ async fn a_subscription_ends_when_its_client_leaves() {
 #[tokio::test(start_paused = true)]
 async fn blocking_send_returns_before_its_invocation_ends() {
     for words in ["steps", "background"] {
-        let world = World::with_message(words);
+        let fixture = WorkerFixture::with_message(words);
         let begun = Instant::now();
-        let deadline = world
+        let deadline = fixture
             .engine
             .reader
             .clock
             .now()
             .plus(Duration::from_secs(10));
-        let command = World::command(words, SendMode::Blocking);
-        let caller = World::caller();
-        let sent = world
+        let command = send_command(words, SendMode::Blocking);
+        let caller = ann();
+        let sent = fixture
             .engine
             .send(&caller, command, CallBudget::until(Some(deadline)));
         assert!(matches!(sent.await.unwrap(), Sent::Task(_)));
@@ -402,44 +342,44 @@ async fn blocking_send_returns_before_its_invocation_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn message_of_a_deleted_task_leaves_its_successor_unchanged() {
-    let world = World::new();
-    let (caller, id) = (World::caller(), TaskId::parse("order-1").unwrap());
+    let fixture = WorkerFixture::new();
+    let (caller, id) = (ann(), TaskId::parse("order-1").unwrap());
     let send = async || {
-        let mut command = World::command("quick", SendMode::Immediate);
+        let mut command = send_command("quick", SendMode::Immediate);
         command.client_task_id = Some(id.clone());
         command.generation = Generation::V01;
-        world.ask(&caller, command).await
+        sent_task(&fixture.engine, &caller, command).await
     };
     send().await;
-    let earlier = world.item(&id).await;
+    let earlier = fixture.item(&id).await;
     let cancel = CancelCommand {
         id: id.clone(),
         metadata: serde_json::Map::new(),
     };
-    world.engine.cancel(&caller, &cancel).await.unwrap();
-    world.engine.delete_task(&caller, &id).await.unwrap();
+    fixture.engine.cancel(&caller, &cancel).await.unwrap();
+    fixture.engine.delete_task(&caller, &id).await.unwrap();
     send().await;
-    let before = world.record(&id).await;
+    let before = fixture.record(&id).await;
     let same = WorkItem {
         incarnation: earlier.incarnation.clone(),
-        ..world.item(&id).await
+        ..fixture.item(&id).await
     };
     assert_eq!(same, earlier, "only the incarnation differs");
     assert_eq!(
-        world.engine.work(&earlier, &world.line, None).await,
+        fixture.engine.work(&earlier, &fixture.line, None).await,
         Ack::Delete
     );
-    assert_eq!(world.record(&id).await, before);
-    assert_eq!(world.counter.runs.load(Ordering::SeqCst), 0);
-    assert_eq!(world.work(&id).await, Ack::Delete);
-    assert_eq!(world.record(&id).await.state(), TaskState::Completed);
+    assert_eq!(fixture.record(&id).await, before);
+    assert_eq!(fixture.counter.runs.load(Ordering::SeqCst), 0);
+    assert_eq!(fixture.work(&id).await, Ack::Delete);
+    assert_eq!(fixture.record(&id).await.state(), TaskState::Completed);
 }
 
 #[tokio::test(start_paused = true)]
 async fn relay_forwards_an_intent_only_from_the_image_that_set_it() {
-    let world = World::new();
-    let task = world.send("quick", SendMode::Immediate).await;
-    let asking = image(&world.record(&task.id).await);
+    let fixture = WorkerFixture::new();
+    let task = fixture.send("quick", SendMode::Immediate).await;
+    let asking = image(&fixture.record(&task.id).await);
     let later = TaskImage {
         version: asking.version + 1,
         ..asking.clone()
@@ -449,10 +389,10 @@ async fn relay_forwards_an_intent_only_from_the_image_that_set_it() {
         ..asking.clone()
     };
     assert_eq!(
-        relay(&world.line, &[later, quiet, asking]).await,
+        relay(&fixture.line, &[later, quiet, asking]).await,
         Vec::<usize>::new()
     );
-    assert_eq!(world.line.items.lock().unwrap().len(), 1);
+    assert_eq!(fixture.line.items.lock().unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -468,9 +408,9 @@ async fn relay_reports_images_the_queue_did_not_accept() {
             Ok(0)
         }
     }
-    let world = World::new();
-    let task = world.send("quick", SendMode::Immediate).await;
-    let asking = image(&world.record(&task.id).await);
+    let fixture = WorkerFixture::new();
+    let task = fixture.send("quick", SendMode::Immediate).await;
+    let asking = image(&fixture.record(&task.id).await);
     let quiet = TaskImage {
         dispatch: None,
         ..asking.clone()
@@ -481,43 +421,43 @@ async fn relay_reports_images_the_queue_did_not_accept() {
 
 #[tokio::test(start_paused = true)]
 async fn blocking_send_returns_within_its_budget_and_a_worker_continues() {
-    let world = World::new();
+    let fixture = WorkerFixture::new();
     let begun = Instant::now();
-    let task = world.send("steps", SendMode::Blocking).await;
+    let task = fixture.send("steps", SendMode::Blocking).await;
     assert!(
         begun.elapsed() <= Duration::from_secs(28),
         "{:?}",
         begun.elapsed()
     );
     assert_eq!(task.status.state, TaskState::Working);
-    assert_eq!(world.work(&task.id).await, Ack::Delete);
-    assert_eq!(world.record(&task.id).await.state(), TaskState::Completed);
-    assert_eq!(world.counter.runs.load(Ordering::SeqCst), 2);
+    assert_eq!(fixture.work(&task.id).await, Ack::Delete);
+    assert_eq!(fixture.record(&task.id).await.state(), TaskState::Completed);
+    assert_eq!(fixture.counter.runs.load(Ordering::SeqCst), 2);
     // In the first run one step completed and the second was cut off.
-    assert_eq!(world.counter.effects.load(Ordering::SeqCst), 3);
+    assert_eq!(fixture.counter.effects.load(Ordering::SeqCst), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_step_that_completed_is_not_run_again_after_a_crash() {
-    let world = World::new();
-    let task = world.send("steps", SendMode::Immediate).await;
-    world.crash_after(&task.id, Duration::from_secs(50)).await;
-    assert_eq!(world.counter.effects.load(Ordering::SeqCst), 2);
+    let fixture = WorkerFixture::new();
+    let task = fixture.send("steps", SendMode::Immediate).await;
+    fixture.crash_after(&task.id, Duration::from_secs(50)).await;
+    assert_eq!(fixture.counter.effects.load(Ordering::SeqCst), 2);
     tokio::time::sleep(3 * MINUTE).await;
-    assert_eq!(world.work(&task.id).await, Ack::Delete);
-    assert_eq!(world.record(&task.id).await.state(), TaskState::Completed);
-    assert_eq!(world.counter.effects.load(Ordering::SeqCst), 3);
+    assert_eq!(fixture.work(&task.id).await, Ack::Delete);
+    assert_eq!(fixture.record(&task.id).await.state(), TaskState::Completed);
+    assert_eq!(fixture.counter.effects.load(Ordering::SeqCst), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn restarted_turn_reports_the_restart_and_doubles_no_output() {
-    let world = World::new();
-    let task = world.send("chunks", SendMode::Immediate).await;
-    world.crash_after(&task.id, Duration::from_secs(30)).await;
-    assert_eq!(text_of(&world.record(&task.id).await, "log"), "one two ");
+    let fixture = WorkerFixture::new();
+    let task = fixture.send("chunks", SendMode::Immediate).await;
+    fixture.crash_after(&task.id, Duration::from_secs(30)).await;
+    assert_eq!(text_of(&fixture.record(&task.id).await, "log"), "one two ");
     tokio::time::sleep(3 * MINUTE).await;
-    assert_eq!(world.work(&task.id).await, Ack::Delete);
-    let record = world.record(&task.id).await;
+    assert_eq!(fixture.work(&task.id).await, Ack::Delete);
+    let record = fixture.record(&task.id).await;
     assert_eq!(text_of(&record, "log"), "one two ");
     let restarts = record.log().iter().filter(|logged| match &logged.event {
         Event::Status(update) => update.metadata.contains_key("a2a-lambda/restarted"),
@@ -542,65 +482,61 @@ async fn restarted_turn_reports_the_restart_and_doubles_no_output() {
 
 #[tokio::test(start_paused = true)]
 async fn worker_keeps_the_message_of_a_turn_with_a_live_lease() {
-    let world = World::new();
-    let task = world.send("long", SendMode::Immediate).await;
-    let item = world.item(&task.id).await;
-    let first = world.engine.work(&item, &world.line, None);
+    let fixture = WorkerFixture::new();
+    let task = fixture.send("long", SendMode::Immediate).await;
+    let item = fixture.item(&task.id).await;
+    let first = fixture.engine.work(&item, &fixture.line, None);
     let second = async {
         tokio::time::sleep(2 * MINUTE).await;
-        world.line.hidden.lock().unwrap().clear();
-        let ack = world.engine.work(&item, &world.line, None).await;
-        (ack, world.line.hidden.lock().unwrap().clone())
+        fixture.line.hidden.lock().unwrap().clear();
+        let ack = fixture.engine.work(&item, &fixture.line, None).await;
+        (ack, fixture.line.hidden.lock().unwrap().clone())
     };
     let (first, (second, hidden)) = tokio::join!(first, second);
     assert_eq!((first, second), (Ack::Delete, Ack::Keep));
     assert!(hidden.last().unwrap() <= &MINUTE, "{hidden:?}");
-    assert_eq!(world.counter.runs.load(Ordering::SeqCst), 1);
+    assert_eq!(fixture.counter.runs.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn fenced_worker_changes_nothing_and_keeps_its_message() {
-    let world = World::new();
-    let task = world.send("long", SendMode::Immediate).await;
-    let item = world.item(&task.id).await;
-    let first = world.engine.work(&item, &world.line, None);
+    let fixture = WorkerFixture::new();
+    let task = fixture.send("long", SendMode::Immediate).await;
+    let item = fixture.item(&task.id).await;
+    let first = fixture.engine.work(&item, &fixture.line, None);
     let thief = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
         // The sweep counts the first worker's lease as expired, and a second worker takes
         // over.
-        world.sweep(&task.id, Leases::CountAsExpired).await;
-        let item = world.item(&task.id).await;
-        world.engine.work(&item, &world.line, None).await
+        fixture.sweep(&task.id, Leases::CountAsExpired).await;
+        let item = fixture.item(&task.id).await;
+        fixture.engine.work(&item, &fixture.line, None).await
     };
     let (first, second) = tokio::join!(first, thief);
     assert_eq!((first, second), (Ack::Keep, Ack::Delete));
-    let record = world.record(&task.id).await;
+    let record = fixture.record(&task.id).await;
     assert_eq!((record.state(), record.epoch()), (TaskState::Completed, 2));
 }
 
 #[tokio::test(start_paused = true)]
 async fn cancel_reaches_the_worker_at_its_next_heartbeat() {
-    let world = World::new();
-    let task = world.send("long", SendMode::Immediate).await;
-    let item = world.item(&task.id).await;
+    let fixture = WorkerFixture::new();
+    let task = fixture.send("long", SendMode::Immediate).await;
+    let item = fixture.item(&task.id).await;
     let begun = Instant::now();
-    let working = world.engine.work(&item, &world.line, None);
+    let working = fixture.engine.work(&item, &fixture.line, None);
     let canceling = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let command = CancelCommand {
             id: task.id.clone(),
             metadata: serde_json::Map::new(),
         };
-        world
-            .engine
-            .cancel(&World::caller(), &command)
-            .await
-            .unwrap()
+        fixture.engine.cancel(&ann(), &command).await.unwrap()
     };
     let (ack, canceled) = tokio::join!(working, canceling);
     assert_eq!(ack, Ack::Delete);
     assert!(begun.elapsed() < MINUTE);
-    let record = world.record(&task.id).await;
+    let record = fixture.record(&task.id).await;
     assert_eq!(record.state(), TaskState::Canceled);
     assert_eq!(
         Some(record.version()),
@@ -610,27 +546,27 @@ async fn cancel_reaches_the_worker_at_its_next_heartbeat() {
 
 #[tokio::test(start_paused = true)]
 async fn task_that_kills_its_workers_fails_after_five_attempts() {
-    let world = World::new();
-    let task = world.send("long", SendMode::Immediate).await;
+    let fixture = WorkerFixture::new();
+    let task = fixture.send("long", SendMode::Immediate).await;
     for _ in 0..5 {
-        world.crash_after(&task.id, Duration::from_secs(30)).await;
+        fixture.crash_after(&task.id, Duration::from_secs(30)).await;
         tokio::time::sleep(3 * MINUTE).await;
     }
-    assert_eq!(world.work(&task.id).await, Ack::Delete);
-    let record = world.record(&task.id).await;
+    assert_eq!(fixture.work(&task.id).await, Ack::Delete);
+    let record = fixture.record(&task.id).await;
     assert_eq!(record.state(), TaskState::Failed);
     let message = record.status().message.clone().unwrap();
     assert_eq!(
         message.metadata["a2a-lambda/errorCode"],
         "ATTEMPTS_EXHAUSTED"
     );
-    assert_eq!(world.counter.runs.load(Ordering::SeqCst), 5);
+    assert_eq!(fixture.counter.runs.load(Ordering::SeqCst), 5);
 }
 
 #[tokio::test(start_paused = true)]
 async fn sweep_dispatches_an_inline_turn_that_died() {
-    let world = World::new();
-    let dying = world.send("chunks", SendMode::Blocking);
+    let fixture = WorkerFixture::new();
+    let dying = fixture.send("chunks", SendMode::Blocking);
     assert!(
         tokio::time::timeout(Duration::from_secs(5), dying)
             .await
@@ -643,61 +579,57 @@ async fn sweep_dispatches_an_inline_turn_that_died() {
         after: None,
         limit: 1,
         count_limit: 0,
-        now: world.engine.reader.clock.now(),
+        now: fixture.engine.reader.clock.now(),
     };
-    let found = world
-        .store
-        .list(&World::caller().owner, &page)
-        .await
-        .unwrap();
+    let found = fixture.store.list(&owner(), &page).await.unwrap();
     let id = found.records[0].id().clone();
     assert_eq!(
-        world.sweep(&id, Leases::Respect).await.redispatched,
+        fixture.sweep(&id, Leases::Respect).await.redispatched,
         0,
         "its lease is live"
     );
     tokio::time::sleep(2 * MINUTE).await;
-    assert_eq!(world.sweep(&id, Leases::Respect).await.redispatched, 1);
-    assert_eq!(world.work(&id).await, Ack::Delete);
-    assert_eq!(world.record(&id).await.state(), TaskState::Completed);
+    assert_eq!(fixture.sweep(&id, Leases::Respect).await.redispatched, 1);
+    assert_eq!(fixture.work(&id).await, Ack::Delete);
+    assert_eq!(fixture.record(&id).await.state(), TaskState::Completed);
 }
 
 #[tokio::test(start_paused = true)]
 async fn sweep_resends_an_old_intent_without_a_write() {
-    let world = World::new();
-    let task = world.send("quick", SendMode::Immediate).await;
-    let before = world.record(&task.id).await;
+    let fixture = WorkerFixture::new();
+    let task = fixture.send("quick", SendMode::Immediate).await;
+    let before = fixture.record(&task.id).await;
     tokio::time::sleep(5 * MINUTE - Duration::from_millis(1)).await;
-    let swept = world.sweep(&task.id, Leases::Respect).await;
+    let swept = fixture.sweep(&task.id, Leases::Respect).await;
     assert_eq!(
         swept.redispatched, 0,
         "the intent is younger than five minutes"
     );
     tokio::time::sleep(Duration::from_millis(1)).await;
-    let swept = world.sweep(&task.id, Leases::Respect).await;
+    let swept = fixture.sweep(&task.id, Leases::Respect).await;
     assert_eq!((swept.redispatched, swept.failed), (1, 0));
-    let item = world.item(&task.id).await;
-    assert_eq!(*world.line.items.lock().unwrap(), [item]);
-    assert_eq!(world.record(&task.id).await, before);
-    assert_eq!(world.work(&task.id).await, Ack::Delete);
-    assert_eq!(world.record(&task.id).await.state(), TaskState::Completed);
+    let item = fixture.item(&task.id).await;
+    assert_eq!(*fixture.line.items.lock().unwrap(), [item]);
+    assert_eq!(fixture.record(&task.id).await, before);
+    assert_eq!(fixture.work(&task.id).await, Ack::Delete);
+    assert_eq!(fixture.record(&task.id).await.state(), TaskState::Completed);
 }
 
 #[tokio::test(start_paused = true)]
 async fn worker_knows_the_callers_tier_scopes_and_output_modes() {
-    let world = World::new();
+    let fixture = WorkerFixture::new();
     let caller = Caller {
         tier: "gold".to_owned(),
         scopes: ["read", "write"].map(str::to_owned).into(),
-        ..World::caller()
+        ..ann()
     };
     let command = SendCommand {
         accepted_output_modes: vec!["text/plain".to_owned()],
-        ..World::command("who", SendMode::Immediate)
+        ..send_command("who", SendMode::Immediate)
     };
-    let task = world.ask(&caller, command).await;
-    assert_eq!(world.work(&task.id).await, Ack::Delete);
-    let record = world.record(&task.id).await;
+    let task = sent_task(&fixture.engine, &caller, command).await;
+    assert_eq!(fixture.work(&task.id).await, Ack::Delete);
+    let record = fixture.record(&task.id).await;
     let said = Artifact::from(record.artifacts()[0].clone())
         .text()
         .unwrap();
@@ -709,56 +641,111 @@ async fn worker_knows_the_callers_tier_scopes_and_output_modes() {
     );
 }
 
-/// A skill that returns the size of its file. There are two of them, so that the router
-/// has to ask.
-macro_rules! weighs {
-    ($name:ident, $id:literal) => {
-        /// Weighs a file.
-        #[skill(id = $id, tags = ["test"])]
-        struct $name;
-
-        impl SkillHandler for $name {
-            type Input = Content;
-            type Output = String;
-
-            async fn on_request(
-                &self,
-                _: &mut TaskContext<'_>,
-                input: Content,
-            ) -> AgentResult<OnRequestResult<String>> {
-                let file = input.first_file();
-                let bytes = file.as_ref().and_then(FilePart::bytes);
-                OnRequestResult::done(format!("{:?}", bytes.map(|bytes| bytes.len())))
-            }
-        }
-    };
+/// The size of the file of `input`.
+fn weighed(input: &Content) -> String {
+    let file = input.first_file();
+    let bytes = file.as_ref().and_then(FilePart::bytes);
+    format!("{:?}", bytes.map(|bytes| bytes.len()))
 }
 
-weighs!(Weighs, "weigh");
-weighs!(Scales, "scale");
+/// Weighs a file.
+#[skill(id = "weigh", tags = ["test"])]
+async fn weigh(input: Content) -> AgentResult<String> {
+    Ok(weighed(&input))
+}
+
+// With two skills that take a file, the router has to ask.
+/// Weighs a file.
+#[skill(id = "scale", tags = ["test"])]
+async fn scale(input: Content) -> AgentResult<String> {
+    Ok(weighed(&input))
+}
 
 #[tokio::test(start_paused = true)]
 async fn file_sent_before_the_routers_question_reaches_the_skill() {
     for mode in [SendMode::Blocking, SendMode::Immediate] {
-        let agent = Agent::builder("test").skill(Weighs).skill(Scales);
-        let world = World::with(agent.build().unwrap(), Arc::default());
-        let mut command = World::command("", SendMode::Blocking);
+        let agent = Agent::builder("test").skill(weigh).skill(scale);
+        let fixture = WorkerFixture::with(agent.build().unwrap(), Arc::default());
+        let mut command = send_command("", SendMode::Blocking);
         let file = PartContent::Raw(vec![7; 40_000].into());
         command.message.parts = vec![Part::new(file)];
-        let asked = world.ask(&World::caller(), command).await;
+        let asked = sent_task(&fixture.engine, &ann(), command).await;
         assert_eq!(asked.status.state, TaskState::InputRequired);
-        let mut command = World::command("weigh", mode);
+        let mut command = send_command("weigh", mode);
         command.message.task_id = Some(asked.id.clone());
-        world.ask(&World::caller(), command).await;
+        sent_task(&fixture.engine, &ann(), command).await;
         if mode == SendMode::Immediate {
-            assert_eq!(world.work(&asked.id).await, Ack::Delete);
+            assert_eq!(fixture.work(&asked.id).await, Ack::Delete);
         }
-        let record = world.record(&asked.id).await;
+        let record = fixture.record(&asked.id).await;
         let said = Artifact::from(record.artifacts()[0].clone())
             .text()
             .unwrap();
         assert_eq!(said, "Some(40000)", "{mode:?}");
     }
+}
+
+/// Asks for a file, and returns the SHA-256 of the bytes that come with the answer.
+#[skill(id = "digest", tags = ["test"])]
+struct Digests;
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct FileWanted;
+
+impl SkillSlot for FileWanted {}
+
+impl SkillHandler<FileWanted> for Digests {
+    type Input = Content;
+    type Output = String;
+
+    async fn on_request(
+        &self,
+        _: &mut TaskContext<'_>,
+        _: Content,
+    ) -> AgentResult<OnRequestResult<String, FileWanted>> {
+        OnRequestResult::ask("which file?", FileWanted)
+    }
+
+    async fn on_input_received(
+        &self,
+        _: &mut TaskContext<'_>,
+        _: FileWanted,
+        answer: Content,
+    ) -> AgentResult<OnInputResult<String, FileWanted>> {
+        let file = answer.first_file();
+        let bytes = file.as_ref().and_then(FilePart::bytes);
+        let bytes = bytes.ok_or_else(|| AgentError::invalid_input("no bytes"))?;
+        OnInputResult::done(Measured::of(bytes).sha256)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_file_of_a_queued_answer_reaches_the_skill_unchanged() {
+    let agent = Agent::builder("test").skill(Digests).build().unwrap();
+    let fixture = WorkerFixture::with(agent, Arc::default());
+    let asked = fixture.send("hi", SendMode::Blocking).await;
+    assert_eq!(asked.status.state, TaskState::InputRequired);
+    let bytes: Bytes = (0..=250_u8).cycle().take(40_000).collect();
+    let digest = Measured::of(&bytes).sha256;
+
+    let mut answer = send_command("this one", SendMode::Immediate);
+    answer.message.task_id = Some(asked.id.clone());
+    let file = Part::new(PartContent::Raw(bytes));
+    answer.message.parts.push(file);
+    let queued = sent_task(&fixture.engine, &ann(), answer).await;
+    assert_eq!(queued.status.state, TaskState::Submitted);
+    // The record names the bytes and does not hold them.
+    let record = fixture.record(&asked.id).await;
+    let said = record.history().last().unwrap();
+    let PartContent::Stored(blob) = &said.parts[1].content else {
+        panic!("{:?}", said.parts);
+    };
+    assert_eq!((blob.size, &blob.sha256), (40_000, &digest));
+
+    assert_eq!(fixture.work(&asked.id).await, Ack::Delete);
+    let record = fixture.record(&asked.id).await;
+    let made = Artifact::from(record.artifacts()[0].clone());
+    assert_eq!(made.text().unwrap(), digest);
 }
 
 #[test]
@@ -810,30 +797,30 @@ fn turn_starts_without_the_steps_of_the_previous_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn sweep_waits_30_seconds_after_a_lease_has_expired() {
-    let world = World::new();
-    let task = world.send("long", SendMode::Immediate).await;
-    world.crash_after(&task.id, Duration::from_secs(30)).await;
-    let ends = world.record(&task.id).await.lease_until().unwrap();
-    let left = ends.since(world.engine.reader.clock.now());
+    let fixture = WorkerFixture::new();
+    let task = fixture.send("long", SendMode::Immediate).await;
+    fixture.crash_after(&task.id, Duration::from_secs(30)).await;
+    let ends = fixture.record(&task.id).await.lease_until().unwrap();
+    let left = ends.since(fixture.engine.reader.clock.now());
     tokio::time::sleep(left + Duration::from_millis(29_999)).await;
-    let swept = world.sweep(&task.id, Leases::Respect).await;
+    let swept = fixture.sweep(&task.id, Leases::Respect).await;
     assert_eq!(swept.redispatched, 0);
     tokio::time::sleep(Duration::from_millis(1)).await;
-    let swept = world.sweep(&task.id, Leases::Respect).await;
+    let swept = fixture.sweep(&task.id, Leases::Respect).await;
     assert_eq!(swept.redispatched, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn sweep_fails_a_task_without_attempts_left() {
-    let world = World::new();
-    let task = world.send("long", SendMode::Immediate).await;
+    let fixture = WorkerFixture::new();
+    let task = fixture.send("long", SendMode::Immediate).await;
     for attempt in 1..=5 {
-        world.crash_after(&task.id, Duration::from_secs(30)).await;
+        fixture.crash_after(&task.id, Duration::from_secs(30)).await;
         tokio::time::sleep(3 * MINUTE).await;
-        let swept = world.sweep(&task.id, Leases::Respect).await;
+        let swept = fixture.sweep(&task.id, Leases::Respect).await;
         let last = usize::from(attempt == 5);
         assert_eq!((swept.failed, swept.redispatched), (last, 1 - last));
     }
-    let record = world.record(&task.id).await;
+    let record = fixture.record(&task.id).await;
     assert_eq!(record.state(), TaskState::Failed);
 }

@@ -1,9 +1,8 @@
 //! The ends of turns with a store that is unavailable, or with lost races for the
 //! thread.
 
-use crate::auth::Caller;
 use crate::engine::CallBudget;
-use crate::engine::doubles::PausedClock;
+use crate::engine::doubles::{PausedClock, START, ann, owner, send_command, services};
 use crate::engine::{Clock, Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
@@ -14,12 +13,11 @@ use crate::store::{
     StoreError, TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
 };
 use crate::task::{
-    A2aError, ContextId, Generation, Message, Metadata, Owner, Part, SendCommand, SendMode, Sent,
-    Subject, TaskId, TaskKey, TaskRecord, TaskState, TenantId, Timestamp, WriteId,
+    A2aError, ContextId, Owner, SendMode, Sent, TaskId, TaskKey, TaskRecord, TaskState, Timestamp,
+    WriteId,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -290,8 +288,7 @@ impl Contest {
     }
 
     async fn send(&self, text: &str, left: Option<Duration>) -> Result<Sent, A2aError> {
-        let caller = Caller::behind(&owner(), None);
-        let mut command = command(text, SendMode::Blocking);
+        let mut command = send_command(text, SendMode::Blocking);
         command.message.context_id = Some(context());
         if text == "refers" {
             let named = TaskId::made_of(1).to_string();
@@ -301,7 +298,7 @@ impl Contest {
         let deadline = left.map(|left| now.plus(left));
         let sent = self
             .engine
-            .send(&caller, command, CallBudget::until(deadline))
+            .send(&ann(), command, CallBudget::until(deadline))
             .await;
         sent.map_err(|error| error.refusal)
     }
@@ -327,24 +324,13 @@ fn context() -> ContextId {
 
 /// Reads its thread, and fails if it cannot, unless the input is `anyway`.
 #[skill(id = "recall", tags = ["test"], input_modes = ["text/plain"])]
-struct Recalls;
-
-impl SkillHandler for Recalls {
-    type Input = String;
-    type Output = String;
-
-    async fn on_request(
-        &self,
-        cx: &mut TaskContext<'_>,
-        input: String,
-    ) -> AgentResult<OnRequestResult<String>> {
-        let read = cx.thread().await;
-        if input == "anyway" {
-            return OnRequestResult::done("read or not".to_owned());
-        }
-        read?;
-        OnRequestResult::done("read".to_owned())
+async fn recall(cx: &mut TaskContext<'_>, input: String) -> AgentResult<String> {
+    let read = cx.thread().await;
+    if input == "anyway" {
+        return Ok("read or not".to_owned());
     }
+    read?;
+    Ok("read".to_owned())
 }
 
 /// The receipt of the only queue message.
@@ -357,26 +343,23 @@ impl Receipt for Only {
     }
 }
 
-struct World {
+/// An engine whose threads cannot be read.
+struct OutageFixture {
     engine: Engine,
     store: Arc<MemoryStore>,
     threads: Arc<Threads>,
 }
 
-impl World {
-    fn away() -> Self {
+impl OutageFixture {
+    fn new() -> Self {
         let store = Arc::new(MemoryStore::new());
         let threads = Arc::new(Threads::default());
         threads.away.store(true, Ordering::SeqCst);
         let services = Services {
-            tasks: store.clone(),
             threads: threads.clone(),
-            blobs: store.clone(),
-            clock: Arc::new(PausedClock::new()),
-            ids: Arc::new(RandomIds),
-            model: None,
+            ..services(store.clone(), &store)
         };
-        let agent = Agent::builder("test").skill(Recalls).build().unwrap();
+        let agent = Agent::builder("test").skill(recall).build().unwrap();
         Self {
             engine: Engine::new(Arc::new(agent), services, Policy::default()),
             store,
@@ -385,11 +368,10 @@ impl World {
     }
 
     async fn send(&self, text: &str, mode: SendMode) -> Result<Sent, A2aError> {
-        let command = command(text, mode);
-        let caller = Caller::behind(&owner(), None);
+        let command = send_command(text, mode);
         let sent = self
             .engine
-            .send(&caller, command, CallBudget::default())
+            .send(&ann(), command, CallBudget::default())
             .await;
         sent.map_err(|error| error.refusal)
     }
@@ -410,51 +392,30 @@ impl World {
     }
 }
 
-fn command(text: &str, mode: SendMode) -> SendCommand {
-    SendCommand {
-        message: Message::from_user("m-1", vec![Part::text(text)]),
-        client_task_id: None,
-        mode,
-        history_length: 100,
-        accepted_output_modes: Vec::new(),
-        push: None,
-        metadata: Metadata::new(),
-        generation: Generation::V10,
-        idempotency_key: None,
-    }
-}
-
-fn owner() -> Owner {
-    Owner {
-        tenant: TenantId::parse("acme").unwrap(),
-        subject: Subject::parse("ann").unwrap(),
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn an_unavailable_store_fails_no_task_that_reads_its_thread() {
-    let world = World::away();
-    let Ok(Sent::Task(task)) = world.send("hi", SendMode::Immediate).await else {
+    let fixture = OutageFixture::new();
+    let Ok(Sent::Task(task)) = fixture.send("hi", SendMode::Immediate).await else {
         panic!("no task");
     };
-    let (ack, record) = world.work(&task.id).await;
+    let (ack, record) = fixture.work(&task.id).await;
     assert_eq!((ack, record.state()), (Ack::Keep, TaskState::Working));
     tokio::time::advance(Duration::from_secs(120)).await;
-    world.threads.away.store(false, Ordering::SeqCst);
-    let (ack, record) = world.work(&task.id).await;
+    fixture.threads.away.store(false, Ordering::SeqCst);
+    let (ack, record) = fixture.work(&task.id).await;
     assert_eq!((ack, record.state()), (Ack::Delete, TaskState::Completed));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_cannot_read_its_thread_may_be_repeated() {
-    let world = World::away();
-    let sent = world.send("hi", SendMode::Blocking).await;
+    let fixture = OutageFixture::new();
+    let sent = fixture.send("hi", SendMode::Blocking).await;
     assert!(
         matches!(sent, Err(A2aError::Unavailable { .. })),
         "{sent:?}"
     );
     // A skill that does not need its thread completes.
-    let sent = world.send("anyway", SendMode::Blocking).await;
+    let sent = fixture.send("anyway", SendMode::Blocking).await;
     let Ok(Sent::Task(task)) = sent else {
         panic!("{sent:?}");
     };
@@ -623,25 +584,10 @@ async fn a_task_that_the_index_shows_twice_is_in_the_thread_once() {
 
 const MEGABYTE: usize = 1024 * 1024;
 
-/// A clock that is 30 s late.
-struct Late(PausedClock);
-
-const LATE: Duration = Duration::from_secs(30);
-
-impl Clock for Late {
-    fn now(&self) -> Timestamp {
-        self.0.now().minus(LATE)
-    }
-
-    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
-        self.0.sleep_until(at.plus(LATE))
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_thread_includes_tasks_of_a_process_with_a_late_clock() {
     let contest = Contest::new(0);
-    let late = Arc::new(Late(PausedClock::new()));
+    let late = Arc::new(PausedClock::at(START.minus(Duration::from_secs(30))));
     let late = Contest::over(contest.store.clone(), late);
     contest.send("first", None).await.unwrap();
     late.send("second", None).await.unwrap();

@@ -18,39 +18,28 @@ const FILE: usize = 40_000;
 /// Makes a file; or counts the bytes of the files of the referenced tasks: those that
 /// came with the tasks, and all.
 #[skill(id = "files", tags = ["test"], input_modes = ["text/plain"])]
-struct Files;
-
-impl SkillHandler for Files {
-    type Input = String;
-    type Output = String;
-
-    async fn on_request(
-        &self,
-        cx: &mut TaskContext<'_>,
-        input: String,
-    ) -> AgentResult<OnRequestResult<String>> {
-        if input == "make" {
-            let bytes = vec![7; FILE];
-            return Ok(OnRequestResult::Completed {
-                message: None,
-                output: "made".to_owned(),
-                artifacts: vec![Artifact::from_file(
-                    "file",
-                    "application/octet-stream",
-                    bytes,
-                )],
-            });
-        }
-        let (mut given, mut read) = (0, 0);
-        for task in cx.references().await? {
-            let made = task.artifact("file").map(|it| it.parts.clone());
-            let file = Content::from_parts(made.unwrap_or_default()).first_file();
-            let file = file.ok_or_else(|| AgentError::missing_input("no file"))?;
-            given += file.bytes().map_or(0, |bytes| bytes.len());
-            read += cx.read_file(&file).await?.len();
-        }
-        OnRequestResult::done(format!("{given} {read}"))
+async fn files(cx: &mut TaskContext<'_>, input: String) -> AgentResult<OnRequestResult<String>> {
+    if input == "make" {
+        let bytes = vec![7; FILE];
+        return Ok(OnRequestResult::Completed {
+            message: None,
+            output: "made".to_owned(),
+            artifacts: vec![Artifact::from_file(
+                "file",
+                "application/octet-stream",
+                bytes,
+            )],
+        });
     }
+    let (mut given, mut read) = (0, 0);
+    for task in cx.references().await? {
+        let made = task.artifact("file").map(|it| it.parts.clone());
+        let file = Content::from_parts(made.unwrap_or_default()).first_file();
+        let file = file.ok_or_else(|| AgentError::missing_input("no file"))?;
+        given += file.bytes().map_or(0, |bytes| bytes.len());
+        read += cx.read_file(&file).await?.len();
+    }
+    OnRequestResult::done(format!("{given} {read}"))
 }
 
 async fn sent(engine: &Engine, text: &str, references: &[String]) -> Task {
@@ -97,7 +86,7 @@ async fn the_files_of_all_references_share_one_memory_limit() {
         response_max: 2 * FILE + FILE / 2,
         ..Policy::default()
     };
-    let agent = Agent::builder("test").skill(Files).build().unwrap();
+    let agent = Agent::builder("test").skill(files).build().unwrap();
     let engine = Engine::new(Arc::new(agent), services, policy);
     let mut made = Vec::new();
     for _ in 0..4 {

@@ -1,17 +1,13 @@
 //! The time that a skill has left, and the log lines when it is over.
 
-use crate::auth::Caller;
 use crate::engine::CallBudget;
-use crate::engine::doubles::{FakeQueue, PausedClock};
-use crate::engine::{Engine, Policy, RandomIds, Services};
+use crate::engine::doubles::{FakeQueue, ann, owner, send_command, services, work_item};
+use crate::engine::{Engine, Policy};
 use crate::prelude::*;
 use crate::store::ReadTasks as _;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::WorkItem;
-use crate::task::{
-    Frame, Generation, Message, Owner, Part, SendCommand, SendMode, Sent, Subject, Task, TaskState,
-    TenantId, Timestamp,
-};
+use crate::task::{Frame, SendMode, Sent, Task, TaskState, Timestamp};
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,69 +16,30 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Returns the time it has left, or works.
 #[skill(id = "clock", tags = ["test"], input_modes = ["text/plain"])]
-struct Watches;
-
-impl SkillHandler for Watches {
-    type Input = String;
-    type Output = String;
-
-    async fn on_request(
-        &self,
-        cx: &mut TaskContext<'_>,
-        input: String,
-    ) -> AgentResult<OnRequestResult<String>> {
-        let left = cx.time_left().as_secs();
-        if input == "step" {
-            cx.step("one", async { Ok(()) }).await?;
-        }
-        if input != "how long" {
-            tokio::time::sleep(1_000 * SECOND).await;
-        }
-        OnRequestResult::done(left.to_string())
+async fn watches(cx: &mut TaskContext<'_>, input: String) -> AgentResult<String> {
+    let left = cx.time_left().as_secs();
+    if input == "step" {
+        cx.step("one", async { Ok(()) }).await?;
     }
+    if input != "how long" {
+        tokio::time::sleep(1_000 * SECOND).await;
+    }
+    Ok(left.to_string())
 }
 
-struct World {
+/// An engine whose skill reads the time that it has left.
+struct TimeLeftFixture {
     engine: Engine,
     store: Arc<MemoryStore>,
 }
 
-impl World {
+impl TimeLeftFixture {
     fn new() -> Self {
         let store = Arc::new(MemoryStore::new());
-        let services = Services {
-            tasks: store.clone(),
-            threads: store.clone(),
-            blobs: store.clone(),
-            clock: Arc::new(PausedClock::new()),
-            ids: Arc::new(RandomIds),
-            model: None,
-        };
-        let agent = Agent::builder("test").skill(Watches).build().unwrap();
+        let agent = Agent::builder("test").skill(watches).build().unwrap();
+        let services = services(store.clone(), &store);
         let engine = Engine::new(Arc::new(agent), services, Policy::default());
         Self { engine, store }
-    }
-
-    fn caller() -> Caller {
-        let owner = Owner {
-            tenant: TenantId::parse("acme").unwrap(),
-            subject: Subject::parse("ann").unwrap(),
-        };
-        Caller::behind(&owner, None)
-    }
-
-    fn command(text: &str, mode: SendMode) -> SendCommand {
-        SendCommand {
-            message: Message::from_user("m-1", vec![Part::text(text)]),
-            client_task_id: None,
-            mode,
-            history_length: 0,
-            accepted_output_modes: Vec::new(),
-            push: None,
-            metadata: serde_json::Map::new(),
-            generation: Generation::V10,
-            idempotency_key: None,
-        }
     }
 
     fn in_seconds(&self, left: Option<u64>) -> Option<Timestamp> {
@@ -91,7 +48,8 @@ impl World {
     }
 
     async fn send(&self, text: &str, mode: SendMode, left: Option<u64>) -> Task {
-        let (caller, command) = (Self::caller(), Self::command(text, mode));
+        let command = send_command(text, mode);
+        let caller = ann();
         let sent = self
             .engine
             .send(&caller, command, CallBudget::until(self.in_seconds(left)));
@@ -104,16 +62,10 @@ impl World {
     /// The artifact of a task that a worker runs with this deadline.
     async fn worked(&self, deadline: Option<Timestamp>) -> String {
         let task = self.send("how long", SendMode::Immediate, None).await;
-        let (owner, now) = (Self::caller().owner, self.engine.reader.clock.now());
+        let (owner, now) = (owner(), self.engine.reader.clock.now());
         let record = self.store.load(&owner, &task.id, now).await;
         let record = record.unwrap().unwrap();
-        let item = WorkItem {
-            owner: owner.clone(),
-            task: record.id().clone(),
-            incarnation: record.incarnation().clone(),
-            turn: record.turn(),
-            dispatch: record.dispatch().unwrap_or_default(),
-        };
+        let item = work_item(&record);
         let line = FakeQueue::<WorkItem>::default();
         self.engine.work(&item, &line, deadline).await;
         let record = self.store.load(&owner, &task.id, now).await;
@@ -132,8 +84,8 @@ fn said(task: Task) -> String {
 #[tokio::test(start_paused = true)]
 async fn the_time_left_is_the_smaller_of_deadline_and_budget() {
     for (left, expected) in [(None, "25"), (Some(60), "25"), (Some(10), "8")] {
-        let world = World::new();
-        let task = world.send("how long", SendMode::Blocking, left).await;
+        let fixture = TimeLeftFixture::new();
+        let task = fixture.send("how long", SendMode::Blocking, left).await;
         assert_eq!(said(task), expected, "{left:?}");
     }
 }
@@ -141,22 +93,22 @@ async fn the_time_left_is_the_smaller_of_deadline_and_budget() {
 #[tokio::test(start_paused = true)]
 async fn a_worker_has_the_time_of_its_invocation_or_15_minutes() {
     for (left, expected) in [(None, "900"), (Some(300), "300"), (Some(0), "0")] {
-        let world = World::new();
-        let deadline = world.in_seconds(left);
-        assert_eq!(world.worked(deadline).await, expected, "{left:?}");
+        let fixture = TimeLeftFixture::new();
+        let deadline = fixture.in_seconds(left);
+        assert_eq!(fixture.worked(deadline).await, expected, "{left:?}");
     }
-    let world = World::new();
+    let fixture = TimeLeftFixture::new();
     let passed = Timestamp::from_millis(1);
-    assert_eq!(world.worked(Some(passed)).await, "0");
+    assert_eq!(fixture.worked(Some(passed)).await, "0");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_time_left_of_a_stream_without_a_deadline_is_15_minutes() {
-    let world = World::new();
+    let fixture = TimeLeftFixture::new();
     let (frames, mut shown) = tokio::sync::mpsc::unbounded_channel();
-    let command = World::command("how long", SendMode::Blocking);
-    let caller = World::caller();
-    let stream = world
+    let command = send_command("how long", SendMode::Blocking);
+    let caller = ann();
+    let stream = fixture
         .engine
         .stream(&caller, command, CallBudget::default(), frames);
     Box::pin(stream).await.unwrap();
@@ -187,7 +139,9 @@ async fn logged(text: &str) -> Vec<serde_json::Value> {
     let log = tracing_subscriber::fmt().json().flatten_event(true);
     let log = log.with_writer(move || writer.clone()).finish();
     let _guard = tracing::subscriber::set_default(log);
-    let task = World::new().send(text, SendMode::Blocking, None).await;
+    let task = TimeLeftFixture::new()
+        .send(text, SendMode::Blocking, None)
+        .await;
     assert_eq!(task.status.state, TaskState::Working);
     let lines = lines.0.lock().unwrap();
     let lines = lines.split(|byte| *byte == b'\n');
