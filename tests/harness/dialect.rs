@@ -456,3 +456,46 @@ pub fn at<'v>(value: &'v Value, pointer: &str) -> &'v Value {
     const NOTHING: &Value = &Value::Null;
     value.pointer(pointer).unwrap_or(NOTHING)
 }
+
+/// Makes a test for each dialect from functions that take a [`Dialect`], so that one
+/// dialect that fails does not hide the others. A `paused` test has a clock that only
+/// advances when every task waits.
+///
+/// ```text
+/// per_dialect! {
+///     paused ALL:
+///     a_task_is_listed
+/// }
+/// ```
+#[macro_export]
+macro_rules! per_dialect {
+    ($clock:ident ALL: $($case:ident)*) => {
+        $crate::per_dialect! { $clock [Rpc10, Rest10, Rpc03, Rest03, Rpc01, Path01]: $($case)* }
+    };
+    ($clock:ident $dialects:tt: $($case:ident)*) => {
+        $($crate::per_dialect! { @case $clock $case $dialects })*
+    };
+    (@case $clock:ident $case:ident [$($dialect:ident),*]) => {
+        mod $case {
+            $($crate::per_dialect! { @test $clock $case $dialect })*
+        }
+    };
+    (@test $clock:ident $case:ident Rpc10) => { $crate::per_dialect! { @fn $clock $case json_rpc_1_0 Rpc10 } };
+    (@test $clock:ident $case:ident Rest10) => { $crate::per_dialect! { @fn $clock $case rest_1_0 Rest10 } };
+    (@test $clock:ident $case:ident Rpc03) => { $crate::per_dialect! { @fn $clock $case json_rpc_0_3 Rpc03 } };
+    (@test $clock:ident $case:ident Rest03) => { $crate::per_dialect! { @fn $clock $case rest_0_3 Rest03 } };
+    (@test $clock:ident $case:ident Rpc01) => { $crate::per_dialect! { @fn $clock $case json_rpc_0_1 Rpc01 } };
+    (@test $clock:ident $case:ident Path01) => { $crate::per_dialect! { @fn $clock $case paths_0_1 Path01 } };
+    (@fn paused $case:ident $name:ident $dialect:ident) => {
+        #[tokio::test(start_paused = true)]
+        async fn $name() {
+            super::$case($crate::dialect::Dialect::$dialect).await;
+        }
+    };
+    (@fn running $case:ident $name:ident $dialect:ident) => {
+        #[tokio::test]
+        async fn $name() {
+            super::$case($crate::dialect::Dialect::$dialect).await;
+        }
+    };
+}

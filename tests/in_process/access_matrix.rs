@@ -7,11 +7,17 @@ use a2a_lambda::auth::Identity;
 use a2a_lambda::http::Function;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::error_rows::{CONTEXT_EXPIRED, Fault, NOT_FOUND, PARAMS, UNAUTHENTICATED};
+use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::world::{Reply, Request, World, behind_a_gateway, send};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::advance;
+
+per_dialect! {
+    paused ALL:
+    a_message_that_names_another_context_is_refused
+}
 
 const OWNER: &str = "acme:ann";
 /// Another tenant, another subject, and both in another case.
@@ -532,33 +538,30 @@ async fn only_the_public_card_needs_no_authentication() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_message_that_names_another_context_is_refused() {
-    for dialect in Dialect::ALL {
-        let (world, target) = asked(dialect).await;
-        let theirs = dialect
-            .send(&Say::to("ask", "hi").under("theirs:1"))
-            .from("evil:eve");
-        let theirs = dialect.context(&dialect.task(&world.call(&theirs).await));
-        let invented = "ctx-0123456789abcdef0123456789abcdef";
-        let mut answers = Vec::new();
-        let writes = world.store.writes();
-        for op in [Op::Send, Op::Stream] {
-            for context in [theirs.as_str(), invented, "free:1"] {
-                let say = Say::in_task(&target.task, "blue").in_context(context);
-                let request = dialect.request(op, "", &dialect.say(&say)).from(OWNER);
-                let reply = world.call(&request).await;
-                assert_eq!(
-                    Fault::new(dialect, PARAMS).check(&reply),
-                    Ok(()),
-                    "{}",
-                    reply.text()
-                );
-                answers.push(seen(&reply, context));
-            }
+async fn a_message_that_names_another_context_is_refused(dialect: Dialect) {
+    let (world, target) = asked(dialect).await;
+    let theirs = dialect
+        .send(&Say::to("ask", "hi").under("theirs:1"))
+        .from("evil:eve");
+    let theirs = dialect.context(&dialect.task(&world.call(&theirs).await));
+    let invented = "ctx-0123456789abcdef0123456789abcdef";
+    let mut answers = Vec::new();
+    let writes = world.store.writes();
+    for op in [Op::Send, Op::Stream] {
+        for context in [theirs.as_str(), invented, "free:1"] {
+            let say = Say::in_task(&target.task, "blue").in_context(context);
+            let request = dialect.request(op, "", &dialect.say(&say)).from(OWNER);
+            let reply = world.call(&request).await;
+            assert_eq!(
+                Fault::new(dialect, PARAMS).check(&reply),
+                Ok(()),
+                "{}",
+                reply.text()
+            );
+            answers.push(seen(&reply, context));
         }
-        answers.dedup();
-        assert_eq!(answers.len(), 1, "{dialect:?} {answers:?}");
-        assert_eq!(world.store.writes(), writes);
     }
+    answers.dedup();
+    assert_eq!(answers.len(), 1, "{dialect:?} {answers:?}");
+    assert_eq!(world.store.writes(), writes);
 }

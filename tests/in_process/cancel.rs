@@ -3,50 +3,51 @@
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::error_rows::{FINISHED, Fault, NOT_CANCELABLE};
 use a2a_lambda_tests::frames::frames;
+use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::world::World;
 
-#[tokio::test(start_paused = true)]
-async fn a_waiting_task_is_canceled_once_and_then_refuses_messages() {
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        let task = dialect.task(&world.call(&dialect.send(&Say::to("ask", "hi"))).await);
-        let id = task["id"].as_str().unwrap();
-        let cancel = dialect.of_task(Op::Cancel, id);
-        let canceled = dialect.task(&world.call(&cancel).await);
-        assert_eq!(dialect.state(&canceled), "canceled", "{dialect:?}");
-        let writes = world.store.writes();
-        // A2A 1.0 §3.1.5: a task in a terminal state cannot be canceled.
-        let again = world.call(&cancel).await;
-        Fault::new(dialect, NOT_CANCELABLE).check(&again).unwrap();
-        let late = world.call(&dialect.send(&Say::in_task(id, "blue"))).await;
-        Fault::new(dialect, FINISHED).check(&late).unwrap();
-        assert_eq!(world.store.writes(), writes);
-    }
+per_dialect! {
+    paused ALL:
+    a_waiting_task_is_canceled_once_and_then_refuses_messages
+    after_a_cancel_no_later_output_is_visible
 }
 
-#[tokio::test(start_paused = true)]
-async fn after_a_cancel_no_later_output_is_visible() {
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        let slow = dialect.stream(&Say::to("slow", "now"));
-        let mut live = world.open(&slow).await;
-        live.next().await.unwrap().unwrap();
-        let id = world.store.commits()[0].task.to_string();
-        let canceled = world.call(&dialect.of_task(Op::Cancel, &id)).await;
-        assert_eq!(
-            dialect.state(&dialect.task(&canceled)),
-            "canceled",
-            "{dialect:?}"
-        );
-        world.gate.open();
-        let rest = frames(&live.finish().await).unwrap();
-        let reported: Vec<String> = rest.iter().map(|frame| dialect.described(frame)).collect();
-        assert_eq!(reported, ["status canceled"], "{dialect:?}");
-        let read = dialect.task(&world.call(&dialect.of_task(Op::Get, &id)).await);
-        assert_eq!(dialect.state(&read), "canceled");
-        assert!(
-            read.get("artifacts")
-                .is_none_or(|list| list == &serde_json::json!([]))
-        );
-    }
+async fn a_waiting_task_is_canceled_once_and_then_refuses_messages(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let task = dialect.task(&world.call(&dialect.send(&Say::to("ask", "hi"))).await);
+    let id = task["id"].as_str().unwrap();
+    let cancel = dialect.of_task(Op::Cancel, id);
+    let canceled = dialect.task(&world.call(&cancel).await);
+    assert_eq!(dialect.state(&canceled), "canceled", "{dialect:?}");
+    let writes = world.store.writes();
+    // A2A 1.0 §3.1.5: a task in a terminal state cannot be canceled.
+    let again = world.call(&cancel).await;
+    Fault::new(dialect, NOT_CANCELABLE).check(&again).unwrap();
+    let late = world.call(&dialect.send(&Say::in_task(id, "blue"))).await;
+    Fault::new(dialect, FINISHED).check(&late).unwrap();
+    assert_eq!(world.store.writes(), writes);
+}
+
+async fn after_a_cancel_no_later_output_is_visible(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let slow = dialect.stream(&Say::to("slow", "now"));
+    let mut live = world.open(&slow).await;
+    live.next().await.unwrap().unwrap();
+    let id = world.store.commits()[0].task.to_string();
+    let canceled = world.call(&dialect.of_task(Op::Cancel, &id)).await;
+    assert_eq!(
+        dialect.state(&dialect.task(&canceled)),
+        "canceled",
+        "{dialect:?}"
+    );
+    world.gate.open();
+    let rest = frames(&live.finish().await).unwrap();
+    let reported: Vec<String> = rest.iter().map(|frame| dialect.described(frame)).collect();
+    assert_eq!(reported, ["status canceled"], "{dialect:?}");
+    let read = dialect.task(&world.call(&dialect.of_task(Op::Get, &id)).await);
+    assert_eq!(dialect.state(&read), "canceled");
+    assert!(
+        read.get("artifacts")
+            .is_none_or(|list| list == &serde_json::json!([]))
+    );
 }

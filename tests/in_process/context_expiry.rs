@@ -6,10 +6,22 @@ use super::contexts::{answer, contexts, conversation, done, expired, ids, ours, 
 use a2a_lambda::settings::Settings;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{BUSY, Fault};
+use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::world::{Live, World};
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::advance;
+
+per_dialect! {
+    paused ALL:
+    a_context_of_one_task_also_reports_an_expired_state
+    a_new_context_has_nothing_of_an_expired_one_with_its_id
+}
+
+per_dialect! {
+    paused [Rpc01, Path01]:
+    a_task_that_reuses_a_deleted_id_also_adds_to_the_thread
+}
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
@@ -64,25 +76,22 @@ async fn a_context_does_not_expire_while_its_first_task_runs() {
     live.finish().await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_context_of_one_task_also_reports_an_expired_state() {
-    for dialect in Dialect::ALL {
-        let silences = [
-            (HOUR - MILLISECOND, false),
-            (HOUR, true),
-            (HOUR + MILLISECOND, true),
-        ];
-        for (silence, gone) in silences {
-            let world = World::new().unwrap();
-            let (context, asked) = conversation(&world, dialect, Kind::Derived).await;
-            advance(silence).await;
-            let id = asked["id"].as_str().unwrap();
-            let reply = world.call(&dialect.send(&Say::in_task(id, "blue"))).await;
-            let task = dialect.task(&reply);
-            assert_eq!(dialect.context(&task), context);
-            let said = at(&task, RESET) == &Value::Bool(true);
-            assert_eq!(said, gone, "{dialect:?} {silence:?} {task}");
-        }
+async fn a_context_of_one_task_also_reports_an_expired_state(dialect: Dialect) {
+    let silences = [
+        (HOUR - MILLISECOND, false),
+        (HOUR, true),
+        (HOUR + MILLISECOND, true),
+    ];
+    for (silence, gone) in silences {
+        let world = World::new().unwrap();
+        let (context, asked) = conversation(&world, dialect, Kind::Derived).await;
+        advance(silence).await;
+        let id = asked["id"].as_str().unwrap();
+        let reply = world.call(&dialect.send(&Say::in_task(id, "blue"))).await;
+        let task = dialect.task(&reply);
+        assert_eq!(dialect.context(&task), context);
+        let said = at(&task, RESET) == &Value::Bool(true);
+        assert_eq!(said, gone, "{dialect:?} {silence:?} {task}");
     }
 }
 
@@ -125,49 +134,43 @@ async fn a_refused_deletion_keeps_tasks_newer_than_the_running_one() {
     live.finish().await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_task_that_reuses_a_deleted_id_also_adds_to_the_thread() {
-    for dialect in [Dialect::Rpc01, Dialect::Path01] {
-        let world = World::new().unwrap();
-        let first = Say::to("notes", "add one")
-            .under("t:same")
-            .in_context("mine:c");
-        world.call(&dialect.send(&first)).await;
-        let deleted = world.call(&ours("DELETE", "tasks/t:same")).await;
-        assert_eq!(deleted.status, 200, "{}", deleted.text());
-        let second = Say::to("notes", "add two")
-            .under("t:same")
-            .in_context("mine:c");
-        world.call(&dialect.send(&second)).await;
-        let task = done(&world, dialect, "notes", "show", "mine:c").await;
-        let thread = answer(dialect, &task);
-        let has = |text| thread.split('|').filter(|it| *it == text).count();
-        assert_eq!((has("one"), has("two")), (1, 1), "{thread}");
-    }
+async fn a_task_that_reuses_a_deleted_id_also_adds_to_the_thread(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let first = Say::to("notes", "add one")
+        .under("t:same")
+        .in_context("mine:c");
+    world.call(&dialect.send(&first)).await;
+    let deleted = world.call(&ours("DELETE", "tasks/t:same")).await;
+    assert_eq!(deleted.status, 200, "{}", deleted.text());
+    let second = Say::to("notes", "add two")
+        .under("t:same")
+        .in_context("mine:c");
+    world.call(&dialect.send(&second)).await;
+    let task = done(&world, dialect, "notes", "show", "mine:c").await;
+    let thread = answer(dialect, &task);
+    let has = |text| thread.split('|').filter(|it| *it == text).count();
+    assert_eq!((has("one"), has("two")), (1, 1), "{thread}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_new_context_has_nothing_of_an_expired_one_with_its_id() {
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        let orders = "set old 1 add noted";
-        done(&world, dialect, "notes", orders, "mine:c").await;
-        // DynamoDB deletes expired items late: all of them are still stored.
-        advance(DAY + WEEK).await;
-        let now = done(&world, dialect, "notes", "set new 2", "mine:c").await;
-        assert_eq!(at(&now, RESET), &Value::Null, "it is new, not reset");
-        for (order, expected) in [("get new", "2"), ("get old", "nothing")] {
-            let task = done(&world, dialect, "notes", order, "mine:c").await;
-            assert_eq!(answer(dialect, &task), expected, "{dialect:?} {order}");
-        }
-        let task = done(&world, dialect, "notes", "show", "mine:c").await;
-        let said = answer(dialect, &task);
-        assert!(
-            said.contains("get new") && !said.contains("noted"),
-            "{said}"
-        );
-        let page = contexts(&world, "", "local:local").await;
-        let shown = &page["contexts"][0];
-        assert_eq!(shown["createdAt"], shown["updatedAt"], "{page}");
+async fn a_new_context_has_nothing_of_an_expired_one_with_its_id(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let orders = "set old 1 add noted";
+    done(&world, dialect, "notes", orders, "mine:c").await;
+    // DynamoDB deletes expired items late: all of them are still stored.
+    advance(DAY + WEEK).await;
+    let now = done(&world, dialect, "notes", "set new 2", "mine:c").await;
+    assert_eq!(at(&now, RESET), &Value::Null, "it is new, not reset");
+    for (order, expected) in [("get new", "2"), ("get old", "nothing")] {
+        let task = done(&world, dialect, "notes", order, "mine:c").await;
+        assert_eq!(answer(dialect, &task), expected, "{dialect:?} {order}");
     }
+    let task = done(&world, dialect, "notes", "show", "mine:c").await;
+    let said = answer(dialect, &task);
+    assert!(
+        said.contains("get new") && !said.contains("noted"),
+        "{said}"
+    );
+    let page = contexts(&world, "", "local:local").await;
+    let shown = &page["contexts"][0];
+    assert_eq!(shown["createdAt"], shown["updatedAt"], "{page}");
 }

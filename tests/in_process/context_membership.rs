@@ -6,20 +6,25 @@ use crate::contexts::{
 use a2a_lambda::task::Timestamp;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{Fault, NOT_FOUND};
+use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::world::{Reply, Request, World};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::advance;
 
-const MINUTE: Duration = Duration::from_secs(60);
+per_dialect! {
+    paused ALL:
+    a_reused_context_id_keeps_nothing_of_its_first_context
+}
 
-/// The dialects in which an agent can reply without a task.
-const MESSAGES: [Dialect; 4] = [
-    Dialect::Rpc10,
-    Dialect::Rest10,
-    Dialect::Rpc03,
-    Dialect::Rest03,
-];
+per_dialect! {
+    paused [Rpc10, Rest10, Rpc03, Rest03]:
+    data_saved_by_a_reply_without_a_task_reaches_the_next_message
+    a_reply_that_saves_nothing_and_makes_no_task_makes_no_context
+    a_reply_that_saves_too_much_becomes_a_failed_task
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
 
 fn webhook(task: &str) -> Request {
     let config = json!({"taskId": task, "id": "late", "url": "https://hook.example/a2a"});
@@ -35,43 +40,40 @@ fn time_of(conversation: &Value, name: &str) -> Timestamp {
     Timestamp::parse_rfc3339(conversation[name].as_str().unwrap()).unwrap()
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_reused_context_id_keeps_nothing_of_its_first_context() {
-    for dialect in Dialect::ALL {
-        for cleaned in [false, true] {
-            for first in ["show", "set colour blue add anew"] {
-                let world = World::new().unwrap();
-                let (context, question) = conversation(&world, dialect, Kind::Own).await;
-                let orders = "set k v add noted";
-                done(&world, dialect, "notes", orders, &context).await;
-                advance(DAY + WEEK + MINUTE).await;
-                if cleaned {
-                    world.clean_up();
-                }
-                let task = done(&world, dialect, "notes", first, &context).await;
-                assert_eq!(
-                    at(&task, "/metadata/a2a-lambda~1contextReset"),
-                    &Value::Null
-                );
-                let task = done(&world, dialect, "notes", "show", &context).await;
-                let expected = if first == "show" {
-                    "show|show".to_owned()
-                } else {
-                    format!("{first}|anew|show")
-                };
-                assert_eq!(answer(dialect, &task), expected, "{dialect:?} {cleaned}");
-                let page = contexts(&world, "", "local:local").await;
-                let conversation = &page["contexts"][0];
-                let life = time_of(conversation, "expiresAt");
-                assert_eq!(time_of(conversation, "createdAt").plus(DAY), life, "{page}");
-                // The task that asked is over with its context.
-                let late = Say::in_task(id_of(&question), "blue");
-                expired(dialect, &world.call(&dialect.send(&late)).await);
-                if dialect.is_v10() {
-                    let of = json!({ "contextId": context });
-                    let list = world.call(&dialect.request(Op::List, "", &of)).await;
-                    assert!(list.text().contains(id_of(&question)), "{}", list.text());
-                }
+async fn a_reused_context_id_keeps_nothing_of_its_first_context(dialect: Dialect) {
+    for cleaned in [false, true] {
+        for first in ["show", "set colour blue add anew"] {
+            let world = World::new().unwrap();
+            let (context, question) = conversation(&world, dialect, Kind::Own).await;
+            let orders = "set k v add noted";
+            done(&world, dialect, "notes", orders, &context).await;
+            advance(DAY + WEEK + MINUTE).await;
+            if cleaned {
+                world.clean_up();
+            }
+            let task = done(&world, dialect, "notes", first, &context).await;
+            assert_eq!(
+                at(&task, "/metadata/a2a-lambda~1contextReset"),
+                &Value::Null
+            );
+            let task = done(&world, dialect, "notes", "show", &context).await;
+            let expected = if first == "show" {
+                "show|show".to_owned()
+            } else {
+                format!("{first}|anew|show")
+            };
+            assert_eq!(answer(dialect, &task), expected, "{dialect:?} {cleaned}");
+            let page = contexts(&world, "", "local:local").await;
+            let conversation = &page["contexts"][0];
+            let life = time_of(conversation, "expiresAt");
+            assert_eq!(time_of(conversation, "createdAt").plus(DAY), life, "{page}");
+            // The task that asked is over with its context.
+            let late = Say::in_task(id_of(&question), "blue");
+            expired(dialect, &world.call(&dialect.send(&late)).await);
+            if dialect.is_v10() {
+                let of = json!({ "contextId": context });
+                let list = world.call(&dialect.request(Op::List, "", &of)).await;
+                assert!(list.text().contains(id_of(&question)), "{}", list.text());
             }
         }
     }
@@ -162,72 +164,63 @@ fn message(dialect: Dialect, reply: &Reply) -> Value {
     message
 }
 
-#[tokio::test(start_paused = true)]
-async fn data_saved_by_a_reply_without_a_task_reaches_the_next_message() {
-    for dialect in MESSAGES {
-        for given in ["", "mine:c"] {
-            for key in ["", "key 1"] {
-                let world = World::new().unwrap();
-                let reply = greeted(&world, dialect, "note blue", given, key).await;
-                let reported = message(dialect, &reply);
-                let context = reported["contextId"].as_str().unwrap_or("none").to_owned();
-                assert!(given.is_empty() || context == given, "{reported}");
-                let page = contexts(&world, "", "local:local").await;
-                assert_eq!(ids(&page), [&context], "{dialect:?} {key}");
-                let task = done(&world, dialect, "notes", "get noted", &context).await;
-                assert_eq!(answer(dialect, &task), "blue", "{dialect:?} {key}");
-                let task = done(&world, dialect, "notes", "show", &context).await;
-                let thread = answer(dialect, &task);
-                assert_eq!(thread.matches("blue").count(), 1, "{thread}");
-                // The same send again gets the same reply, and stores nothing twice.
-                if !key.is_empty() {
-                    let again = greeted(&world, dialect, "note blue", given, key).await;
-                    assert_eq!(reply.body, again.body);
-                }
-            }
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_reply_that_saves_nothing_and_makes_no_task_makes_no_context() {
-    for dialect in MESSAGES {
+async fn data_saved_by_a_reply_without_a_task_reaches_the_next_message(dialect: Dialect) {
+    for given in ["", "mine:c"] {
         for key in ["", "key 1"] {
             let world = World::new().unwrap();
-            for given in ["", "mine:c"] {
-                let key = if key.is_empty() {
-                    String::new()
-                } else {
-                    format!("{key} {given}")
-                };
-                let reply = greeted(&world, dialect, "hi", given, &key).await;
-                let reported = message(dialect, &reply);
-                let context = at(&reported, "/contextId").as_str().unwrap_or_default();
-                assert_eq!(context, given, "{reported}");
-            }
+            let reply = greeted(&world, dialect, "note blue", given, key).await;
+            let reported = message(dialect, &reply);
+            let context = reported["contextId"].as_str().unwrap_or("none").to_owned();
+            assert!(given.is_empty() || context == given, "{reported}");
             let page = contexts(&world, "", "local:local").await;
-            assert_eq!(ids(&page), Vec::<&str>::new(), "{dialect:?} {key}");
-            assert!(!key.is_empty() || world.store.writes() == 0);
+            assert_eq!(ids(&page), [&context], "{dialect:?} {key}");
+            let task = done(&world, dialect, "notes", "get noted", &context).await;
+            assert_eq!(answer(dialect, &task), "blue", "{dialect:?} {key}");
+            let task = done(&world, dialect, "notes", "show", &context).await;
+            let thread = answer(dialect, &task);
+            assert_eq!(thread.matches("blue").count(), 1, "{thread}");
+            // The same send again gets the same reply, and stores nothing twice.
+            if !key.is_empty() {
+                let again = greeted(&world, dialect, "note blue", given, key).await;
+                assert_eq!(reply.body, again.body);
+            }
         }
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_reply_that_saves_too_much_becomes_a_failed_task() {
-    for dialect in MESSAGES {
-        for key in ["", "key 1"] {
-            let little = |settings: &mut a2a_lambda::settings::Settings| {
-                settings.policy.state_max_bytes = 100;
+async fn a_reply_that_saves_nothing_and_makes_no_task_makes_no_context(dialect: Dialect) {
+    for key in ["", "key 1"] {
+        let world = World::new().unwrap();
+        for given in ["", "mine:c"] {
+            let key = if key.is_empty() {
+                String::new()
+            } else {
+                format!("{key} {given}")
             };
-            let world = World::with(little).unwrap();
-            let text = format!("note {}", "x".repeat(100));
-            let reply = greeted(&world, dialect, &text, "mine:c", key).await;
-            let task = dialect.task(&reply);
-            assert_eq!(dialect.state(&task), "failed", "{dialect:?} {key}");
-            assert!(task.to_string().contains("STATE_TOO_LARGE"), "{task}");
-            let task = done(&world, dialect, "notes", "get noted", "mine:c").await;
-            assert_eq!(answer(dialect, &task), "nothing");
+            let reply = greeted(&world, dialect, "hi", given, &key).await;
+            let reported = message(dialect, &reply);
+            let context = at(&reported, "/contextId").as_str().unwrap_or_default();
+            assert_eq!(context, given, "{reported}");
         }
+        let page = contexts(&world, "", "local:local").await;
+        assert_eq!(ids(&page), Vec::<&str>::new(), "{dialect:?} {key}");
+        assert!(!key.is_empty() || world.store.writes() == 0);
+    }
+}
+
+async fn a_reply_that_saves_too_much_becomes_a_failed_task(dialect: Dialect) {
+    for key in ["", "key 1"] {
+        let little = |settings: &mut a2a_lambda::settings::Settings| {
+            settings.policy.state_max_bytes = 100;
+        };
+        let world = World::with(little).unwrap();
+        let text = format!("note {}", "x".repeat(100));
+        let reply = greeted(&world, dialect, &text, "mine:c", key).await;
+        let task = dialect.task(&reply);
+        assert_eq!(dialect.state(&task), "failed", "{dialect:?} {key}");
+        assert!(task.to_string().contains("STATE_TOO_LARGE"), "{task}");
+        let task = done(&world, dialect, "notes", "get noted", "mine:c").await;
+        assert_eq!(answer(dialect, &task), "nothing");
     }
 }
 

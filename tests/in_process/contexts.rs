@@ -4,10 +4,34 @@ use a2a_lambda::engine::ThreadSweepReport;
 use a2a_lambda::settings::Settings;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{BUSY, CONTEXT_EXPIRED, Fault, NOT_FOUND, PARAMS};
+use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::world::{Reply, Request, World};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::advance;
+
+per_dialect! {
+    paused ALL:
+    an_expired_context_gives_the_same_error_before_and_after_clean_up
+    a_client_made_context_is_written_with_its_first_task
+    an_idle_hour_expires_the_context_state_and_the_reply_says_so
+    two_callers_may_use_the_same_context_id
+}
+
+per_dialect! {
+    paused [Rpc10, Rest10, Rpc03, Rest03]:
+    a_server_made_context_is_written_with_its_second_task
+}
+
+per_dialect! {
+    paused [Rpc10, Rest10]:
+    streams_and_direct_replies_report_an_expired_state
+}
+
+per_dialect! {
+    paused [Rpc01, Path01]:
+    a_second_task_of_a_0_1_session_does_not_read_the_index
+}
 
 pub(super) const HOUR: Duration = Duration::from_secs(3600);
 pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -113,39 +137,36 @@ async fn a_context_accepts_messages_until_the_millisecond_it_expires() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_expired_context_gives_the_same_error_before_and_after_clean_up() {
-    for dialect in Dialect::ALL {
-        for kind in KINDS {
-            let world = World::new().unwrap();
-            let (context, _) = conversation(&world, dialect, kind).await;
-            advance(DAY + Duration::from_secs(1)).await;
-            let writes = world.store.writes();
-            let before = say(&world, dialect, "echo", "more", &context).await;
-            expired(dialect, &before);
-            let stream = dialect.stream(&Say::to("echo", "more").in_context(&context));
-            let opened = world.call(&stream).await;
-            expired(dialect, &opened);
-            world.clean_up();
-            let after = say(&world, dialect, "echo", "more", &context).await;
-            assert_eq!(before.body, after.body, "{dialect:?} {kind:?}");
-            let after = world.call(&stream).await;
-            assert_eq!(opened.body, after.body, "{dialect:?} {kind:?}");
-            assert_eq!(
-                world.store.writes(),
-                writes,
-                "a refused message writes nothing"
-            );
-            // With its tombstone gone, a client-made id is new; a server-made id stays refused.
-            advance(DAY * 31).await;
-            world.clean_up();
-            let reply = say(&world, dialect, "echo", "more", &context).await;
-            if kind == Kind::Own {
-                let task = dialect.task(&reply);
-                assert_eq!(dialect.state(&task), "completed", "{}", reply.text());
-            } else {
-                assert_eq!(before.body, reply.body, "{dialect:?} {kind:?}");
-            }
+async fn an_expired_context_gives_the_same_error_before_and_after_clean_up(dialect: Dialect) {
+    for kind in KINDS {
+        let world = World::new().unwrap();
+        let (context, _) = conversation(&world, dialect, kind).await;
+        advance(DAY + Duration::from_secs(1)).await;
+        let writes = world.store.writes();
+        let before = say(&world, dialect, "echo", "more", &context).await;
+        expired(dialect, &before);
+        let stream = dialect.stream(&Say::to("echo", "more").in_context(&context));
+        let opened = world.call(&stream).await;
+        expired(dialect, &opened);
+        world.clean_up();
+        let after = say(&world, dialect, "echo", "more", &context).await;
+        assert_eq!(before.body, after.body, "{dialect:?} {kind:?}");
+        let after = world.call(&stream).await;
+        assert_eq!(opened.body, after.body, "{dialect:?} {kind:?}");
+        assert_eq!(
+            world.store.writes(),
+            writes,
+            "a refused message writes nothing"
+        );
+        // With its tombstone gone, a client-made id is new; a server-made id stays refused.
+        advance(DAY * 31).await;
+        world.clean_up();
+        let reply = say(&world, dialect, "echo", "more", &context).await;
+        if kind == Kind::Own {
+            let task = dialect.task(&reply);
+            assert_eq!(dialect.state(&task), "completed", "{}", reply.text());
+        } else {
+            assert_eq!(before.body, reply.body, "{dialect:?} {kind:?}");
         }
     }
 }
@@ -219,46 +240,35 @@ async fn a_running_task_keeps_its_context_alive() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_server_made_context_is_written_with_its_second_task() {
-    for dialect in [
-        Dialect::Rpc10,
-        Dialect::Rest10,
-        Dialect::Rpc03,
-        Dialect::Rest03,
-    ] {
-        let world = World::new().unwrap();
-        let task = done(&world, dialect, "echo", "hi", "").await;
-        let context = dialect.context(&task);
-        assert_eq!(world.store.writes(), 1, "{dialect:?}");
+async fn a_server_made_context_is_written_with_its_second_task(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let task = done(&world, dialect, "echo", "hi", "").await;
+    let context = dialect.context(&task);
+    assert_eq!(world.store.writes(), 1, "{dialect:?}");
+    done(&world, dialect, "echo", "hi", &context).await;
+    assert_eq!(world.store.thread_writes(), 1, "{dialect:?}");
+    // A thread that was just written is not written again.
+    for _ in 0..5 {
+        advance(Duration::from_secs(20)).await;
         done(&world, dialect, "echo", "hi", &context).await;
-        assert_eq!(world.store.thread_writes(), 1, "{dialect:?}");
-        // A thread that was just written is not written again.
-        for _ in 0..5 {
-            advance(Duration::from_secs(20)).await;
-            done(&world, dialect, "echo", "hi", &context).await;
-        }
-        assert_eq!(world.store.thread_writes(), 1, "{dialect:?}");
-        advance(Duration::from_secs(100)).await;
-        done(&world, dialect, "echo", "hi", &context).await;
-        assert_eq!(world.store.thread_writes(), 2, "{dialect:?}");
     }
+    assert_eq!(world.store.thread_writes(), 1, "{dialect:?}");
+    advance(Duration::from_secs(100)).await;
+    done(&world, dialect, "echo", "hi", &context).await;
+    assert_eq!(world.store.thread_writes(), 2, "{dialect:?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_client_made_context_is_written_with_its_first_task() {
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        done(&world, dialect, "echo", "hi", "mine:c").await;
-        assert_eq!(world.store.thread_writes(), 1, "{dialect:?}");
-        done(&world, dialect, "echo", "hi", "mine:c").await;
-        assert_eq!(world.store.thread_writes(), 1, "{dialect:?}");
-        // A reply without a task writes nothing.
-        let world = World::new().unwrap();
-        if !dialect.is_v01() {
-            say(&world, dialect, "greet", "hi", "mine:c").await;
-            assert_eq!(world.store.writes(), 0, "{dialect:?}");
-        }
+async fn a_client_made_context_is_written_with_its_first_task(dialect: Dialect) {
+    let world = World::new().unwrap();
+    done(&world, dialect, "echo", "hi", "mine:c").await;
+    assert_eq!(world.store.thread_writes(), 1, "{dialect:?}");
+    done(&world, dialect, "echo", "hi", "mine:c").await;
+    assert_eq!(world.store.thread_writes(), 1, "{dialect:?}");
+    // A reply without a task writes nothing.
+    let world = World::new().unwrap();
+    if !dialect.is_v01() {
+        say(&world, dialect, "greet", "hi", "mine:c").await;
+        assert_eq!(world.store.writes(), 0, "{dialect:?}");
     }
 }
 
@@ -273,42 +283,39 @@ async fn a_send_fails_if_the_thread_cannot_be_written() {
     done(&world, dialect, "echo", "hi", "mine:c").await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_idle_hour_expires_the_context_state_and_the_reply_says_so() {
-    for dialect in Dialect::ALL {
-        for kind in KINDS {
-            let silences = [
-                (HOUR - Duration::from_millis(1), false),
-                (HOUR, true),
-                (HOUR + Duration::from_millis(1), true),
-            ];
-            for (silence, gone) in silences {
-                let world = World::new().unwrap();
-                let (context, asked) = conversation(&world, dialect, kind).await;
-                advance(Duration::from_millis(1)).await;
-                let orders = "set colour blue add noted";
-                done(&world, dialect, "notes", orders, &context).await;
-                advance(silence).await;
-                let task = done(&world, dialect, "notes", "get colour", &context).await;
-                let expected = if gone { "nothing" } else { "blue" };
-                assert_eq!(answer(dialect, &task), expected, "{dialect:?} {kind:?}");
-                let said = at(&task, RESET) == &Value::Bool(true);
-                assert_eq!(said, gone, "{dialect:?} {kind:?} {task}");
-                // The messages of the tasks remain; what the skill added does not.
-                let task = done(&world, dialect, "notes", "show", &context).await;
-                assert_eq!(at(&task, RESET), &Value::Null, "it is reported once");
-                let thread = answer(dialect, &task);
-                assert!(
-                    thread.contains("hi|which one?") && thread.contains("|set colour"),
-                    "{thread}"
-                );
-                assert_eq!(thread.contains("|noted"), !gone, "{thread}");
-                // The question is older than the idle hour, and still open.
-                let id = asked["id"].as_str().unwrap();
-                let reply = world.call(&dialect.send(&Say::in_task(id, "red"))).await;
-                let task = dialect.task(&reply);
-                assert_eq!(answer(dialect, &task), "red after 1", "{}", reply.text());
-            }
+async fn an_idle_hour_expires_the_context_state_and_the_reply_says_so(dialect: Dialect) {
+    for kind in KINDS {
+        let silences = [
+            (HOUR - Duration::from_millis(1), false),
+            (HOUR, true),
+            (HOUR + Duration::from_millis(1), true),
+        ];
+        for (silence, gone) in silences {
+            let world = World::new().unwrap();
+            let (context, asked) = conversation(&world, dialect, kind).await;
+            advance(Duration::from_millis(1)).await;
+            let orders = "set colour blue add noted";
+            done(&world, dialect, "notes", orders, &context).await;
+            advance(silence).await;
+            let task = done(&world, dialect, "notes", "get colour", &context).await;
+            let expected = if gone { "nothing" } else { "blue" };
+            assert_eq!(answer(dialect, &task), expected, "{dialect:?} {kind:?}");
+            let said = at(&task, RESET) == &Value::Bool(true);
+            assert_eq!(said, gone, "{dialect:?} {kind:?} {task}");
+            // The messages of the tasks remain; what the skill added does not.
+            let task = done(&world, dialect, "notes", "show", &context).await;
+            assert_eq!(at(&task, RESET), &Value::Null, "it is reported once");
+            let thread = answer(dialect, &task);
+            assert!(
+                thread.contains("hi|which one?") && thread.contains("|set colour"),
+                "{thread}"
+            );
+            assert_eq!(thread.contains("|noted"), !gone, "{thread}");
+            // The question is older than the idle hour, and still open.
+            let id = asked["id"].as_str().unwrap();
+            let reply = world.call(&dialect.send(&Say::in_task(id, "red"))).await;
+            let task = dialect.task(&reply);
+            assert_eq!(answer(dialect, &task), "red after 1", "{}", reply.text());
         }
     }
 }
@@ -335,20 +342,17 @@ async fn a_refused_message_does_not_use_up_the_reset_notice() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn streams_and_direct_replies_report_an_expired_state() {
-    for dialect in [Dialect::Rpc10, Dialect::Rest10] {
-        let world = World::new().unwrap();
-        let (context, _) = conversation(&world, dialect, Kind::Own).await;
-        advance(HOUR).await;
-        let request = dialect.stream(&Say::to("chunks", "go").in_context(&context));
-        let text = world.call(&request).await.text();
-        assert_eq!(text.matches("contextReset").count(), 1, "{text}");
-        advance(HOUR).await;
-        let reply = say(&world, dialect, "greet", "hi", &context).await;
-        let message = dialect.result(&reply)["message"].clone();
-        assert_eq!(at(&message, RESET), &Value::Bool(true), "{}", reply.text());
-    }
+async fn streams_and_direct_replies_report_an_expired_state(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let (context, _) = conversation(&world, dialect, Kind::Own).await;
+    advance(HOUR).await;
+    let request = dialect.stream(&Say::to("chunks", "go").in_context(&context));
+    let text = world.call(&request).await.text();
+    assert_eq!(text.matches("contextReset").count(), 1, "{text}");
+    advance(HOUR).await;
+    let reply = say(&world, dialect, "greet", "hi", &context).await;
+    let message = dialect.result(&reply)["message"].clone();
+    assert_eq!(at(&message, RESET), &Value::Bool(true), "{}", reply.text());
 }
 
 #[tokio::test(start_paused = true)]
@@ -416,32 +420,26 @@ async fn a_task_that_overfills_its_context_fails_and_leaves_it_unchanged() {
     done(&world, dialect, "notes", "set b 1 fill c 1000", "mine:c").await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_second_task_of_a_0_1_session_does_not_read_the_index() {
-    for dialect in [Dialect::Rpc01, Dialect::Path01] {
-        let world = World::new().unwrap();
-        let task = done(&world, dialect, "echo", "hi", "").await;
-        let context = dialect.context(&task);
-        // The index has lost the first task.
-        world.store.lose_lists(true);
-        done(&world, dialect, "echo", "more", &context).await;
-    }
+async fn a_second_task_of_a_0_1_session_does_not_read_the_index(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let task = done(&world, dialect, "echo", "hi", "").await;
+    let context = dialect.context(&task);
+    // The index has lost the first task.
+    world.store.lose_lists(true);
+    done(&world, dialect, "echo", "more", &context).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn two_callers_may_use_the_same_context_id() {
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        let mine = Say::to("echo", "hi").under("t:1").in_context("shared");
-        let first = dialect.send(&mine).from("acme:ann");
-        let theirs = dialect.send(&mine).from("evil:eve");
-        let first = world.call(&first).await;
-        let theirs = world.call(&theirs).await;
-        let (first, theirs) = (dialect.task(&first), dialect.task(&theirs));
-        assert_eq!(dialect.context(&theirs), "shared");
-        assert_eq!(at(&theirs, RESET), &Value::Null);
-        assert_eq!(answer(dialect, &first), answer(dialect, &theirs));
-    }
+async fn two_callers_may_use_the_same_context_id(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let mine = Say::to("echo", "hi").under("t:1").in_context("shared");
+    let first = dialect.send(&mine).from("acme:ann");
+    let theirs = dialect.send(&mine).from("evil:eve");
+    let first = world.call(&first).await;
+    let theirs = world.call(&theirs).await;
+    let (first, theirs) = (dialect.task(&first), dialect.task(&theirs));
+    assert_eq!(dialect.context(&theirs), "shared");
+    assert_eq!(at(&theirs, RESET), &Value::Null);
+    assert_eq!(answer(dialect, &first), answer(dialect, &theirs));
 }
 
 /// A request to one of the runtime's own paths.

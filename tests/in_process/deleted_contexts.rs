@@ -6,12 +6,23 @@ use a2a_lambda::store::{Blobs as _, ReadThreads as _, ThreadStatus, WriteTasks a
 use a2a_lambda::task::{ContextId, Owner, Subject, TenantId};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{BUSY, Fault, NOT_FOUND, UNAVAILABLE};
+use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::world::{Reply, World};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::advance;
+
+per_dialect! {
+    paused ALL:
+    a_deleted_context_id_is_refused_until_the_sweep_removes_it
+}
+
+per_dialect! {
+    paused [Rpc01, Path01]:
+    a_task_id_is_free_when_its_context_is_deleted
+}
 
 const DIALECT: Dialect = Dialect::Rest10;
 const MINUTE: Duration = Duration::from_secs(60);
@@ -82,63 +93,57 @@ async fn sweep(world: &World) -> (usize, usize) {
     (swept.tasks_removed, swept.threads_removed)
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_deleted_context_id_is_refused_until_the_sweep_removes_it() {
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        let question = done(&world, dialect, "ask", "hi", "mine:c").await;
-        done(&world, dialect, "notes", "set k v add noted", "mine:c").await;
-        for round in 1..=3 {
-            deleted(&world, "mine:c").await;
-            let get = dialect.of_task(Op::Get, question["id"].as_str().unwrap());
-            let gone = Fault::new(dialect, NOT_FOUND).check(&world.call(&get).await);
-            assert_eq!(gone, Ok(()), "{dialect:?}");
-            expired(DIALECT, &delete(&world, "mine:c").await);
-            for wait in [MILLISECOND, SETTLED - MILLISECOND * 2] {
-                let refused = say(&world, dialect, "notes", "get k", "mine:c").await;
-                expired(dialect, &refused);
-                let page = contexts(&world, "", "local:local").await;
-                assert_eq!(ids(&page), Vec::<&str>::new());
-                advance(wait).await;
-                assert_eq!(sweep(&world).await, (0, 0), "it is too early");
-            }
-            advance(MILLISECOND).await;
+async fn a_deleted_context_id_is_refused_until_the_sweep_removes_it(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let question = done(&world, dialect, "ask", "hi", "mine:c").await;
+    done(&world, dialect, "notes", "set k v add noted", "mine:c").await;
+    for round in 1..=3 {
+        deleted(&world, "mine:c").await;
+        let get = dialect.of_task(Op::Get, question["id"].as_str().unwrap());
+        let gone = Fault::new(dialect, NOT_FOUND).check(&world.call(&get).await);
+        assert_eq!(gone, Ok(()), "{dialect:?}");
+        expired(DIALECT, &delete(&world, "mine:c").await);
+        for wait in [MILLISECOND, SETTLED - MILLISECOND * 2] {
             let refused = say(&world, dialect, "notes", "get k", "mine:c").await;
             expired(dialect, &refused);
-            assert_eq!(sweep(&world).await, (0, 1));
-            let task = done(&world, dialect, "notes", "get k", "mine:c").await;
-            assert_eq!(answer(dialect, &task), "nothing", "{dialect:?} {round}");
-            assert_eq!(at(&task, RESET), &Value::Null, "it is new, not reset");
-            done(&world, dialect, "notes", "set k v", "mine:c").await;
-            let task = done(&world, dialect, "notes", "show", "mine:c").await;
-            // Tasks of the same millisecond have no order.
-            let thread = answer(dialect, &task);
-            let mut said: Vec<&str> = thread.split('|').collect();
-            said.sort_unstable();
-            assert_eq!(said, ["get k", "set k v", "show"], "{dialect:?}");
             let page = contexts(&world, "", "local:local").await;
-            assert_eq!(ids(&page), ["mine:c"]);
+            assert_eq!(ids(&page), Vec::<&str>::new());
+            advance(wait).await;
+            assert_eq!(sweep(&world).await, (0, 0), "it is too early");
         }
+        advance(MILLISECOND).await;
+        let refused = say(&world, dialect, "notes", "get k", "mine:c").await;
+        expired(dialect, &refused);
+        assert_eq!(sweep(&world).await, (0, 1));
+        let task = done(&world, dialect, "notes", "get k", "mine:c").await;
+        assert_eq!(answer(dialect, &task), "nothing", "{dialect:?} {round}");
+        assert_eq!(at(&task, RESET), &Value::Null, "it is new, not reset");
+        done(&world, dialect, "notes", "set k v", "mine:c").await;
+        let task = done(&world, dialect, "notes", "show", "mine:c").await;
+        // Tasks of the same millisecond have no order.
+        let thread = answer(dialect, &task);
+        let mut said: Vec<&str> = thread.split('|').collect();
+        said.sort_unstable();
+        assert_eq!(said, ["get k", "set k v", "show"], "{dialect:?}");
+        let page = contexts(&world, "", "local:local").await;
+        assert_eq!(ids(&page), ["mine:c"]);
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_task_id_is_free_when_its_context_is_deleted() {
-    for dialect in [Dialect::Rpc01, Dialect::Path01] {
-        let world = World::new().unwrap();
-        let of = |text: &str, context: &str| {
-            let said = Say::to("notes", text).under("t:same").in_context(context);
-            dialect.send(&said)
-        };
-        world.call(&of("add one", "mine:c")).await;
-        deleted(&world, "mine:c").await;
-        let again = dialect.task(&world.call(&of("show", "mine:d")).await);
-        assert_eq!(answer(dialect, &again), "show");
-        expired(DIALECT, &delete(&world, "mine:c").await);
-        advance(SETTLED).await;
-        assert_eq!(sweep(&world).await, (0, 1));
-        assert!(is_there(&world, &again).await, "it is in another context");
-    }
+async fn a_task_id_is_free_when_its_context_is_deleted(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let of = |text: &str, context: &str| {
+        let said = Say::to("notes", text).under("t:same").in_context(context);
+        dialect.send(&said)
+    };
+    world.call(&of("add one", "mine:c")).await;
+    deleted(&world, "mine:c").await;
+    let again = dialect.task(&world.call(&of("show", "mine:d")).await);
+    assert_eq!(answer(dialect, &again), "show");
+    expired(DIALECT, &delete(&world, "mine:c").await);
+    advance(SETTLED).await;
+    assert_eq!(sweep(&world).await, (0, 1));
+    assert!(is_there(&world, &again).await, "it is in another context");
 }
 
 #[tokio::test(start_paused = true)]

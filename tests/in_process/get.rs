@@ -1,8 +1,15 @@
 //! `GetTask` and the get methods of the older generations.
 
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
+use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::world::{Request, World};
 use serde_json::{Value, json};
+
+per_dialect! {
+    paused ALL:
+    a_get_returns_the_task_that_the_send_returned
+    history_has_at_most_the_requested_length
+}
 
 /// A completed task with three messages; its id.
 async fn conversation(world: &World, dialect: Dialect) -> String {
@@ -17,48 +24,42 @@ fn history(dialect: Dialect, task: &Value) -> Option<Vec<String>> {
     Some(messages.iter().map(|it| dialect.words(it)).collect())
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_get_returns_the_task_that_the_send_returned() {
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        let sent = dialect.task(&world.call(&dialect.send(&Say::to("echo", "hi"))).await);
-        let id = sent["id"].as_str().unwrap();
-        let read = dialect.task(&world.call(&dialect.of_task(Op::Get, id)).await);
-        assert_eq!(read, sent, "{dialect:?}");
-    }
+async fn a_get_returns_the_task_that_the_send_returned(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let sent = dialect.task(&world.call(&dialect.send(&Say::to("echo", "hi"))).await);
+    let id = sent["id"].as_str().unwrap();
+    let read = dialect.task(&world.call(&dialect.of_task(Op::Get, id)).await);
+    assert_eq!(read, sent, "{dialect:?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn history_has_at_most_the_requested_length() {
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        let id = conversation(&world, dialect).await;
-        let all = ["hi", "which one?", "blue"];
-        let latest = |count: usize| {
-            let skip = all.len().saturating_sub(count);
-            Some(
-                all.iter()
-                    .skip(skip)
-                    .map(|it| (*it).to_owned())
-                    .collect::<Vec<_>>(),
-            )
-        };
-        for (asked, expected) in [
-            (json!(0), None),
-            (json!(1), latest(1)),
-            (json!(2), latest(2)),
-            (json!(100), latest(3)),
-            (json!(2_000_000_000), latest(3)),
-        ] {
-            let task = dialect.task(&world.call(&dialect.get(&id, asked.clone())).await);
-            assert_eq!(history(dialect, &task), expected, "{dialect:?} {asked}");
-            // A2A 1.0 §3.2.4: the member is absent for a length of 0.
-            assert_eq!(task.get("history").is_some(), expected.is_some());
-        }
-        let task = dialect.task(&world.call(&dialect.of_task(Op::Get, &id)).await);
-        let unset = if dialect.is_v01() { None } else { latest(3) };
-        assert_eq!(history(dialect, &task), unset, "{dialect:?}");
+async fn history_has_at_most_the_requested_length(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let id = conversation(&world, dialect).await;
+    let all = ["hi", "which one?", "blue"];
+    let latest = |count: usize| {
+        let skip = all.len().saturating_sub(count);
+        Some(
+            all.iter()
+                .skip(skip)
+                .map(|it| (*it).to_owned())
+                .collect::<Vec<_>>(),
+        )
+    };
+    for (asked, expected) in [
+        (json!(0), None),
+        (json!(1), latest(1)),
+        (json!(2), latest(2)),
+        (json!(100), latest(3)),
+        (json!(2_000_000_000), latest(3)),
+    ] {
+        let task = dialect.task(&world.call(&dialect.get(&id, asked.clone())).await);
+        assert_eq!(history(dialect, &task), expected, "{dialect:?} {asked}");
+        // A2A 1.0 §3.2.4: the member is absent for a length of 0.
+        assert_eq!(task.get("history").is_some(), expected.is_some());
     }
+    let task = dialect.task(&world.call(&dialect.of_task(Op::Get, &id)).await);
+    let unset = if dialect.is_v01() { None } else { latest(3) };
+    assert_eq!(history(dialect, &task), unset, "{dialect:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,10 +4,22 @@ use a2a_lambda::settings::Settings;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{Fault, KEY_REUSED, NOT_FOUND, PARAMS, Row};
 use a2a_lambda_tests::frames::frames;
+use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::world::{Reply, Request, World};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::advance;
+
+per_dialect! {
+    paused ALL:
+    a_repeated_key_returns_its_task_and_runs_nothing
+    a_keyed_send_is_stored_before_its_skill_runs
+    a_known_key_with_other_content_is_refused
+    a_repeated_answer_returns_the_task_in_its_current_state
+    a_repeated_key_returns_the_same_reply_without_a_task
+    a_key_given_in_two_places_must_be_equal
+    a_setting_makes_message_ids_idempotency_keys
+}
 
 const HEADER: &str = "idempotency-key";
 const METADATA: &str = "a2a-lambda/idempotencyKey";
@@ -51,103 +63,91 @@ fn said(dialect: Dialect, reply: &Reply) -> Value {
     dialect.result(reply)
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_repeated_key_returns_its_task_and_runs_nothing() {
-    for dialect in Dialect::ALL {
-        for first in WAYS {
-            let world = World::new().unwrap();
-            let say = Say::to("echo", "hi");
-            let reply = world.call(&send(dialect, &say, first)).await;
-            let answer = said(dialect, &reply);
-            let writes = world.store.writes();
-            // Neither the place of the key nor `returnImmediately` is part of the content.
-            for again in WAYS {
-                let reply = world.call(&send(dialect, &say, again)).await;
-                assert_eq!(said(dialect, &reply), answer, "{dialect:?} {first:?}");
-            }
-            let task = dialect.task(&reply);
-            assert_eq!(dialect.state(&task), "completed", "{dialect:?}");
-            assert_eq!(world.store.writes(), writes);
-            assert_eq!(creates(&world), 1);
-            let stream = named(dialect, Op::Stream, &say, first, &json!("key 1"));
-            let reply = world.call(&stream).await;
-            let shown = frames(&reply).unwrap();
-            assert_eq!(shown.len(), 1, "{dialect:?} {shown:?}");
-            let kind = if dialect.is_v01() { "status" } else { "task" };
-            assert_eq!(dialect.described(&shown[0]), format!("{kind} completed"));
-            assert_eq!(world.store.writes(), writes);
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_keyed_send_is_stored_before_its_skill_runs() {
-    for dialect in Dialect::ALL {
+async fn a_repeated_key_returns_its_task_and_runs_nothing(dialect: Dialect) {
+    for first in WAYS {
         let world = World::new().unwrap();
         let say = Say::to("echo", "hi");
-        world.call(&send(dialect, &say, Way::Header)).await;
-        let versions: Vec<u64> = world.store.commits().iter().map(|c| c.version).collect();
-        assert_eq!(versions, [1, 2], "{dialect:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_known_key_with_other_content_is_refused() {
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        world
-            .call(&send(dialect, &Say::to("echo", "hi"), Way::Header))
-            .await;
-        for say in [
-            Say::to("echo", "ho"),
-            Say::to("greet", "hi"),
-            Say::to("echo", "hi").in_context("mine"),
-        ] {
-            for op in [Op::Send, Op::Stream] {
-                let request = named(dialect, op, &say, Way::Message, &json!("key 1"));
-                refused(dialect, &world.call(&request).await, KEY_REUSED);
-            }
-        }
-        assert_eq!(creates(&world), 1);
-        // Another caller may use the same key.
-        let other = send(dialect, &Say::to("echo", "ho"), Way::Header).from("other:ann");
-        let reply = world.call(&other).await;
-        assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
-        let other = send(dialect, &Say::to("echo", "ha"), Way::Header).from("local:bob");
-        let reply = world.call(&other).await;
-        assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_repeated_answer_returns_the_task_in_its_current_state() {
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        let open = Say::to("ask", "hi");
-        let reply = world.call(&send(dialect, &open, Way::Header)).await;
-        let task = dialect.task(&reply);
-        let id = task["id"].as_str().unwrap();
-        let answer = |key: &str, text: &str| {
-            let say = Say::in_task(id, text);
-            named(dialect, Op::Send, &say, Way::Message, &json!(key))
-        };
-        let reply = world.call(&answer("a", "again")).await;
-        let asked = dialect.task(&reply);
-        assert_eq!(dialect.status_words(&asked), "which one now?");
+        let reply = world.call(&send(dialect, &say, first)).await;
+        let answer = said(dialect, &reply);
         let writes = world.store.writes();
-        for request in [answer("a", "again"), send(dialect, &open, Way::Request)] {
-            let repeat = world.call(&request).await;
-            assert_eq!(repeat.status, 200, "{dialect:?} {}", repeat.text());
-            assert_eq!(dialect.task(&repeat)["status"], asked["status"]);
+        // Neither the place of the key nor `returnImmediately` is part of the content.
+        for again in WAYS {
+            let reply = world.call(&send(dialect, &say, again)).await;
+            assert_eq!(said(dialect, &reply), answer, "{dialect:?} {first:?}");
         }
+        let task = dialect.task(&reply);
+        assert_eq!(dialect.state(&task), "completed", "{dialect:?}");
         assert_eq!(world.store.writes(), writes);
-        let reply = world.call(&answer("b", "blue")).await;
-        assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
-        // A completed task only takes messages that it already has.
-        let late = world.call(&answer("a", "again")).await;
-        assert_eq!(dialect.state(&dialect.task(&late)), "completed");
-        refused(dialect, &world.call(&answer("a", "else")).await, KEY_REUSED);
+        assert_eq!(creates(&world), 1);
+        let stream = named(dialect, Op::Stream, &say, first, &json!("key 1"));
+        let reply = world.call(&stream).await;
+        let shown = frames(&reply).unwrap();
+        assert_eq!(shown.len(), 1, "{dialect:?} {shown:?}");
+        let kind = if dialect.is_v01() { "status" } else { "task" };
+        assert_eq!(dialect.described(&shown[0]), format!("{kind} completed"));
+        assert_eq!(world.store.writes(), writes);
     }
+}
+
+async fn a_keyed_send_is_stored_before_its_skill_runs(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let say = Say::to("echo", "hi");
+    world.call(&send(dialect, &say, Way::Header)).await;
+    let versions: Vec<u64> = world.store.commits().iter().map(|c| c.version).collect();
+    assert_eq!(versions, [1, 2], "{dialect:?}");
+}
+
+async fn a_known_key_with_other_content_is_refused(dialect: Dialect) {
+    let world = World::new().unwrap();
+    world
+        .call(&send(dialect, &Say::to("echo", "hi"), Way::Header))
+        .await;
+    for say in [
+        Say::to("echo", "ho"),
+        Say::to("greet", "hi"),
+        Say::to("echo", "hi").in_context("mine"),
+    ] {
+        for op in [Op::Send, Op::Stream] {
+            let request = named(dialect, op, &say, Way::Message, &json!("key 1"));
+            refused(dialect, &world.call(&request).await, KEY_REUSED);
+        }
+    }
+    assert_eq!(creates(&world), 1);
+    // Another caller may use the same key.
+    let other = send(dialect, &Say::to("echo", "ho"), Way::Header).from("other:ann");
+    let reply = world.call(&other).await;
+    assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
+    let other = send(dialect, &Say::to("echo", "ha"), Way::Header).from("local:bob");
+    let reply = world.call(&other).await;
+    assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
+}
+
+async fn a_repeated_answer_returns_the_task_in_its_current_state(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let open = Say::to("ask", "hi");
+    let reply = world.call(&send(dialect, &open, Way::Header)).await;
+    let task = dialect.task(&reply);
+    let id = task["id"].as_str().unwrap();
+    let answer = |key: &str, text: &str| {
+        let say = Say::in_task(id, text);
+        named(dialect, Op::Send, &say, Way::Message, &json!(key))
+    };
+    let reply = world.call(&answer("a", "again")).await;
+    let asked = dialect.task(&reply);
+    assert_eq!(dialect.status_words(&asked), "which one now?");
+    let writes = world.store.writes();
+    for request in [answer("a", "again"), send(dialect, &open, Way::Request)] {
+        let repeat = world.call(&request).await;
+        assert_eq!(repeat.status, 200, "{dialect:?} {}", repeat.text());
+        assert_eq!(dialect.task(&repeat)["status"], asked["status"]);
+    }
+    assert_eq!(world.store.writes(), writes);
+    let reply = world.call(&answer("b", "blue")).await;
+    assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
+    // A completed task only takes messages that it already has.
+    let late = world.call(&answer("a", "again")).await;
+    assert_eq!(dialect.state(&dialect.task(&late)), "completed");
+    refused(dialect, &world.call(&answer("a", "else")).await, KEY_REUSED);
 }
 
 #[tokio::test(start_paused = true)]
@@ -242,47 +242,44 @@ async fn a_key_that_its_task_no_longer_renews_lives_two_lifetimes() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_repeated_key_returns_the_same_reply_without_a_task() {
-    for dialect in Dialect::ALL {
-        if dialect.is_v01() {
-            continue;
-        }
-        let world = World::new().unwrap();
-        let say = Say::to("greet", "hi");
-        let reply = world.call(&send(dialect, &say, Way::Header)).await;
-        let answer = said(dialect, &reply);
-        let bare = dialect.send(&say);
-        let unnamed = said(dialect, &world.call(&bare).await);
-        let members = |value: &Value| -> Vec<String> {
-            let message = value.get("message").unwrap_or(value);
-            message.as_object().unwrap().keys().cloned().collect()
-        };
-        assert_eq!(members(&answer), members(&unnamed), "{dialect:?}");
-        assert_ne!(answer, unnamed);
-        for way in WAYS {
-            let repeat = world.call(&send(dialect, &say, way)).await;
-            assert_eq!(said(dialect, &repeat), answer, "{dialect:?} {way:?}");
-        }
-        let stream = named(dialect, Op::Stream, &say, Way::Header, &json!("key 1"));
-        let shown = frames(&world.call(&stream).await).unwrap();
-        assert_eq!(dialect.described(&shown[0]), "message hello there");
-        assert_eq!(shown.len(), 1);
-        assert_eq!(creates(&world), 1);
-        let say = Say::to("greet", "hi").in_context("mine:c");
-        let other = named(dialect, Op::Send, &say, Way::Header, &json!("key 2"));
-        assert_eq!(world.call(&other).await.status, 200);
-        assert_eq!(world.store.thread_writes(), 0, "no context is made");
-        let kept = world.store.commits()[0].task.to_string();
-        for op in [Op::Get, Op::Cancel, Op::Subscribe] {
-            let reply = world.call(&dialect.of_task(op, &kept)).await;
-            refused(dialect, &reply, NOT_FOUND);
-        }
-        if dialect != Dialect::Rpc03 {
-            let list = world.call(&dialect.request(Op::List, "", &json!({}))).await;
-            let tasks = at(&dialect.result(&list), "/tasks").clone();
-            assert!(tasks.as_array().is_none_or(Vec::is_empty), "{tasks}");
-        }
+async fn a_repeated_key_returns_the_same_reply_without_a_task(dialect: Dialect) {
+    if dialect.is_v01() {
+        return;
+    }
+    let world = World::new().unwrap();
+    let say = Say::to("greet", "hi");
+    let reply = world.call(&send(dialect, &say, Way::Header)).await;
+    let answer = said(dialect, &reply);
+    let bare = dialect.send(&say);
+    let unnamed = said(dialect, &world.call(&bare).await);
+    let members = |value: &Value| -> Vec<String> {
+        let message = value.get("message").unwrap_or(value);
+        message.as_object().unwrap().keys().cloned().collect()
+    };
+    assert_eq!(members(&answer), members(&unnamed), "{dialect:?}");
+    assert_ne!(answer, unnamed);
+    for way in WAYS {
+        let repeat = world.call(&send(dialect, &say, way)).await;
+        assert_eq!(said(dialect, &repeat), answer, "{dialect:?} {way:?}");
+    }
+    let stream = named(dialect, Op::Stream, &say, Way::Header, &json!("key 1"));
+    let shown = frames(&world.call(&stream).await).unwrap();
+    assert_eq!(dialect.described(&shown[0]), "message hello there");
+    assert_eq!(shown.len(), 1);
+    assert_eq!(creates(&world), 1);
+    let say = Say::to("greet", "hi").in_context("mine:c");
+    let other = named(dialect, Op::Send, &say, Way::Header, &json!("key 2"));
+    assert_eq!(world.call(&other).await.status, 200);
+    assert_eq!(world.store.thread_writes(), 0, "no context is made");
+    let kept = world.store.commits()[0].task.to_string();
+    for op in [Op::Get, Op::Cancel, Op::Subscribe] {
+        let reply = world.call(&dialect.of_task(op, &kept)).await;
+        refused(dialect, &reply, NOT_FOUND);
+    }
+    if dialect != Dialect::Rpc03 {
+        let list = world.call(&dialect.request(Op::List, "", &json!({}))).await;
+        let tasks = at(&dialect.result(&list), "/tasks").clone();
+        assert!(tasks.as_array().is_none_or(Vec::is_empty), "{tasks}");
     }
 }
 
@@ -308,30 +305,27 @@ async fn an_invalid_key_is_refused_with_its_path() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_key_given_in_two_places_must_be_equal() {
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        let say = Say::to("echo", "hi");
-        let in_message = "message.metadata.a2a-lambda/idempotencyKey";
-        let in_request = "metadata.a2a-lambda/idempotencyKey";
-        for (way, field) in [(Way::Message, in_message), (Way::Request, in_request)] {
-            let request = send(dialect, &say, way).header(HEADER, "another");
-            refused_at(dialect, &world.call(&request).await, field);
-        }
-        let mut params = dialect.say(&say);
-        params["message"]["metadata"][METADATA] = json!("one");
-        params["metadata"] = json!({ METADATA: "other" });
-        let reply = world.call(&dialect.request(Op::Send, "", &params)).await;
-        refused_at(dialect, &reply, in_request);
-        let mut twice = dialect.send(&say).header(HEADER, "one");
-        twice.headers.push((HEADER.to_owned(), "other".to_owned()));
-        refused_at(dialect, &world.call(&twice).await, "Idempotency-Key");
-        assert_eq!(world.store.writes(), 0);
-        let same = send(dialect, &say, Way::Message).header(HEADER, "key 1");
-        let reply = world.call(&same).await;
-        assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
+async fn a_key_given_in_two_places_must_be_equal(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let say = Say::to("echo", "hi");
+    let in_message = "message.metadata.a2a-lambda/idempotencyKey";
+    let in_request = "metadata.a2a-lambda/idempotencyKey";
+    for (way, field) in [(Way::Message, in_message), (Way::Request, in_request)] {
+        let request = send(dialect, &say, way).header(HEADER, "another");
+        refused_at(dialect, &world.call(&request).await, field);
     }
+    let mut params = dialect.say(&say);
+    params["message"]["metadata"][METADATA] = json!("one");
+    params["metadata"] = json!({ METADATA: "other" });
+    let reply = world.call(&dialect.request(Op::Send, "", &params)).await;
+    refused_at(dialect, &reply, in_request);
+    let mut twice = dialect.send(&say).header(HEADER, "one");
+    twice.headers.push((HEADER.to_owned(), "other".to_owned()));
+    refused_at(dialect, &world.call(&twice).await, "Idempotency-Key");
+    assert_eq!(world.store.writes(), 0);
+    let same = send(dialect, &say, Way::Message).header(HEADER, "key 1");
+    let reply = world.call(&same).await;
+    assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
 }
 
 #[tokio::test(start_paused = true)]
@@ -361,24 +355,21 @@ async fn a_key_header_is_refused_for_a_batch_of_several_sends() {
     assert_ne!(at(&reply, "/1/result/task/id"), &task["id"]);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_setting_makes_message_ids_idempotency_keys() {
-    for dialect in Dialect::ALL {
-        let by_message = |on| World::with(|it| it.policy.idempotent_message_id = on).unwrap();
-        let say = Say::to("echo", "hi").under("a");
-        let again = Say::to("echo", "ho").under("b");
-        for on in [true, false] {
-            let world = by_message(on);
-            world.call(&dialect.send(&say)).await;
-            let reply = world.call(&dialect.send(&again)).await;
-            // 0.1 has no message ids.
-            if on && !dialect.is_v01() {
-                refused(dialect, &reply, KEY_REUSED);
-                assert_eq!(creates(&world), 1);
-            } else {
-                assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
-                assert_eq!(creates(&world), 2);
-            }
+async fn a_setting_makes_message_ids_idempotency_keys(dialect: Dialect) {
+    let by_message = |on| World::with(|it| it.policy.idempotent_message_id = on).unwrap();
+    let say = Say::to("echo", "hi").under("a");
+    let again = Say::to("echo", "ho").under("b");
+    for on in [true, false] {
+        let world = by_message(on);
+        world.call(&dialect.send(&say)).await;
+        let reply = world.call(&dialect.send(&again)).await;
+        // 0.1 has no message ids.
+        if on && !dialect.is_v01() {
+            refused(dialect, &reply, KEY_REUSED);
+            assert_eq!(creates(&world), 1);
+        } else {
+            assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
+            assert_eq!(creates(&world), 2);
         }
     }
 }

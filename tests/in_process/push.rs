@@ -2,8 +2,15 @@
 //! The engine and the local suite test the deliveries.
 
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
+use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::world::{Reply, Request, World};
 use serde_json::{Value, json};
+
+per_dialect! {
+    paused ALL:
+    push_calls_on_an_unknown_and_a_foreign_task_fail_alike
+    every_kind_of_send_can_bring_a_push_config
+}
 
 const URL: &str = "https://hook.example/a2a";
 const TOKEN: &str = "canary-push-token";
@@ -249,72 +256,66 @@ fn not_found(reply: &Reply, dialect: Dialect) {
     assert_eq!(*code, -32001, "{dialect:?}: {body}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn push_calls_on_an_unknown_and_a_foreign_task_fail_alike() {
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        let mut calls = task(&world, dialect, "ask").await;
-        calls.result(&world.call(&calls.create()).await);
-        let requests = |calls: &Calls| {
-            let optional = [calls.list(), calls.delete()];
-            let mut all = vec![calls.create(), calls.get()];
-            all.extend(optional.into_iter().flatten());
-            all
-        };
-        for request in requests(&calls) {
-            for other in ["local:bob", "acme:local"] {
-                not_found(&world.call(&request.clone().from(other)).await, dialect);
-            }
+async fn push_calls_on_an_unknown_and_a_foreign_task_fail_alike(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let mut calls = task(&world, dialect, "ask").await;
+    calls.result(&world.call(&calls.create()).await);
+    let requests = |calls: &Calls| {
+        let optional = [calls.list(), calls.delete()];
+        let mut all = vec![calls.create(), calls.get()];
+        all.extend(optional.into_iter().flatten());
+        all
+    };
+    for request in requests(&calls) {
+        for other in ["local:bob", "acme:local"] {
+            not_found(&world.call(&request.clone().from(other)).await, dialect);
         }
-        calls.task = "task-00000000000000000000000000000000".to_owned();
-        for request in requests(&calls) {
-            not_found(&world.call(&request).await, dialect);
-        }
+    }
+    calls.task = "task-00000000000000000000000000000000".to_owned();
+    for request in requests(&calls) {
+        not_found(&world.call(&request).await, dialect);
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn every_kind_of_send_can_bring_a_push_config() {
-    for dialect in Dialect::ALL {
-        for (op, continued) in [(Op::Send, false), (Op::Stream, false), (Op::Send, true)] {
-            let world = World::new().unwrap();
-            let mut calls = Calls {
-                dialect,
-                task: "order:1".to_owned(),
-                id: if dialect.is_v01() {
-                    "default"
-                } else {
-                    "hook-1"
-                },
-            };
-            if continued {
-                calls = task(&world, dialect, "ask").await;
-            }
-            let say = if continued {
-                Say::in_task(&calls.task, "blue")
+async fn every_kind_of_send_can_bring_a_push_config(dialect: Dialect) {
+    for (op, continued) in [(Op::Send, false), (Op::Stream, false), (Op::Send, true)] {
+        let world = World::new().unwrap();
+        let mut calls = Calls {
+            dialect,
+            task: "order:1".to_owned(),
+            id: if dialect.is_v01() {
+                "default"
             } else {
-                Say::to("ask", "hi")
-            };
-            let mut params = dialect.say(&say);
-            let config = legacy(Some("hook-1"));
-            match dialect {
-                Dialect::Rpc10 | Dialect::Rest10 => {
-                    params["configuration"]["taskPushNotificationConfig"] = flat("", "hook-1");
-                }
-                Dialect::Rpc03 => params["configuration"]["pushNotificationConfig"] = config,
-                Dialect::Rest03 => params["configuration"]["pushNotification"] = config,
-                Dialect::Rpc01 | Dialect::Path01 => params["pushNotification"] = legacy(None),
-            }
-            let reply = world.call(&dialect.request(op, "", &params)).await;
-            assert_eq!(reply.status, 200, "{}", reply.text());
-            assert!(!reply.text().contains("canary"), "{}", reply.text());
-            if !continued && !dialect.is_v01() {
-                let commits = world.store.commits();
-                calls.task = commits[0].task.as_str().to_owned();
-            }
-            let found = calls.result(&world.call(&calls.get()).await);
-            assert_eq!(found, calls.shown(), "{dialect:?} {op:?} {continued}");
+                "hook-1"
+            },
+        };
+        if continued {
+            calls = task(&world, dialect, "ask").await;
         }
+        let say = if continued {
+            Say::in_task(&calls.task, "blue")
+        } else {
+            Say::to("ask", "hi")
+        };
+        let mut params = dialect.say(&say);
+        let config = legacy(Some("hook-1"));
+        match dialect {
+            Dialect::Rpc10 | Dialect::Rest10 => {
+                params["configuration"]["taskPushNotificationConfig"] = flat("", "hook-1");
+            }
+            Dialect::Rpc03 => params["configuration"]["pushNotificationConfig"] = config,
+            Dialect::Rest03 => params["configuration"]["pushNotification"] = config,
+            Dialect::Rpc01 | Dialect::Path01 => params["pushNotification"] = legacy(None),
+        }
+        let reply = world.call(&dialect.request(op, "", &params)).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        assert!(!reply.text().contains("canary"), "{}", reply.text());
+        if !continued && !dialect.is_v01() {
+            let commits = world.store.commits();
+            calls.task = commits[0].task.as_str().to_owned();
+        }
+        let found = calls.result(&world.call(&calls.get()).await);
+        assert_eq!(found, calls.shown(), "{dialect:?} {op:?} {continued}");
     }
 }
 

@@ -5,9 +5,16 @@ use a2a_lambda::settings::Settings;
 use a2a_lambda::task::{Part, PartContent};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::frames::frames;
+use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::tester::Gate;
 use a2a_lambda_tests::world::{Reply, World};
 use serde_json::{Value, json};
+
+per_dialect! {
+    paused [Rpc10, Rest10, Rpc03, Rest03]:
+    every_reply_stays_within_the_response_limit
+    a_too_large_reply_is_stored_as_a_hidden_task
+}
 
 const MOST: usize = 100_000;
 const TRUNCATED: &str = "/metadata/a2a-lambda~1truncated";
@@ -40,14 +47,6 @@ fn world() -> World {
     World::serving(agent, small).unwrap()
 }
 
-/// The dialects in which a reply is a message; in 0.1 it is a task.
-const REPLYING: [Dialect; 4] = [
-    Dialect::Rpc10,
-    Dialect::Rest10,
-    Dialect::Rpc03,
-    Dialect::Rest03,
-];
-
 fn message(dialect: Dialect, reply: &Reply) -> Value {
     let result = dialect.result(reply);
     let message = result.get("message").cloned().unwrap_or(result);
@@ -66,71 +65,65 @@ fn given(dialect: Dialect, message: &Value) -> String {
         .collect()
 }
 
-#[tokio::test(start_paused = true)]
-async fn every_reply_stays_within_the_response_limit() {
-    for dialect in REPLYING {
-        for (order, left) in [
-            ("text 10", "+"),
-            ("bytes 60000", "+"),
-            ("bytes 80000", "-"),
-            ("text 10 bytes 500000", "+-"),
-            ("bytes 500000 text 10", "-+"),
-            ("text 99000", "-"),
-            ("data 99000 text 10", "-+"),
-            ("text 50000 text 50000 text 10", "+-+"),
-            ("bytes 30000 bytes 30000 bytes 30000", "++-"),
-        ] {
-            for key in [None, Some("k1")] {
-                let world = world();
-                let mut request = dialect.send(&Say::to("gives", order));
-                if let Some(key) = key {
-                    request = request.header("idempotency-key", key);
-                }
-                let reply = world.call(&request).await;
-                assert!(
-                    reply.body.len() <= MOST,
-                    "{dialect:?} {order}: {}",
-                    reply.body.len()
-                );
-                let message = message(dialect, &reply);
-                assert_eq!(
-                    given(dialect, &message),
-                    left,
-                    "{dialect:?} {order} {key:?}"
-                );
-                let marked = at(&message, TRUNCATED) == &Value::Bool(true);
-                assert_eq!(marked, left.contains('-'), "{dialect:?} {order} {key:?}");
-                let stream = dialect.stream(&Say::to("gives", order));
-                let shown = world.call(&stream).await;
-                assert!(
-                    shown.body.len() <= MOST,
-                    "{dialect:?} {order}: {}",
-                    shown.body.len()
-                );
-                assert_eq!(frames(&shown).unwrap().len(), 1, "{}", shown.text());
+async fn every_reply_stays_within_the_response_limit(dialect: Dialect) {
+    for (order, left) in [
+        ("text 10", "+"),
+        ("bytes 60000", "+"),
+        ("bytes 80000", "-"),
+        ("text 10 bytes 500000", "+-"),
+        ("bytes 500000 text 10", "-+"),
+        ("text 99000", "-"),
+        ("data 99000 text 10", "-+"),
+        ("text 50000 text 50000 text 10", "+-+"),
+        ("bytes 30000 bytes 30000 bytes 30000", "++-"),
+    ] {
+        for key in [None, Some("k1")] {
+            let world = world();
+            let mut request = dialect.send(&Say::to("gives", order));
+            if let Some(key) = key {
+                request = request.header("idempotency-key", key);
             }
+            let reply = world.call(&request).await;
+            assert!(
+                reply.body.len() <= MOST,
+                "{dialect:?} {order}: {}",
+                reply.body.len()
+            );
+            let message = message(dialect, &reply);
+            assert_eq!(
+                given(dialect, &message),
+                left,
+                "{dialect:?} {order} {key:?}"
+            );
+            let marked = at(&message, TRUNCATED) == &Value::Bool(true);
+            assert_eq!(marked, left.contains('-'), "{dialect:?} {order} {key:?}");
+            let stream = dialect.stream(&Say::to("gives", order));
+            let shown = world.call(&stream).await;
+            assert!(
+                shown.body.len() <= MOST,
+                "{dialect:?} {order}: {}",
+                shown.body.len()
+            );
+            assert_eq!(frames(&shown).unwrap().len(), 1, "{}", shown.text());
         }
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_too_large_reply_is_stored_as_a_hidden_task() {
-    for dialect in REPLYING {
-        let world = world();
-        let say = Say::to("gives", "bytes 500000").in_context("mine:c");
-        let reply = world.call(&dialect.send(&say)).await;
-        message(dialect, &reply);
-        assert_eq!(world.store.commits().len(), 1, "{dialect:?}");
-        assert_eq!(world.store.thread_writes(), 0, "{dialect:?}");
-        let list = Dialect::Rest10.request(Op::List, "", &json!({}));
-        let list = world.call(&list).await.json();
-        assert_eq!(
-            (&list["tasks"], &list["totalSize"]),
-            (&json!([]), &json!(0))
-        );
-        // A reply that fits into a response is not stored.
-        let small = Say::to("gives", "text 10").in_context("mine:c");
-        world.call(&dialect.send(&small)).await;
-        assert_eq!(world.store.commits().len(), 1, "{dialect:?}");
-    }
+async fn a_too_large_reply_is_stored_as_a_hidden_task(dialect: Dialect) {
+    let world = world();
+    let say = Say::to("gives", "bytes 500000").in_context("mine:c");
+    let reply = world.call(&dialect.send(&say)).await;
+    message(dialect, &reply);
+    assert_eq!(world.store.commits().len(), 1, "{dialect:?}");
+    assert_eq!(world.store.thread_writes(), 0, "{dialect:?}");
+    let list = Dialect::Rest10.request(Op::List, "", &json!({}));
+    let list = world.call(&list).await.json();
+    assert_eq!(
+        (&list["tasks"], &list["totalSize"]),
+        (&json!([]), &json!(0))
+    );
+    // A reply that fits into a response is not stored.
+    let small = Say::to("gives", "text 10").in_context("mine:c");
+    world.call(&dialect.send(&small)).await;
+    assert_eq!(world.store.commits().len(), 1, "{dialect:?}");
 }

@@ -7,9 +7,21 @@ use a2a_lambda::store::Blobs as _;
 use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::frames::frames;
+use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::tester::Gate;
 use a2a_lambda_tests::world::{Request, World};
 use serde_json::json;
+
+per_dialect! {
+    paused ALL:
+    every_response_about_a_task_stays_within_the_limit
+    every_frame_of_a_stream_stays_within_the_limit
+}
+
+per_dialect! {
+    paused [Rpc10, Rest10]:
+    a_page_of_tasks_with_large_files_stays_within_the_limit
+}
 
 const MOST: usize = 100_000;
 
@@ -50,64 +62,55 @@ fn world() -> World {
     World::serving(agent, small).unwrap()
 }
 
-#[tokio::test(start_paused = true)]
-async fn every_response_about_a_task_stays_within_the_limit() {
-    for dialect in Dialect::ALL {
-        for (size, whole) in [(50_000, true), (74_000, false), (500_000, false)] {
-            let world = world();
-            let reply = world
-                .call(&dialect.send(&Say::to("files", &size.to_string())))
-                .await;
-            let task = dialect.task(&reply);
-            let id = task["id"].as_str().unwrap();
-            let got = world.call(&dialect.get(id, 10)).await;
-            for answer in [&reply, &got] {
-                let length = answer.body.len();
-                assert!(length <= MOST, "{dialect:?} {size}: {length}");
-                // Bytes of 7 are `BwcH` in base64.
-                let given = answer.text().contains("BwcHBwcH");
-                assert_eq!(given, whole, "{dialect:?} {size}");
-                let marked = answer.text().contains("a2a-lambda/truncated");
-                assert_eq!(marked, !whole, "{dialect:?} {size}");
-            }
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn every_frame_of_a_stream_stays_within_the_limit() {
-    for dialect in Dialect::ALL {
-        for (size, whole) in [(50_000, true), (74_000, false), (500_000, false)] {
-            let world = world();
-            let stream = dialect.stream(&Say::to("files", &size.to_string()));
-            let reply = world.call(&stream).await;
-            assert!(frames(&reply).unwrap().len() > 1);
-            for frame in reply.text().split("\n\n") {
-                assert!(frame.len() <= MOST, "{dialect:?} {size}: {}", frame.len());
-            }
-            let given = reply.text().contains("BwcHBwcH");
+async fn every_response_about_a_task_stays_within_the_limit(dialect: Dialect) {
+    for (size, whole) in [(50_000, true), (74_000, false), (500_000, false)] {
+        let world = world();
+        let reply = world
+            .call(&dialect.send(&Say::to("files", &size.to_string())))
+            .await;
+        let task = dialect.task(&reply);
+        let id = task["id"].as_str().unwrap();
+        let got = world.call(&dialect.get(id, 10)).await;
+        for answer in [&reply, &got] {
+            let length = answer.body.len();
+            assert!(length <= MOST, "{dialect:?} {size}: {length}");
+            // Bytes of 7 are `BwcH` in base64.
+            let given = answer.text().contains("BwcHBwcH");
             assert_eq!(given, whole, "{dialect:?} {size}");
-            let marked = reply.text().contains("a2a-lambda/truncated");
+            let marked = answer.text().contains("a2a-lambda/truncated");
             assert_eq!(marked, !whole, "{dialect:?} {size}");
         }
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_page_of_tasks_with_large_files_stays_within_the_limit() {
-    for dialect in [Dialect::Rpc10, Dialect::Rest10] {
+async fn every_frame_of_a_stream_stays_within_the_limit(dialect: Dialect) {
+    for (size, whole) in [(50_000, true), (74_000, false), (500_000, false)] {
         let world = world();
-        for _ in 0..5 {
-            world.call(&dialect.send(&Say::to("files", "30000"))).await;
+        let stream = dialect.stream(&Say::to("files", &size.to_string()));
+        let reply = world.call(&stream).await;
+        assert!(frames(&reply).unwrap().len() > 1);
+        for frame in reply.text().split("\n\n") {
+            assert!(frame.len() <= MOST, "{dialect:?} {size}: {}", frame.len());
         }
-        let query = json!({"includeArtifacts": true, "pageSize": 5});
-        let reply = world.call(&dialect.request(Op::List, "", &query)).await;
-        let tasks = dialect.result(&reply)["tasks"].as_array().unwrap().len();
-        assert_eq!(tasks, 5, "{dialect:?} {}", reply.text());
-        assert!(reply.body.len() <= MOST, "{}", reply.body.len());
-        let given = reply.text().matches("\"raw\":\"BwcH").count();
-        assert!((1..3).contains(&given), "{given} files, {tasks} tasks");
+        let given = reply.text().contains("BwcHBwcH");
+        assert_eq!(given, whole, "{dialect:?} {size}");
+        let marked = reply.text().contains("a2a-lambda/truncated");
+        assert_eq!(marked, !whole, "{dialect:?} {size}");
     }
+}
+
+async fn a_page_of_tasks_with_large_files_stays_within_the_limit(dialect: Dialect) {
+    let world = world();
+    for _ in 0..5 {
+        world.call(&dialect.send(&Say::to("files", "30000"))).await;
+    }
+    let query = json!({"includeArtifacts": true, "pageSize": 5});
+    let reply = world.call(&dialect.request(Op::List, "", &query)).await;
+    let tasks = dialect.result(&reply)["tasks"].as_array().unwrap().len();
+    assert_eq!(tasks, 5, "{dialect:?} {}", reply.text());
+    assert!(reply.body.len() <= MOST, "{}", reply.body.len());
+    let given = reply.text().matches("\"raw\":\"BwcH").count();
+    assert!((1..3).contains(&given), "{given} files, {tasks} tasks");
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,11 +3,37 @@
 use a2a_lambda::task::TaskState;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{BUSY, Fault, UNAVAILABLE};
+use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::tester::SKILL_CANARY;
 use a2a_lambda_tests::watched_store::STORE_CANARY;
 use a2a_lambda_tests::world::{Reply, Request, World};
 use serde_json::{Value, json};
 use std::time::Duration;
+
+per_dialect! {
+    paused ALL:
+    a_response_has_the_shape_of_its_generation
+    a_short_send_is_one_write
+    a_message_with_a_task_id_continues_the_waiting_task
+    a_skill_that_only_replies_makes_no_task
+    a_state_unknown_to_0_1_becomes_the_nearest_state
+    credentials_stay_out_of_the_history
+    nothing_is_shown_while_the_store_refuses_writes
+    a_refused_send_can_be_repeated
+    exactly_one_of_two_parallel_answers_wins
+    the_largest_body_and_the_deepest_json_are_accepted
+}
+
+per_dialect! {
+    paused [Rpc10, Rest10, Rpc03, Rest03]:
+    a_slow_send_is_stored_while_its_skill_runs
+}
+
+per_dialect! {
+    paused [Rpc01, Path01]:
+    a_0_1_client_may_give_the_same_answer_twice
+    a_0_1_retry_returns_the_task_and_runs_nothing
+}
 
 #[tokio::test(start_paused = true)]
 async fn a_short_send_returns_the_completed_task() {
@@ -26,35 +52,32 @@ async fn a_short_send_returns_the_completed_task() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_response_has_the_shape_of_its_generation() {
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        let reply = world.call(&dialect.send(&Say::to("echo", "hi"))).await;
-        let result = dialect.result(&reply);
-        let names = |value: &Value| -> String {
-            let members = value.as_object().unwrap();
-            members
-                .keys()
-                .map(String::as_str)
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
-        let wrapped = matches!(dialect, Dialect::Rpc10 | Dialect::Rest10 | Dialect::Rest03);
-        assert_eq!(names(&result) == "task", wrapped, "{dialect:?} {result}");
-        let members = match dialect {
-            Dialect::Rpc10 | Dialect::Rest10 => "artifacts contextId history id status",
-            Dialect::Rest03 => "artifacts contextId history id metadata status",
-            Dialect::Rpc03 => "artifacts contextId history id kind metadata status",
-            Dialect::Rpc01 | Dialect::Path01 => "artifacts id metadata sessionId status",
-        };
-        let task = dialect.task(&reply);
-        assert_eq!(names(&task), members, "{dialect:?}");
-        let time = task["status"]["timestamp"].as_str().unwrap();
-        assert!(time.len() == 24 && time.ends_with('Z'), "{time}");
-        // Absent members are left out; none of them is null.
-        assert!(!reply.text().contains("null"), "{}", reply.text());
-    }
+async fn a_response_has_the_shape_of_its_generation(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let reply = world.call(&dialect.send(&Say::to("echo", "hi"))).await;
+    let result = dialect.result(&reply);
+    let names = |value: &Value| -> String {
+        let members = value.as_object().unwrap();
+        members
+            .keys()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let wrapped = matches!(dialect, Dialect::Rpc10 | Dialect::Rest10 | Dialect::Rest03);
+    assert_eq!(names(&result) == "task", wrapped, "{dialect:?} {result}");
+    let members = match dialect {
+        Dialect::Rpc10 | Dialect::Rest10 => "artifacts contextId history id status",
+        Dialect::Rest03 => "artifacts contextId history id metadata status",
+        Dialect::Rpc03 => "artifacts contextId history id kind metadata status",
+        Dialect::Rpc01 | Dialect::Path01 => "artifacts id metadata sessionId status",
+    };
+    let task = dialect.task(&reply);
+    assert_eq!(names(&task), members, "{dialect:?}");
+    let time = task["status"]["timestamp"].as_str().unwrap();
+    assert!(time.len() == 24 && time.ends_with('Z'), "{time}");
+    // Absent members are left out; none of them is null.
+    assert!(!reply.text().contains("null"), "{}", reply.text());
 }
 
 #[tokio::test(start_paused = true)]
@@ -73,112 +96,89 @@ async fn an_envelope_on_a_0_1_path_gets_an_envelope_back() {
     assert_eq!(writes[0], writes[1], "the second call is a retry");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_short_send_is_one_write() {
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        world.call(&dialect.send(&Say::to("echo", "hi"))).await;
-        let versions: Vec<u64> = world.store.commits().iter().map(|c| c.version).collect();
-        // 0.1 clients make the id, so it is stored before the skill runs.
-        let expected: &[u64] = if dialect.is_v01() { &[1, 2] } else { &[1] };
-        assert_eq!(versions, expected, "{dialect:?}");
-    }
+async fn a_short_send_is_one_write(dialect: Dialect) {
+    let world = World::new().unwrap();
+    world.call(&dialect.send(&Say::to("echo", "hi"))).await;
+    let versions: Vec<u64> = world.store.commits().iter().map(|c| c.version).collect();
+    // 0.1 clients make the id, so it is stored before the skill runs.
+    let expected: &[u64] = if dialect.is_v01() { &[1, 2] } else { &[1] };
+    assert_eq!(versions, expected, "{dialect:?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_slow_send_is_stored_while_its_skill_runs() {
-    for dialect in [
-        Dialect::Rpc10,
-        Dialect::Rest10,
-        Dialect::Rpc03,
-        Dialect::Rest03,
-    ] {
-        let world = World::new().unwrap();
-        let request = dialect.send(&Say::to("slow", "now"));
-        let opener = async {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            let commits = world.store.commits();
-            assert_eq!(commits.len(), 1, "{dialect:?}");
-            assert_eq!(commits[0].state, TaskState::Working);
-            world.gate.open();
-        };
-        let (reply, ()) = tokio::join!(world.call(&request), opener);
-        assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
-        assert_eq!(world.store.commits().len(), 2);
-    }
+async fn a_slow_send_is_stored_while_its_skill_runs(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let request = dialect.send(&Say::to("slow", "now"));
+    let opener = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let commits = world.store.commits();
+        assert_eq!(commits.len(), 1, "{dialect:?}");
+        assert_eq!(commits[0].state, TaskState::Working);
+        world.gate.open();
+    };
+    let (reply, ()) = tokio::join!(world.call(&request), opener);
+    assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
+    assert_eq!(world.store.commits().len(), 2);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_message_with_a_task_id_continues_the_waiting_task() {
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        let reply = world.call(&dialect.send(&Say::to("ask", "hi"))).await;
-        let task = dialect.task(&reply);
-        assert_eq!(dialect.state(&task), "input-required", "{dialect:?}");
-        assert_eq!(dialect.status_words(&task), "which one?");
-        let id = task["id"].as_str().unwrap();
-        let context = dialect.context(&task);
+async fn a_message_with_a_task_id_continues_the_waiting_task(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let reply = world.call(&dialect.send(&Say::to("ask", "hi"))).await;
+    let task = dialect.task(&reply);
+    assert_eq!(dialect.state(&task), "input-required", "{dialect:?}");
+    assert_eq!(dialect.status_words(&task), "which one?");
+    let id = task["id"].as_str().unwrap();
+    let context = dialect.context(&task);
 
-        let reply = world.call(&dialect.send(&Say::in_task(id, "again"))).await;
-        let task = dialect.task(&reply);
-        assert_eq!(dialect.state(&task), "input-required", "{}", reply.text());
+    let reply = world.call(&dialect.send(&Say::in_task(id, "again"))).await;
+    let task = dialect.task(&reply);
+    assert_eq!(dialect.state(&task), "input-required", "{}", reply.text());
+    assert_eq!(dialect.status_words(&task), "which one now?");
+    assert_eq!(
+        (task["id"].as_str(), dialect.context(&task)),
+        (Some(id), context.clone())
+    );
+
+    let say = Say::in_task(id, "blue").in_context(&context);
+    let task = dialect.task(&world.call(&dialect.send(&say)).await);
+    assert_eq!(dialect.state(&task), "completed");
+    assert_eq!(dialect.words(&task["artifacts"][0]), "blue after 2");
+}
+
+async fn a_0_1_client_may_give_the_same_answer_twice(dialect: Dialect) {
+    let world = World::new().unwrap();
+    world.call(&dialect.send(&Say::to("ask", "again"))).await;
+    let again = dialect.send(&Say::in_task("order:1", "again"));
+    for _ in 0..2 {
+        let task = dialect.task(&world.call(&again).await);
         assert_eq!(dialect.status_words(&task), "which one now?");
-        assert_eq!(
-            (task["id"].as_str(), dialect.context(&task)),
-            (Some(id), context.clone())
-        );
-
-        let say = Say::in_task(id, "blue").in_context(&context);
-        let task = dialect.task(&world.call(&dialect.send(&say)).await);
-        assert_eq!(dialect.state(&task), "completed");
-        assert_eq!(dialect.words(&task["artifacts"][0]), "blue after 2");
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_0_1_client_may_give_the_same_answer_twice() {
-    for dialect in [Dialect::Rpc01, Dialect::Path01] {
-        let world = World::new().unwrap();
-        world.call(&dialect.send(&Say::to("ask", "again"))).await;
-        let again = dialect.send(&Say::in_task("order:1", "again"));
-        for _ in 0..2 {
-            let task = dialect.task(&world.call(&again).await);
-            assert_eq!(dialect.status_words(&task), "which one now?");
-        }
-    }
+async fn a_0_1_retry_returns_the_task_and_runs_nothing(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let request = dialect.send(&Say::to("echo", "hi"));
+    let first = world.call(&request).await;
+    let writes = world.store.writes();
+    let second = world.call(&request).await;
+    assert_eq!(first.text(), second.text());
+    assert_eq!(world.store.writes(), writes);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_0_1_retry_returns_the_task_and_runs_nothing() {
-    for dialect in [Dialect::Rpc01, Dialect::Path01] {
-        let world = World::new().unwrap();
-        let request = dialect.send(&Say::to("echo", "hi"));
-        let first = world.call(&request).await;
-        let writes = world.store.writes();
-        let second = world.call(&request).await;
-        assert_eq!(first.text(), second.text());
-        assert_eq!(world.store.writes(), writes);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_skill_that_only_replies_makes_no_task() {
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        let reply = world.call(&dialect.send(&Say::to("greet", "hi"))).await;
-        let result = dialect.result(&reply);
-        let said = if dialect.is_v01() {
-            assert_eq!(dialect.state(&result), "completed");
-            dialect.status_words(&result)
-        } else {
-            let message = result.get("message").unwrap_or(&result);
-            assert!(message.get("taskId").is_none(), "{message}");
-            dialect.words(message)
-        };
-        assert_eq!(said, "hello there", "{dialect:?} {}", reply.text());
-        if !dialect.is_v01() {
-            assert_eq!(world.store.writes(), 0);
-        }
+async fn a_skill_that_only_replies_makes_no_task(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let reply = world.call(&dialect.send(&Say::to("greet", "hi"))).await;
+    let result = dialect.result(&reply);
+    let said = if dialect.is_v01() {
+        assert_eq!(dialect.state(&result), "completed");
+        dialect.status_words(&result)
+    } else {
+        let message = result.get("message").unwrap_or(&result);
+        assert!(message.get("taskId").is_none(), "{message}");
+        dialect.words(message)
+    };
+    assert_eq!(said, "hello there", "{dialect:?} {}", reply.text());
+    if !dialect.is_v01() {
+        assert_eq!(world.store.writes(), 0);
     }
 }
 
@@ -218,114 +218,96 @@ async fn a_failed_task_has_an_error_code_and_no_private_text() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_state_unknown_to_0_1_becomes_the_nearest_state() {
-    for dialect in Dialect::ALL {
-        for (skill, state, state_01, words) in [
-            ("declines", "rejected", "failed", "not today"),
-            ("login", "auth-required", "input-required", "sign in first"),
-        ] {
-            let world = World::new().unwrap();
-            let task = dialect.task(&world.call(&dialect.send(&Say::to(skill, "hi"))).await);
-            // 0.1 has neither `rejected` nor `auth-required`.
-            let state = if dialect.is_v01() { state_01 } else { state };
-            assert_eq!(dialect.state(&task), state, "{dialect:?}");
-            assert_eq!(dialect.status_words(&task), words);
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn credentials_stay_out_of_the_history() {
-    for dialect in Dialect::ALL {
+async fn a_state_unknown_to_0_1_becomes_the_nearest_state(dialect: Dialect) {
+    for (skill, state, state_01, words) in [
+        ("declines", "rejected", "failed", "not today"),
+        ("login", "auth-required", "input-required", "sign in first"),
+    ] {
         let world = World::new().unwrap();
-        let task = dialect.task(&world.call(&dialect.send(&Say::to("login", "hi"))).await);
-        let id = task["id"].as_str().unwrap();
-        let secret = Say::in_task(id, "hunter2-secret");
-        let done = world.call(&dialect.send(&secret)).await;
-        assert_eq!(dialect.state(&dialect.task(&done)), "completed");
-        let read = world.call(&dialect.get(id, 100)).await;
-        for reply in [done, read] {
-            assert!(!reply.text().contains("hunter2"), "{}", reply.text());
-        }
+        let task = dialect.task(&world.call(&dialect.send(&Say::to(skill, "hi"))).await);
+        // 0.1 has neither `rejected` nor `auth-required`.
+        let state = if dialect.is_v01() { state_01 } else { state };
+        assert_eq!(dialect.state(&task), state, "{dialect:?}");
+        assert_eq!(dialect.status_words(&task), words);
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn nothing_is_shown_while_the_store_refuses_writes() {
-    for dialect in Dialect::ALL {
-        for skill in ["echo", "ask", "chunks"] {
-            let world = World::new().unwrap();
-            world.store.refuse_commits(true);
-            let say = Say::to(skill, "hi");
-            for request in [dialect.send(&say), dialect.stream(&say)] {
-                let reply = world.call(&request).await;
-                Fault::new(dialect, UNAVAILABLE).check(&reply).unwrap();
-                assert!(!reply.text().contains(STORE_CANARY));
-                assert!(!reply.header("retry-after").is_empty());
-            }
-        }
+async fn credentials_stay_out_of_the_history(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let task = dialect.task(&world.call(&dialect.send(&Say::to("login", "hi"))).await);
+    let id = task["id"].as_str().unwrap();
+    let secret = Say::in_task(id, "hunter2-secret");
+    let done = world.call(&dialect.send(&secret)).await;
+    assert_eq!(dialect.state(&dialect.task(&done)), "completed");
+    let read = world.call(&dialect.get(id, 100)).await;
+    for reply in [done, read] {
+        assert!(!reply.text().contains("hunter2"), "{}", reply.text());
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_refused_send_can_be_repeated() {
-    for dialect in Dialect::ALL {
+async fn nothing_is_shown_while_the_store_refuses_writes(dialect: Dialect) {
+    for skill in ["echo", "ask", "chunks"] {
         let world = World::new().unwrap();
         world.store.refuse_commits(true);
-        let request = dialect.send(&Say::to("echo", "hi"));
-        world.call(&request).await;
-        world.store.refuse_commits(false);
-        let task = dialect.task(&world.call(&request).await);
-        assert_eq!(dialect.state(&task), "completed", "{dialect:?}");
+        let say = Say::to(skill, "hi");
+        for request in [dialect.send(&say), dialect.stream(&say)] {
+            let reply = world.call(&request).await;
+            Fault::new(dialect, UNAVAILABLE).check(&reply).unwrap();
+            assert!(!reply.text().contains(STORE_CANARY));
+            assert!(!reply.header("retry-after").is_empty());
+        }
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn exactly_one_of_two_parallel_answers_wins() {
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        let task = dialect.task(&world.call(&dialect.send(&Say::to("ask", "hi"))).await);
-        let id = task["id"].as_str().unwrap();
-        // Both turns read the task before either of them can be stored.
-        world.store.hold();
-        let (one, two) = (Say::in_task(id, "red"), Say::in_task(id, "blue"));
-        let (one, two) = (dialect.send(&one), dialect.send(&two));
-        let open = async {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-            world.store.release();
-        };
-        let (one, two, ()) = tokio::join!(world.call(&one), world.call(&two), open);
-        let won = |reply: &Reply| dialect.state(&dialect.task(reply)) == "completed";
-        let (winner, loser) = match (won(&one), won(&two)) {
-            (true, false) => (one, two),
-            (false, true) => (two, one),
-            both => panic!("{dialect:?}: {both:?}"),
-        };
-        Fault::new(dialect, BUSY).check(&loser).unwrap();
-        let read = dialect.task(&world.call(&dialect.of_task(Op::Get, id)).await);
-        assert_eq!(read["artifacts"], dialect.task(&winner)["artifacts"]);
-    }
+async fn a_refused_send_can_be_repeated(dialect: Dialect) {
+    let world = World::new().unwrap();
+    world.store.refuse_commits(true);
+    let request = dialect.send(&Say::to("echo", "hi"));
+    world.call(&request).await;
+    world.store.refuse_commits(false);
+    let task = dialect.task(&world.call(&request).await);
+    assert_eq!(dialect.state(&task), "completed", "{dialect:?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_largest_body_and_the_deepest_json_are_accepted() {
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        let mut request = dialect.send(&Say::to("greet", "hi"));
-        let fill = 1024 * 1024 - request.body.len();
-        request.body.extend(vec![b' '; fill]);
-        let reply = world.call(&request).await;
-        assert_eq!(reply.status, 200, "{dialect:?} {}", reply.text());
-        // In an envelope, `params` and the envelope itself add two levels.
-        let levels = if dialect.is_rpc() { 29 } else { 30 };
-        let deep = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-        let mut params = dialect.say(&Say::to("greet", "hi").under("order:2"));
-        params["metadata"] = json!({"x": serde_json::from_str::<Value>(&deep).unwrap()});
-        let reply = world.call(&dialect.request(Op::Send, "", &params)).await;
-        assert_eq!(reply.status, 200, "{dialect:?} {}", reply.text());
-        assert!(reply.json().get("error").is_none(), "{}", reply.text());
-    }
+async fn exactly_one_of_two_parallel_answers_wins(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let task = dialect.task(&world.call(&dialect.send(&Say::to("ask", "hi"))).await);
+    let id = task["id"].as_str().unwrap();
+    // Both turns read the task before either of them can be stored.
+    world.store.hold();
+    let (one, two) = (Say::in_task(id, "red"), Say::in_task(id, "blue"));
+    let (one, two) = (dialect.send(&one), dialect.send(&two));
+    let open = async {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        world.store.release();
+    };
+    let (one, two, ()) = tokio::join!(world.call(&one), world.call(&two), open);
+    let won = |reply: &Reply| dialect.state(&dialect.task(reply)) == "completed";
+    let (winner, loser) = match (won(&one), won(&two)) {
+        (true, false) => (one, two),
+        (false, true) => (two, one),
+        both => panic!("{dialect:?}: {both:?}"),
+    };
+    Fault::new(dialect, BUSY).check(&loser).unwrap();
+    let read = dialect.task(&world.call(&dialect.of_task(Op::Get, id)).await);
+    assert_eq!(read["artifacts"], dialect.task(&winner)["artifacts"]);
+}
+
+async fn the_largest_body_and_the_deepest_json_are_accepted(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let mut request = dialect.send(&Say::to("greet", "hi"));
+    let fill = 1024 * 1024 - request.body.len();
+    request.body.extend(vec![b' '; fill]);
+    let reply = world.call(&request).await;
+    assert_eq!(reply.status, 200, "{dialect:?} {}", reply.text());
+    // In an envelope, `params` and the envelope itself add two levels.
+    let levels = if dialect.is_rpc() { 29 } else { 30 };
+    let deep = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let mut params = dialect.say(&Say::to("greet", "hi").under("order:2"));
+    params["metadata"] = json!({"x": serde_json::from_str::<Value>(&deep).unwrap()});
+    let reply = world.call(&dialect.request(Op::Send, "", &params)).await;
+    assert_eq!(reply.status, 200, "{dialect:?} {}", reply.text());
+    assert!(reply.json().get("error").is_none(), "{}", reply.text());
 }
 
 #[tokio::test(start_paused = true)]

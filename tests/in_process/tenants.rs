@@ -4,8 +4,26 @@ use a2a_lambda::auth::Identity;
 use a2a_lambda::http::Function;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::error_rows::{Fault, UNAUTHENTICATED};
+use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::world::{Reply, Request, World, behind_a_gateway, send};
 use serde_json::{Value, json};
+
+per_dialect! {
+    paused ALL:
+    a_foreign_task_looks_exactly_like_an_absent_one
+    the_owner_can_do_every_operation
+    a_foreign_context_looks_exactly_like_an_invented_one
+}
+
+per_dialect! {
+    paused [Rpc10, Rest10, Rest03]:
+    a_list_has_only_the_callers_own_tasks
+}
+
+per_dialect! {
+    paused [Rpc01, Path01]:
+    two_callers_may_use_the_same_0_1_task_id
+}
 
 const OWNER: &str = "acme:ann";
 /// Another tenant and another subject of the same tenant, some of them with
@@ -52,124 +70,109 @@ pub(crate) fn seen(reply: &Reply, id: &str) -> String {
     format!("{} {headers:?} {}", reply.status, reply.text()).replace(id, "ID")
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_foreign_task_looks_exactly_like_an_absent_one() {
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        let open = dialect
-            .send(&Say::to("ask", "hi").under("mine:1"))
-            .from(OWNER);
-        let task = dialect.task(&world.call(&open).await);
-        let id = task["id"].as_str().unwrap().to_owned();
-        let unknown = if dialect.is_v01() {
-            "none:1".to_owned()
-        } else {
-            "task-0123456789abcdef0123456789abcdef".to_owned()
-        };
-        let writes = world.store.writes();
-        let pairs = operations(dialect, &id)
-            .into_iter()
-            .zip(operations(dialect, &unknown));
-        for ((name, theirs), (_, none)) in pairs {
-            for caller in OTHERS {
-                let foreign = world.call(&theirs.clone().from(caller)).await;
-                let absent = world.call(&none.clone().from(caller)).await;
-                let (foreign, absent) = (seen(&foreign, &id), seen(&absent, &unknown));
-                assert_eq!(foreign, absent, "{dialect:?} {name} by {caller}");
-                assert!(foreign.contains("TASK_NOT_FOUND"), "{foreign}");
-            }
-            let absent = world.call(&none.clone().from(OWNER)).await;
-            assert!(
-                absent.text().contains("TASK_NOT_FOUND"),
-                "{}",
-                absent.text()
-            );
-        }
-        assert_eq!(
-            world.store.writes(),
-            writes,
-            "{dialect:?}: something was written"
-        );
-        let own = world.call(&dialect.of_task(Op::Get, &id).from(OWNER)).await;
-        assert_eq!(dialect.state(&dialect.task(&own)), "input-required");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_owner_can_do_every_operation() {
-    for dialect in Dialect::ALL {
-        let names = operations(dialect, "x").len();
-        for index in 0..names {
-            let world = World::new().unwrap();
-            let open = dialect
-                .send(&Say::to("ask", "hi").under("mine:1"))
-                .from(OWNER);
-            let task = dialect.task(&world.call(&open).await);
-            let id = task["id"].as_str().unwrap();
-            let (name, request) = operations(dialect, id).swap_remove(index);
-            let reply = world.call(&request.from(OWNER)).await;
-            let refused = reply.text().contains("\"reason\"");
-            // The events of a short send are not stored, so a client cannot resume after one.
-            let good = reply.status == 200 && !refused || name == "resume";
-            assert!(good, "{dialect:?} {name}: {}", reply.text());
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_list_has_only_the_callers_own_tasks() {
-    for dialect in [Dialect::Rpc10, Dialect::Rest10, Dialect::Rest03] {
-        let world = World::new().unwrap();
-        let open = dialect.send(&Say::to("ask", "hi")).from(OWNER);
-        let task = dialect.task(&world.call(&open).await);
-        let context = dialect.context(&task);
-        for filter in [json!({}), json!({ "contextId": context })] {
-            let list = dialect.request(Op::List, "", &filter);
-            let own = dialect.result(&world.call(&list.clone().from(OWNER)).await);
-            assert_eq!(own["totalSize"], 1);
-            for caller in OTHERS {
-                let theirs = dialect.result(&world.call(&list.clone().from(caller)).await);
-                assert_eq!(theirs["tasks"], json!([]), "{caller}");
-                assert_eq!(theirs["totalSize"], 0);
-            }
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_foreign_context_looks_exactly_like_an_invented_one() {
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        let open = dialect
-            .send(&Say::to("ask", "hi").under("mine:1"))
-            .from(OWNER);
-        let context = dialect.context(&dialect.task(&world.call(&open).await));
-        let invented = "ctx-0123456789abcdef0123456789abcdef";
+async fn a_foreign_task_looks_exactly_like_an_absent_one(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let open = dialect
+        .send(&Say::to("ask", "hi").under("mine:1"))
+        .from(OWNER);
+    let task = dialect.task(&world.call(&open).await);
+    let id = task["id"].as_str().unwrap().to_owned();
+    let unknown = if dialect.is_v01() {
+        "none:1".to_owned()
+    } else {
+        "task-0123456789abcdef0123456789abcdef".to_owned()
+    };
+    let writes = world.store.writes();
+    let pairs = operations(dialect, &id)
+        .into_iter()
+        .zip(operations(dialect, &unknown));
+    for ((name, theirs), (_, none)) in pairs {
         for caller in OTHERS {
-            let mut answers = Vec::new();
-            for id in [context.as_str(), invented] {
-                let say = Say::to("echo", "hi").under("theirs:1").in_context(id);
-                let reply = world.call(&dialect.send(&say).from(caller)).await;
-                answers.push(seen(&reply, id));
-            }
-            assert!(answers[0].contains("CONTEXT_EXPIRED"), "{}", answers[0]);
-            assert_eq!(answers[0], answers[1], "{dialect:?} {caller}");
+            let foreign = world.call(&theirs.clone().from(caller)).await;
+            let absent = world.call(&none.clone().from(caller)).await;
+            let (foreign, absent) = (seen(&foreign, &id), seen(&absent, &unknown));
+            assert_eq!(foreign, absent, "{dialect:?} {name} by {caller}");
+            assert!(foreign.contains("TASK_NOT_FOUND"), "{foreign}");
+        }
+        let absent = world.call(&none.clone().from(OWNER)).await;
+        assert!(
+            absent.text().contains("TASK_NOT_FOUND"),
+            "{}",
+            absent.text()
+        );
+    }
+    assert_eq!(
+        world.store.writes(),
+        writes,
+        "{dialect:?}: something was written"
+    );
+    let own = world.call(&dialect.of_task(Op::Get, &id).from(OWNER)).await;
+    assert_eq!(dialect.state(&dialect.task(&own)), "input-required");
+}
+
+async fn the_owner_can_do_every_operation(dialect: Dialect) {
+    let names = operations(dialect, "x").len();
+    for index in 0..names {
+        let world = World::new().unwrap();
+        let open = dialect
+            .send(&Say::to("ask", "hi").under("mine:1"))
+            .from(OWNER);
+        let task = dialect.task(&world.call(&open).await);
+        let id = task["id"].as_str().unwrap();
+        let (name, request) = operations(dialect, id).swap_remove(index);
+        let reply = world.call(&request.from(OWNER)).await;
+        let refused = reply.text().contains("\"reason\"");
+        // The events of a short send are not stored, so a client cannot resume after one.
+        let good = reply.status == 200 && !refused || name == "resume";
+        assert!(good, "{dialect:?} {name}: {}", reply.text());
+    }
+}
+
+async fn a_list_has_only_the_callers_own_tasks(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let open = dialect.send(&Say::to("ask", "hi")).from(OWNER);
+    let task = dialect.task(&world.call(&open).await);
+    let context = dialect.context(&task);
+    for filter in [json!({}), json!({ "contextId": context })] {
+        let list = dialect.request(Op::List, "", &filter);
+        let own = dialect.result(&world.call(&list.clone().from(OWNER)).await);
+        assert_eq!(own["totalSize"], 1);
+        for caller in OTHERS {
+            let theirs = dialect.result(&world.call(&list.clone().from(caller)).await);
+            assert_eq!(theirs["tasks"], json!([]), "{caller}");
+            assert_eq!(theirs["totalSize"], 0);
         }
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn two_callers_may_use_the_same_0_1_task_id() {
-    for dialect in [Dialect::Rpc01, Dialect::Path01] {
-        let world = World::new().unwrap();
-        for caller in [OWNER, "evil:ann", "acme:bob"] {
-            let request = dialect.send(&Say::to("echo", caller).under("mine:1"));
-            let task = dialect.task(&world.call(&request.from(caller)).await);
-            assert_eq!(
-                dialect.words(&task["artifacts"][0]),
-                format!("echo: {caller}")
-            );
+async fn a_foreign_context_looks_exactly_like_an_invented_one(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let open = dialect
+        .send(&Say::to("ask", "hi").under("mine:1"))
+        .from(OWNER);
+    let context = dialect.context(&dialect.task(&world.call(&open).await));
+    let invented = "ctx-0123456789abcdef0123456789abcdef";
+    for caller in OTHERS {
+        let mut answers = Vec::new();
+        for id in [context.as_str(), invented] {
+            let say = Say::to("echo", "hi").under("theirs:1").in_context(id);
+            let reply = world.call(&dialect.send(&say).from(caller)).await;
+            answers.push(seen(&reply, id));
         }
+        assert!(answers[0].contains("CONTEXT_EXPIRED"), "{}", answers[0]);
+        assert_eq!(answers[0], answers[1], "{dialect:?} {caller}");
+    }
+}
+
+async fn two_callers_may_use_the_same_0_1_task_id(dialect: Dialect) {
+    let world = World::new().unwrap();
+    for caller in [OWNER, "evil:ann", "acme:bob"] {
+        let request = dialect.send(&Say::to("echo", caller).under("mine:1"));
+        let task = dialect.task(&world.call(&request.from(caller)).await);
+        assert_eq!(
+            dialect.words(&task["artifacts"][0]),
+            format!("echo: {caller}")
+        );
     }
 }
 

@@ -8,11 +8,27 @@ use a2a_lambda::skill::{
 };
 use a2a_lambda::task::{ContextId, PartContent};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
+use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::tester::Gate;
 use a2a_lambda_tests::world::World;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::time::{advance, sleep};
+
+per_dialect! {
+    paused ALL:
+    a_skill_reads_its_thread_once_and_oldest_message_first
+    a_late_cancel_adds_nothing_to_a_newer_context_of_its_id
+    a_skill_reads_a_value_that_it_has_just_set
+    credentials_are_not_part_of_the_thread
+    a_context_that_reuses_an_expired_id_is_listed_and_lives_normally
+}
+
+per_dialect! {
+    paused [Rpc10, Rest10, Rpc03, Rest03]:
+    a_context_id_derived_from_a_task_of_another_context_is_unknown
+    a_stored_reply_without_a_task_has_no_context_to_continue
+}
 
 const SECOND: Duration = Duration::from_secs(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -30,49 +46,43 @@ async fn shown(world: &World, dialect: Dialect, context: &str, streams: bool) ->
     format!("{said}|show")
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_skill_reads_its_thread_once_and_oldest_message_first() {
-    for dialect in Dialect::ALL {
-        for streams in [false, true] {
-            let world = World::new().unwrap();
-            let (context, asked) = conversation(&world, dialect, Kind::Own).await;
+async fn a_skill_reads_its_thread_once_and_oldest_message_first(dialect: Dialect) {
+    for streams in [false, true] {
+        let world = World::new().unwrap();
+        let (context, asked) = conversation(&world, dialect, Kind::Own).await;
+        advance(SECOND).await;
+        done(&world, dialect, "notes", "add noted", &context).await;
+        // Messages of the same caller in other contexts are not part of it.
+        for other in ["", "mine:other"] {
             advance(SECOND).await;
-            done(&world, dialect, "notes", "add noted", &context).await;
-            // Messages of the same caller in other contexts are not part of it.
-            for other in ["", "mine:other"] {
-                advance(SECOND).await;
-                done(&world, dialect, "notes", "add elsewhere", other).await;
-            }
-            // The answer comes last, but has its place in the first task.
-            advance(SECOND).await;
-            let id = asked["id"].as_str().unwrap();
-            let reply = world.call(&dialect.send(&Say::in_task(id, "blue"))).await;
-            assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
-            advance(SECOND).await;
-            assert_eq!(
-                shown(&world, dialect, &context, streams).await,
-                "hi|which one?|blue|add noted|noted|show",
-                "{dialect:?} streams {streams}"
-            );
+            done(&world, dialect, "notes", "add elsewhere", other).await;
         }
+        // The answer comes last, but has its place in the first task.
+        advance(SECOND).await;
+        let id = asked["id"].as_str().unwrap();
+        let reply = world.call(&dialect.send(&Say::in_task(id, "blue"))).await;
+        assert_eq!(dialect.state(&dialect.task(&reply)), "completed");
+        advance(SECOND).await;
+        assert_eq!(
+            shown(&world, dialect, &context, streams).await,
+            "hi|which one?|blue|add noted|noted|show",
+            "{dialect:?} streams {streams}"
+        );
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_late_cancel_adds_nothing_to_a_newer_context_of_its_id() {
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        let (context, asked) = conversation(&world, dialect, Kind::Own).await;
-        advance(DAY + WEEK).await;
-        done(&world, dialect, "echo", "anew", &context).await;
-        advance(SECOND).await;
-        // The canceled task of the first context is newer than the second context.
-        let id = asked["id"].as_str().unwrap();
-        let canceled = world.call(&dialect.of_task(Op::Cancel, id)).await;
-        assert_eq!(canceled.status, 200, "{}", canceled.text());
-        let reported = shown(&world, dialect, &context, false).await;
-        assert_eq!(reported, "anew|show", "{dialect:?}");
-    }
+async fn a_late_cancel_adds_nothing_to_a_newer_context_of_its_id(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let (context, asked) = conversation(&world, dialect, Kind::Own).await;
+    advance(DAY + WEEK).await;
+    done(&world, dialect, "echo", "anew", &context).await;
+    advance(SECOND).await;
+    // The canceled task of the first context is newer than the second context.
+    let id = asked["id"].as_str().unwrap();
+    let canceled = world.call(&dialect.of_task(Op::Cancel, id)).await;
+    assert_eq!(canceled.status, 200, "{}", canceled.text());
+    let reported = shown(&world, dialect, &context, false).await;
+    assert_eq!(reported, "anew|show", "{dialect:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -99,15 +109,12 @@ async fn a_skill_reads_the_newest_hundred_messages_and_all_it_added() {
     assert_eq!(said[98], "which one now?");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_skill_reads_a_value_that_it_has_just_set() {
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        for orders in ["set k new get k", "set k newer get k"] {
-            let task = done(&world, dialect, "notes", orders, "mine:c").await;
-            let set = orders.split(' ').nth(2).unwrap();
-            assert_eq!(answer(dialect, &task), set, "{dialect:?}");
-        }
+async fn a_skill_reads_a_value_that_it_has_just_set(dialect: Dialect) {
+    let world = World::new().unwrap();
+    for orders in ["set k new get k", "set k newer get k"] {
+        let task = done(&world, dialect, "notes", orders, "mine:c").await;
+        let set = orders.split(' ').nth(2).unwrap();
+        assert_eq!(answer(dialect, &task), set, "{dialect:?}");
     }
 }
 
@@ -196,32 +203,21 @@ fn vault(_: Gate) -> Result<AgentDefinition, BuildError> {
     Agent::builder("vault").skill(Vault).build()
 }
 
-#[tokio::test(start_paused = true)]
-async fn credentials_are_not_part_of_the_thread() {
-    for dialect in Dialect::ALL {
-        let world = World::serving(vault, |_| ()).unwrap();
-        let open = Say::to("vault", "open").in_context("mine:c");
-        let asked = dialect.task(&world.call(&dialect.send(&open)).await);
-        let id = asked["id"].as_str().unwrap();
-        let signs_in = Say::in_task(id, "canary-password");
-        let reply = world.call(&dialect.send(&signs_in)).await;
-        let task = dialect.task(&reply);
-        assert_eq!(dialect.state(&task), "completed", "{}", reply.text());
-        assert_eq!(answer(dialect, &task), "open|sign in first", "{dialect:?}");
-        advance(SECOND).await;
-        let task = done(&world, dialect, "vault", "show", "mine:c").await;
-        let reported = answer(dialect, &task);
-        assert_eq!(reported, "open|sign in first|show", "{dialect:?}");
-    }
+async fn credentials_are_not_part_of_the_thread(dialect: Dialect) {
+    let world = World::serving(vault, |_| ()).unwrap();
+    let open = Say::to("vault", "open").in_context("mine:c");
+    let asked = dialect.task(&world.call(&dialect.send(&open)).await);
+    let id = asked["id"].as_str().unwrap();
+    let signs_in = Say::in_task(id, "canary-password");
+    let reply = world.call(&dialect.send(&signs_in)).await;
+    let task = dialect.task(&reply);
+    assert_eq!(dialect.state(&task), "completed", "{}", reply.text());
+    assert_eq!(answer(dialect, &task), "open|sign in first", "{dialect:?}");
+    advance(SECOND).await;
+    let task = done(&world, dialect, "vault", "show", "mine:c").await;
+    let reported = answer(dialect, &task);
+    assert_eq!(reported, "open|sign in first|show", "{dialect:?}");
 }
-
-/// The dialects in which the server makes the task ids.
-const NAMED: [Dialect; 4] = [
-    Dialect::Rpc10,
-    Dialect::Rest10,
-    Dialect::Rpc03,
-    Dialect::Rest03,
-];
 
 /// The id of the context that is derived from a task id.
 fn named_after(task: &str) -> String {
@@ -229,55 +225,46 @@ fn named_after(task: &str) -> String {
     ContextId::named_after(&task).unwrap().as_str().to_owned()
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_context_id_derived_from_a_task_of_another_context_is_unknown() {
-    for dialect in NAMED {
-        let world = World::new().unwrap();
-        let task = done(&world, dialect, "echo", "hi", "mine:c").await;
-        let made_up = named_after(task["id"].as_str().unwrap());
-        expired(
-            dialect,
-            &say(&world, dialect, "echo", "more", &made_up).await,
-        );
-    }
+async fn a_context_id_derived_from_a_task_of_another_context_is_unknown(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let task = done(&world, dialect, "echo", "hi", "mine:c").await;
+    let made_up = named_after(task["id"].as_str().unwrap());
+    expired(
+        dialect,
+        &say(&world, dialect, "echo", "more", &made_up).await,
+    );
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_stored_reply_without_a_task_has_no_context_to_continue() {
-    for dialect in NAMED {
-        let world = World::new().unwrap();
-        let greet = dialect.send(&Say::to("greet", "hi"));
-        let reply = world.call(&greet.header("idempotency-key", "k 1")).await;
-        assert_eq!(reply.status, 200, "{}", reply.text());
-        let commits = world.store.commits();
-        let made_up = named_after(commits[0].task.as_str());
-        expired(
-            dialect,
-            &say(&world, dialect, "echo", "more", &made_up).await,
-        );
-    }
+async fn a_stored_reply_without_a_task_has_no_context_to_continue(dialect: Dialect) {
+    let world = World::new().unwrap();
+    let greet = dialect.send(&Say::to("greet", "hi"));
+    let reply = world.call(&greet.header("idempotency-key", "k 1")).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let commits = world.store.commits();
+    let made_up = named_after(commits[0].task.as_str());
+    expired(
+        dialect,
+        &say(&world, dialect, "echo", "more", &made_up).await,
+    );
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_context_that_reuses_an_expired_id_is_listed_and_lives_normally() {
-    for dialect in Dialect::ALL {
-        let world = World::new().unwrap();
-        done(&world, dialect, "notes", "set k v", "mine:c").await;
-        advance(DAY).await;
-        // The sweep leaves a tombstone, which DynamoDB has not deleted a week later.
-        world.sweep_threads().await.unwrap();
-        advance(WEEK).await;
-        done(&world, dialect, "echo", "anew", "mine:c").await;
-        let page = contexts(&world, "", "local:local").await;
-        assert_eq!(ids(&page), ["mine:c"], "{dialect:?} {page}");
-        advance(HOUR * 2).await;
-        let task = done(&world, dialect, "echo", "more", "mine:c").await;
-        let reset = at(&task, "/metadata/a2a-lambda~1contextReset");
-        assert_eq!(reset, true, "{dialect:?}: it was idle, not new");
-        advance(DAY).await;
-        expired(
-            dialect,
-            &say(&world, dialect, "echo", "late", "mine:c").await,
-        );
-    }
+async fn a_context_that_reuses_an_expired_id_is_listed_and_lives_normally(dialect: Dialect) {
+    let world = World::new().unwrap();
+    done(&world, dialect, "notes", "set k v", "mine:c").await;
+    advance(DAY).await;
+    // The sweep leaves a tombstone, which DynamoDB has not deleted a week later.
+    world.sweep_threads().await.unwrap();
+    advance(WEEK).await;
+    done(&world, dialect, "echo", "anew", "mine:c").await;
+    let page = contexts(&world, "", "local:local").await;
+    assert_eq!(ids(&page), ["mine:c"], "{dialect:?} {page}");
+    advance(HOUR * 2).await;
+    let task = done(&world, dialect, "echo", "more", "mine:c").await;
+    let reset = at(&task, "/metadata/a2a-lambda~1contextReset");
+    assert_eq!(reset, true, "{dialect:?}: it was idle, not new");
+    advance(DAY).await;
+    expired(
+        dialect,
+        &say(&world, dialect, "echo", "late", "mine:c").await,
+    );
 }
