@@ -3,9 +3,10 @@ use super::payload::leave_out;
 use super::*;
 use crate::auth::Caller;
 use crate::engine::CallBudget;
+use crate::engine::background::redispatch::QUEUED;
 use crate::engine::commit::Commit;
 use crate::engine::doubles::{FakeQueue, PausedClock};
-use crate::engine::{Engine, Ids, RandomIds, Services, SweepReport};
+use crate::engine::{Clock, Engine, Ids, RandomIds, Services, SweepReport};
 use crate::outbound::Reach;
 use crate::skill::{
     Agent, AgentResult, Content, OnInputResult, OnRequestResult, Skill, SkillHandler,
@@ -13,15 +14,16 @@ use crate::skill::{
 };
 use crate::store::memory::MemoryStore;
 use crate::store::push::ReadPushes as _;
-use crate::store::queue::{OpenTask, SweepTasks as _};
+use crate::store::queue::{OpenTask, SweepTasks as _, TaskImage};
 use crate::store::wrap::WrapTasks;
-use crate::store::{StoreError, WriteTasks};
+use crate::store::{ReadTasks as _, StoreError, WriteTasks};
 use crate::task::metadata_keys::TRUNCATED;
 use crate::task::{
     A2aError, CancelCommand, CreatePush, Message, Owner, Part, PartContent, PushConfig, PushId,
-    PushListQuery, PushOffer, PushQuery, SendCommand, SendMode, Sent, Subject, Task, TaskId,
-    TaskState, TenantId,
+    PushListQuery, PushOffer, PushQuery, Secret, SendCommand, SendMode, Sent, Subject, Task,
+    TaskId, TaskState, TenantId,
 };
+use async_trait::async_trait;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Mutex;
