@@ -4,18 +4,21 @@
 //! object that already exists under a key can only be from an earlier attempt of our own.
 //!
 //! - `copy`: copies of objects inside the bucket
+//! - `metadata`: the task or thread to which an object belongs
 //! - `multipart`: uploads of bytes of unknown length
+//! - `outcome`: what a response of S3 means
 //! - `presign`: presigned URLs
 //! - `versions`: versions of removed objects
 
 mod copy;
+mod metadata;
 mod multipart;
+mod outcome;
 mod presign;
 mod versions;
 
 pub use versions::ErasedTenant;
 
-use crate::clients::broke_off;
 use a2a_lambda_model::store::{
     BlobHead, BlobReader, Blobs, Download, Measured, ReadBlobs, StoreError, UploadTerms, UploadUrl,
     read_up_to,
@@ -24,23 +27,22 @@ use a2a_lambda_model::task::{Blob, TaskKey, ThreadKey, Timestamp};
 use async_trait::async_trait;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
-use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_s3::error::ProvideErrorMetadata as _;
 use aws_sdk_s3::operation::list_objects_v2::ListObjectsV2Output;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{ChecksumMode, Delete as Removal, ObjectIdentifier};
-use aws_smithy_runtime_api::client::interceptors::context::InterceptorContext;
-use aws_smithy_runtime_api::client::retries::classifiers::{ClassifyRetry, RetryAction};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use metadata::{
+    ObjectNote, TASK_NOTE, THREAD_NOTE, note_of, note_of_thread, task_of_note, thread_of_note,
+};
+use outcome::{PutResult, RetryPut, failed, put_of, racing, status, taken};
 use std::time::Duration;
 
 /// Keys in one list or delete request: the limit of S3.
 const KEYS: usize = 1000;
-/// The metadata name for the task to which an object belongs.
-const TASK_NOTE: &str = "task";
-/// The metadata name for the thread to which an object belongs.
-const THREAD_NOTE: &str = "thread";
+
 /// Time for a request in which S3 copies an object or joins its parts.
 const SERVER_SIDE: Duration = Duration::from_secs(120);
 
@@ -51,37 +53,6 @@ pub struct S3Blobs {
     /// Signs URLs. It adds no headers that a browser would have to send.
     signer: Client,
     bucket: String,
-}
-
-/// The result of one attempt of a put.
-enum PutResult {
-    Stored,
-    /// An object exists under the key.
-    Taken,
-    /// Another put of the key is in progress: nothing is decided.
-    Racing,
-}
-
-/// The SDK also repeats these requests: a put that meets another put of its key, which can
-/// only be an earlier attempt of our own, and a request with a truncated response.
-#[derive(Debug)]
-struct RetryPut;
-
-impl ClassifyRetry for RetryPut {
-    fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
-        let racing = context
-            .response()
-            .is_some_and(|response| response.status().as_u16() == 409);
-        if racing || broke_off(context) {
-            RetryAction::transient_error()
-        } else {
-            RetryAction::NoActionIndicated
-        }
-    }
-
-    fn name(&self) -> &'static str {
-        "undecided writes"
-    }
 }
 
 impl S3Blobs {
@@ -161,78 +132,6 @@ pub async fn create_bucket(client: &Client, bucket: &str) -> Result<(), StoreErr
             _ => Err(failed(status(&error), &error)),
         },
     }
-}
-
-/// Converts the response to a conditional write.
-fn put_of<T, E: ProvideErrorMetadata>(
-    sent: Result<T, SdkError<E>>,
-) -> Result<PutResult, StoreError> {
-    match sent {
-        Ok(_) => Ok(PutResult::Stored),
-        Err(error) => match status(&error) {
-            // S3 answers a failed `If-None-Match: *` with 412, and with 409 while another put
-            // of the key is in progress.
-            Some(412) => Ok(PutResult::Taken),
-            Some(409) => Ok(PutResult::Racing),
-            status => Err(failed(status, &error)),
-        },
-    }
-}
-
-fn racing(key: &str) -> StoreError {
-    StoreError::Unavailable(format!("every put of `{key}` met another put"))
-}
-
-fn taken(key: &str) -> StoreError {
-    StoreError::Refused(format!("other bytes are stored under `{key}`"))
-}
-
-fn status<E>(error: &SdkError<E>) -> Option<u16> {
-    error
-        .raw_response()
-        .map(|response| response.status().as_u16())
-}
-
-/// The error of a request that S3 did not carry out.
-fn failed<E: ProvideErrorMetadata>(status: Option<u16>, error: &SdkError<E>) -> StoreError {
-    let code = error.code().unwrap_or("no code");
-    match status {
-        // 408 is a timeout and 429 throttling; the other 4xx fail again when repeated.
-        Some(status @ 400..=499) if !matches!(status, 408 | 429) => {
-            StoreError::Refused(format!("S3 answered {status}: {code}"))
-        }
-        Some(status) => StoreError::Unavailable(format!("S3 answered {status}: {code}")),
-        None => StoreError::Unavailable("S3 did not answer".to_owned()),
-    }
-}
-
-/// The name and the value of an object's metadata entry.
-type ObjectNote = (&'static str, String);
-
-/// Encodes a task as metadata. Neither part can contain a `/`.
-fn note(task: &TaskKey) -> String {
-    format!("{}/{}", task.tenant().as_str(), task.local())
-}
-
-fn note_of(task: &TaskKey) -> ObjectNote {
-    (TASK_NOTE, note(task))
-}
-
-/// Encodes a thread as metadata. No part of it can contain a `/`.
-fn note_of_thread(thread: &ThreadKey) -> ObjectNote {
-    let (tenant, subject, context) = (thread.tenant(), thread.subject(), thread.context());
-    (THREAD_NOTE, format!("{tenant}/{subject}/{context}"))
-}
-
-fn thread_of_note(note: &str) -> Option<ThreadKey> {
-    let (tenant, rest) = note.split_once('/')?;
-    let (subject, context) = rest.split_once('/')?;
-    ThreadKey::stored(tenant, subject, context)
-}
-
-fn task_of_note(note: &str) -> Option<TaskKey> {
-    let (tenant, local) = note.split_once('/')?;
-    TaskKey::stored(tenant, local)
 }
 
 /// The settings for requests in which S3 moves many bytes before it answers.

@@ -4,8 +4,10 @@
 //! an upload gets its response in time. S3 can copy up to 5 GB in one request, but does not
 //! say how long that takes.
 
+use super::metadata::{TASK_NOTE, note};
 use super::multipart::Upload;
-use super::{PutResult, S3Blobs, TASK_NOTE, failed, note, patient, put_of, racing, status};
+use super::outcome::{PutResult, failed, put_of, racing, status};
+use super::{S3Blobs, patient};
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::{Blob, TaskKey};
 use aws_sdk_s3::error::ProvideErrorMetadata as _;

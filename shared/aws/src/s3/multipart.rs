@@ -5,7 +5,9 @@
 //! an upload fails, its parts are removed immediately. If the process dies, the lifecycle
 //! rule of the bucket removes them.
 
-use super::{PutResult, S3Blobs, TASK_NOTE, failed, note, patient, put_of, racing, status};
+use super::metadata::{TASK_NOTE, note};
+use super::outcome::{PutResult, failed, put_of, racing, status};
+use super::{S3Blobs, patient};
 use a2a_lambda_model::store::{BlobReader, Measured, StoreError, read_up_to};
 use a2a_lambda_model::task::TaskKey;
 use aws_sdk_s3::primitives::ByteStream;

@@ -4,7 +4,8 @@
 //! this module. An erasure removes the versions too. A restore removes the delete markers
 //! that were set after its point in time.
 
-use super::{KEYS, S3Blobs, failed, status};
+use super::outcome::{failed, status};
+use super::{KEYS, S3Blobs};
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::{TenantId, Timestamp};
 use aws_sdk_s3::error::ProvideErrorMetadata as _;

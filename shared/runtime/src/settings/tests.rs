@@ -1,3 +1,4 @@
+use super::read::parse_duration;
 use super::*;
 use std::collections::BTreeMap;
 

@@ -1,4 +1,11 @@
 //! What a handler can do during a turn.
+//!
+//! - here: the context of a turn
+//! - `artifact_chunks`: writes one artifact in chunks
+
+mod artifact_chunks;
+
+pub use artifact_chunks::ArtifactChunks;
 
 use super::host::{Emission, TurnHost};
 use super::model::Model;
@@ -7,7 +14,7 @@ use super::{
     SkillOutcome,
 };
 use crate::auth::Caller;
-use crate::task::{ContextId, Part, TaskId};
+use crate::task::{ContextId, TaskId};
 use crate::thread::Thread;
 use bytes::Bytes;
 use serde::Serialize;
@@ -151,11 +158,7 @@ impl<'a> TaskContext<'a> {
     /// Writes the artifact `name` in chunks. The writer borrows the context until it is
     /// finished.
     pub fn artifact_chunks(&mut self, name: impl Into<String>) -> ArtifactChunks<'_> {
-        ArtifactChunks {
-            host: self.host,
-            name: name.into(),
-            begun: false,
-        }
+        ArtifactChunks::new(self.host, name.into())
     }
 
     /// Saves a value for the task until the task ends. Returns when the value is stored.
@@ -344,69 +347,6 @@ impl fmt::Debug for TaskContext<'_> {
             .field("task_id", &self.facts.task_id)
             .field("context_id", &self.facts.context_id)
             .field("turn", &self.facts.turn)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Writes one artifact in chunks. Each chunk is sent to the client without waiting for the
-/// next.
-#[must_use = "an artifact is complete only after `finish`"]
-pub struct ArtifactChunks<'a> {
-    host: &'a dyn TurnHost,
-    name: String,
-    begun: bool,
-}
-
-impl ArtifactChunks<'_> {
-    /// Adds a chunk of text. The first chunk replaces an earlier artifact of the same name.
-    ///
-    /// # Errors
-    /// When an earlier emission could not be stored, or the task was canceled.
-    pub async fn push(&mut self, text: impl Into<String>) -> AgentResult<()> {
-        self.emit(Part::text(text), false).await
-    }
-
-    /// Adds a chunk of any kind. The first chunk replaces an earlier artifact of the same
-    /// name.
-    ///
-    /// # Errors
-    /// When an earlier emission could not be stored, or the task was canceled.
-    pub async fn push_part(&mut self, part: Part) -> AgentResult<()> {
-        self.emit(part, false).await
-    }
-
-    /// Ends the artifact with an empty text part, since a chunk must have a part.
-    /// [`ArtifactChunks::finish_with`] avoids the empty part.
-    ///
-    /// # Errors
-    /// When an earlier emission could not be stored, or the task was canceled.
-    pub async fn finish(mut self) -> AgentResult<()> {
-        self.emit(Part::text(""), true).await
-    }
-
-    /// Ends the artifact with a last chunk of text.
-    ///
-    /// # Errors
-    /// When an earlier emission could not be stored, or the task was canceled.
-    pub async fn finish_with(mut self, text: impl Into<String>) -> AgentResult<()> {
-        self.emit(Part::text(text), true).await
-    }
-
-    async fn emit(&mut self, part: Part, last_chunk: bool) -> AgentResult<()> {
-        let emission = Emission::Artifact {
-            artifact: Artifact::from_parts(self.name.clone(), vec![part]),
-            // The first chunk replaces an earlier artifact; later chunks append.
-            append: std::mem::replace(&mut self.begun, true),
-            last_chunk,
-        };
-        self.host.emit(emission).await
-    }
-}
-
-impl fmt::Debug for ArtifactChunks<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ArtifactChunks")
-            .field("name", &self.name)
             .finish_non_exhaustive()
     }
 }

@@ -5,9 +5,9 @@
 //!
 //! - Reading, too lenient: they accept parts with two contents, members of a wrong
 //!   type, empty or unspecified enums, empty `parts` and `messageId`, and negative
-//!   numbers. So `shape` checks the JSON first and names each fault by its path.
+//!   numbers. So `schema` checks the JSON first and names each fault by its path.
 //! - Reading, too strict: they refuse original proto names (`task_id`), base64 in the
-//!   URL alphabet or without padding, and integers as strings. So `shape` rewrites
+//!   URL alphabet or without padding, and integers as strings. So `schema` rewrites
 //!   these first.
 //! - Writing: they leave `.000` out of times, so this module writes the times. Their
 //!   maps have no order, so every object goes through a sorted

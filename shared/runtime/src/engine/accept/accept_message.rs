@@ -1,5 +1,10 @@
 //! Accepts a message: decides which turn it starts, before anything is written. That is
 //! the task it opens or continues, the skill and the decoded input.
+//!
+//! - here: the task of the message, and the turn with its opening
+//! - `turn_input`: the skill of the turn and its decoded input
+
+mod turn_input;
 
 use super::Acceptance;
 use super::context_status::ContextStatus;
@@ -9,14 +14,12 @@ use crate::engine::budget::{CallBudget, TurnBudget};
 use crate::engine::seal::check_answer;
 use crate::engine::turn::spec::{TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
-use crate::skill::route::{self, RouteRequest, Routed, Wrapped};
-use crate::skill::{AgentError, Content, TurnFacts};
-use crate::skill::{TurnStart, media};
+use crate::skill::{TurnFacts, route};
 use crate::task::{
-    A2aError, Change, ContextId, Message, NewTask, PartContent, Role, SavedSlot, SendCommand,
-    SendMode, SkillId, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
+    A2aError, Change, ContextId, Message, NewTask, Role, SendCommand, SendMode, TaskId, TaskRecord,
+    TaskState, Timestamp, WriteId,
 };
-use std::sync::Arc;
+use turn_input::routing_message;
 
 /// The task a message is for.
 enum SendTarget {
@@ -244,68 +247,6 @@ impl Engine {
         }
     }
 
-    /// The call of the skill that asked for input, with the input.
-    fn pinned_skill(
-        &self,
-        id: &SkillId,
-        record: &TaskRecord,
-        said: &Message,
-        command: &SendCommand,
-    ) -> Result<TurnInput, EngineError> {
-        let routed = route::route(&self.agent, &routing_message(Some(id), said, command))?;
-        let (Routed::Skill { content, .. }, Some(skill)) = (routed, self.agent.skill(id)) else {
-            return Err(EngineError::broken(format!(
-                "task pinned to unknown skill `{id}`"
-            )));
-        };
-        let slot = record.saved().slot.clone().unwrap_or(SavedSlot {
-            version: 0,
-            value: serde_json::Value::Null,
-        });
-        Ok(TurnInput::Skill(
-            Arc::clone(skill),
-            TurnStart::Input(slot, content),
-        ))
-    }
-
-    /// The skill that the router chose with its decoded input, or the question that the
-    /// router asks the client.
-    fn route_message(
-        &self,
-        routed: Routed,
-        accepted_output_modes: &[String],
-        opening: &mut Vec<Change>,
-    ) -> Result<TurnInput, EngineError> {
-        match routed {
-            Routed::Skill {
-                id,
-                content,
-                wrapped,
-                ..
-            } => {
-                let skill = self.agent.skill(&id).ok_or_else(|| {
-                    EngineError::broken(format!("routed to unknown skill `{id}`"))
-                })?;
-                media::check_accepted(skill.metadata(), accepted_output_modes)?;
-                let input = skill
-                    .decode(&content)
-                    .map_err(|error| unreadable(&error, &content, wrapped))?;
-                opening.push(Change::Pin(id));
-                Ok(TurnInput::Skill(
-                    Arc::clone(skill),
-                    TurnStart::Request(input),
-                ))
-            }
-            Routed::Ask {
-                candidates,
-                question,
-            } => Ok(TurnInput::Ask {
-                question,
-                slot: route::which_skill(&candidates),
-            }),
-        }
-    }
-
     /// The facts that the skill of a turn can read.
     fn facts(&self, caller: &Caller, record: &TaskRecord, command: &SendCommand) -> TurnFacts {
         let mut facts = TurnFacts::of(record, caller);
@@ -335,34 +276,6 @@ fn named_task(record: TaskRecord, command: &SendCommand) -> Result<SendTarget, E
     Ok(SendTarget::Known(Box::new(record)))
 }
 
-/// The error for an input that the skill cannot decode. Its field names the part: the
-/// first with data, else the first with text. For data it also names the place inside the
-/// value, as the client sent it.
-fn unreadable(error: &AgentError, content: &Content, wrapped: Option<Wrapped>) -> A2aError {
-    let mut field = "message.parts".to_owned();
-    let contents = || content.parts().iter().map(|part| &part.content);
-    if let Some(at) = contents().position(|it| matches!(it, PartContent::Data(_))) {
-        field.push_str(&format!("[{at}].data"));
-        if let Some(call) = wrapped.filter(|call| call.part == at) {
-            field.push_str(&format!(".{}", call.member));
-        }
-        let pointer = error.details().get("pointer");
-        let pointer = pointer.and_then(serde_json::Value::as_str);
-        for step in pointer.unwrap_or_default().split('/').skip(1) {
-            let index = !step.is_empty() && step.bytes().all(|b| b.is_ascii_digit());
-            field.push_str(&if index {
-                format!("[{step}]")
-            } else {
-                // JSON Pointer (RFC 6901) writes `/` as `~1` and `~` as `~0`.
-                format!(".{}", step.replace("~1", "/").replace("~0", "~"))
-            });
-        }
-    } else if let Some(at) = contents().position(|it| matches!(it, PartContent::Text(_))) {
-        field.push_str(&format!("[{at}].text"));
-    }
-    A2aError::invalid(field, error.text())
-}
-
 /// Whether a worker runs the turn: the client does not wait, or the skill is declared
 /// `background`. A message-only skill runs in the call, since it has no task to store
 /// first.
@@ -374,19 +287,6 @@ fn is_queued(job: &TurnInput, mode: SendMode) -> bool {
             skill.makes_task() && (mode == SendMode::Immediate || skill.metadata().background)
         }
         TurnInput::Ask { .. } | TurnInput::Fail(_) => false,
-    }
-}
-
-/// The request that the router reads. `said` is the message with the bytes of its files.
-const fn routing_message<'a>(
-    pinned: Option<&'a SkillId>,
-    said: &'a Message,
-    command: &'a SendCommand,
-) -> RouteRequest<'a> {
-    RouteRequest {
-        pinned,
-        message: said,
-        request_metadata: &command.metadata,
     }
 }
 

@@ -13,95 +13,44 @@
 //!    that pauses a webhook first sends a message for the end of the pause.
 //! 3. A worker deletes its message last. A worker that dies leaves its message, and a
 //!    lease that ends.
-
-use super::leases::Leases;
-use super::redispatch::QUEUED;
-use crate::engine::handler::push_config::{PushSecrets, open_secrets};
-use crate::engine::seal::Sealer;
-use crate::engine::{Clock, EngineError, Ids, Policy};
-use crate::outbound::{OutboundUrl, UrlError};
-use crate::store::push::DeliverPushes;
-use crate::store::queue::{Ack, PushItem, PushQueue, TaskImage};
-use crate::store::{ReadTasks, StoreError, Tail};
-use crate::task::{
-    Delivery, EventId, Frame, Generation, PushLease, PushRecord, Secret, TaskRecord, Timestamp,
-    WriteId,
-};
-use async_trait::async_trait;
-use pacing::ATTEMPTS;
-use std::sync::Arc;
-use std::time::Duration;
+//!
+//! - `services`: what the worker needs
+//! - `send_push`: one delivery, its errors, and the trait that sends it
+//! - `payload`: the body of a delivery
+//! - `pacing`: how long an attempt may take, and how long a webhook is paused
+//! - `relay`: from the events of a commit to push queue messages
+//! - `resend`: sends the messages of a task at rest again
 
 mod pacing;
 mod payload;
+mod relay;
+mod resend;
+mod send_push;
+mod services;
+
+pub use relay::relay_pushes;
+pub(in crate::engine) use resend::resend_pushes;
+pub use send_push::{PushDelivery, PushDeliveryError, SendPush};
+pub use services::PushServices;
+
+use crate::engine::handler::push_config::{PushSecrets, open_secrets};
+use crate::engine::seal::Sealer;
+use crate::engine::{EngineError, Policy};
+use crate::outbound::OutboundUrl;
+use crate::store::queue::{Ack, PushItem};
+use crate::store::{StoreError, Tail};
+use crate::task::{
+    Delivery, EventId, Frame, Generation, PushLease, PushRecord, TaskRecord, Timestamp, WriteId,
+};
+use pacing::ATTEMPTS;
+use resend::confirm_delivered;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// How long a lease lasts from the last time it was extended.
 const LEASE: Duration = Duration::from_secs(30);
 /// The part of the lease that remains after the longest attempt, to store its result.
 const NOTING: Duration = Duration::from_secs(10);
-
-/// One push delivery before it is encoded.
-#[derive(Debug, Clone)]
-pub struct PushDelivery {
-    /// The URL of the webhook.
-    pub url: OutboundUrl,
-    /// The protocol generation that encodes the body.
-    pub generation: Generation,
-    /// The id of the event, unique within its task.
-    pub id: EventId,
-    /// The scheme of the `Authorization` header.
-    pub scheme: Option<String>,
-    /// The credentials of the `Authorization` header.
-    pub credentials: Option<Secret>,
-    /// The token of the push config, sent as `X-A2A-Notification-Token`.
-    pub token: Option<Secret>,
-    /// The body: an event in 1.0, the task in 0.3 and 0.1.
-    pub frame: Frame,
-}
-
-/// Why a push delivery failed. Its text does not reach a client.
-#[derive(Debug, thiserror::Error)]
-pub enum PushDeliveryError {
-    /// The webhook answered with a status that is not success.
-    #[error("the webhook answered status {0}")]
-    Status(u16),
-    /// The webhook did not answer.
-    #[error("the webhook did not answer: {0}")]
-    NoResponse(String),
-    /// The URL may not be called.
-    #[error("the webhook may not be called: its URL {0}")]
-    Forbidden(#[from] UrlError),
-    /// The stored secrets cannot be opened.
-    #[error("the secrets of the webhook were sealed under another key")]
-    Sealed,
-}
-
-/// Sends push deliveries.
-#[async_trait]
-pub trait SendPush: Send + Sync {
-    /// Sends one delivery; `Ok` means that the webhook has accepted it.
-    ///
-    /// # Errors
-    /// [`PushDeliveryError`] when the webhook has not accepted it, or may not have.
-    async fn post(&self, notice: &PushDelivery) -> Result<(), PushDeliveryError>;
-}
-
-/// What the push delivery worker needs.
-#[derive(Clone)]
-pub struct PushServices {
-    /// Reads the tasks.
-    pub tasks: Arc<dyn ReadTasks>,
-    /// Reads and updates their push configs.
-    pub pushes: Arc<dyn DeliverPushes>,
-    /// The push queue.
-    pub queue: Arc<dyn PushQueue>,
-    /// Calls the webhooks.
-    pub webhooks: Arc<dyn SendPush>,
-    /// The clock.
-    pub clock: Arc<dyn Clock>,
-    /// Fresh numbers for ids.
-    pub ids: Arc<dyn Ids>,
-}
 
 /// The push delivery worker: sends events to webhooks.
 #[derive(Clone)]
@@ -123,49 +72,6 @@ enum DispatchEnd {
     Late,
     /// Another worker holds the lease.
     Second,
-}
-
-/// Forwards images with new events: one push queue message for each push config. Returns
-/// the indexes of the images for which the queue did not accept every message.
-///
-/// Like [`relay`](crate::engine::relay) it keeps no state: `notify` is in the image of the commit
-/// that logged the event, and in no later one.
-pub async fn relay_pushes(queue: &dyn PushQueue, images: &[TaskImage]) -> Vec<usize> {
-    let mut items = Vec::new();
-    let mut asking = Vec::new();
-    for (index, image) in images.iter().enumerate() {
-        if image.notify.is_none() {
-            continue;
-        }
-        for config in &image.listeners {
-            asking.push(index);
-            items.push(PushItem {
-                owner: image.owner.clone(),
-                task: image.task.clone(),
-                incarnation: image.incarnation.clone(),
-                config: config.clone(),
-            });
-        }
-    }
-    if items.is_empty() {
-        return Vec::new();
-    }
-    let taken = match queue.ring(&items, Duration::ZERO).await {
-        Ok(taken) => taken,
-        Err(error) => {
-            tracing::warn!("failed to send push queue messages: {error}");
-            Vec::new()
-        }
-    };
-    let lost = |place: usize| !taken.get(place).copied().unwrap_or(false);
-    let places = asking.into_iter().enumerate();
-    let mut again: Vec<usize> = places
-        .filter(|(place, _)| lost(*place))
-        .map(|(_, index)| index)
-        .collect();
-    // Several messages of one image may be lost.
-    again.dedup();
-    again
 }
 
 impl PushDispatcher {
@@ -460,92 +366,9 @@ fn lease(holder: &WriteId, now: Timestamp, deadline: Option<Timestamp>) -> PushL
     }
 }
 
-/// See [`PushDispatcher::confirm_delivered`].
-async fn confirm_delivered(
-    pushes: &dyn DeliverPushes,
-    record: &TaskRecord,
-) -> Result<(), EngineError> {
-    if !record.state().is_at_rest() {
-        return Ok(());
-    }
-    if undelivered(pushes, record).await?.is_empty() {
-        pushes.confirm_pushes(record).await?;
-    }
-    Ok(())
-}
-
-/// The push configs of a task that have events to get and are not given up.
-async fn undelivered(
-    pushes: &dyn DeliverPushes,
-    record: &TaskRecord,
-) -> Result<Vec<PushRecord>, EngineError> {
-    let mut found = pushes.pushes(record.owner(), record.id()).await?;
-    found.retain(|push| {
-        push.incarnation == *record.incarnation()
-            && record.listeners().contains(&push.listener.id)
-            && push.delivery.cursor < record.last_seq()
-            && push.delivery.attempts < ATTEMPTS
-    });
-    Ok(found)
-}
-
-/// Sends push queue messages for a task at rest again, if no worker seems to handle them;
-/// returns for how many push configs. It changes no push config: only a call of a webhook
-/// counts as an attempt.
-///
-/// With [`Leases::CountAsExpired`] the process before this one has died with its queue.
-/// Then each push config gets a message, for the time at which its lease or its pause
-/// ends.
-pub(in crate::engine) async fn resend_pushes(
-    pushes: &dyn DeliverPushes,
-    queue: &dyn PushQueue,
-    record: &TaskRecord,
-    leases: Leases,
-    now: Timestamp,
-) -> Result<usize, EngineError> {
-    let mut waiting = undelivered(pushes, record).await?;
-    if waiting.is_empty() {
-        pushes.confirm_pushes(record).await?;
-        return Ok(0);
-    }
-    if leases == Leases::CountAsExpired {
-        for push in &waiting {
-            let leased = push.delivery.lease.as_ref().map(|lease| lease.until);
-            let free = push.delivery.retry_at.max(leased.unwrap_or_default());
-            queue.ring(&[item_of(push)], free.since(now)).await?;
-        }
-        return Ok(waiting.len());
-    }
-    waiting.retain(|push| {
-        // A younger push config still has its message in the queue.
-        let since = record.updated_at().max(push.delivery.retry_at);
-        since.plus(QUEUED) <= now && !push.delivery.is_busy(now)
-    });
-    let items: Vec<PushItem> = waiting.iter().map(item_of).collect();
-    if !items.is_empty() {
-        queue.ring(&items, Duration::ZERO).await?;
-    }
-    Ok(items.len())
-}
-
-fn item_of(push: &PushRecord) -> PushItem {
-    PushItem {
-        owner: push.owner.clone(),
-        task: push.task.clone(),
-        incarnation: push.incarnation.clone(),
-        config: push.listener.id.clone(),
-    }
-}
-
 impl std::fmt::Debug for PushDispatcher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PushDispatcher").finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for PushServices {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Outgoing").finish_non_exhaustive()
     }
 }
 

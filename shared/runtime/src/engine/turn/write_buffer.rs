@@ -4,22 +4,22 @@
 //! What arrives while a write is in flight, or in the flush interval after it, goes
 //! into the next write. Events are batched and never merged. Each is shown after its
 //! commit.
+//!
+//! - here: the groups and their writes, and the hand-over
+//! - `changes`: makes the changes from what the skill does
 
-use super::command::SkillCommand;
+mod changes;
+
 use super::event_sink::EventSink;
 use super::spec::TurnEnd;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::send_key::SendKey;
 use crate::engine::commit::{Commit, CommitOutcome, OnConflict};
 use crate::engine::{Engine, EngineError};
-use crate::skill::host::Emission;
-use crate::skill::{Artifact as Made, Content};
 use crate::store::{Keyed, ThreadWrite};
 use crate::task::{
-    A2aError, ArtifactUpdate, Change, Message, Metadata, PartContent, Saved, SavedSlot, SkillId,
-    TaskRecord, Timestamp,
+    A2aError, Change, PartContent, Saved, SavedSlot, SkillId, TaskRecord, Timestamp,
 };
-use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 use tokio::sync::oneshot;
 
@@ -101,7 +101,6 @@ impl<'e> WriteBuffer<'e> {
     pub(in crate::engine) async fn open(&mut self) -> Result<bool, EngineError> {
         let commit = self.next_commit(OnConflict::Return);
         let written = self.engine.commit(commit).await?;
-        self.last_group = None;
         self.stored(written).await
     }
 
@@ -117,7 +116,6 @@ impl<'e> WriteBuffer<'e> {
     ) -> Result<Option<TaskRecord>, EngineError> {
         let commit = self.next_commit(OnConflict::Return).with_key(key.clone());
         let written = self.engine.commit(commit).await?;
-        self.last_group = None;
         if let (CommitOutcome::KeyTaken(keyed), Some(key)) = (&written, key) {
             return Ok(Some(key.task_of(Keyed::clone(keyed))?));
         }
@@ -267,27 +265,6 @@ impl<'e> WriteBuffer<'e> {
         }
     }
 
-    /// Adds a request of the skill to the next group.
-    pub(in crate::engine) fn note(&mut self, ask: SkillCommand) {
-        self.emitted = true;
-        match ask {
-            SkillCommand::Emit(emission) => {
-                let change = self.shown(emission);
-                self.push(change);
-            }
-            SkillCommand::Save { key, value, stored } => {
-                self.waiters.push(stored);
-                self.push(Change::Save { key, value });
-            }
-            // The event loop has taken it, or is about to end.
-            SkillCommand::Stop => {}
-            SkillCommand::Step { key, value, stored } => {
-                self.waiters.push(stored);
-                self.push(Change::Step { key, value });
-            }
-        }
-    }
-
     /// Drops what is not stored, the last group included: it can never be stored.
     /// Returns its bytes.
     pub(in crate::engine) fn discard(&mut self) -> usize {
@@ -316,56 +293,6 @@ impl<'e> WriteBuffer<'e> {
         self.bytes += size_of(&change);
         self.pending.push(change);
     }
-
-    fn shown(&mut self, emission: Emission) -> Change {
-        match emission {
-            Emission::Update(content) => Change::Update {
-                message: Some(self.says(content)),
-                metadata: Metadata::new(),
-            },
-            Emission::Artifact {
-                artifact,
-                append,
-                last_chunk,
-            } => self.artifact(artifact, append, last_chunk),
-        }
-    }
-
-    /// An artifact of this task, identified by its name: a repeat replaces it, a chunk
-    /// appends to it. The first chunk of a name starts it.
-    pub(in crate::engine) fn artifact(
-        &mut self,
-        made: Made,
-        append: bool,
-        last_chunk: bool,
-    ) -> Change {
-        let known = !self.artifact_names.insert(made.name.clone());
-        let id = artifact_id(&self.record, &made.name);
-        let artifact = made.into_task_artifact(id);
-        let append = append && known;
-        Change::Artifact(ArtifactUpdate {
-            artifact,
-            append,
-            last_chunk,
-            metadata: Metadata::new(),
-        })
-    }
-
-    /// A message of the agent in this task.
-    pub(in crate::engine) fn says(&self, content: Content) -> Message {
-        self.engine.says(&self.record, content)
-    }
-}
-
-impl Engine {
-    /// A message of the agent in a task.
-    pub(in crate::engine) fn says(&self, record: &TaskRecord, content: Content) -> Message {
-        let id = format!("msg-{:032x}", self.ids.next());
-        let mut message = Message::from_agent(id, content.into_parts());
-        message.task_id = Some(record.id().clone());
-        message.context_id = Some(record.context_id().clone());
-        message
-    }
 }
 
 /// Logs a hand-over. It warns if the turn has no finished step, because the skill then
@@ -377,17 +304,6 @@ fn log_hand_over(record: &TaskRecord, repeats: bool) {
     } else {
         tracing::info!(task.id = %id, skill, "a turn of task `{id}` is handed over");
     }
-}
-
-/// The id of an artifact. It is the same for a name in every attempt of a task, so that
-/// a repeated turn replaces what it made before. It differs from task to task.
-fn artifact_id(record: &TaskRecord, name: &str) -> String {
-    let mut hash = Sha256::new();
-    hash.update(record.incarnation().as_str());
-    hash.update([0]);
-    hash.update(name);
-    let hex = hex::encode(hash.finalize());
-    format!("artifact-{}", hex.get(..32).unwrap_or_default())
 }
 
 /// Whether a repeated turn does not do this work again.

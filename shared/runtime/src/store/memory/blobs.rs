@@ -1,6 +1,7 @@
 //! Bytes in memory.
 
-use super::{MemoryStore, Tables};
+use super::MemoryStore;
+use super::tables::{StoredBlob, Tables};
 use crate::store::Measured;
 use crate::store::{BlobHead, Blobs, Download, ReadBlobs, StoreError, UploadTerms, UploadUrl};
 use crate::task::{TaskKey, ThreadKey, Timestamp};
@@ -8,24 +9,6 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use std::ops::Bound;
 use std::time::Duration;
-
-/// Stored bytes, and the task or thread they belong to.
-#[derive(Debug)]
-pub(super) struct StoredBlob {
-    bytes: Bytes,
-    task: Option<TaskKey>,
-    thread: Option<ThreadKey>,
-}
-
-impl StoredBlob {
-    const fn of(bytes: Bytes) -> Self {
-        Self {
-            bytes,
-            task: None,
-            thread: None,
-        }
-    }
-}
 
 impl Tables {
     fn keep(&mut self, key: &str, kept: StoredBlob) -> Result<(), StoreError> {

@@ -1,6 +1,7 @@
 //! Threads in memory: their lists, and what a sweep finds.
 
-use super::{MemoryStore, Tables, ThreadCheck, thread_key};
+use super::MemoryStore;
+use super::tables::{Tables, ThreadCheck, thread_key};
 use crate::store::{
     Expiring, ExpiringThread, ReadThreads, StateRemoved, StoreError, SweepThreads, ThreadPage,
     ThreadPosition, ThreadQuery, ThreadRecord, ThreadState, ThreadWrite, WriteThreads, stored,

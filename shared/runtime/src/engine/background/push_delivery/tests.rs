@@ -2,9 +2,10 @@ use super::pacing::LONGEST_WAIT;
 use super::payload::leave_out;
 use super::*;
 use crate::auth::Caller;
+use crate::engine::background::redispatch::QUEUED;
 use crate::engine::commit::Commit;
 use crate::engine::doubles::{FakeQueue, ann, owner, send_command, sent_task, services};
-use crate::engine::{Engine, RandomIds, SweepReport};
+use crate::engine::{Clock, Engine, RandomIds, SweepReport};
 use crate::outbound::Reach;
 use crate::skill::{
     Agent, AgentResult, Content, OnInputResult, OnRequestResult, Skill, SkillHandler,
@@ -12,14 +13,15 @@ use crate::skill::{
 };
 use crate::store::memory::MemoryStore;
 use crate::store::push::ReadPushes as _;
-use crate::store::queue::{OpenTask, SweepTasks as _};
+use crate::store::queue::{OpenTask, SweepTasks as _, TaskImage};
 use crate::store::wrap::WrapTasks;
-use crate::store::{StoreError, WriteTasks};
+use crate::store::{ReadTasks as _, StoreError, WriteTasks};
 use crate::task::metadata_keys::TRUNCATED;
 use crate::task::{
     A2aError, CancelCommand, CreatePush, Message, Owner, Part, PartContent, PushConfig, PushId,
-    PushListQuery, PushOffer, PushQuery, SendMode, Subject, Task, TaskId, TaskState,
+    PushListQuery, PushOffer, PushQuery, Secret, SendMode, Subject, Task, TaskId, TaskState,
 };
+use async_trait::async_trait;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Mutex;

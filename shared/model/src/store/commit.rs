@@ -1,0 +1,83 @@
+//! One commit of a task: what it writes, its condition and its outcome.
+
+use super::{KeyWrite, Keyed, StoreError, ThreadWrite};
+use crate::task::{PushRecord, TaskRecord, Timestamp, WriteId};
+
+/// The condition of a write on the record that it replaces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expect {
+    /// There is no record, or it has expired (at rest with `expires_at <= now`).
+    Absent,
+    /// The record has this incarnation and this version and has not expired. Each
+    /// commit increments the version, so the condition fails for every writer that
+    /// has not seen the last commit.
+    Version {
+        /// The version.
+        version: u64,
+        /// The incarnation: which of the tasks that have had this id.
+        incarnation: WriteId,
+    },
+}
+
+impl Expect {
+    /// The condition that `base` is still the stored record; `Absent` if `base` is
+    /// not stored yet.
+    #[must_use]
+    pub fn of(base: &TaskRecord) -> Self {
+        match base.version() {
+            0 => Self::Absent,
+            version => Self::Version {
+                version,
+                incarnation: base.incarnation.clone(),
+            },
+        }
+    }
+}
+
+/// One commit of a task, with the thread changes that belong to it.
+#[derive(Debug, Clone)]
+pub struct TaskWrite {
+    /// The whole next record. Its last write id is the id of this commit.
+    pub record: TaskRecord,
+    /// The condition on the stored record.
+    pub expect: Expect,
+    /// Thread state to write in the same transaction.
+    pub thread: Option<ThreadWrite>,
+    /// Push configs to store in the same transaction; each replaces the one with its
+    /// id.
+    pub pushes: Vec<PushRecord>,
+    /// The idempotency key of the send behind this commit, to write in the same
+    /// transaction.
+    pub key: Option<KeyWrite>,
+    /// The time by which expiry is judged.
+    pub now: Timestamp,
+}
+
+impl TaskWrite {
+    /// The id of this write: the last write id of its record. `None` for a record
+    /// that no commit has made.
+    #[must_use]
+    pub fn id(&self) -> Option<&WriteId> {
+        self.record.write_ids.last()
+    }
+
+    /// The id of this write; every store refuses a write without one.
+    pub fn checked_id(&self) -> Result<&WriteId, StoreError> {
+        self.id()
+            .ok_or_else(|| StoreError::Refused("the record has no write id".to_owned()))
+    }
+}
+
+/// The outcome of a write.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Committed {
+    /// The write is stored: by this call, or by an earlier attempt whose response was
+    /// lost (its write id is in the stored record).
+    Done,
+    /// Another write is stored instead; `None` if there is no live record.
+    Conflict(Option<Box<TaskRecord>>),
+    /// The task's condition held, but the thread has another version.
+    ThreadConflict,
+    /// The idempotency key belongs to another send of the same caller.
+    KeyTaken(Box<Keyed>),
+}

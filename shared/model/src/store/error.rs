@@ -1,0 +1,26 @@
+//! Says why a store call failed.
+
+/// Why a store call failed. Clients never see it.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The store did not answer or throttled the call. Whether the write is stored is
+    /// unknown; the caller may repeat it under the same write id.
+    #[error("store unavailable: {0}")]
+    Unavailable(String),
+    /// Concurrent writes to the same items won every attempt. Nothing of this call is
+    /// stored.
+    #[error("concurrent writes won every attempt: {0}")]
+    Contended(String),
+    /// The item exceeds a size limit; a repeat cannot succeed.
+    #[error("item too large: {0}")]
+    TooLarge(String),
+    /// The stored item cannot be decoded.
+    #[error("stored item is corrupt: {0}")]
+    Corrupt(String),
+    /// The store rejected the call as invalid: a defect of this program.
+    #[error("store refused the call: {0}")]
+    Refused(String),
+    /// Reading the content to store failed at its source.
+    #[error("failed to read the content to store: {0}")]
+    Source(#[source] std::io::Error),
+}

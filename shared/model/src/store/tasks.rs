@@ -1,0 +1,190 @@
+//! The storage traits for tasks.
+
+use super::queue::OpenTask;
+use super::{
+    Committed, Keyed, ProjectedTask, Projection, RecordPage, RecordQuery, StoreError, Tail,
+    TaskWrite,
+};
+use crate::task::{ContextId, KeyHash, Owner, TaskId, TaskRecord, Timestamp};
+use async_trait::async_trait;
+
+/// Reading tasks. Every method takes an [`Owner`] and returns only that owner's
+/// tasks; the tasks of others look absent.
+#[async_trait]
+pub trait ReadTasks: Send + Sync {
+    /// The task, read consistently; `None` if absent, expired or not `owner`'s.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer or the item is corrupt.
+    async fn load(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError>;
+
+    /// The task without the content that grows, read consistently; `None` as for
+    /// [`ReadTasks::load`]. State, versions, lease, expiry and push config ids are
+    /// always present. Messages, artifacts, events and saved data may be missing;
+    /// then [`TaskRecord::is_partial`] is true and a store refuses a commit on top of
+    /// the record.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer or the item is corrupt.
+    async fn head(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        self.load(owner, id, now).await
+    }
+
+    /// The heads of those of `tasks` for which [`ReadTasks::head`] returns one, in no
+    /// order. A corrupt head is logged and left out.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    async fn heads(
+        &self,
+        tasks: &[OpenTask],
+        now: Timestamp,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        let mut heads = Vec::new();
+        for OpenTask { owner, task } in tasks {
+            match self.head(owner, task, now).await {
+                Ok(head) => heads.extend(head),
+                Err(error @ StoreError::Corrupt(_)) => {
+                    tracing::error!(task.id = %task, "failed to read task `{task}`: {error}");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(heads)
+    }
+
+    /// A head with the `wanted` content, read consistently; `None` if the task no
+    /// longer exists. The result may be newer than the head.
+    ///
+    /// The default is for a store whose heads are whole records.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer or an item is corrupt.
+    async fn project(
+        &self,
+        head: TaskRecord,
+        wanted: Projection,
+        now: Timestamp,
+    ) -> Result<Option<ProjectedTask>, StoreError> {
+        let _nothing_to_read = (wanted, now);
+        Ok(Some(ProjectedTask::of_whole(head)))
+    }
+
+    /// The task's state and the events after number `after`, read consistently;
+    /// `None` as for [`ReadTasks::load`]. `u64::MAX` requests no events. Each stream
+    /// that follows a task polls this method, so a store should override the default
+    /// if its `load` reads more than that.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer or the item is corrupt.
+    async fn tail(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        after: u64,
+        now: Timestamp,
+    ) -> Result<Option<Tail>, StoreError> {
+        let found = self.load(owner, id, now).await?;
+        Ok(found.map(|record| Tail::of(&record, after)))
+    }
+
+    /// A page of `owner`'s tasks, from an index, never by a scan. The index may lag;
+    /// each record of the page is the stored head. A context of at most
+    /// [`IN_CONTEXT`](super::IN_CONTEXT) tasks is listed without the index: list and
+    /// count are exact.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError>;
+
+    /// The send and the task of an idempotency key of `owner`, read consistently;
+    /// `None` if the key is free.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer or an item is corrupt.
+    async fn load_key(
+        &self,
+        owner: &Owner,
+        key: &KeyHash,
+        now: Timestamp,
+    ) -> Result<Option<Keyed>, StoreError>;
+}
+
+/// Writing tasks.
+#[async_trait]
+pub trait WriteTasks: ReadTasks {
+    /// Stores one commit if its conditions hold: all of it or nothing.
+    ///
+    /// Before it returns [`Committed::Conflict`], it looks for the write id in the
+    /// stored record. A write that was applied but whose response was lost is
+    /// [`Committed::Done`].
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` the write may or may not be stored.
+    async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError>;
+
+    /// The task `id` of `owner`, if it has expired by `now` and its item still
+    /// exists. Only the content in the item itself is read, because the children may
+    /// be gone.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer or the item is corrupt.
+    async fn ended_task(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError>;
+
+    /// A page of everything stored in a context of `owner`, read consistently: up to
+    /// `limit` heads after the position `after`, newest creation first, expired and
+    /// hidden tasks included. The task that the context is named after comes last.
+    /// The second value is the position of the next page, `None` at the end. A page
+    /// may be short.
+    /// # Errors
+    /// [`StoreError`] when the store does not answer; [`StoreError::Refused`] for a
+    /// malformed position.
+    async fn tasks_in(
+        &self,
+        owner: &Owner,
+        context: &ContextId,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError>;
+
+    /// Removes everything stored for a task, if it is stored as in `record`. The
+    /// children go first, then the idempotency keys that the record knows and that
+    /// still name the task, and the deciding item last, so that an interrupted
+    /// removal can be repeated. The caller has ended the task's life before, so that
+    /// no reader sees it. Returns `true` if nothing of the task is left; `false` if
+    /// another write or the task of another owner is stored.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` some of it may be there, and the same
+    /// call may be made again.
+    async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError>;
+
+    /// Extends the lease of the turn in `record` to `lease_until`, if the stored task
+    /// has the same incarnation and epoch, is `working` and has a lease; else returns
+    /// `false`. A turn that was handed over has no lease, and a late heartbeat does
+    /// not give it one. The version does not change, so a commit in flight does not
+    /// lose.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` the lease may or may not be longer.
+    async fn heartbeat(
+        &self,
+        record: &TaskRecord,
+        lease_until: Timestamp,
+    ) -> Result<bool, StoreError>;
+}

@@ -1,0 +1,230 @@
+//! The stored thread of a context: its life, its deletion and its state.
+
+use crate::task::{ContextId, Message, Metadata, Owner, TaskRecord, Timestamp};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The store keeps a thread of a server-made id for this part of its life longer
+/// (1/10). A thread is written again before more activity than that has passed.
+const KEPT: u32 = 10;
+
+/// How long after a deletion its context can still be written: 20 minutes, because a
+/// Lambda function runs for at most 15 minutes.
+const SETTLED: Duration = Duration::from_secs(20 * 60);
+/// The granularity with which the index stores the expiry of a state.
+const HOUR: Duration = Duration::from_secs(3600);
+/// How long a deletion stays stored if no sweep removes it. Hundreds of sweeps run in
+/// that time.
+const REMEMBERED: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// The state of a thread.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ThreadState {
+    /// What skills added to the thread, oldest first. The id of an event names the
+    /// incarnation of its task, its turn and its position in the turn.
+    pub events: Vec<Message>,
+    /// Session data by key.
+    pub session: BTreeMap<String, serde_json::Value>,
+    /// Members of the stored form that a later version of this program added. They
+    /// stay in the state.
+    pub unknown: Metadata,
+}
+
+/// Whether a context is usable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ThreadStatus {
+    /// Usable until its expiry.
+    #[default]
+    Active,
+    /// Deleted. Its id is refused until a sweep has removed everything stored for it.
+    Cleared,
+}
+
+impl ThreadStatus {
+    /// The name in the stored form and in responses.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Cleared => "cleared",
+        }
+    }
+}
+
+/// The stored thread of a context.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ThreadRecord {
+    /// The owner.
+    pub owner: Owner,
+    /// Its id.
+    pub context_id: ContextId,
+    /// Incremented with each write; 0 = not stored.
+    pub version: u64,
+    /// Whether the context is usable.
+    pub status: ThreadStatus,
+    /// When the context began.
+    pub created_at: Timestamp,
+    /// When it was last written.
+    pub updated_at: Timestamp,
+    /// When the context expires.
+    pub expires_at: Timestamp,
+    /// When the state expires.
+    pub state_expires_at: Timestamp,
+    /// The version that wrote the state; 0 = no state.
+    pub state_version: u64,
+    /// The state.
+    pub state: ThreadState,
+    /// Members of the stored form that a later version of this program added. They
+    /// stay in the thread.
+    pub unknown: Metadata,
+}
+
+impl ThreadRecord {
+    /// A thread that is not stored, of a context that began at `began`, as of `now`.
+    #[must_use]
+    pub fn begun(owner: Owner, context_id: ContextId, began: Timestamp, now: Timestamp) -> Self {
+        Self {
+            owner,
+            context_id,
+            version: 0,
+            status: ThreadStatus::Active,
+            created_at: began,
+            updated_at: now,
+            expires_at: now,
+            state_expires_at: now,
+            state_version: 0,
+            state: ThreadState::default(),
+            unknown: Metadata::new(),
+        }
+    }
+
+    /// The thread after its context is deleted at `now`: no state, and the next
+    /// version.
+    #[must_use]
+    pub fn cleared(self, now: Timestamp) -> Self {
+        Self {
+            version: self.version + 1,
+            status: ThreadStatus::Cleared,
+            updated_at: now,
+            expires_at: now,
+            state_expires_at: now,
+            state_version: 0,
+            state: ThreadState::default(),
+            ..self
+        }
+    }
+
+    /// Whether a task created at `at` belongs to the deleted context. Its creator had
+    /// not seen the deletion: the id is refused until the sweep has finished, which
+    /// is later.
+    #[must_use]
+    pub fn deletes(&self, at: Timestamp) -> bool {
+        self.is_cleared() && at <= self.expires_at.plus(SETTLED / 2)
+    }
+
+    /// Whether the context has been deleted.
+    #[must_use]
+    pub fn is_cleared(&self) -> bool {
+        self.status == ThreadStatus::Cleared
+    }
+
+    /// When a sweep has to handle what is stored of the context; `None` if never.
+    ///
+    /// A deletion is due when no function that began before it can still run. A state
+    /// is due at the end of the hour in which it expires, so that the index is
+    /// written once an hour and not with each turn. A state that lives for less than
+    /// an hour uses its life instead of the hour.
+    #[must_use]
+    pub fn swept_at(&self, what: Expiring) -> Option<Timestamp> {
+        match what {
+            Expiring::Deleted => self.is_cleared().then(|| self.expires_at.plus(SETTLED)),
+            Expiring::State if self.state_version == 0 => None,
+            Expiring::State => {
+                let life = self.state_expires_at.since(self.updated_at);
+                let step = life.clamp(Duration::from_millis(1), HOUR).as_millis();
+                let step = i64::try_from(step).unwrap_or(i64::MAX);
+                let ends = self.state_expires_at.as_millis();
+                let over = ends.rem_euclid(step);
+                let rest = if over == 0 { 0 } else { step - over };
+                Some(Timestamp::from_millis(ends.saturating_add(rest)))
+            }
+        }
+    }
+
+    /// The thread of a context without a stored one, derived from its first task. It
+    /// lives as long as the task is open, and for `ttl` after that.
+    #[must_use]
+    pub fn from_first_task(task: &TaskRecord, ttl: Duration, now: Timestamp) -> Self {
+        let (owner, id) = (task.owner().clone(), task.context_id().clone());
+        let active = if task.state().is_at_rest() {
+            task.active_at()
+        } else {
+            now
+        };
+        Self {
+            updated_at: task.active_at(),
+            expires_at: active.plus(ttl),
+            ..Self::begun(owner, id, task.created_at, now)
+        }
+    }
+
+    /// Whether the context accepts a message.
+    #[must_use]
+    pub fn lives(&self, now: Timestamp) -> bool {
+        self.status == ThreadStatus::Active && now < self.expires_at
+    }
+
+    /// Whether the id is refused although the context does not accept messages: a
+    /// server-made id while the thread is stored, a client-made id for `tombstone`
+    /// after its expiry, and any id after a deletion until a sweep has finished it.
+    /// After that a client-made id is free again.
+    #[must_use]
+    pub fn is_remembered(&self, now: Timestamp, tombstone: Duration) -> bool {
+        let kept = self.is_cleared() || now < self.expires_at.plus(tombstone);
+        kept || self.context_id.is_server_made()
+    }
+
+    /// When the store may remove the thread. A thread of a client-made id stays for
+    /// `tombstone` after its expiry. One of a server-made id stays for 1/10 of its
+    /// life: its tasks may have been active after its last write, and its first task
+    /// must not serve as the thread when it is over. A deletion stays until a sweep
+    /// removes it, at most a week.
+    #[must_use]
+    pub fn kept_until(&self, tombstone: Duration) -> Timestamp {
+        if self.is_cleared() {
+            return self.expires_at.plus(REMEMBERED);
+        }
+        let life = self.expires_at.since(self.updated_at);
+        let rest = if self.context_id.is_server_made() {
+            life / KEPT
+        } else {
+            tombstone
+        };
+        self.expires_at.plus(rest)
+    }
+
+    /// When the store may remove the state if no sweep does: one life of the thread
+    /// after its expiry. A refresh writes the thread only, so the expiry stored with
+    /// the state can be that much behind.
+    #[must_use]
+    pub fn state_kept_until(&self) -> Timestamp {
+        let life = self.expires_at.since(self.updated_at);
+        self.expires_at.plus(life)
+    }
+
+    /// Whether a write of this record replaces the stored state. If not, there is no
+    /// state (version 0), or the stored state stays.
+    #[must_use]
+    pub const fn replaces_state(&self) -> bool {
+        self.state_version == self.version
+    }
+}
+
+/// Which part of a thread is due for a sweep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Expiring {
+    /// What is left after a deletion.
+    Deleted,
+    /// The state.
+    State,
+}

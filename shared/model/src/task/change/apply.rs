@@ -1,0 +1,294 @@
+//! Applies a change to a record.
+
+use super::Change;
+use crate::task::{
+    ArtifactUpdate, Base, Event, EventId, EventMark, LoggedEvent, Message, Metadata, PushId, Saved,
+    SavedSlot, Sealed, SkillId, Status, StatusUpdate, TaskEvent, TaskRecord, TaskState, Timestamp,
+    Transition, TransitionError, metadata_keys,
+};
+use serde_json::Value;
+
+/// How many state changes a task keeps.
+const TRANSITIONS: usize = 32;
+
+impl TaskRecord {
+    /// Applies one change; returns the event that streams show for it.
+    pub(in crate::task) fn apply(
+        &mut self,
+        change: Change,
+        at: Timestamp,
+    ) -> Result<Option<Event>, TransitionError> {
+        self.hidden &= !change.makes_a_task();
+        let status = match change {
+            Change::Accept { message } => {
+                self.history.push(message);
+                self.set_base();
+                return Ok(None);
+            }
+            Change::Pin(skill) => {
+                self.pin(skill);
+                return Ok(None);
+            }
+            Change::Request(request) => {
+                self.request = Some(request);
+                return Ok(None);
+            }
+            Change::Dispatch => {
+                self.request_dispatch(at);
+                return Ok(None);
+            }
+            Change::HandOver { progress } => {
+                self.hand_over(progress, at)?;
+                return Ok(None);
+            }
+            Change::Save { key, value } => return self.checkpoint(key, value, |s| &mut s.data),
+            Change::Step { key, value } => return self.checkpoint(key, value, |s| &mut s.steps),
+            Change::RegisterPush(listener) => {
+                self.listen(&listener.id);
+                return Ok(None);
+            }
+            Change::Artifact(update) => {
+                self.status.state.apply(TaskEvent::Progress)?;
+                self.grow(&update);
+                return Ok(Some(Event::Artifact(update)));
+            }
+            Change::Claim { lease_until } => return self.claim(lease_until, at),
+            Change::Start { lease_until } => self.start(lease_until, at)?,
+            Change::Resume {
+                message,
+                secret,
+                lease_until,
+            } => self.resume(message, secret, lease_until, at)?,
+            Change::Queue { message, secret } => self.queue(message, secret, at)?,
+            Change::Update { message, metadata } => StatusUpdate {
+                metadata,
+                ..self.step(TaskEvent::Progress, message, at)?
+            },
+            Change::AskInput { message, slot } => {
+                self.ask(TaskEvent::AskInput, message, slot, at)?
+            }
+            Change::AskAuth { message, slot } => self.ask(TaskEvent::AskAuth, message, slot, at)?,
+            Change::Complete { message } => self.step(TaskEvent::Complete, message, at)?,
+            Change::Fail { message } => self.step(TaskEvent::Fail, Some(message), at)?,
+            Change::Reject { message } => self.step(TaskEvent::Reject, Some(message), at)?,
+            Change::Cancel => {
+                self.epoch += 1;
+                self.step(TaskEvent::Cancel, None, at)?
+            }
+        };
+        Ok(Some(Event::Status(status)))
+    }
+
+    fn listen(&mut self, id: &PushId) {
+        if !self.listeners.contains(id) {
+            self.listeners.push(id.clone());
+        }
+    }
+
+    /// Logs an event as number `n` of this commit.
+    pub(in crate::task) fn log_event(&mut self, event: Event, n: u32) {
+        self.last_seq += 1;
+        // A server-made id is never used for a second task, so its events need no
+        // mark.
+        let again = !self.id.is_server_made();
+        let id = EventId {
+            version: self.version,
+            n,
+            mark: again.then(|| EventMark::of(&self.incarnation)),
+        };
+        self.last_event = Some(id);
+        self.log.push(LoggedEvent {
+            id,
+            seq: self.last_seq,
+            event,
+        });
+    }
+
+    /// Pins the skill. If the turn answered the router's question, the skill starts
+    /// with the original request and the question is closed.
+    fn pin(&mut self, skill: SkillId) {
+        self.skill = Some(skill);
+        self.saved.slot = None;
+    }
+
+    fn start(
+        &mut self,
+        lease_until: Timestamp,
+        at: Timestamp,
+    ) -> Result<StatusUpdate, TransitionError> {
+        let update = self.step(TaskEvent::Start, None, at)?;
+        self.epoch += 1;
+        self.attempt = 1;
+        self.lease_until = Some(lease_until);
+        self.dispatch = None;
+        Ok(update)
+    }
+
+    fn resume(
+        &mut self,
+        message: Message,
+        secret: Option<Sealed>,
+        lease_until: Timestamp,
+        at: Timestamp,
+    ) -> Result<StatusUpdate, TransitionError> {
+        let update = self.step(TaskEvent::Resume, None, at)?;
+        self.epoch += 1;
+        self.open_turn(message, secret);
+        self.attempt = 1;
+        self.lease_until = Some(lease_until);
+        Ok(update)
+    }
+
+    fn queue(
+        &mut self,
+        message: Message,
+        secret: Option<Sealed>,
+        at: Timestamp,
+    ) -> Result<StatusUpdate, TransitionError> {
+        let update = self.step(TaskEvent::Queue, None, at)?;
+        self.epoch += 1;
+        self.open_turn(message, secret);
+        self.request_dispatch(at);
+        Ok(update)
+    }
+
+    /// The intent is the version of this commit. A later image of the task repeats
+    /// the same version, so it is not a second intent.
+    fn request_dispatch(&mut self, at: Timestamp) {
+        self.lease_until = None;
+        self.dispatch = Some(self.version);
+        self.dispatched_at = Some(at);
+    }
+
+    fn hand_over(&mut self, progress: bool, at: Timestamp) -> Result<(), TransitionError> {
+        self.status.state.apply(TaskEvent::Progress)?;
+        if progress {
+            self.attempt = 0;
+        }
+        self.request_dispatch(at);
+        Ok(())
+    }
+
+    /// A worker claims the turn. The new epoch fences out the previous worker.
+    fn claim(
+        &mut self,
+        lease_until: Timestamp,
+        at: Timestamp,
+    ) -> Result<Option<Event>, TransitionError> {
+        let update = match self.status.state {
+            TaskState::Submitted => Some(self.step(TaskEvent::Start, None, at)?),
+            _ if self.is_past_base() => {
+                self.back_to_base();
+                let mut update = self.step(TaskEvent::Progress, None, at)?;
+                update
+                    .metadata
+                    .insert(metadata_keys::RESTARTED.to_owned(), Value::Bool(true));
+                Some(update)
+            }
+            state => {
+                state.apply(TaskEvent::Progress)?;
+                None
+            }
+        };
+        self.epoch += 1;
+        self.attempt += 1;
+        self.lease_until = Some(lease_until);
+        self.dispatch = None;
+        Ok(update.map(Event::Status))
+    }
+
+    fn ask(
+        &mut self,
+        event: TaskEvent,
+        message: Message,
+        slot: SavedSlot,
+        at: Timestamp,
+    ) -> Result<StatusUpdate, TransitionError> {
+        let update = self.step(event, Some(message), at)?;
+        self.saved.slot = Some(slot);
+        Ok(update)
+    }
+
+    /// Changes the state and replaces the status. The message of the old status moves
+    /// to the history, so that it is stored once.
+    fn step(
+        &mut self,
+        event: TaskEvent,
+        message: Option<Message>,
+        at: Timestamp,
+    ) -> Result<StatusUpdate, TransitionError> {
+        let state = self.status.state.apply(event)?;
+        if state != self.status.state {
+            self.transitions.push(Transition { state, at });
+            let surplus = self.transitions.len().saturating_sub(TRANSITIONS);
+            self.transitions.drain(..surplus);
+        }
+        if state.is_at_rest() {
+            self.come_to_rest(state);
+        }
+        let status = Status {
+            state,
+            message,
+            timestamp: at,
+        };
+        let before = std::mem::replace(&mut self.status, status.clone());
+        self.history.extend(before.message);
+        Ok(StatusUpdate {
+            status,
+            metadata: Metadata::new(),
+        })
+    }
+
+    fn come_to_rest(&mut self, state: TaskState) {
+        self.lease_until = None;
+        self.dispatch = None;
+        self.dispatched_at = None;
+        self.secret = None;
+        self.request = None;
+        if state.is_terminal() {
+            self.saved = Saved::default();
+            self.base = Base::default();
+            self.replaced.clear();
+            self.layout.replaced.clear();
+        }
+    }
+
+    /// Opens a turn with the client's message. The steps of the last turn are
+    /// dropped.
+    fn open_turn(&mut self, message: Message, secret: Option<Sealed>) {
+        self.turn += 1;
+        self.attempt = 0;
+        self.saved.steps.clear();
+        if let Some(write) = self.write_ids.last() {
+            self.turn_write = write.clone();
+        }
+        match secret {
+            Some(_) => self.secret = secret,
+            None => self.history.push(message),
+        }
+        self.set_base();
+    }
+
+    fn grow(&mut self, update: &ArtifactUpdate) {
+        let id = &update.artifact.id;
+        match self
+            .artifacts
+            .iter_mut()
+            .find(|artifact| artifact.id == *id)
+        {
+            Some(known) if update.append => {
+                known.parts.extend(update.artifact.parts.iter().cloned());
+            }
+            Some(known) => {
+                let before = std::mem::replace(known, update.artifact.clone());
+                let kept = self.replaced.iter().any(|artifact| artifact.id == *id);
+                let keep = self.base.artifacts.contains_key(id) && !kept;
+                self.layout.replace(id, keep);
+                if keep {
+                    self.replaced.push(before);
+                }
+            }
+            None => self.artifacts.push(update.artifact.clone()),
+        }
+    }
+}

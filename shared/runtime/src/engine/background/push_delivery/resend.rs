@@ -1,0 +1,88 @@
+//! Finds the webhooks of a task at rest that lack events. Sends their push queue messages
+//! again, or takes the task out of the index of the sweep.
+
+use super::pacing::ATTEMPTS;
+use crate::engine::background::redispatch::QUEUED;
+use crate::engine::{EngineError, Leases};
+use crate::store::push::DeliverPushes;
+use crate::store::queue::{PushItem, PushQueue};
+use crate::task::{PushRecord, TaskRecord, Timestamp};
+use std::time::Duration;
+
+/// Removes a task at rest from the index of the sweep, if no push config has events to
+/// get.
+pub(super) async fn confirm_delivered(
+    pushes: &dyn DeliverPushes,
+    record: &TaskRecord,
+) -> Result<(), EngineError> {
+    if !record.state().is_at_rest() {
+        return Ok(());
+    }
+    if undelivered(pushes, record).await?.is_empty() {
+        pushes.confirm_pushes(record).await?;
+    }
+    Ok(())
+}
+
+/// The push configs of a task that have events to get and are not given up.
+async fn undelivered(
+    pushes: &dyn DeliverPushes,
+    record: &TaskRecord,
+) -> Result<Vec<PushRecord>, EngineError> {
+    let mut found = pushes.pushes(record.owner(), record.id()).await?;
+    found.retain(|push| {
+        push.incarnation == *record.incarnation()
+            && record.listeners().contains(&push.listener.id)
+            && push.delivery.cursor < record.last_seq()
+            && push.delivery.attempts < ATTEMPTS
+    });
+    Ok(found)
+}
+
+/// Sends push queue messages for a task at rest again, if no worker seems to handle them;
+/// returns for how many push configs. It changes no push config: only a call of a webhook
+/// counts as an attempt.
+///
+/// With [`Leases::CountAsExpired`] the process before this one has died with its queue.
+/// Then each push config gets a message, for the time at which its lease or its pause
+/// ends.
+pub(in crate::engine) async fn resend_pushes(
+    pushes: &dyn DeliverPushes,
+    queue: &dyn PushQueue,
+    record: &TaskRecord,
+    leases: Leases,
+    now: Timestamp,
+) -> Result<usize, EngineError> {
+    let mut waiting = undelivered(pushes, record).await?;
+    if waiting.is_empty() {
+        pushes.confirm_pushes(record).await?;
+        return Ok(0);
+    }
+    if leases == Leases::CountAsExpired {
+        for push in &waiting {
+            let leased = push.delivery.lease.as_ref().map(|lease| lease.until);
+            let free = push.delivery.retry_at.max(leased.unwrap_or_default());
+            queue.ring(&[item_of(push)], free.since(now)).await?;
+        }
+        return Ok(waiting.len());
+    }
+    waiting.retain(|push| {
+        // A younger push config still has its message in the queue.
+        let since = record.updated_at().max(push.delivery.retry_at);
+        since.plus(QUEUED) <= now && !push.delivery.is_busy(now)
+    });
+    let items: Vec<PushItem> = waiting.iter().map(item_of).collect();
+    if !items.is_empty() {
+        queue.ring(&items, Duration::ZERO).await?;
+    }
+    Ok(items.len())
+}
+
+fn item_of(push: &PushRecord) -> PushItem {
+    PushItem {
+        owner: push.owner.clone(),
+        task: push.task.clone(),
+        incarnation: push.incarnation.clone(),
+        config: push.listener.id.clone(),
+    }
+}

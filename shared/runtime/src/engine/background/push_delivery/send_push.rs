@@ -1,0 +1,51 @@
+//! Defines what a push delivery contains, how it can fail, and the trait that sends it.
+
+use crate::outbound::{OutboundUrl, UrlError};
+use crate::task::{EventId, Frame, Generation, Secret};
+use async_trait::async_trait;
+
+/// One push delivery before it is encoded.
+#[derive(Debug, Clone)]
+pub struct PushDelivery {
+    /// The URL of the webhook.
+    pub url: OutboundUrl,
+    /// The protocol generation that encodes the body.
+    pub generation: Generation,
+    /// The id of the event, unique within its task.
+    pub id: EventId,
+    /// The scheme of the `Authorization` header.
+    pub scheme: Option<String>,
+    /// The credentials of the `Authorization` header.
+    pub credentials: Option<Secret>,
+    /// The token of the push config, sent as `X-A2A-Notification-Token`.
+    pub token: Option<Secret>,
+    /// The body: an event in 1.0, the task in 0.3 and 0.1.
+    pub frame: Frame,
+}
+
+/// Why a push delivery failed. Its text does not reach a client.
+#[derive(Debug, thiserror::Error)]
+pub enum PushDeliveryError {
+    /// The webhook answered with a status that is not success.
+    #[error("the webhook answered status {0}")]
+    Status(u16),
+    /// The webhook did not answer.
+    #[error("the webhook did not answer: {0}")]
+    NoResponse(String),
+    /// The URL may not be called.
+    #[error("the webhook may not be called: its URL {0}")]
+    Forbidden(#[from] UrlError),
+    /// The stored secrets cannot be opened.
+    #[error("the secrets of the webhook were sealed under another key")]
+    Sealed,
+}
+
+/// Sends push deliveries.
+#[async_trait]
+pub trait SendPush: Send + Sync {
+    /// Sends one delivery; `Ok` means that the webhook has accepted it.
+    ///
+    /// # Errors
+    /// [`PushDeliveryError`] when the webhook has not accepted it, or may not have.
+    async fn post(&self, notice: &PushDelivery) -> Result<(), PushDeliveryError>;
+}

@@ -1,0 +1,166 @@
+//! Reads the messages of a context: those of its tasks, and the events that skills added.
+
+use super::{ThreadOperation, TurnThread, messages_of};
+use crate::engine::clock::lock;
+use crate::skill::AgentResult;
+use crate::store::{ProjectedTask, Projection, StoreError, ThreadRecord};
+use crate::task::{Message, TaskId, TaskRecord, Timestamp, moved};
+use crate::thread::Thread;
+
+/// A thread shows at most this many messages of its context.
+const REBUILT: usize = 100;
+/// At most this many other tasks of the context are read for it.
+const TASKS: usize = 20;
+/// About this many bytes are read for it outside the tasks' own DynamoDB items.
+const SPOKEN: usize = 8 * 1024 * 1024;
+/// At most this many pages of tasks are read for it: hidden and expired tasks make a
+/// page short.
+const PAGES: usize = 10;
+
+/// The messages of one task.
+struct TaskMessages {
+    task: TaskId,
+    messages: Vec<Message>,
+}
+
+impl TurnThread<'_> {
+    /// What was said in the context so far, oldest first: the messages of each task,
+    /// followed by the events that skills added in that task.
+    pub(in crate::engine) async fn thread(&self) -> AgentResult<Thread> {
+        let left = self.left().await.map_err(|error| self.failed(error))?;
+        let over = left.as_ref().is_some_and(ThreadRecord::is_cleared);
+        let found = left.filter(|thread| self.is_own(thread));
+        let began = found.as_ref().map(|thread| thread.created_at);
+        let began = self.began.or(began).unwrap_or(self.created);
+        let mut events = self.unexpired_state(found).unwrap_or_default().events;
+        for operation in lock(&self.operations).iter() {
+            if let ThreadOperation::Append(event) = operation {
+                events.push(event.clone());
+            }
+        }
+        let (others, cut) = if over {
+            (Vec::new(), false)
+        } else {
+            let others = self.others(began).await;
+            others.map_err(|error| self.failed(error))?
+        };
+        let own = TaskMessages {
+            task: self.task.clone(),
+            messages: self.own.clone(),
+        };
+        let reported = others.into_iter().chain([own]);
+        let (said, surplus) = joined(reported, events);
+        let thread: Thread = said.into_iter().collect();
+        Ok(if cut || surplus { thread.cut() } else { thread })
+    }
+
+    /// The messages of the other tasks of the context that began at `began`, oldest
+    /// first, and whether some may be missing. The rest of a task is dropped before the
+    /// next one is read.
+    async fn others(&self, began: Timestamp) -> Result<(Vec<TaskMessages>, bool), StoreError> {
+        let now = self.engine.reader.clock.now();
+        let (heads, mut cut) = self.other_tasks(began, now).await?;
+        let (mut messages, mut bytes) = (REBUILT, SPOKEN);
+        let mut reported = Vec::new();
+        for head in heads {
+            let wanted = Projection {
+                history_length: messages,
+                artifacts: false,
+                bytes,
+            };
+            cut |= count_messages(&head) > messages;
+            let found = self.engine.tasks.project(head, wanted, now).await?;
+            if let Some(ProjectedTask {
+                record,
+                read,
+                complete,
+            }) = found
+            {
+                cut |= !complete;
+                bytes = bytes.saturating_sub(read);
+                let said = TaskMessages {
+                    messages: messages_of(&record),
+                    task: record.id().clone(),
+                };
+                messages = messages.saturating_sub(said.messages.len());
+                reported.push(said);
+            }
+        }
+        reported.reverse();
+        Ok((reported, cut))
+    }
+
+    /// The heads of the newest other tasks of the context that began at `began`, newest
+    /// first, and whether there may be more.
+    async fn other_tasks(
+        &self,
+        began: Timestamp,
+        now: Timestamp,
+    ) -> Result<(Vec<TaskRecord>, bool), StoreError> {
+        let (owner, context) = (&self.owner, &self.context);
+        let (mut tasks, mut after, mut said) = (Vec::new(), None, 0);
+        for _ in 0..PAGES {
+            // One task more than needed shows whether there are more.
+            let page = self.engine.tasks.tasks_in(owner, context, after, TASKS + 1);
+            let (heads, next) = page.await?;
+            for task in heads {
+                if self.engine.is_earlier(context, task.created_at(), began) {
+                    // All tasks after this one are older still.
+                    return Ok(cut(tasks, false));
+                }
+                if *task.id() != self.task && !task.is_hidden() && !task.expired(now) {
+                    said += count_messages(&task);
+                    tasks.push(task);
+                }
+            }
+            after = next;
+            if after.is_none() || tasks.len() > TASKS || said >= REBUILT {
+                break;
+            }
+        }
+        Ok(cut(tasks, after.is_some()))
+    }
+}
+
+/// At most [`TASKS`] of these tasks, and whether there may be more.
+fn cut(mut tasks: Vec<TaskRecord>, more: bool) -> (Vec<TaskRecord>, bool) {
+    let more = more || tasks.len() > TASKS;
+    tasks.truncate(TASKS);
+    (tasks, more)
+}
+
+/// The messages of tasks, at most [`REBUILT`], and whether there were more. The events
+/// of a task follow its messages. Events of tasks that are not in the list come first.
+fn joined(
+    tasks: impl Iterator<Item = TaskMessages>,
+    mut events: Vec<Message>,
+) -> (Vec<Message>, bool) {
+    let mut all = Vec::new();
+    for TaskMessages { task, messages } in tasks {
+        let of_task = |event: &Message| event.task_id.as_ref() == Some(&task);
+        let (mine, rest) = events.into_iter().partition(of_task);
+        events = rest;
+        all.push((messages, mine));
+    }
+    let said: usize = all.iter().map(|(messages, _)| messages.len()).sum();
+    let mut surplus = said.saturating_sub(REBUILT);
+    let more = surplus > 0;
+    let mut joined: Vec<Message> = events;
+    for (messages, mine) in all {
+        let skip = surplus.min(messages.len());
+        surplus -= skip;
+        joined.extend(messages.into_iter().skip(skip));
+        joined.extend::<Vec<Message>>(mine);
+    }
+    (joined, more)
+}
+
+/// How many messages a task has, by its head.
+fn count_messages(head: &TaskRecord) -> usize {
+    let apart = if head.is_partial() {
+        moved(&head.layout().history)
+    } else {
+        0
+    };
+    apart + head.history().len() + usize::from(head.status().message.is_some())
+}

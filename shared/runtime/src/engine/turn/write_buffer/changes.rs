@@ -1,0 +1,94 @@
+//! Makes the changes of a turn from what its skill does: messages, artifacts, saved values
+//! and steps.
+
+use super::WriteBuffer;
+use crate::engine::Engine;
+use crate::engine::turn::command::SkillCommand;
+use crate::skill::host::Emission;
+use crate::skill::{Artifact as Made, Content};
+use crate::task::{ArtifactUpdate, Change, Message, Metadata, TaskRecord};
+use sha2::{Digest as _, Sha256};
+
+impl WriteBuffer<'_> {
+    /// Adds a request of the skill to the next group.
+    pub(in crate::engine) fn note(&mut self, ask: SkillCommand) {
+        self.emitted = true;
+        match ask {
+            SkillCommand::Emit(emission) => {
+                let change = self.shown(emission);
+                self.push(change);
+            }
+            SkillCommand::Save { key, value, stored } => {
+                self.waiters.push(stored);
+                self.push(Change::Save { key, value });
+            }
+            // The event loop has taken it, or is about to end.
+            SkillCommand::Stop => {}
+            SkillCommand::Step { key, value, stored } => {
+                self.waiters.push(stored);
+                self.push(Change::Step { key, value });
+            }
+        }
+    }
+
+    fn shown(&mut self, emission: Emission) -> Change {
+        match emission {
+            Emission::Update(content) => Change::Update {
+                message: Some(self.says(content)),
+                metadata: Metadata::new(),
+            },
+            Emission::Artifact {
+                artifact,
+                append,
+                last_chunk,
+            } => self.artifact(artifact, append, last_chunk),
+        }
+    }
+
+    /// An artifact of this task, identified by its name: a repeat replaces it, a chunk
+    /// appends to it. The first chunk of a name starts it.
+    pub(in crate::engine) fn artifact(
+        &mut self,
+        made: Made,
+        append: bool,
+        last_chunk: bool,
+    ) -> Change {
+        let known = !self.artifact_names.insert(made.name.clone());
+        let id = artifact_id(&self.record, &made.name);
+        let artifact = made.into_task_artifact(id);
+        let append = append && known;
+        Change::Artifact(ArtifactUpdate {
+            artifact,
+            append,
+            last_chunk,
+            metadata: Metadata::new(),
+        })
+    }
+
+    /// A message of the agent in this task.
+    pub(in crate::engine) fn says(&self, content: Content) -> Message {
+        self.engine.says(&self.record, content)
+    }
+}
+
+impl Engine {
+    /// A message of the agent in a task.
+    pub(in crate::engine) fn says(&self, record: &TaskRecord, content: Content) -> Message {
+        let id = format!("msg-{:032x}", self.ids.next());
+        let mut message = Message::from_agent(id, content.into_parts());
+        message.task_id = Some(record.id().clone());
+        message.context_id = Some(record.context_id().clone());
+        message
+    }
+}
+
+/// The id of an artifact. It is the same for a name in every attempt of a task, so that
+/// a repeated turn replaces what it made before. It differs from task to task.
+fn artifact_id(record: &TaskRecord, name: &str) -> String {
+    let mut hash = Sha256::new();
+    hash.update(record.incarnation().as_str());
+    hash.update([0]);
+    hash.update(name);
+    let hex = hex::encode(hash.finalize());
+    format!("artifact-{}", hex.get(..32).unwrap_or_default())
+}

@@ -1,0 +1,82 @@
+//! Reads the settings of the engine: its durations and sizes, and the secret key.
+
+use super::SettingsError;
+use super::read::{Most, Read};
+use crate::auth::AuthMode;
+use crate::engine::Policy;
+use crate::outbound::Reach;
+use std::time::Duration;
+
+/// 5 GiB: the largest object that S3 takes in one PUT.
+const UPLOAD_MOST: Most = (
+    5 * 1024 * 1024 * 1024,
+    "a whole number from 1 to 5368709120",
+);
+/// 200 KiB: the engine reads up to this much of each file that a skill makes into
+/// memory, to see whether the file stays inline.
+const INLINE_MOST: Most = (200 * 1024, "a whole number from 1 to 204800");
+/// A response of a Lambda function has at most 6 MB. The JSON around a body
+/// escapes each of its quotes with a second byte, which counts too.
+const RESPONSE_MOST: Most = (5_900_000, "a whole number from 1 to 5900000");
+
+impl Read<'_> {
+    /// The engine's durations and sizes, without the secret.
+    pub(super) fn policy(&self, reach: Reach) -> Result<Policy, SettingsError> {
+        let defaults = Policy::default();
+        let (thread_ttl, state_ttl) = self.conversation(&defaults)?;
+        let (of_answer, answer) = ("A2A_RESPONSE_MAX", defaults.response_max);
+        Ok(Policy {
+            task_ttl: self.duration("A2A_TASK_TTL", defaults.task_ttl)?,
+            thread_ttl,
+            state_ttl,
+            thread_tombstone: self.duration("A2A_THREAD_TOMBSTONE", defaults.thread_tombstone)?,
+            lease: self.duration("A2A_LEASE", defaults.lease)?,
+            blocking_budget: self.duration("A2A_BLOCKING_BUDGET", defaults.blocking_budget)?,
+            max_attempts: self.count("A2A_MAX_ATTEMPTS", defaults.max_attempts)?,
+            flush_interval: self.duration("A2A_FLUSH_INTERVAL", defaults.flush_interval)?,
+            stream_max_age: self.duration("A2A_STREAM_MAX_AGE", defaults.stream_max_age)?,
+            inline_max: self.limited("A2A_INLINE_MAX", defaults.inline_max, INLINE_MOST)?,
+            response_max: self.limited(of_answer, answer, RESPONSE_MOST)?,
+            upload_max: self.limited("A2A_UPLOAD_MAX", defaults.upload_max, UPLOAD_MOST)?,
+            state_max_bytes: self.size("A2A_STATE_MAX_BYTES", defaults.state_max_bytes)?,
+            list_count_max: self.size("A2A_LIST_COUNT_MAX", defaults.list_count_max)?,
+            reach,
+            idempotent_message_id: self.switch("A2A_IDEMPOTENT_MESSAGE_ID", false)?,
+            ..defaults
+        })
+    }
+
+    /// The lifetime of a thread, and that of its state.
+    fn conversation(&self, defaults: &Policy) -> Result<(Duration, Duration), SettingsError> {
+        let (of_thread, of_state) = ("A2A_THREAD_TTL", "A2A_STATE_TTL");
+        let thread = self.duration(of_thread, defaults.thread_ttl)?;
+        let state = self.duration(of_state, defaults.state_ttl)?;
+        if state > thread {
+            return Err(SettingsError::StateOutlivesThread {
+                state: self.text(of_state, &format!("{:?}", defaults.state_ttl)),
+                thread: self.text(of_thread, &format!("{:?}", defaults.thread_ttl)),
+            });
+        }
+        Ok((thread, state))
+    }
+
+    pub(super) fn secret(&self, auth: AuthMode) -> Result<Vec<u8>, SettingsError> {
+        let (name, allowed) = (
+            "A2A_SECRET_KEY",
+            "at least 32 characters, the same for all functions",
+        );
+        match self.0.get(name) {
+            Some(value) if value.len() >= 32 => Ok(value.into_bytes()),
+            // The error ends in the log, so it must not hold the secret.
+            Some(_) => Err(SettingsError::Bad {
+                name,
+                value: "(too short)".to_owned(),
+                allowed,
+            }),
+            None if auth == AuthMode::Dev => {
+                Ok(b"a2a-lambda development key, not a secret".to_vec())
+            }
+            None => Err(SettingsError::Missing { name, allowed }),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Reads single settings by their kind: text, URL, time, choice, size and duration.
+
+use super::{SettingsError, Source};
+use crate::task::Timestamp;
+use a2a_lambda_wire::CardSignature;
+use std::time::Duration;
+
+/// The text of [`SettingsError::Bad`] for a URL.
+pub(super) const URL: &str = "an http or https URL";
+/// The largest value of a size, and the text of [`SettingsError::Bad`] for it.
+pub(super) type Most = (usize, &'static str);
+
+/// The longest duration, in milliseconds: a hundred years. A longer one could lead
+/// to a time that has no date in RFC 3339.
+const LONGEST: u64 = 36_500 * 86_400_000;
+
+/// Reads single settings by their kind.
+pub(super) struct Read<'a>(pub(super) &'a dyn Source);
+
+impl Read<'_> {
+    pub(super) fn text(&self, name: &'static str, default: &str) -> String {
+        self.0
+            .get(name)
+            .filter(|v| !v.is_empty())
+            .unwrap_or_else(|| default.to_owned())
+    }
+
+    pub(super) fn optional_url(&self, name: &'static str) -> Result<Option<String>, SettingsError> {
+        match self.text(name, "") {
+            unset if unset.is_empty() => Ok(None),
+            _ => self.url(name, "").map(Some),
+        }
+    }
+
+    pub(super) fn url(&self, name: &'static str, default: &str) -> Result<String, SettingsError> {
+        let value = self.text(name, default);
+        let trimmed = value.trim_end_matches('/');
+        let host = trimmed
+            .strip_prefix("https://")
+            .or_else(|| trimmed.strip_prefix("http://"));
+        if host.is_some_and(|h| !h.is_empty() && !h.contains(char::is_whitespace)) {
+            Ok(trimmed.to_owned())
+        } else {
+            Err(SettingsError::Bad {
+                name,
+                value,
+                allowed: URL,
+            })
+        }
+    }
+
+    pub(super) fn time(&self, name: &'static str) -> Result<Option<Timestamp>, SettingsError> {
+        let value = self.text(name, "");
+        match Timestamp::parse_rfc3339(&value) {
+            Some(at) => Ok(Some(at)),
+            None if value.is_empty() => Ok(None),
+            None => Err(SettingsError::Bad {
+                name,
+                value,
+                allowed: "a time as `2026-05-28T10:00:00Z`",
+            }),
+        }
+    }
+
+    pub(super) fn signatures(
+        &self,
+        name: &'static str,
+    ) -> Result<Vec<CardSignature>, SettingsError> {
+        let value = self.text(name, "");
+        let read: Result<Vec<CardSignature>, _> =
+            value.split_whitespace().map(str::parse).collect();
+        read.map_err(|_| SettingsError::Bad {
+            name,
+            value,
+            allowed: "what `a2a-local sign-card --print setting` prints",
+        })
+    }
+
+    pub(super) fn choice<T: Copy>(
+        &self,
+        name: &'static str,
+        allowed: &'static str,
+        choices: &[(&str, T)],
+        default: T,
+    ) -> Result<T, SettingsError> {
+        let Some(value) = self.0.get(name) else {
+            return Ok(default);
+        };
+        let found = choices
+            .iter()
+            .find(|(word, _)| *word == value)
+            .map(|(_, choice)| *choice);
+        found.ok_or(SettingsError::Bad {
+            name,
+            value,
+            allowed,
+        })
+    }
+
+    pub(super) fn switch(&self, name: &'static str, default: bool) -> Result<bool, SettingsError> {
+        self.choice(
+            name,
+            "`on` or `off`",
+            &[("on", true), ("off", false)],
+            default,
+        )
+    }
+
+    pub(super) fn size(&self, name: &'static str, default: usize) -> Result<usize, SettingsError> {
+        self.above_zero(name, default)
+    }
+
+    /// A size of at most `most`; `allowed` is the text of the error.
+    pub(super) fn limited(
+        &self,
+        name: &'static str,
+        default: usize,
+        (most, allowed): Most,
+    ) -> Result<usize, SettingsError> {
+        let size = self.size(name, default)?;
+        if size <= most {
+            return Ok(size);
+        }
+        Err(SettingsError::Bad {
+            name,
+            value: size.to_string(),
+            allowed,
+        })
+    }
+
+    pub(super) fn count(&self, name: &'static str, default: u32) -> Result<u32, SettingsError> {
+        self.above_zero(name, default)
+    }
+
+    fn above_zero<N>(&self, name: &'static str, default: N) -> Result<N, SettingsError>
+    where
+        N: std::str::FromStr + PartialOrd + Default,
+    {
+        let Some(value) = self.0.get(name) else {
+            return Ok(default);
+        };
+        match value.parse() {
+            Ok(number) if number > N::default() => Ok(number),
+            _ => Err(SettingsError::Bad {
+                name,
+                value,
+                allowed: "a whole number above 0",
+            }),
+        }
+    }
+
+    pub(super) fn seconds(
+        &self,
+        name: &'static str,
+        default: f64,
+    ) -> Result<Duration, SettingsError> {
+        let allowed = "seconds, 0-3600";
+        let value = self.text(name, &default.to_string());
+        match value.parse::<f64>() {
+            Ok(seconds) if (0.0..=3600.0).contains(&seconds) => {
+                Ok(Duration::from_secs_f64(seconds))
+            }
+            _ => Err(SettingsError::Bad {
+                name,
+                value,
+                allowed,
+            }),
+        }
+    }
+
+    pub(super) fn duration(
+        &self,
+        name: &'static str,
+        default: Duration,
+    ) -> Result<Duration, SettingsError> {
+        let Some(value) = self.0.get(name) else {
+            return Ok(default);
+        };
+        parse_duration(&value).ok_or(SettingsError::Bad {
+            name,
+            value,
+            allowed: "a whole number with `ms`, `s`, `m`, `h` or `d`, from 1ms to 36500d",
+        })
+    }
+}
+
+/// Reads a whole number with its unit: `250ms`, `2s`, `5m`, `24h`, `30d`.
+pub(super) fn parse_duration(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at_checked(digits)?;
+    let number: u64 = number.parse().ok()?;
+    let millis = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    let millis = number
+        .checked_mul(millis)
+        .filter(|millis| (1..=LONGEST).contains(millis))?;
+    Some(Duration::from_millis(millis))
+}

@@ -1,0 +1,77 @@
+//! Writes an artifact in chunks while the turn runs.
+
+use crate::skill::host::{Emission, TurnHost};
+use crate::skill::{AgentResult, Artifact};
+use crate::task::Part;
+use std::fmt;
+
+/// Writes one artifact in chunks. Each chunk is sent to the client without waiting for the
+/// next.
+#[must_use = "an artifact is complete only after `finish`"]
+pub struct ArtifactChunks<'a> {
+    host: &'a dyn TurnHost,
+    name: String,
+    begun: bool,
+}
+
+impl<'a> ArtifactChunks<'a> {
+    pub(super) const fn new(host: &'a dyn TurnHost, name: String) -> Self {
+        Self {
+            host,
+            name,
+            begun: false,
+        }
+    }
+
+    /// Adds a chunk of text. The first chunk replaces an earlier artifact of the same name.
+    ///
+    /// # Errors
+    /// When an earlier emission could not be stored, or the task was canceled.
+    pub async fn push(&mut self, text: impl Into<String>) -> AgentResult<()> {
+        self.emit(Part::text(text), false).await
+    }
+
+    /// Adds a chunk of any kind. The first chunk replaces an earlier artifact of the same
+    /// name.
+    ///
+    /// # Errors
+    /// When an earlier emission could not be stored, or the task was canceled.
+    pub async fn push_part(&mut self, part: Part) -> AgentResult<()> {
+        self.emit(part, false).await
+    }
+
+    /// Ends the artifact with an empty text part, since a chunk must have a part.
+    /// [`ArtifactChunks::finish_with`] avoids the empty part.
+    ///
+    /// # Errors
+    /// When an earlier emission could not be stored, or the task was canceled.
+    pub async fn finish(mut self) -> AgentResult<()> {
+        self.emit(Part::text(""), true).await
+    }
+
+    /// Ends the artifact with a last chunk of text.
+    ///
+    /// # Errors
+    /// When an earlier emission could not be stored, or the task was canceled.
+    pub async fn finish_with(mut self, text: impl Into<String>) -> AgentResult<()> {
+        self.emit(Part::text(text), true).await
+    }
+
+    async fn emit(&mut self, part: Part, last_chunk: bool) -> AgentResult<()> {
+        let emission = Emission::Artifact {
+            artifact: Artifact::from_parts(self.name.clone(), vec![part]),
+            // The first chunk replaces an earlier artifact; later chunks append.
+            append: std::mem::replace(&mut self.begun, true),
+            last_chunk,
+        };
+        self.host.emit(emission).await
+    }
+}
+
+impl fmt::Debug for ArtifactChunks<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArtifactChunks")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,87 @@
+//! Sets the options of a [`SkillTest`]: its caller, model, time and agent, and the next
+//! message.
+
+use super::{SkillTest, caller};
+use crate::skill::AgentDefinition;
+use crate::skill::model::Model;
+use crate::task::IdError;
+use std::sync::Arc;
+use std::time::Duration;
+
+impl SkillTest {
+    /// Sets the caller of all later messages. Until then it is the subject `bench`
+    /// of the tenant `bench`.
+    ///
+    /// # Errors
+    /// [`IdError`] when `tenant` or `subject` is not valid.
+    pub fn caller(&mut self, tenant: &str, subject: &str) -> Result<&mut Self, IdError> {
+        self.caller = Some(caller(tenant, subject)?);
+        Ok(self)
+    }
+
+    /// Sets the language model that skills get, for example a fake one.
+    pub fn model(&mut self, model: Arc<dyn Model>) -> &mut Self {
+        self.model = Some(model);
+        self
+    }
+
+    /// Sets how much time each invocation has left when its turn begins. A skill reads
+    /// the rest with `TaskContext::time_left`. Without this a turn has no limit.
+    pub const fn time_left(&mut self, left: Duration) -> &mut Self {
+        self.time_left = Some(left);
+        self
+    }
+
+    /// Moves the bench's clock forward, for example past a task's expiry.
+    pub fn advance(&mut self, time: Duration) -> &mut Self {
+        self.clock.advance(time);
+        self
+    }
+
+    /// Replaces the agent, as a deployment of a new version does. Stored tasks and
+    /// threads stay, so that a test can continue a task of the old version.
+    pub fn redeploy(&mut self, agent: &AgentDefinition) -> &mut Self {
+        self.agent = agent.clone();
+        self
+    }
+
+    /// Makes the next message open a new task in the same context. The current task
+    /// does not change.
+    pub fn new_task(&mut self) -> &mut Self {
+        self.open = false;
+        self
+    }
+
+    /// Makes the next message open a new task in a new context.
+    pub fn new_context(&mut self) -> &mut Self {
+        self.context = None;
+        self.new_task()
+    }
+
+    /// Sets the `referenceTaskIds` of the next message: ids of earlier tasks.
+    pub fn references(&mut self, tasks: impl IntoIterator<Item = impl Into<String>>) -> &mut Self {
+        self.next.references = tasks.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the `acceptedOutputModes` of the next message: the media types that the
+    /// client can read. Without this it accepts all.
+    pub fn accepts(&mut self, modes: impl IntoIterator<Item = impl Into<String>>) -> &mut Self {
+        self.next.accepted_output_modes = modes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the id of the next message. Without this the bench makes one.
+    pub fn message_id(&mut self, id: impl Into<String>) -> &mut Self {
+        self.next.message_id = Some(id.into());
+        self
+    }
+
+    /// Cancels the task during the next turn, after the turn has stored `events`
+    /// events. If the turn has ended by then, [`SkillTest::send`] returns the error of the
+    /// cancellation.
+    pub const fn cancel_after(&mut self, events: u64) -> &mut Self {
+        self.next.cancel_after = Some(events);
+        self
+    }
+}
