@@ -29,7 +29,7 @@ describe() {
     doc-tests) echo "the examples in the documentation" ;;
     docker-tests) echo "compiles the LocalStack suite; runs it where Docker is available" ;;
     emulator) echo "the store suites against a second emulator" ;;
-    faults) echo "faults below the AWS SDK at every store call of eight scenarios" ;;
+    faults) echo "faults below the AWS SDK at every store call of nine scenarios" ;;
     kill) echo "the program killed at each store call of seven scenarios, and streams cut after every frame" ;;
     interop) echo "real A2A clients against the local agent" ;;
     watch) echo "the functions under cargo lambda watch" ;;

@@ -1,67 +1,28 @@
 //! One run of one scenario: clients with faults, and clients without faults that check what
 //! is stored.
 
-use crate::agent::{Signals, agent};
 use crate::faulty_connection::{Faulty, FaultyConnection, Plan};
 use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::{
-    Clock, Engine, EngineError, Leases, Policy, RandomIds, Services, SystemClock, relay,
+    Clock as _, Engine, EngineError, Leases, Policy, RandomIds, Services, SystemClock, relay,
 };
 use a2a_lambda::store::dynamodb::{DynamoStore, task_image};
 use a2a_lambda::store::queue::{Ack, OpenTask, Receipt, SweepTasks, WorkItem, WorkQueue};
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{ReadTasks as _, RecordQuery, StoreError};
-use a2a_lambda::task::{
-    Generation, GetQuery, Message, Metadata, Owner, Part, SendCommand, SendMode, Subject, Task,
-    TaskId, TaskRecord, TenantId, Timestamp,
-};
+use a2a_lambda::task::{GetQuery, Owner, Subject, Task, TaskId, TaskRecord, TenantId};
 use a2a_lambda_tests::emulator::Emulator;
+use a2a_lambda_tests::scenarios::agent::{Signals, agent};
+use a2a_lambda_tests::virtual_clock::VirtualClock;
 use a2a_local::embedded::{BUCKET, TABLE};
 use async_trait::async_trait;
 use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition, TokenBucket};
 use aws_sdk_dynamodb::types::AttributeValue;
-use futures::future::BoxFuture;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::time::Instant;
 
 /// How much faster the engine's clock runs than real time.
 const SPEED: u32 = 20;
-
-/// The engine's clock: faster than real time, and able to jump forward.
-#[derive(Debug)]
-pub(crate) struct FastClock {
-    began: Timestamp,
-    started: Instant,
-    leapt: AtomicU64,
-}
-
-impl FastClock {
-    fn new() -> Self {
-        Self {
-            began: SystemClock.now(),
-            started: Instant::now(),
-            leapt: AtomicU64::new(0),
-        }
-    }
-
-    /// Jumps forward by `time`.
-    pub(crate) fn leap(&self, time: Duration) {
-        self.leapt.fetch_add(time.as_secs(), Ordering::SeqCst);
-    }
-}
-
-impl Clock for FastClock {
-    fn now(&self) -> Timestamp {
-        let leapt = Duration::from_secs(self.leapt.load(Ordering::SeqCst));
-        self.began.plus(self.started.elapsed() * SPEED + leapt)
-    }
-
-    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
-        Box::pin(tokio::time::sleep(at.since(self.now()) / SPEED))
-    }
-}
 
 /// The queue of one case: in memory, with delivery at least once.
 #[derive(Debug, Default)]
@@ -119,18 +80,23 @@ pub(crate) struct Case {
     pub(crate) caller: Caller,
     pub(crate) signals: Arc<Signals>,
     pub(crate) store: DynamoStore,
-    pub(crate) clock: Arc<FastClock>,
+    pub(crate) clock: Arc<VirtualClock>,
     emulator: Arc<Emulator>,
     queue: Queue,
+    /// The task as stored when a response said that it is canceled.
+    pub(crate) canceled: Mutex<Option<TaskRecord>>,
     /// The violations of the run.
     pub(crate) wrong: Mutex<Vec<String>>,
 }
 
 impl Case {
+    /// The most messages in a response: all of them.
+    pub(crate) const HISTORY: usize = 100;
+
     pub(crate) fn new(emulator: &Arc<Emulator>, name: &str, plan: Option<Plan>) -> Self {
         let line = FaultyConnection::new(plan);
         let signals = Arc::<Signals>::default();
-        let clock = Arc::new(FastClock::new());
+        let clock = Arc::new(VirtualClock::starting(SystemClock.now(), SPEED));
         let (near_store, near_blobs) = on(emulator, &line, name);
         let engine = |store: &DynamoStore, blobs: S3Blobs| {
             let store = Arc::new(store.clone());
@@ -142,7 +108,7 @@ impl Case {
                 ids: Arc::new(RandomIds),
                 model: None,
             };
-            let agent = Arc::new(agent(&signals));
+            let agent = Arc::new(agent(&signals).unwrap());
             Engine::new(agent, services, Policy::default())
         };
         let clean = engine(&emulator.records, emulator.blobs.clone());
@@ -164,6 +130,7 @@ impl Case {
             clock,
             emulator: Arc::clone(emulator),
             queue: Queue::default(),
+            canceled: Mutex::default(),
             wrong: Mutex::default(),
         }
     }
@@ -180,30 +147,8 @@ impl Case {
         }
     }
 
-    /// The send of a message for `skill`.
-    pub(crate) fn says(&self, skill: &str, task: Option<&TaskId>) -> SendCommand {
-        let id = if task.is_some() { "m2" } else { "m1" };
-        let mut message = Message::from_user(id, vec![Part::text("go on")]);
-        message.task_id = task.cloned();
-        if task.is_none() {
-            let skill = serde_json::Value::from(skill);
-            message.metadata.insert("skill".to_owned(), skill);
-        }
-        SendCommand {
-            message,
-            client_task_id: None,
-            mode: SendMode::Blocking,
-            history_length: 100,
-            accepted_output_modes: Vec::new(),
-            push: None,
-            metadata: Metadata::new(),
-            generation: Generation::V10,
-            idempotency_key: None,
-        }
-    }
-
-    /// The tasks of this case, as stored.
-    pub(crate) async fn stored(&self) -> Vec<TaskRecord> {
+    /// The tasks of this case, each as far as its DynamoDB item has it.
+    async fn heads(&self) -> Vec<TaskRecord> {
         let query = RecordQuery {
             context_id: None,
             state: None,
@@ -214,13 +159,7 @@ impl Case {
             now: self.clock.now(),
         };
         let page = self.store.list(&self.caller.owner, &query).await;
-        let mut records = Vec::new();
-        // A list returns only what is in the task's DynamoDB item, so each task is loaded
-        // whole.
-        for head in page.unwrap().records {
-            records.extend(self.load(head.id()).await);
-        }
-        records
+        page.unwrap().records
     }
 
     /// A task as stored.
@@ -233,14 +172,14 @@ impl Case {
     pub(crate) async fn shown(&self, id: &TaskId) -> Result<Task, EngineError> {
         let query = GetQuery {
             id: id.clone(),
-            history_length: 100,
+            history_length: Self::HISTORY,
         };
         self.clean.reader().get(&self.caller, &query).await
     }
 
     /// Runs the relay on the stream records of all tasks.
     pub(crate) async fn relays(&self) {
-        for record in self.stored().await {
+        for record in self.heads().await {
             let key = record.key();
             let partition = format!("T#{}#K#{}", key.tenant(), key.local());
             let get = self.emulator.clients.dynamodb.get_item();
@@ -281,22 +220,24 @@ impl Case {
     }
 
     /// Ends the faults, then runs sweep, relay and worker until every task is at rest.
-    pub(crate) async fn recovers(&self) {
+    /// Returns the tasks.
+    pub(crate) async fn recovers(&self) -> Vec<TaskRecord> {
         self.line.mend();
         self.signals.free.send_replace(true);
         for _ in 0..8 {
             self.relays().await;
             self.works(&self.clean, None).await;
-            let open = self.stored().await;
-            if open.iter().all(|record| record.state().is_at_rest()) {
-                return;
+            let tasks = self.heads().await;
+            if tasks.iter().all(|record| record.state().is_at_rest()) {
+                return tasks;
             }
-            self.clock.leap(Duration::from_secs(400));
+            self.clock.advance(Duration::from_secs(400));
             let own = Own(&self.store, &self.caller.owner);
             let swept = Box::pin(self.clean.sweep(&own, &self.queue, Leases::Respect)).await;
             self.check(swept.is_ok(), || format!("the sweep failed: {swept:?}"));
         }
         self.wrong("open tasks are not at rest after 8 rounds");
+        self.heads().await
     }
 }
 

@@ -1,5 +1,5 @@
-//! Injects faults below the real AWS SDK, at every store call of eight scenarios of the
-//! real engine.
+//! Injects faults below the real AWS SDK, at every store call of nine scenarios of the real
+//! engine.
 //!
 //! It checks three properties: a response matches what is stored, acknowledged work comes
 //! to rest after the faults end, and no effect occurs twice.
@@ -7,17 +7,18 @@
 //! A failure names its case; `A2A_FAULT_CASE='<case>'` runs only that one.
 #![cfg(test)]
 
-mod agent;
 mod case;
+mod client;
 mod faulty_connection;
-mod scenario;
 
 use a2a_lambda::engine::CallBudget;
 use a2a_lambda::task::A2aError;
+use a2a_lambda_tests::dialect::Op;
 use a2a_lambda_tests::emulator::{Emulator, run};
+use a2a_lambda_tests::scenarios::{Scenario, says};
 use case::Case;
+use client::command;
 use faulty_connection::{Answer, Fault, Plan};
-use scenario::Scenario;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -63,7 +64,7 @@ impl Point {
 /// Runs a case; returns its violations.
 async fn judge(emulator: Arc<Emulator>, point: Point, tenant: String) -> (Point, Vec<String>) {
     let case = Case::new(&emulator, &tenant, Some(point.plan));
-    let ends = Box::pin(tokio::time::timeout(LONGEST, point.scenario.run(&case))).await;
+    let ends = Box::pin(tokio::time::timeout(LONGEST, case.attack(point.scenario))).await;
     case.check(ends.is_ok(), || {
         "the scenario does not end within 20 s".to_owned()
     });
@@ -92,7 +93,7 @@ async fn points(emulator: &Arc<Emulator>, run: u128) -> Vec<Point> {
     for scenario in Scenario::ALL {
         let tenant = format!("f{run:x}-{scenario:?}").to_lowercase();
         let case = Case::new(emulator, &tenant, None);
-        Box::pin(scenario.run(&case)).await;
+        Box::pin(case.attack(scenario)).await;
         let wrong = case.wrong.lock().unwrap().clone();
         assert!(wrong.is_empty(), "{scenario:?} without a fault: {wrong:#?}");
         let calls = case.line.seen();
@@ -156,11 +157,10 @@ async fn throttled_send_uses_three_attempts_and_is_unavailable() {
     };
     let tenant = format!("t{:x}", run());
     let case = Case::new(&emulator, &tenant, Some(plan));
-    let sent = case.engine.send(
-        &case.caller,
-        case.says("short", None),
-        CallBudget::default(),
-    );
+    let command = command(&says(Op::Send, "echo hello"));
+    let sent = case
+        .engine
+        .send(&case.caller, command, CallBudget::default());
     let refusal = sent.await.unwrap_err().refusal;
     assert!(
         matches!(refusal, A2aError::Unavailable { .. }),

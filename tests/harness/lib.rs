@@ -8,6 +8,7 @@ pub mod fixture;
 pub mod frames;
 pub mod recorder;
 pub mod remote;
+pub mod scenarios;
 pub mod tester;
 pub mod virtual_clock;
 pub mod watched_store;

@@ -1,16 +1,17 @@
 //! One case: a store, the proxy in front of it, and the program.
 
 use crate::agent::{Folder, Running};
-use crate::judge::{judge, tasks};
 use crate::plan::{Plan, Point};
 use crate::proxy::{Watch, line};
-use crate::scenario::{Known, Scenario};
+use crate::site::Site;
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::ReadTasks as _;
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::task::{Owner, Subject, TaskId, TaskRecord, TenantId};
+use a2a_lambda_tests::scenarios::{Client as _, Known, Scenario, get, ids};
 use a2a_local::embedded::{Embedded, TABLE};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -117,10 +118,10 @@ pub(crate) async fn run(scenario: Scenario, plan: Option<&Plan>, disarmed: bool)
     let first = store.agent().await;
     let mut base = first.base().to_owned();
     let mut agent = Some(first);
-    let mut known = Known::default();
+    let site = Site::new(&base, &store);
     store.watch.count(plan.cloned());
-    {
-        let acts = scenario.run(&base, &store, &mut known);
+    let mut known = {
+        let acts = scenario.run(&site);
         tokio::pin!(acts);
         let dies = async {
             store.watch.strikes().await;
@@ -129,15 +130,15 @@ pub(crate) async fn run(scenario: Scenario, plan: Option<&Plan>, disarmed: bool)
             {
                 agent.kill().await;
             }
-            std::future::pending::<()>().await;
+            std::future::pending::<Known>().await
         };
         tokio::select! {
             biased;
-            () = &mut acts => {}
-            () = dies => {}
+            known = &mut acts => known,
+            known = dies => known,
         }
-    }
-    let kept = store.runs().await;
+    };
+    known.kept = store.runs().await;
     let points = store.watch.stop();
     let mut reached = known.finished;
     if let Some(plan) = plan {
@@ -148,8 +149,9 @@ pub(crate) async fn run(scenario: Scenario, plan: Option<&Plan>, disarmed: bool)
             agent = Some(second);
         }
     }
-    let mut wrong = judge(scenario, &base, &store, &known, &kept).await;
-    wrong.extend(again(&base, &store, disarmed).await);
+    let after = Site::new(&base, &store);
+    let mut wrong = scenario.holds(&after, &known).await;
+    wrong.extend(again(&after, &store, disarmed).await);
     drop(agent);
     Outcome {
         reached,
@@ -159,9 +161,18 @@ pub(crate) async fn run(scenario: Scenario, plan: Option<&Plan>, disarmed: bool)
 }
 
 /// Delivers every write again; no task may change.
-async fn again(base: &str, store: &Store, disarmed: bool) -> Option<String> {
-    let before = tasks(base).await;
+async fn again(site: &Site<'_>, store: &Store, disarmed: bool) -> Option<String> {
+    let before = tasks(site).await;
     let writes = store.watch.redeliver(disarmed).await;
-    let after = tasks(base).await;
+    let after = tasks(site).await;
     (before != after).then(|| format!("{writes} repeated writes change {before:?} to {after:?}"))
+}
+
+/// All tasks of the caller, read one by one.
+async fn tasks(site: &Site<'_>) -> Vec<Option<Value>> {
+    let mut tasks = Vec::new();
+    for id in ids(site).await {
+        tasks.push(site.call(&get(&id)).await);
+    }
+    tasks
 }

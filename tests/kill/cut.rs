@@ -1,9 +1,17 @@
 //! Cuts streams after every frame and resumes them.
 
 use crate::agent::{Folder, Running};
-use crate::client::{Frame, Live, events};
-use crate::scenario::message;
+use crate::client::{events, open};
+use a2a_lambda_tests::dialect::Op;
+use a2a_lambda_tests::frames::Frame;
+use a2a_lambda_tests::scenarios::{says, subscribe};
+use a2a_lambda_tests::world::Request;
 use serde_json::Value;
+
+/// The stream that is cut.
+fn chunks() -> Request {
+    says(Op::Stream, "chunks 6 30")
+}
 
 /// Damage that the check of a resumed stream must detect.
 #[derive(Debug, Clone, Copy)]
@@ -53,19 +61,16 @@ struct Cut {
 impl Cut {
     /// Opens a stream, cuts it after `count` frames, and resumes it from there.
     async fn after(base: &str, count: usize) -> Self {
-        let url = format!("{base}/message:stream");
-        let mut live = Live::post(&url, &message("chunks 6 30", None))
-            .await
-            .unwrap();
-        let mut read = Vec::new();
+        let mut live = open(base, &chunks()).await.unwrap();
+        let mut read: Vec<Frame> = Vec::new();
         while read.len() < count {
-            read.push(live.next().await.unwrap());
+            read.push(live.next().await.unwrap().unwrap());
         }
         drop(live);
-        let id = read[0].data["task"]["id"].as_str().unwrap().to_owned();
-        let url = format!("{base}/tasks/{id}:subscribe");
-        let rest = events(&url, read[count - 1].id.as_deref().unwrap()).await;
-        let log = events(&url, read[0].id.as_deref().unwrap()).await;
+        let id = read[0].data["task"]["id"].as_str().unwrap();
+        let after = |frame: &Frame| subscribe(id, frame.id.as_deref().unwrap());
+        let rest = events(base, &after(&read[count - 1])).await;
+        let log = events(base, &after(&read[0])).await;
         Self { read, rest, log }
     }
 
@@ -94,9 +99,7 @@ impl Cut {
 
 /// The number of frames of the whole stream.
 async fn frames(base: &str) -> usize {
-    let url = format!("{base}/message:stream");
-    let live = Live::post(&url, &message("chunks 6 30", None)).await;
-    live.unwrap().rest().await.len()
+    events(base, &chunks()).await.len()
 }
 
 async fn agent(folder: &Folder) -> Running {
