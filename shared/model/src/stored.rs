@@ -2,31 +2,31 @@
 //!
 //! A store keeps the result of [`encode`] and reads it with [`decode`]; a store of
 //! the skill author does the same. A task's form leaves out what the rest implies
-//! (see `compact`). The form has its version in `schema`. Members that a later version
+//! (see `short_form`). The form has its version in `schema`. Members that a later version
 //! added are kept, so that an upgrade can be rolled back. Malformed input is an
 //! error, never a panic.
 
-mod compact;
-mod content;
 mod join;
 mod layout;
-mod partial;
-mod pieces;
+mod message;
+mod projection;
 mod push;
 mod schema;
+mod short_form;
+mod split;
 mod task;
 mod thread;
 
 #[cfg(test)]
 mod tests;
 
-pub use self::compact::ItemAttributes;
 pub use self::join::{FoundChild, events_of, has_older_children, join, names};
-pub use self::partial::{NeededChildren, join_some, needs};
-pub use self::pieces::arrange;
-pub use self::pieces::pieces;
-pub use self::pieces::{CHILD_MIN, Child, ChildName, child_expiry};
+pub use self::projection::{NeededChildren, join_some, needs};
 pub use self::schema::SCHEMA;
+pub use self::short_form::ItemAttributes;
+pub use self::split::arrange;
+pub use self::split::pieces;
+pub use self::split::{CHILD_MIN, Child, ChildName, child_expiry};
 
 use self::schema::{corrupt, known};
 use crate::store::{StoreError, ThreadRecord, ThreadState};
@@ -182,7 +182,7 @@ pub fn push_of_text(text: &str) -> Result<PushRecord, StoreError> {
 /// [`StoreError::TooLarge`], as [`task_text`].
 pub fn message_text(message: &Message) -> Result<String, StoreError> {
     checked(
-        serde_json::to_string(&content::StoredMessage::from(message))
+        serde_json::to_string(&message::StoredMessage::from(message))
             .map_err(|error| StoreError::Refused(error.to_string()))?,
         MAX_BYTES,
     )
@@ -193,7 +193,7 @@ pub fn message_text(message: &Message) -> Result<String, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] when the text is not a message.
 pub fn message_of_text(text: &str) -> Result<Message, StoreError> {
-    serde_json::from_str::<content::StoredMessage>(text)
+    serde_json::from_str::<message::StoredMessage>(text)
         .map_err(corrupt)?
         .into_message()
 }

@@ -4,8 +4,8 @@
 use super::json::PathStep;
 use super::jsonrpc::{self, Envelope, MAX_BATCH};
 use super::method::GenerationRule;
-use super::rest::{Endpoint, PathRoute, PathTarget};
-use super::{Binding, Dialect, Operation, RpcId, idempotency, json, media, method, rest, version};
+use super::rest::PathTarget;
+use super::{Binding, Dialect, Operation, RpcId, idempotency, json, media, method, version};
 use a2a_lambda_model::task::{A2aError, FieldViolation, Generation};
 use serde_json::Value;
 
@@ -32,13 +32,6 @@ pub struct RawRequest<'a> {
     pub idempotency_key: Option<&'a [u8]>,
     /// The body, of at most the size that the caller of this module allows.
     pub body: &'a [u8],
-}
-
-/// A request with the route of its method and path.
-#[derive(Debug)]
-pub struct RoutedRequest<'a> {
-    request: RawRequest<'a>,
-    route: Option<PathRoute>,
 }
 
 /// A request whose operation is known.
@@ -102,71 +95,7 @@ pub struct Rejected {
     pub(super) media: &'static str,
 }
 
-impl<'a> RoutedRequest<'a> {
-    /// Finds the route of `request`. Nothing else routes it again.
-    #[must_use]
-    pub fn of(request: RawRequest<'a>) -> Self {
-        Self {
-            request,
-            route: rest::route(request.method, request.path),
-        }
-    }
-
-    /// The request as received.
-    #[must_use]
-    pub const fn raw(&self) -> &RawRequest<'a> {
-        &self.request
-    }
-
-    /// The kind of its route.
-    #[must_use]
-    pub const fn endpoint(&self) -> Endpoint {
-        rest::endpoint(self.route.as_ref())
-    }
-
-    /// Opens the request: checks its route, content type, number of JSON values, depth,
-    /// envelope and method, in this order. No value is built from the body before its
-    /// values are counted.
-    ///
-    /// # Errors
-    /// [`Rejected`], with everything that its response needs.
-    pub fn open(self) -> Result<OpenedRequest, Rejected> {
-        let opener = RequestReader {
-            request: &self.request,
-            pairs: rest::query_pairs(self.request.query),
-        };
-        match &self.route {
-            None => Err(self.reject(A2aError::MethodNotFound)),
-            Some(PathRoute::JsonRpc) => opener.json_rpc(),
-            Some(PathRoute::Operation(target)) if target.params_in_body => {
-                opener.path_a_method(target)
-            }
-            Some(PathRoute::Operation(target)) => opener.path(target),
-        }
-    }
-
-    /// Refuses the request without opening it, for example one that is too large, in
-    /// the dialect of its path.
-    #[must_use]
-    pub fn reject(&self, refusal: A2aError) -> Rejected {
-        let dialect = match &self.route {
-            Some(PathRoute::JsonRpc) => Dialect::json_rpc(Generation::V10),
-            Some(PathRoute::Operation(target)) => Dialect::rest(target.generation),
-            None => Dialect::rest(rest::family(self.request.path)),
-        };
-        rejected(&self.request, dialect, RpcId::Null, refusal)
-    }
-}
-
-/// Routes and opens a request: [`RoutedRequest::open`].
-///
-/// # Errors
-/// As [`RoutedRequest::open`].
-pub fn open(request: &RawRequest<'_>) -> Result<OpenedRequest, Rejected> {
-    RoutedRequest::of(*request).open()
-}
-
-fn rejected(
+pub(super) fn rejected(
     request: &RawRequest<'_>,
     dialect: Dialect,
     rpc_id: RpcId,
@@ -180,13 +109,14 @@ fn rejected(
     }
 }
 
-struct RequestReader<'a> {
-    request: &'a RawRequest<'a>,
-    pairs: Vec<(String, String)>,
+/// Reads a request whose route is known.
+pub(super) struct RequestReader<'a> {
+    pub(super) request: &'a RawRequest<'a>,
+    pub(super) pairs: Vec<(String, String)>,
 }
 
 impl RequestReader<'_> {
-    fn json_rpc(&self) -> Result<OpenedRequest, Rejected> {
+    pub(super) fn json_rpc(&self) -> Result<OpenedRequest, Rejected> {
         let refused = |refusal| self.refused(Generation::V10, RpcId::Null, refusal);
         let (value, duplicates) = self.read_body().map_err(refused)?;
         // JSON-RPC 2.0 §6: an array is a batch.
@@ -252,7 +182,7 @@ impl RequestReader<'_> {
     }
 
     /// 0.1 with one path per method: the body is an envelope or the bare parameters.
-    fn path_a_method(&self, target: &PathTarget) -> Result<OpenedRequest, Rejected> {
+    pub(super) fn path_a_method(&self, target: &PathTarget) -> Result<OpenedRequest, Rejected> {
         let bare = Dialect::rest(Generation::V01);
         let (value, duplicates) = self
             .read_body()
@@ -279,7 +209,7 @@ impl RequestReader<'_> {
         Ok(OpenedRequest::One(Box::new(call)))
     }
 
-    fn path(&self, target: &PathTarget) -> Result<OpenedRequest, Rejected> {
+    pub(super) fn path(&self, target: &PathTarget) -> Result<OpenedRequest, Rejected> {
         let dialect = Dialect::rest(target.generation);
         // A2A 1.0 §11.3.2: cancel and subscribe are POST and need no body.
         let (value, duplicates) = if self.request.method != "POST" || self.request.body.is_empty() {

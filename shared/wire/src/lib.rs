@@ -27,6 +27,7 @@ mod push_payload;
 mod request;
 mod response;
 mod rest;
+mod routed_request;
 mod sse;
 mod stream;
 mod upload;
@@ -35,7 +36,7 @@ mod v03;
 mod v1;
 mod version;
 
-pub use call::{Call, OpenedRequest, RawRequest, Rejected, RoutedRequest, open};
+pub use call::{Call, OpenedRequest, RawRequest, Rejected};
 pub use card::{
     ApiKeyLocation, Capabilities, CardDocument, CardError, CardInfo, CardShape, CardSignature,
     EXTENSIONS, Extension, Provider, SecurityScheme, SignatureError, SkillInfo, Unsigned,
@@ -47,6 +48,7 @@ pub use push_payload::push_payload;
 pub use request::{CardForm, MethodCall};
 pub use response::{MethodResult, WireResponse, answer, batch, refuse};
 pub use rest::{Endpoint, site};
+pub use routed_request::{RoutedRequest, open};
 pub use stream::StreamEncoder;
 
 use a2a_lambda_model::task::Generation;

@@ -1,8 +1,8 @@
 //! Restores a task from its own item and its children.
 
-use super::content::{StoredArtifact, StoredEvent, StoredMessage, StoredPart, all};
-use super::pieces::ChildName;
+use super::message::{StoredArtifact, StoredEvent, StoredMessage, StoredPart, all};
 use super::schema::corrupt;
+use super::split::ChildName;
 use super::task::Kept;
 use crate::store::StoreError;
 use crate::task::{self, LoggedEvent, Metadata, Sealed, Segment, StoredValue, TaskRecord};

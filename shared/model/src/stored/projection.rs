@@ -1,10 +1,10 @@
 //! Projections: which children contain the wanted content of a task, and how they
 //! restore it.
 
-use super::content::{StoredMessage, all};
 use super::join::{FoundChild, PartsByArtifact, parsed, parts_of, prepend};
-use super::pieces::ChildName;
+use super::message::{StoredMessage, all};
 use super::schema::corrupt;
+use super::split::ChildName;
 use crate::store::StoreError;
 use crate::task::{Metadata, Segment, StoredValue, TaskRecord};
 use std::collections::{BTreeMap, BTreeSet};

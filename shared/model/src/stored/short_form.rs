@@ -5,7 +5,7 @@
 //! repeated ids and times. The result is still plain JSON; `docs/decisions/0009`
 //! describes how to read it.
 
-use super::content::{
+use super::message::{
     StoredArtifact, StoredEvent, StoredEventContent, StoredMessage, StoredStatus, required,
 };
 use super::schema::corrupt;

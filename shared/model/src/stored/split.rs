@@ -1,10 +1,10 @@
 //! Splits a task into its deciding item and the children beside it.
 //!
-//! [`arrange`] decides what moves to a child, [`pieces`] returns what one commit
+//! [`arrange`] decides what moves to a child, [`split`] returns what one commit
 //! writes, and `join` restores the task. A child is not rewritten; only a value that
 //! is replaced as a whole is overwritten.
 
-use super::content::{StoredArtifact, StoredEvent, StoredMessage, StoredPart};
+use super::message::{StoredArtifact, StoredEvent, StoredMessage, StoredPart};
 use super::task::{Kept, StoredTask};
 use super::{ITEM_MAX, MAX_BYTES, checked, length};
 use crate::store::StoreError;

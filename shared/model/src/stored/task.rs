@@ -1,9 +1,9 @@
 //! The stored form of a task.
 
-use super::content::{
+use super::layout::Layout;
+use super::message::{
     self, StoredArtifact, StoredEvent, StoredMessage, StoredStatus, all, required,
 };
-use super::layout::Layout;
 use super::schema::{SCHEMA, corrupt};
 use crate::store::StoreError;
 use crate::task::{
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A task with all members, or shortened with fewer members (see `compact`).
+/// A task with all members, or shortened with fewer members (see `short_form`).
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -351,7 +351,7 @@ impl StoredTask {
         record.artifacts = all(self.a, StoredArtifact::into_artifact)?;
         record.log = all(self.log, StoredEvent::into_logged)?;
         record.last_seq = self.seq;
-        record.last_event = self.ev.as_deref().map(content::event_id).transpose()?;
+        record.last_event = self.ev.as_deref().map(message::event_id).transpose()?;
         record.transitions = all(required(self.tr, "tr")?, transition)?;
         record.saved = self.sv.into();
         match self.b {
@@ -386,7 +386,7 @@ fn moved(step: &Transition) -> (String, i64) {
 
 fn transition((name, at): (String, i64)) -> Result<Transition, StoreError> {
     Ok(Transition {
-        state: content::state(&name)?,
+        state: message::state(&name)?,
         at: Timestamp::from_millis(at),
     })
 }

@@ -1,6 +1,6 @@
 //! The stored form of a thread.
 
-use super::content::{StoredMessage, all};
+use super::message::{StoredMessage, all};
 use super::schema::{SCHEMA, corrupt, known};
 use super::task::owner;
 use crate::store::StoreError;

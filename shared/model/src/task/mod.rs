@@ -16,12 +16,12 @@
 
 mod artifact;
 mod change;
+mod child_layout;
 mod command;
 mod error;
 mod event;
 mod id;
 mod idempotency;
-mod layout;
 mod message;
 pub mod metadata_keys;
 mod part;
@@ -33,6 +33,9 @@ mod timestamp;
 
 pub use artifact::Artifact;
 pub use change::Change;
+pub use child_layout::{
+    ChildLifetime, Layout, MovedEvents, MovedSize, MovedValue, Segment, StoredValue, moved,
+};
 pub use command::{
     CancelCommand, Context, ContextPage, ContextQuery, Frame, GetQuery, ListQuery, Page,
     SendCommand, SendMode, Sent, SubscribeCommand, UploadGrant, UploadOrder,
@@ -45,9 +48,6 @@ pub use id::{
     ContextId, IdError, Owner, PushId, SkillId, Subject, TaskId, TaskKey, TenantId, WriteId,
 };
 pub use idempotency::{HeldKeys, IdempotencyKey, KeyHash};
-pub use layout::{
-    ChildLifetime, Layout, MovedEvents, MovedSize, MovedValue, Segment, StoredValue, moved,
-};
 pub use message::{Message, Role};
 pub use part::{Blob, Part, PartContent};
 pub use push::{

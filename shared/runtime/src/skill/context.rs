@@ -7,8 +7,8 @@ mod artifact_chunks;
 
 pub use artifact_chunks::ArtifactChunks;
 
-use super::host::{Emission, TurnHost};
 use super::model::Model;
+use super::turn_host::{Emission, TurnHost};
 use super::{
     AgentError, AgentResult, Artifact, Content, FilePart, FileSource, OpenFile, ReferencedTask,
     SkillOutcome,

@@ -4,7 +4,7 @@
 //! - `input`, `output`, `slot`: the types of a skill
 //! - `content`, `artifact`, `file`: what clients and skills send each other
 //! - `outcome`: the results of a handler; only these values end a task
-//! - `context`: what a handler can do during a turn; `host` is the engine's side of it
+//! - `context`: what a handler can do during a turn; `turn_host` is the engine's side of it
 //! - `error`: the one error type of skills
 //! - `registry`: the agent, its skills and its manifest
 //! - `erased`: one trait for skills of every type, for the engine
@@ -20,7 +20,6 @@ mod erased;
 mod error;
 mod file;
 mod handler;
-pub(crate) mod host;
 mod hybrid;
 mod input;
 pub(crate) mod media;
@@ -36,6 +35,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 mod turn;
+pub(crate) mod turn_host;
 
 pub use crate::thread::Thread;
 pub use artifact::{Artifact, ReferencedTask};

@@ -1,8 +1,8 @@
 //! A turn without an engine, for the tests of `skill`.
 
 use super::file::Reading;
-use super::host::{Emission, References, Step, TurnHost};
 use super::model::Model;
+use super::turn_host::{Emission, References, Step, TurnHost};
 use super::{
     AgentResult, AnySkill, Artifact, Content, SkillOutcome, TaskContext, Thread, TurnFacts,
     TurnStart,

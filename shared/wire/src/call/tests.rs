@@ -1,5 +1,6 @@
 use super::*;
 use crate::{CardForm, MethodCall, WireResponse};
+use crate::{RoutedRequest, open};
 use a2a_lambda_model::task::ContextQuery;
 use a2a_lambda_model::task::EventId;
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! Marks the output that a turn keeps if it runs again, and goes back to that mark.
 
-use crate::task::layout::truncate;
+use crate::task::child_layout::truncate;
 use crate::task::{Artifact, Base, Event, Saved, TaskEvent, TaskRecord, TransitionError};
 use serde_json::Value;
 use std::collections::BTreeMap;

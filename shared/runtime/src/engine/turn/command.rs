@@ -1,6 +1,6 @@
 //! What a running skill asks of its event loop.
 
-use crate::skill::host::Emission;
+use crate::skill::turn_host::Emission;
 use serde_json::Value;
 use tokio::sync::oneshot;
 

@@ -3,7 +3,7 @@
 use super::spec::TurnSpec;
 use crate::engine::Engine;
 use crate::skill::ReferencedTask;
-use crate::skill::host::References;
+use crate::skill::turn_host::References;
 use crate::store::{Projection, StoreError, stored};
 use crate::task::{Owner, TaskId};
 use std::collections::BTreeSet;

@@ -9,7 +9,7 @@ use super::event_loop::{LoopEnd, drive};
 use super::event_sink::EventSink;
 use super::finish::too_large;
 use super::heartbeat::Heartbeat;
-use super::host::TurnHandle;
+use super::skill_host::TurnHandle;
 use super::spec::{TurnEnd, TurnSpec};
 use super::write_buffer::WriteBuffer;
 use crate::engine::{Engine, EngineError};

@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::engine::clock::lock;
 use crate::engine::files::chained_reader::ChainedReader;
 use crate::engine::files::object_key::Attempt;
-use crate::skill::host::{Emission, References, Step, TurnHost};
+use crate::skill::turn_host::{Emission, References, Step, TurnHost};
 use crate::skill::{AgentError, AgentResult, Artifact, Content, TurnFacts};
 use crate::store::{BlobReader, StoreError, read_up_to, stored};
 use crate::task::{Blob, Change, Message, PartContent, Saved, TaskKey, TaskRecord, Timestamp};

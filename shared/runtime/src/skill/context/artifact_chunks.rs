@@ -1,6 +1,6 @@
 //! Writes an artifact in chunks while the turn runs.
 
-use crate::skill::host::{Emission, TurnHost};
+use crate::skill::turn_host::{Emission, TurnHost};
 use crate::skill::{AgentResult, Artifact};
 use crate::task::Part;
 use std::fmt;

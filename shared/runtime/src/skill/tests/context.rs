@@ -1,8 +1,8 @@
 //! Tests what a handler can do during a turn.
 
-use crate::skill::host::References;
 use crate::skill::model::{Delta, Model, ModelReply, ModelRequest, StopReason, Usage};
 use crate::skill::testing::{RecordingHost, block_on, caller, facts};
+use crate::skill::turn_host::References;
 use crate::skill::{
     AgentError, AgentResult, Artifact, ErrorCode, FilePart, FileSource, ReferencedTask,
     TaskContext, TurnFacts,

@@ -189,9 +189,9 @@ proptest! {
 
     #[test]
     fn a_query_has_no_more_pairs_than_ampersands_allow(query in ".{0,80}") {
-        let pairs = rest::query_pairs(Some(&query));
+        let pairs = crate::rest::query_pairs(Some(&query));
         prop_assert!(pairs.len() <= query.matches('&').count() + 1);
-        prop_assert!(rest::query_pairs(None).is_empty());
+        prop_assert!(crate::rest::query_pairs(None).is_empty());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::WriteBuffer;
 use crate::engine::Engine;
 use crate::engine::turn::command::SkillCommand;
-use crate::skill::host::Emission;
+use crate::skill::turn_host::Emission;
 use crate::skill::{Artifact as Made, Content};
 use crate::task::{ArtifactUpdate, Change, Message, Metadata, TaskRecord};
 use sha2::{Digest as _, Sha256};
