@@ -23,7 +23,7 @@ describe() {
     features) echo "the library compiles without AWS, and without Lambda" ;;
     tests) echo "unit, in-process and embedded-emulator suites" ;;
     conformance) echo "our vectors over every binding, and their responses read by the official Rust types" ;;
-    simulation) echo "20,000 random histories of the real engine, process deaths and planted faults" ;;
+    simulation) echo "10,000 random histories of the real engine, process deaths and planted faults" ;;
     histories) echo "100,000 more random histories" ;;
     model) echo "every interleaving of the task protocol, with crashes and glitches, and its mutants" ;;
     doc-tests) echo "the examples in the documentation" ;;
@@ -106,8 +106,8 @@ simulation() {
     done
   done
 }
-step_simulation() { simulation "histories 20000" kills mutants; }
-step_histories() { simulation "histories 100000 20001"; }
+step_simulation() { simulation "histories 10000" kills mutants; }
+step_histories() { simulation "histories 100000 10001"; }
 
 # Also prints the states explored and the mutants caught to the terminal.
 step_model() {

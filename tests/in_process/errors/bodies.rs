@@ -107,7 +107,7 @@ fn large(table: &mut Table) {
 }
 
 fn deep(table: &mut Table) {
-    // JSON may be 32 levels deep, see `protocol/json.rs`.
+    // JSON may be 32 levels deep, see `shared/wire/src/json.rs`.
     let nested = |open: &str, close: &str, depth: usize| {
         let deep = format!("{}0{}", open.repeat(depth), close.repeat(depth));
         let good = table.good().to_string();
@@ -132,7 +132,7 @@ fn deep(table: &mut Table) {
 }
 
 fn many(table: &mut Table) {
-    // JSON may have 20,000 values and members, see `protocol/json.rs`.
+    // JSON may have 20,000 values and members, see `shared/wire/src/json.rs`.
     let list = |item: &str, count: usize| format!("[{}]", vec![item; count].join(","));
     let members: Vec<String> = (0..20_001).map(|n| format!(r#""k{n}":0"#)).collect();
     let good = table.good().to_string();

@@ -12,3 +12,4 @@ pub(super) mod send_message;
 pub(super) mod stream_message;
 pub(super) mod subscribe;
 pub(super) mod upload;
+mod wait_for_rest;

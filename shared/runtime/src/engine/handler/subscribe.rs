@@ -8,7 +8,6 @@ use crate::engine::{EngineError, Reader};
 use crate::store::Tail;
 use crate::task::{
     A2aError, Event, EventId, Frame, Status, SubscribeCommand, Task, TaskRecord, TaskState,
-    Timestamp,
 };
 use futures::future::{Either, select};
 use std::pin::pin;
@@ -18,9 +17,9 @@ use tokio::sync::mpsc::UnboundedSender;
 /// The most messages of history in the first frame of a subscription.
 const HISTORY: usize = 100;
 /// The wait between two reads of the log while events arrive …
-const SHORT: Duration = Duration::from_millis(50);
+pub(in crate::engine) const SHORT: Duration = Duration::from_millis(50);
 /// … and while none arrive.
-const LONG: Duration = Duration::from_secs(1);
+pub(in crate::engine) const LONG: Duration = Duration::from_secs(1);
 
 impl Reader {
     /// Shows a task and its events until the task ends, the stream is too old, or the
@@ -95,7 +94,7 @@ impl Reader {
 
     /// The events after number `after` of this incarnation of the task. A new task with
     /// the same id counts as not found.
-    async fn followed(
+    pub(super) async fn followed(
         &self,
         caller: &Caller,
         record: &TaskRecord,
@@ -106,35 +105,6 @@ impl Reader {
         let same = found
             .await?
             .filter(|tail| tail.incarnation == *record.incarnation());
-        Ok(same.ok_or(A2aError::TaskNotFound)?)
-    }
-}
-
-impl Reader {
-    /// The task when it is at rest, or as it is at `until`.
-    pub(in crate::engine) async fn rested(
-        &self,
-        caller: &Caller,
-        record: TaskRecord,
-        until: Timestamp,
-    ) -> Result<TaskRecord, EngineError> {
-        if record.state().is_at_rest() {
-            return Ok(record);
-        }
-        let mut wait = SHORT;
-        let mut now = self.clock.now();
-        while now < until {
-            self.clock.sleep_until(now.plus(wait).min(until)).await;
-            wait = LONG.min(wait * 2);
-            // No event has this number, so the store returns only the state.
-            let tail = self.followed(caller, &record, u64::MAX).await?;
-            if tail.state.is_at_rest() {
-                break;
-            }
-            now = self.clock.now();
-        }
-        let found = self.load_any(caller, record.id()).await?;
-        let same = Some(found).filter(|found| found.is_same_task(&record));
         Ok(same.ok_or(A2aError::TaskNotFound)?)
     }
 }
