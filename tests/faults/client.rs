@@ -244,6 +244,10 @@ impl Client for Site<'_> {
         None
     }
 
+    fn reports_saved(&self) -> bool {
+        false
+    }
+
     fn mend(&self) -> bool {
         self.case.line.mend();
         true

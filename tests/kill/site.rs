@@ -67,6 +67,10 @@ impl Client for Site<'_> {
         Some(())
     }
 
+    fn reports_saved(&self) -> bool {
+        true
+    }
+
     fn mend(&self) -> bool {
         false
     }

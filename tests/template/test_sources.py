@@ -20,6 +20,9 @@ ASKED_FOR = {
     "tracing-subscriber": "tracing_subscriber",
     "testcontainers": "testcontainers",
 }
+# What wire and model must not use: they take time and ids as values. Cargo cannot see it.
+IMPURE = re.compile(r"\bstd::(env|fs|net|process|thread)\b|\bnow_utc\b|\bUuid::(new|now)\w*|\b(SystemTime|Instant)::now\b")
+
 
 def members():
     """Every workspace member: (folder, manifest)."""
@@ -100,6 +103,12 @@ class Manifests(unittest.TestCase):
 
 
 class Sources(unittest.TestCase):
+    def test_wire_and_model_do_no_io_and_read_no_clock(self):
+        folders = [ROOT / "shared" / crate / "src" for crate in ("wire", "model")]
+        found = {str(f): IMPURE.findall(code(t)) for f, t in sources(*folders)}
+        self.assertEqual({f: i for f, i in found.items() if i}, {})
+        self.assertTrue(IMPURE.search("let now = std::time::SystemTime::now();"))
+
     def test_only_one_module_uses_the_official_codec(self):
         # The second place is the test that reads our responses with the official types.
         homes = ("wire/src/v1", "tests/conformance/official.rs")

@@ -83,11 +83,11 @@
 //! - [`task`]: the types of a task, its state machine and its record, as pure values
 //! - [`thread`]: the messages of a context
 //! - [`store`]: the storage traits, and stores in memory and on AWS
+//! - [`telemetry`]: logs, and what they must not contain
 //!
 //! Three crates hold what this one re-exports: `a2a-lambda-model` has `task`, `thread`, the
 //! stored form and the storage traits, `a2a-lambda-wire` the wire formats, `a2a-lambda-aws`
 //! the stores on AWS. An author depends on `a2a-lambda` alone.
-//! - [`telemetry`]: logs, and what they must not contain
 //!
 //! # Features
 //!

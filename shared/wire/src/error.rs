@@ -1,8 +1,9 @@
 //! Maps each error to its codes, HTTP status and reason, and writes its body.
 //!
 //! The table is the function `row`. It has the codes of 1.0 (A2A 1.0 §5.4) and 0.3 (A2A
-//! 0.3 §8.2); A2A 0.1 gives -32006 to -32011 other meanings. `docs/operations.md` shows
-//! it with what an operator does. JSON-RPC errors are HTTP 200, except where the row says
+//! 0.3 §8.2); A2A 0.1 gives -32006 to -32011 other meanings. `docs/operations.md` says
+//! what an operator does; the conformance suite compares each row, in each dialect, with
+//! `tests/conformance/vectors/errors.json`. JSON-RPC errors are HTTP 200, except where the row says
 //! 401, 403, 413, 415, 429 or 503.
 //!
 //! The reasons that A2A defines, from `TASK_NOT_FOUND` to

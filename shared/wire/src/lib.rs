@@ -1,6 +1,6 @@
 //! Reads and writes the wire formats of A2A 0.1, 0.3 and 1.0 as pure values.
 //!
-//! The module has no clock, makes no ids, does no I/O and names no
+//! The crate has no clock, makes no ids, does no I/O and names no
 //! `http::Request`. A request becomes a `task` command or a
 //! [`A2aError`](a2a_lambda_model::task::A2aError); a response is made of `task` values.
 //! Only `v1` names `a2a_lf`.

@@ -121,12 +121,12 @@ fn content(scenario: Scenario, after: &dyn Client, task: &Value) -> bool {
     let words = Dialect::Rest10.words(made);
     match scenario {
         Scenario::Deferred | Scenario::ClientId | Scenario::Keyed => words == "echo: hello",
-        Scenario::Queued => steps(at(made, "/parts/0/data"), 2),
+        Scenario::Queued => steps(after, at(made, "/parts/0/data"), 2),
         Scenario::Stream => {
             let chunks = (1..=CHUNKS).map(|number| after.chunk(number));
             words == chunks.collect::<String>()
         }
-        Scenario::Continued | Scenario::KeyedAnswer => steps(at(made, "/parts/0/data"), 1),
+        Scenario::Continued | Scenario::KeyedAnswer => steps(after, at(made, "/parts/0/data"), 1),
         Scenario::Cancel | Scenario::File => is_file(made),
     }
 }
@@ -138,12 +138,14 @@ fn is_file(artifact: &Value) -> bool {
 
 /// Whether `count` different steps ran. The agent of `kill` also reports what it saved, and
 /// how often it got this command in the context; that of `faults` counts in answers only.
-fn steps(reported: &Value, count: usize) -> bool {
+fn steps(after: &dyn Client, reported: &Value, count: usize) -> bool {
     let steps = at(reported, "/steps");
     let runs = steps.as_array().into_iter().flatten();
     let runs: BTreeSet<&str> = runs.filter_map(Value::as_str).collect();
     let (saved, counted) = (reported.get("saved"), reported.get("inConversation"));
+    let reports = !after.reports_saved() || (saved.is_some() && counted.is_some());
     runs.len() == count
+        && reports
         && saved.is_none_or(|saved| saved == steps)
         && counted.is_none_or(|counted| *counted == 1)
 }

@@ -161,6 +161,9 @@ pub trait Client: Sync {
     /// The number of commands `steps` that a context has counted; `None` if it is unknown.
     async fn counted(&self, context: &str, known: &Known) -> Option<u64>;
 
+    /// Whether the agent also reports what it saved, and its count in the context.
+    fn reports_saved(&self) -> bool;
+
     /// The text of a chunk of [`Scenario::Stream`], from number 1.
     fn chunk(&self, number: usize) -> String;
 }

@@ -89,10 +89,13 @@ async fn client_id(client: &dyn Client, known: &mut Known) -> Option<()> {
             known.wrong(format!("another task: {task}"));
         }
     }
-    let completed = |task: &Value| Dialect::Path01.state(task) == "completed";
+    let rests = |task: &Value| {
+        let state = Dialect::Path01.state(task);
+        state == "completed" || state == "failed"
+    };
     for pair in tasks.windows(2) {
         if let [first, second] = pair
-            && completed(first)
+            && rests(first)
             && first != second
         {
             known.wrong(format!("sent again {first}: {second}"));

@@ -38,7 +38,7 @@
 //! | event sent before its commit, or a commit lost | `reader` | simulation `LostCommit`; kill `Forget` |
 //! | continuation, or keyed send, deferred (a client's task id counts as a key here) | `turn` | |
 //! | write id ignored, or compared with the latest only | `turn`, `thread` | simulation `WriteIdIgnored` |
-//! | throttle read as a conflict | `turn` | unit tests of `store/dynamodb/outcome.rs` |
+//! | throttle read as a conflict | `turn` | unit tests of `aws/src/dynamodb/outcome.rs` |
 //! | relay removes duplicates by (task, turn) | `turn` | simulation `RelayOncePerTurn` |
 //! | heartbeat, or sweep, without condition | `turn`, `context` | |
 //! | sweep re-dispatches, or fails, a task because of its age | `turn` | |

@@ -1,7 +1,7 @@
 //! The public reasons for which a request is refused.
 //!
 //! The text of each variant is safe for clients; private causes stay elsewhere.
-//! `protocol::error` maps each variant to its code, HTTP status and reason in each
+//! `a2a-lambda-wire` maps each variant to its code, HTTP status and reason in each
 //! generation.
 
 use super::TaskState;

@@ -1,6 +1,6 @@
 //! All names that this runtime uses in the metadata of protocol objects.
 //!
-//! `docs/conformance.md` lists them in a table. `protocol/card/extension.rs` has what
+//! `docs/conformance.md` lists them in a table. `wire/src/card/extension.rs` has what
 //! the card declares about the extensions.
 
 /// On a message or a request: the idempotency key of the send.

@@ -97,8 +97,8 @@ pub struct NewTask {
     pub created_at: Timestamp,
 }
 
-/// A stored task. Every field but the status is plain data; the status changes only
-/// in [`TaskRecord::next`].
+/// A stored task. Its fields are private to this crate; it changes in
+/// [`TaskRecord::next`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskRecord {
     pub(crate) id: TaskId,

@@ -170,7 +170,7 @@ impl Engine {
                 format!("an answer to auth-required has at most {ANSWER_MAX} bytes, not {size}");
             EngineError::from(A2aError::invalid("message.parts", why))
         };
-        let text = match stored::message_text(message) {
+        let text = match a2a_lambda_model::stored::message_text(message) {
             Ok(text) if text.len() <= ANSWER_MAX => text,
             Ok(text) => return Err(too_large(text.len().to_string())),
             Err(StoreError::TooLarge(size)) => return Err(too_large(size)),
@@ -187,7 +187,7 @@ impl Engine {
     pub(super) fn open_answer(&self, record: &TaskRecord, sealed: &Sealed) -> Option<Message> {
         let place = SealPlace::of_answer(record, record.turn());
         let opened = Sealer::new(&self.reader.policy.secret).open(sealed, place)?;
-        stored::message_of_text(opened.expose()).ok()
+        a2a_lambda_model::stored::message_of_text(opened.expose()).ok()
     }
 }
 

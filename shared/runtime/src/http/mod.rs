@@ -2,7 +2,7 @@
 //!
 //! All functions, the local agent and an author's own server call [`HttpService::handle`].
 //! It never fails: each error becomes a response. This module knows HTTP and the
-//! order of the checks. The rules of the protocol are in `protocol`, those of a task
+//! order of the checks. The rules of the protocol are in `a2a-lambda-wire`, those of a task
 //! in `engine`.
 
 mod body;

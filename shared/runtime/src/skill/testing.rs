@@ -66,7 +66,7 @@ impl TurnHost for RecordingHost {
         Box::pin(async {
             if let Some(source) = artifact.source() {
                 let mut source = source.take()?;
-                let bytes = crate::store::read_up_to(&mut source, usize::MAX).await?;
+                let bytes = a2a_lambda_model::store::read_up_to(&mut source, usize::MAX).await?;
                 artifact.fill(PartContent::Raw(bytes));
             }
             Ok(artifact)

@@ -47,12 +47,6 @@ impl TaskRecord {
         }
     }
 
-    /// The generation it was created with.
-    #[must_use]
-    pub const fn generation(&self) -> Generation {
-        self.generation
-    }
-
     /// Metadata of the request that created it.
     #[must_use]
     pub const fn metadata(&self) -> &Metadata {
@@ -131,12 +125,6 @@ impl TaskRecord {
         self.last_seq
     }
 
-    /// The id of the last logged event.
-    #[must_use]
-    pub const fn last_event(&self) -> Option<EventId> {
-        self.last_event
-    }
-
     /// The last state changes, oldest first.
     #[must_use]
     pub fn transitions(&self) -> &[Transition] {
@@ -147,12 +135,6 @@ impl TaskRecord {
     #[must_use]
     pub const fn saved(&self) -> &Saved {
         &self.saved
-    }
-
-    /// What the running turn starts from if it runs again.
-    #[must_use]
-    pub const fn base(&self) -> &Base {
-        &self.base
     }
 
     /// An answer that stays out of the history (credentials).
@@ -179,16 +161,10 @@ impl TaskRecord {
         self.expires_at
     }
 
-    /// When the idempotency keys of its sends expire, at the earliest.
+    /// The idempotency keys of its sends, and how long they are kept.
     #[must_use]
     pub const fn keys(&self) -> &HeldKeys {
         &self.keys
-    }
-
-    /// Members of the stored form that a later version of this program added.
-    #[must_use]
-    pub const fn unknown(&self) -> &Metadata {
-        &self.unknown
     }
 
     /// Its address in a store.

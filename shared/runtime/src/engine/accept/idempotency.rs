@@ -131,7 +131,7 @@ impl Reader {
         if !record.is_hidden() {
             return self.tail(caller, &record, budget, sink).await;
         }
-        let until = self.waits_until(&budget);
+        let until = self.reply_ends(&budget);
         let record = self.rested(caller, record, until).await?;
         if !record.is_hidden() {
             return self.tail(caller, &record, budget, sink).await;

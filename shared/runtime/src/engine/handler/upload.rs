@@ -8,8 +8,9 @@
 use crate::auth::Caller;
 use crate::engine::files::object_key;
 use crate::engine::{Engine, EngineError};
-use crate::store::{BlobReader, StoreError, UploadTerms, measured_to_end};
+use crate::store::{BlobReader, StoreError, UploadTerms};
 use crate::task::{A2aError, Blob, Message, PartContent, Timestamp, UploadGrant, UploadOrder};
+use a2a_lambda_model::store::measured_to_end;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -273,6 +273,6 @@ async fn file_too_long_for_memory_is_read_only_in_pieces() {
     assert_eq!(error.code(), ErrorCode::InvalidInput);
     assert!(error.text().contains("33554433 bytes"), "{}", error.text());
     let mut reader: crate::store::BlobReader = Box::pin(cx.open_file(&large).await.unwrap());
-    let bytes = crate::store::read_up_to(&mut reader, usize::MAX).await;
+    let bytes = a2a_lambda_model::store::read_up_to(&mut reader, usize::MAX).await;
     assert_eq!(bytes.unwrap(), "the bytes of k");
 }

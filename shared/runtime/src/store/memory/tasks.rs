@@ -85,7 +85,7 @@ fn made(task: &TaskRecord) -> Reverse<ListPosition> {
 impl WriteTasks for MemoryStore {
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         let id = write.checked_id()?;
-        stored::pieces(&write.record)?;
+        a2a_lambda_model::stored::pieces(&write.record)?;
         if let Some(thread) = &write.thread {
             stored::state_text(&thread.record.state)?;
         }

@@ -1,5 +1,6 @@
 use super::*;
-use crate::store::{Measured, read_up_to};
+use crate::store::Measured;
+use a2a_lambda_model::store::read_up_to;
 use bytes::Bytes;
 
 fn checked(named: &'static [u8], stored: BlobReader) -> (BlobReader, ReadFailure) {
