@@ -101,7 +101,11 @@ async fn client_id(client: &dyn Client, known: &mut Known) -> Option<()> {
             known.wrong(format!("sent again {first}: {second}"));
         }
     }
-    (both && tasks.first().is_some_and(completed)).then_some(())
+    (both
+        && tasks
+            .first()
+            .is_some_and(|task| Dialect::Path01.state(task) == "completed"))
+    .then_some(())
 }
 
 async fn queued(client: &dyn Client, known: &mut Known) -> Option<()> {

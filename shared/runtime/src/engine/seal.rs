@@ -8,7 +8,7 @@
 //! §8.3).
 
 use super::{Engine, EngineError};
-use crate::store::{StoreError, stored};
+use crate::store::StoreError;
 use crate::task::{
     A2aError, FieldViolation, Message, Owner, PartContent, PushId, Sealed, Secret, TaskId,
     TaskRecord, WriteId,

@@ -1,10 +1,9 @@
 //! What a record says: its fields, and what follows from them.
 
-use super::{Base, Saved, Task, TaskRecord, Transition, TurnRequest};
+use super::{Saved, Task, TaskRecord, Transition, TurnRequest};
 use crate::task::{
-    Artifact, ContextId, Event, EventId, Generation, HeldKeys, KeyHash, Layout, LoggedEvent,
-    Message, Metadata, Owner, PartContent, PushId, Sealed, SkillId, Status, TaskId, TaskKey,
-    TaskState, Timestamp, WriteId,
+    Artifact, ContextId, Event, HeldKeys, KeyHash, Layout, LoggedEvent, Message, Metadata, Owner,
+    PartContent, PushId, Sealed, SkillId, Status, TaskId, TaskKey, TaskState, Timestamp, WriteId,
 };
 
 impl TaskRecord {
