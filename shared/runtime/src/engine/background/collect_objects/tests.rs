@@ -463,7 +463,7 @@ async fn a_sweep_keeps_what_is_named_after_its_first_read() {
             assert!(swept.await.unwrap().whole);
             let keys = desk.keys().await;
             assert!(keys.contains(&late), "{rests} {keys:?}");
-            // Nobody names this one. The commit of a running turn may still do so.
+            // No task names this one. The commit of a running turn may still do so.
             assert_eq!(keys.contains(&stray), !rests, "{keys:?}");
         }
     }
