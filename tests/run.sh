@@ -13,7 +13,7 @@ logs=$target/test-logs
 
 steps=(fmt clippy docs features tests conformance model simulation doc-tests faults kill interop template bans)
 # Steps that need a release build, an emulator, a tool from a registry, or much time.
-more=(docker-tests emulator watch sam histories)
+more=(docker-tests emulator watch ship sam histories)
 
 describe() {
   case $1 in
@@ -33,6 +33,7 @@ describe() {
     kill) echo "the program killed at each store call of seven scenarios, and streams cut after every frame" ;;
     interop) echo "real A2A clients against the local agent" ;;
     watch) echo "the functions under cargo lambda watch" ;;
+    ship) echo "cargo-lambda and sam build make each function alone; one that aborts at a panic does not start" ;;
     template) echo "the rules for template.yaml, manifests, sources and documents" ;;
     sam) echo "the SAM CLI and its linter accept template.yaml" ;;
     bans) echo "what each function links" ;;
@@ -143,8 +144,15 @@ step_interop() {
 
 step_watch() {
   venv watch tests/watch/requirements.txt
-  python3 -B tests/watch/release.py --tools "$target/venv/watch/bin"
   python3 -B tests/watch/walk.py --tools "$target/venv/watch/bin"
+}
+
+# What compiles the functions is replaced, except for the one that must not start.
+step_ship() {
+  venv watch tests/watch/requirements.txt
+  venv sam tests/template/sam.txt
+  python3 -B tests/ship/release.py --tools "$target/venv/watch/bin" --sam "$target/venv/sam/bin/sam"
+  bash tests/ship/abort.sh
 }
 
 step_template() {

@@ -14,3 +14,11 @@ macro_rules! on_the_emulator {
     )*};
 }
 a2a_lambda::store_contract_cases!(on_the_emulator);
+
+#[tokio::test]
+async fn api_keys_follow_their_contract() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "api keys").unwrap();
+    let kept = contract::an_api_key_reads_back_until_it_is_withdrawn(&emulator.records, &world);
+    kept.await.unwrap();
+}

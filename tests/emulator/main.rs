@@ -12,6 +12,8 @@ mod contract;
 #[cfg(test)]
 mod corpus;
 #[cfg(test)]
+mod counters;
+#[cfg(test)]
 mod credentials;
 #[cfg(test)]
 mod crossed_keys;

@@ -115,6 +115,7 @@ impl Emulator {
             threads: &self.records,
             blobs: &self.blobs,
             pushes: Some(&self.records),
+            limits: Some(&self.records),
         }
     }
 }

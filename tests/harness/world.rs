@@ -4,11 +4,12 @@ use crate::tester::{self, Gate};
 use crate::virtual_clock::VirtualClock;
 use crate::watched_store::WatchedStore;
 use a2a_lambda::auth::{AuthMode, Identity};
-use a2a_lambda::engine::{Clock as _, ThreadSweepReport};
+use a2a_lambda::engine::{Clock as _, Engine, ThreadSweepReport};
 use a2a_lambda::http::{Body, Function, HttpService};
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::skill::{AgentDefinition, BuildError};
+use a2a_lambda::store::memory::MemoryStore;
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body_util::BodyExt as _;
@@ -20,12 +21,13 @@ use std::sync::Arc;
 pub const BASE_URL: &str = "https://agent.example/a2a";
 
 /// The entry points; each has its own edge.
-pub const DOORS: [Function; 5] = [
+pub const DOORS: [Function; 6] = [
     Function::AgentCard,
     Function::TasksSend,
     Function::TasksGet,
     Function::TasksStream,
     Function::Rpc,
+    Function::Ops,
 ];
 
 /// A request.
@@ -186,6 +188,8 @@ pub struct World {
     pub gate: Gate,
     /// The clock of the agent.
     pub clock: Arc<VirtualClock>,
+    /// Counts what each tenant uses, if the settings limit it.
+    pub limits: Arc<MemoryStore>,
     runtime: Runtime,
 }
 
@@ -232,19 +236,28 @@ impl World {
         let mut settings = Settings::read(&Local)?;
         change(&mut settings);
         let clock = Arc::new(VirtualClock::default());
+        let limits = Arc::new(MemoryStore::new());
         let runtime = Runtime::builder(agent(gate.clone())?, settings)
             .tasks(store.clone())
             .pushes(store.clone())
             .threads(store.clone())
             .blobs(store.clone())
+            .limits(limits.clone())
             .clock(clock.clone())
             .build()?;
         Ok(Self {
             store,
             gate,
             clock,
+            limits,
             runtime,
         })
+    }
+
+    /// The engine, which runs turns as a worker.
+    #[must_use]
+    pub const fn engine(&self) -> &Engine {
+        self.runtime.engine()
     }
 
     /// Runs the sweep of threads.

@@ -68,7 +68,9 @@ fn routes() -> Vec<String> {
         .unwrap();
     let lines = table.lines().take_while(|line| !line.starts_with('['));
     let mut all = Vec::new();
-    for line in lines.filter(|line| !line.is_empty()) {
+    // The paths for operators show nothing of any caller; `ops.rs` tests them.
+    let of_callers = |line: &&str| !line.is_empty() && !line.contains("function = \"ops\"");
+    for line in lines.filter(of_callers) {
         let (path, functions) = line.split_once(" = ").unwrap();
         for function in functions.split("method = \"").skip(1) {
             let (method, _) = function.split_once('"').unwrap();

@@ -1,11 +1,15 @@
 //! The public card documents.
 
-use a2a_lambda::http::Function;
+use a2a_lambda::auth::Identity;
+use a2a_lambda::http::{BaseUrl, Function, StageUrl};
+use a2a_lambda::prelude::*;
 use a2a_lambda::protocol::CardShape;
+use a2a_lambda::settings::Settings;
 use a2a_lambda::task::Timestamp;
 use a2a_lambda_tests::dialect::at;
 use a2a_lambda_tests::tester;
 use a2a_lambda_tests::world::{BASE_URL, Request, World, behind_a_gateway};
+use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
 const CARD: &str = "/.well-known/agent-card.json";
@@ -131,6 +135,99 @@ async fn no_request_header_changes_the_bytes_of_a_card() {
         let door = Function::of("GET", path);
         let reply = world.open_at(door, &absolute.from("evil:eve")).await;
         assert_eq!(reply.finish().await.body, plain.body);
+    }
+}
+
+/// The body of a card for a request with the stage variable `stage` and hostile headers.
+async fn deployed(world: &World, path: &str, stage: Option<&str>) -> (u16, Value) {
+    let door = Function::of("GET", path);
+    let mut request = http::Request::get(format!("https://evil.example{path}?publicUrl=evil"))
+        .header("a2a-version", "1.0")
+        .header("host", "evil.example")
+        .header("forwarded", "host=evil.example;proto=http")
+        .header("x-forwarded-host", "evil.example")
+        .header("x-forwarded-prefix", "/evil")
+        .header("x-forwarded-proto", "http")
+        .header("publicurl", "https://evil.example")
+        .body(bytes::Bytes::new())
+        .unwrap();
+    if let Some(url) = stage {
+        request.extensions_mut().insert(StageUrl(url.to_owned()));
+    }
+    let authorizer = json!({"tenant": "acme", "subject": "ann"});
+    let identity = Identity {
+        authorizer: authorizer.as_object().cloned(),
+        authorization: None,
+    };
+    let response = world.edge(door).handle(request, identity, None).await;
+    let status = response.status().as_u16();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (status, serde_json::from_slice(&body).unwrap())
+}
+
+/// An agent behind the gateway with these base URLs.
+fn addressed(url: BaseUrl) -> World {
+    let set = |settings: &mut Settings| {
+        behind_a_gateway(settings);
+        settings.public_url = url;
+    };
+    World::serving(tester::extended_agent, set).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deployed_card_has_the_url_of_its_stage() {
+    let world = addressed(BaseUrl::new(None, None));
+    for url in [
+        "https://a.example",
+        "https://b.example/agents",
+        "https://a.example",
+    ] {
+        for path in [CARD, LEGACY[0], LEGACY[1], "/extendedAgentCard"] {
+            let (status, card) = deployed(&world, path, Some(url)).await;
+            assert_eq!(status, 200, "{path} {card}");
+            let said = card.to_string();
+            assert!(said.contains(&format!("\"url\":\"{url}")), "{said}");
+            assert!(!said.contains("evil"), "{said}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_configured_url_of_a_card_wins_over_its_stage() {
+    let own = Some("https://own.example".to_owned());
+    let world = addressed(BaseUrl::new(own, None));
+    let (_, card) = deployed(&world, CARD, Some("https://stage.example")).await;
+    assert!(card.to_string().contains("https://own.example"), "{card}");
+    assert!(!card.to_string().contains("stage.example"), "{card}");
+}
+
+/// Greets.
+#[skill(id = "greets", tags = ["test"])]
+async fn greets(_input: String) -> AgentResult<String> {
+    Ok("hello".to_owned())
+}
+
+#[test]
+fn an_agent_without_a_valid_card_does_not_start_without_a_url_either() {
+    let nameless = |_| Agent::builder("tester").version("").skill(greets).build();
+    for url in [None, Some("https://agent.example".to_owned())] {
+        let set = |settings: &mut Settings| settings.public_url = BaseUrl::new(url, None);
+        let refused = World::serving(nameless, set).unwrap_err();
+        assert!(refused.to_string().contains("version"), "{refused}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deployed_card_without_a_url_is_an_internal_error() {
+    let world = addressed(BaseUrl::new(None, None));
+    for path in [CARD, LEGACY[0], LEGACY[1], "/extendedAgentCard"] {
+        for stage in [None, Some(""), Some("evil")] {
+            let (status, body) = deployed(&world, path, stage).await;
+            assert_eq!(status, 500, "{path} {body}");
+            assert!(!body.to_string().contains("evil"), "{body}");
+            // What to set is for the log.
+            assert!(!body.to_string().contains("publicUrl"), "{body}");
+        }
     }
 }
 

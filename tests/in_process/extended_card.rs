@@ -1,7 +1,7 @@
 //! The extended agent card and the catalogue of skills.
 
 use a2a_lambda::auth::Identity;
-use a2a_lambda::http::{Backend, Cards, Function, HttpService};
+use a2a_lambda::http::{Backend, Cards, CardsByUrl, Function, HttpService};
 use a2a_lambda::protocol::{Capabilities, CardInfo, CardShape, SkillInfo};
 use a2a_lambda_tests::dialect::{Dialect, at};
 use a2a_lambda_tests::error_rows::{
@@ -130,7 +130,8 @@ async fn an_extended_card_that_is_declared_but_missing_has_its_own_error() {
         }],
         ..CardInfo::default()
     };
-    let cards = Arc::new(Cards::new(&info, CardShape::Union).unwrap());
+    let cards = Cards::new(&info, CardShape::Union).unwrap();
+    let cards = Arc::new(CardsByUrl::fixed(cards));
     let auth = a2a_lambda::auth::AuthMode::Dev;
     for (dialect, request) in ways() {
         let door = Function::of(request.method, request.path());

@@ -76,6 +76,9 @@ fn cards_and_rpc() -> Vec<Route> {
     for (door, line, works) in ours {
         all.push(route(door, Dialect::Rest10, line, None, works));
     }
+    for line in ["GET /health", "GET /a2a-lambda/health"] {
+        all.push(route(Function::Ops, Dialect::Rest10, line, None, true));
+    }
     let extended = "GET /agent/authenticatedExtendedCard";
     let extended = route(Function::TasksGet, Dialect::Rest03, extended, None, false);
     all.push(extended);

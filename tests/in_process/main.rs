@@ -28,6 +28,8 @@ mod deleted_contexts;
 #[cfg(test)]
 mod errors;
 #[cfg(test)]
+mod expired_callers;
+#[cfg(test)]
 mod extended_card;
 #[cfg(test)]
 mod files;
@@ -42,7 +44,15 @@ mod incarnations;
 #[cfg(test)]
 mod integers;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod list;
+#[cfg(test)]
+mod log_content;
+#[cfg(test)]
+mod log_lines;
+#[cfg(test)]
+mod ops;
 #[cfg(test)]
 mod page_tokens;
 #[cfg(test)]
@@ -57,6 +67,8 @@ mod replies;
 mod response_limits;
 #[cfg(test)]
 mod send;
+#[cfg(test)]
+mod spoofing;
 #[cfg(test)]
 mod stream;
 #[cfg(test)]

@@ -214,13 +214,15 @@ async fn a_tenant_named_in_the_request_is_not_an_identity() {
 async fn a_deployed_agent_serves_only_callers_named_by_the_gateway() {
     let identities = [
         json!({}),
-        json!({"principalId": "ann"}),
-        json!({"tenant": "", "principalId": "ann"}),
-        json!({"tenant": "a#b", "principalId": "ann"}),
-        json!({"tenant": "v1", "principalId": "ann"}),
-        json!({"tenant": "acme", "principalId": ""}),
+        json!({"subject": "ann"}),
+        json!({"tenant": "", "subject": "ann"}),
+        json!({"tenant": "a#b", "subject": "ann"}),
+        json!({"tenant": "v1", "subject": "ann"}),
+        json!({"tenant": "acme", "subject": ""}),
         json!({"tenant": "acme"}),
-        json!({"tenant": ["acme"], "principalId": "ann"}),
+        // Many authorizers set it to a constant.
+        json!({"tenant": "acme", "principalId": "ann"}),
+        json!({"tenant": ["acme"], "subject": "ann"}),
     ];
     for dialect in Dialect::ALL {
         let world = World::with(behind_a_gateway).unwrap();
@@ -237,7 +239,7 @@ async fn a_deployed_agent_serves_only_callers_named_by_the_gateway() {
             assert!(!reply.header("www-authenticate").is_empty());
         }
         assert_eq!(world.store.writes(), 0);
-        let named: Value = json!({"tenant": "acme", "principalId": "ann"});
+        let named: Value = json!({"tenant": "acme", "subject": "ann"});
         let identity = Identity {
             authorizer: named.as_object().cloned(),
             authorization: None,

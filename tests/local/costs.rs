@@ -16,6 +16,7 @@ use a2a_lambda::store::queue::{PushItem, TaskImage, WorkItem};
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{Blobs as _, ReadTasks as _};
 use a2a_lambda::task::{Owner, Subject, TaskId, TenantId};
+use a2a_lambda_tests::log_lines::LogLines;
 use a2a_lambda_tests::virtual_clock::VirtualClock;
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use a2a_local::pumps::Pumps;
@@ -638,4 +639,26 @@ async fn every_operation_costs_what_the_document_says() {
         shown == rows,
         "docs/operations.md must have:\n{HEADER}{rows}\n"
     );
+}
+
+#[tokio::test]
+async fn the_units_in_the_log_are_those_that_the_meter_counts() {
+    let counter =
+        Counter::still(reference_agent::conformance::agent(Duration::from_secs(2)).unwrap()).await;
+    counter.warm().await;
+    let lines = LogLines::default();
+    let _guard = lines.capture();
+    counter.send("echo hello").await;
+    counter.call("/tasks?pageSize=10", None, &[]).await;
+    let bill = counter.meter.take();
+    let calls = lines.with_message("call");
+    assert_eq!(calls.len(), 2, "{}", lines.text());
+    let sum = |name: &str| -> f64 { calls.iter().filter_map(|line| line[name].as_f64()).sum() };
+    let writes = (bill.writes + bill.index_writes) as f64;
+    let reads = bill.half_reads as f64 / 2.0;
+    assert_eq!((sum("units.write"), sum("units.read")), (writes, reads));
+    assert!(writes > 0.0 && reads > 0.0, "{bill:?}");
+    // The units of the inline turn are those of its writes.
+    let turns = lines.with_message("turn");
+    assert_eq!(turns[0]["units.write"].as_f64(), Some(writes));
 }

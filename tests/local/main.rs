@@ -22,6 +22,8 @@ mod local_access;
 #[cfg(test)]
 mod meter;
 #[cfg(test)]
+mod ops;
+#[cfg(test)]
 mod options;
 #[cfg(test)]
 mod push;

@@ -25,7 +25,7 @@ async fn help_lists_every_documented_flag() {
     for flag in &documented {
         assert!(offered.contains(flag), "--{flag} is not in\n{help}");
     }
-    assert_eq!(documented.len(), 9, "{documented:?}");
+    assert_eq!(documented.len(), 10, "{documented:?}");
 }
 
 #[tokio::test]

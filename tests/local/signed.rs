@@ -57,7 +57,7 @@ async fn a_signed_card_is_served_with_its_signatures() {
 }
 
 #[tokio::test]
-async fn a_signature_of_another_card_stops_the_start() {
+async fn a_card_that_changed_is_served_without_its_signature() {
     let folder = Folder::new();
     let setting = signed(&folder, &["--print", "setting"], &[URL, DEV]).await;
     let signatures = ("A2A_CARD_SIGNATURES", setting.trim_end());
@@ -70,13 +70,37 @@ async fn a_signature_of_another_card_stops_the_start() {
         (&["--agent", "conformance"], [URL, signatures]),
     ] {
         let arguments = [&["--memory", "--port", "0"], arguments].concat();
-        let said = refusal(&arguments, &settings).await;
-        assert!(
-            said.contains("signature 1 of `A2A_CARD_SIGNATURES`"),
-            "{said}"
-        );
-        assert!(said.contains("sign-card"), "{said}");
+        let agent = Running::start(&folder, &arguments, &settings, "listening on ").await;
+        let url = format!("{}/.well-known/agent-card.json", agent.base());
+        let served = Call::get(&url).json().await;
+        assert!(served["name"].is_string(), "{served}");
+        assert_eq!(served.get("signatures"), None, "{served}");
     }
+}
+
+#[tokio::test]
+async fn the_card_that_a_deployment_serves_is_signed() {
+    let folder = Folder::new();
+    let arguments = ["--memory", "--port", "0"];
+    let agent = Running::start(&folder, &arguments, &[URL], "listening on ").await;
+    // The served card and the card of the program have the same signatures, since
+    // signatures are deterministic.
+    let words = ["--print", "setting"];
+    let own = signed(&folder, &words, &[URL, DEV]).await;
+    let of_stage = [&["--url", agent.base()], &words[..]].concat();
+    assert_eq!(signed(&folder, &of_stage, &[]).await, own);
+    let token = folder.path().join("token");
+    std::fs::write(&token, "dev:acme:ann\n").unwrap();
+    let key = key(&folder);
+    let extended = ["--token-file", token.to_str().unwrap()];
+    let arguments = [&["sign-card", "--key", &key][..], &of_stage, &extended].concat();
+    // This agent has no extended card.
+    let said = refusal(&arguments, &[]).await;
+    assert!(
+        said.contains("/extendedAgentCard` serves no card: the status is 400"),
+        "{said}"
+    );
+    assert!(!said.contains("acme"), "{said}");
 }
 
 #[tokio::test]
@@ -93,7 +117,16 @@ async fn sign_card_names_what_it_cannot_use() {
     assert!(said.contains("holds no card"), "{said}");
     let help = ended(&["sign-card", "--help"], &[]).await.stdout;
     let help = String::from_utf8(help).unwrap();
-    for flag in ["--key", "--out", "--print", "--in", "--kid", "--jku"] {
+    for flag in [
+        "--key",
+        "--out",
+        "--print",
+        "--in",
+        "--url",
+        "--token-file",
+        "--kid",
+        "--jku",
+    ] {
         assert!(help.contains(flag), "{help}");
     }
 }

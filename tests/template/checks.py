@@ -7,7 +7,7 @@ that has the mistake.
 import json
 
 STREAMING = {"rpc", "tasks-get", "tasks-stream"}
-PUBLIC = {"/.well-known/agent-card.json", "/.well-known/agent.json", "/agent.json"}
+PUBLIC = {"/.well-known/agent-card.json", "/.well-known/agent.json", "/agent.json", "/health"}
 
 _WRITE = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"}
 _LIST = {"dynamodb:BatchGetItem"}
@@ -51,7 +51,8 @@ RIGHTS = {
         "Bucket/up/*": {"s3:DeleteObject", "s3:GetObject", "s3:PutObject"},
     },
     "tasks-get": {
-        "Table": {"dynamodb:GetItem", "dynamodb:Query"} | _LIST,
+        # UpdateItem is for the items of limits, and for counters if the parameter Metrics says so.
+        "Table": {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"} | _LIST,
         "Table/index/GSI1": {"dynamodb:Query"},
         "Bucket": _SEEN,
         "Bucket/v1/*": {"s3:GetObject"},
@@ -65,6 +66,11 @@ RIGHTS = {
         "WorkQueue": {"sqs:SendMessage"},
         "PushQueue": {"sqs:SendMessage"},
         "RelayFailures": {"sqs:SendMessage"},
+    },
+    # It reads API keys alone: `KEYS_ONLY` limits its role to their partition.
+    "authorizer": {
+        "Table": {"dynamodb:GetItem"},
+        "FirstKeySecret": {"secretsmanager:GetSecretValue"},
     },
     "worker": _TURNS | {"WorkQueue": _RECEIVE},
     # It calls foreign servers: of a task it writes only its cursor, and nothing in the bucket.
@@ -86,10 +92,33 @@ RIGHTS = {
         "Bucket/v1/*": {"s3:DeleteObject", "s3:GetObject", "s3:PutObject"},
         "Bucket/up/*": {"s3:DeleteObject"},
     },
+    # Anybody can start it: it reads counters, and nothing of a tenant.
+    "ops": {
+        "Table": {"dynamodb:GetItem", "dynamodb:Query"},
+        "Bucket": _SEEN,
+        "WorkQueue": {"sqs:GetQueueAttributes"},
+        "PushQueue": {"sqs:GetQueueAttributes"},
+    },
 }
-# The sweep may list objects below a prefix. A read names no prefix: without IfExists it would get 403 instead of 404
-# for a missing object.
-LISTS = {"sweep": {"StringLikeIfExists": _TIDY}}
+# Partitions of counters, which hold no content of a tenant.
+_COUNTERS = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["M#*"]}}
+# The conditions of rights; a list has one for each statement. The sweep may list objects below a prefix. A read names no prefix: without IfExists it would
+# get 403 instead of 404 for a missing object.
+CONDITIONS = {
+    ("sweep", "s3:ListBucket"): {"StringLikeIfExists": _TIDY},
+    ("ops", "s3:ListBucket"): {"StringEquals": {"s3:prefix": "health/"}},
+    ("ops", "dynamodb:GetItem"): _COUNTERS,
+    ("ops", "dynamodb:Query"): _COUNTERS,
+    # `limits` and `pool` of key.rs make the keys of the first; a test there compares all keys with the pattern.
+    ("tasks-get", "dynamodb:UpdateItem"): [
+        {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["T#*#R#limits", "S#streams#*"]}},
+        _COUNTERS,
+    ],
+    # key.rs names the partition of API keys.
+    ("authorizer", "dynamodb:GetItem"): {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["A#keys"]}},
+}
+# Writing logs, and writing traces to X-Ray. SAM adds the second for `Tracing`.
+MANAGED = (":policy/service-role/AWSLambdaBasicExecutionRole", ":policy/AWSXrayWriteOnlyAccess")
 # The images that start the relay: of tasks that ask for a worker, and of tasks with an event for webhooks.
 FORWARDED = [
     {"dynamodb": {"Keys": {"SK": {"S": ["META"]}}, "NewImage": {name: {"N": [{"exists": True}]}}}}
@@ -97,16 +126,20 @@ FORWARDED = [
 ]
 # The settings that name the resources of a function. All functions have the others.
 _CALLED = {"A2A_TABLE", "A2A_BUCKET", "A2A_SECRET_KEY"}
+# The functions with streams share pools of slots.
+_STREAMS = {"A2A_CONCURRENCY", "A2A_STREAM_POOL"}
 NAMED = {
     "agent-card": set(),
     "tasks-send": _CALLED,
-    "tasks-get": _CALLED,
-    "tasks-stream": _CALLED,
-    "rpc": _CALLED,
+    "tasks-get": _CALLED | _STREAMS,
+    "tasks-stream": _CALLED | _STREAMS,
+    "rpc": _CALLED | _STREAMS,
     "relay": {"A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
+    "authorizer": {"A2A_TABLE", "A2A_FIRST_KEY"},
     "worker": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL", "A2A_SECRET_KEY"},
     "push": {"A2A_TABLE", "A2A_BUCKET", "A2A_PUSH_QUEUE_URL", "A2A_SECRET_KEY"},
     "sweep": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
+    "ops": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
 }
 # Seconds. API Gateway waits 29 for a buffered response; a stream and a turn may use Lambda's maximum.
 TIMEOUTS = {
@@ -116,10 +149,32 @@ TIMEOUTS = {
     "tasks-stream": 900,
     "rpc": 900,
     "relay": 60,
+    "authorizer": 10,
     "worker": 900,
     "push": 60,
     "sweep": 300,
+    "ops": 10,
 }
+
+
+def base_url(stack):
+    """The stage tells the functions their base URL: that of the operator, else its own address."""
+    wrong = []
+    stages = list(stack.of_type("AWS::ApiGateway::Stage").values())
+    expected = {"publicUrl": {"Fn::If": ["OwnUrl", {"Ref": "PublicUrl"}, stack.source["Outputs"]["ApiUrl"]["Value"]]}}
+    variables = [stage["Properties"].get("Variables") for stage in stages]
+    if variables != [expected]:
+        wrong.append(f"Api: the stage variables are {variables}")
+    if stack.source["Conditions"].get("OwnUrl") != {"Fn::Not": [{"Fn::Equals": [{"Ref": "PublicUrl"}, ""]}]}:
+        wrong.append("OwnUrl: is not whether PublicUrl is set")
+    return wrong
+
+
+def retries(stack):
+    """A failed round of the sweep is not repeated before the next one."""
+    found = [config["Properties"] for config in stack.of_type("AWS::Lambda::EventInvokeConfig").values()]
+    given = [(config["FunctionName"].get("Ref"), config.get("MaximumRetryAttempts")) for config in found]
+    return [] if given == [("SweepFunction", 0)] else [f"asynchronous invocations are repeated: {given}"]
 
 
 def integrations(stack):
@@ -175,12 +230,39 @@ def tenant_shadows(stack, reserved):
 
 
 def public_paths(stack):
-    """Only the card is public; every other route has the authorizer."""
+    """Only the card and the status are public; every other route has the authorizer."""
     wrong = []
     for method, path, operation in stack.operations():
         expected = [{"NONE": []}] if path in PUBLIC and method == "GET" else [{"Caller": []}]
         if operation.get("security") != expected:
             wrong.append(f"{method} {path}: security {operation.get('security')}")
+    return wrong
+
+
+def authorizer(stack):
+    """API Gateway asks the authorizer of the stack, or one of the operator's, for each header that it has not seen."""
+    wrong = []
+    body = stack.transformed["Resources"]["Api"]["Properties"]["Body"]
+    found = body["components"]["securitySchemes"]["Caller"]["x-amazon-apigateway-authorizer"]
+    written = stack.source["Resources"]["Api"]["Properties"]["Auth"]["Authorizers"]["Caller"]
+    [uri] = found["authorizerUri"]["Fn::Sub"][1].values()
+    chosen = uri.get("Fn::If", [None, None, None])
+    if chosen[0] != "OwnAuthorizer" or chosen[2] != {"Ref": "AuthorizerFunctionAliaslive"}:
+        wrong.append(f"the authorizer is {uri}")
+    if stack.source["Parameters"]["AuthorizerFunctionArn"].get("Default") != "":
+        wrong.append("the operator has to supply an authorizer")
+    if found["type"] != "request" or found["identitySource"] != "method.request.header.Authorization":
+        wrong.append(f"the authorizer is asked by {found}")
+    # The transform has already replaced the parameter by its default.
+    if written["Identity"]["ReauthorizeEvery"] != {"Ref": "ReauthorizeEvery"} or found["authorizerResultTtlInSeconds"] != 300:
+        wrong.append(f"a withdrawn key lives for {found['authorizerResultTtlInSeconds']}")
+    readers = {
+        name
+        for name, resource in stack.transformed["Resources"].items()
+        if resource["Type"] == "AWS::IAM::Role" and "FirstKeySecret" in json.dumps(resource)
+    }
+    if readers != {"AuthorizerFunctionRole"}:
+        wrong.append(f"the first key can be read by {sorted(readers)}")
     return wrong
 
 
@@ -202,13 +284,15 @@ def rights(stack):
     for name, directory in stack.functions.items():
         role = stack.transformed["Resources"][f"{name}Role"]["Properties"]
         managed = role.get("ManagedPolicyArns", [])
-        if [m for m in managed if not m.endswith(":policy/service-role/AWSLambdaBasicExecutionRole")]:
+        if [m for m in managed if not m.endswith(MANAGED)]:
             wrong.append(f"{directory}: managed policies {managed}")
         granted = {}
         for policy in role.get("Policies", []):
             for statement in policy["PolicyDocument"]["Statement"]:
-                listing = _list(statement["Action"]) == ["s3:ListBucket"]
-                if statement.get("Condition") != (LISTS.get(directory) if listing else None):
+                if "Fn::If" in statement:
+                    _, statement, _ = statement["Fn::If"]
+                expected = [_list(CONDITIONS.get((directory, action))) for action in _list(statement["Action"])]
+                if any(statement.get("Condition") not in allowed for allowed in expected):
                     wrong.append(f"{directory}: unexpected condition of {statement}")
                 if statement["Effect"] != "Allow" or set(statement) - {"Effect", "Action", "Resource", "Condition"}:
                     wrong.append(f"{directory}: unexpected statement {statement}")
@@ -240,6 +324,8 @@ def settings(stack):
             wrong.append(f"{directory}: {properties['Architectures']} {properties['Runtime']}")
         if properties["Handler"] != "bootstrap":
             wrong.append(f"{directory}: handler {properties['Handler']}")
+        if properties.get("TracingConfig") != {"Mode": {"Ref": "Tracing"}}:
+            wrong.append(f"{directory}: does not follow the parameter `Tracing`")
         if properties["LoggingConfig"]["LogFormat"] != "JSON":
             wrong.append(f"{directory}: logs are not JSON")
         if properties["Timeout"] != TIMEOUTS.get(directory):
@@ -248,9 +334,15 @@ def settings(stack):
         # Without it a change of a setting alone publishes no version, and has no effect.
         if written.get("AutoPublishAliasAllProperties") is not True:
             wrong.append(f"{directory}: a changed setting would not be published")
+        # `sam build` then compiles each function alone, with the features of its own manifest.
         uri = written["CodeUri"]
-        if uri != f"target/lambda/{directory}/":
+        if uri != f"functions/{directory}/":
             wrong.append(f"{directory}: CodeUri {uri}")
+        metadata = stack.source["Resources"][name].get("Metadata", {})
+        if metadata.get("BuildMethod") != "rust-cargolambda":
+            wrong.append(f"{directory}: `sam build` does not compile it")
+        if "A2A_PUBLIC_URL" in variables:
+            wrong.append(f"{directory}: its base URL does not come from the stage")
     return wrong
 
 
@@ -259,9 +351,8 @@ def queues(stack):
     wrong = []
     found = stack.of_type("AWS::SQS::Queue")
     watched = {}
-    for alarm in stack.of_type("AWS::CloudWatch::Alarm").values():
-        properties = alarm["Properties"]
-        for dimension in properties["Dimensions"]:
+    for properties in stack.alarms().values():
+        for dimension in properties.get("Dimensions", []):
             if properties["Namespace"] == "AWS/SQS" and dimension["Name"] == "QueueName":
                 watched[dimension["Value"]["Fn::GetAtt"][0]] = properties
     for name, queue in found.items():
@@ -298,25 +389,139 @@ def schedules(stack):
     """An alarm reports failures of functions that the schedule or the stream starts, because no client notices them."""
     wrong = []
     watched = {}
-    for alarm in stack.of_type("AWS::CloudWatch::Alarm").values():
-        properties = alarm["Properties"]
-        for dimension in properties["Dimensions"]:
-            if dimension["Name"] == "FunctionName" and properties["Namespace"] == "AWS/Lambda":
-                watched[dimension["Value"]["Ref"], properties["MetricName"]] = properties
+    for properties in stack.alarms().values():
+        dimensions = properties.get("Dimensions", [])
+        if [d["Name"] for d in dimensions] == ["FunctionName"]:
+            watched[dimensions[0]["Value"]["Fn::Sub"], properties["MetricName"]] = properties
     for name, resource in stack.source["Resources"].items():
         events = resource.get("Properties", {}).get("Events", {}).values()
         if all(event["Type"] != "Schedule" for event in events):
             continue
         # A timeout counts as an error.
-        alarm = watched.get((name, "Errors"))
+        alarm = watched.get((f"${{AWS::StackName}}-{stack.functions[name]}", "Errors"))
         if alarm is None:
             wrong.append(f"{name}: no alarm reports its failure")
         elif alarm["Threshold"] != 0 or alarm["Statistic"] != "Sum":
             wrong.append(f"{name}: its alarm waits for more than one error")
-    behind = watched.get(("RelayFunction", "IteratorAge"), {})
+    behind = watched.get(("${AWS::StackName}-relay", "IteratorAge"), {})
     # In milliseconds. Far less than the day after which the relay gives up a record.
     if behind.get("Statistic") != "Maximum" or not 0 < behind.get("Threshold", 0) <= 3_600_000:
         wrong.append("relay: no alarm reports that it is behind")
+    return wrong
+
+
+# The metrics that AWS publishes, with the names of their dimensions.
+_API = {("ApiName", "Stage")}
+_FUNCTION = {("FunctionName",), ("FunctionName", "Resource", "ExecutedVersion")}
+_CAPACITY = {("TableName",), ("TableName", "GlobalSecondaryIndexName")}
+PUBLISHED = {
+    ("AWS/ApiGateway", "5XXError"): _API,
+    ("AWS/ApiGateway", "Count"): _API,
+    ("AWS/Lambda", "Errors"): _FUNCTION,
+    ("AWS/Lambda", "Invocations"): {("FunctionName",)},
+    ("AWS/Lambda", "Throttles"): _FUNCTION,
+    ("AWS/Lambda", "Duration"): _FUNCTION,
+    ("AWS/Lambda", "IteratorAge"): _FUNCTION,
+    ("AWS/SQS", "ApproximateAgeOfOldestMessage"): {("QueueName",)},
+    ("AWS/SQS", "ApproximateNumberOfMessagesVisible"): {("QueueName",)},
+    ("AWS/DynamoDB", "ReadThrottleEvents"): _CAPACITY,
+    ("AWS/DynamoDB", "WriteThrottleEvents"): _CAPACITY,
+    ("AWS/S3", "BucketSizeBytes"): {("BucketName", "StorageType")},
+    ("AWS/Usage", "ResourceCount"): {("Service", "Type", "Resource", "Class")},
+}
+
+
+def alarms(stack):
+    """Every function, the table and its indexes have their alarms, and each alarm watches something that exists."""
+    wrong, watched = [], set()
+    resources = stack.transformed["Resources"]
+    names = {f"${{AWS::StackName}}-{directory}" for directory in stack.functions.values()}
+    indexes = {i["IndexName"] for i in resources["Table"]["Properties"]["GlobalSecondaryIndexes"]}
+    exists = {
+        "FunctionName": lambda v: v.get("Ref") in stack.functions or v.get("Fn::Sub") in names,
+        "Resource": lambda v: v == "ConcurrentExecutions" or v["Fn::Sub"].endswith("Function}:live"),
+        "ExecutedVersion": lambda v: resources[v["Fn::GetAtt"][0]]["Type"] == "AWS::Lambda::Version",
+        "QueueName": lambda v: resources[v["Fn::GetAtt"][0]]["Type"] == "AWS::SQS::Queue",
+        "TableName": lambda v: v == {"Ref": "Table"},
+        "GlobalSecondaryIndexName": lambda v: v in indexes,
+        "BucketName": lambda v: v == {"Ref": "Bucket"},
+        # Without a name of its own, an API of SAM has that of its stack.
+        "ApiName": lambda v: v == {"Ref": "AWS::StackName"} and "Name" not in stack.source["Resources"]["Api"]["Properties"],
+        "Stage": lambda v: v == {"Ref": "Stage"},
+        "StorageType": lambda v: v == "StandardStorage",
+        "Service": lambda v: v == "Lambda",
+        "Type": lambda v: v == "Resource",
+        "Class": lambda v: v == "None",
+    }
+    own = {n["MetricName"] for f in _of(stack, "AWS::Logs::MetricFilter") for n in f["MetricTransformations"]}
+    for name, alarm in stack.alarms().items():
+        for metric in _metrics(alarm):
+            place = (metric["Namespace"], metric["MetricName"])
+            dimensions = metric.get("Dimensions", [])
+            if not isinstance(place[0], str):
+                wrong += [] if place[1] in own else [f"{name}: nothing publishes {place[1]}"]
+                continue
+            if tuple(d["Name"] for d in dimensions) not in PUBLISHED.get(place, set()):
+                wrong.append(f"{name}: nothing publishes {place} by {[d['Name'] for d in dimensions]}")
+                continue
+            wrong += [f"{name}: {d} does not exist" for d in dimensions if not exists[d["Name"]](d["Value"])]
+            watched.add((place[1], *(str(d["Value"]) for d in dimensions)))
+        if "AlarmActions" not in alarm and not name.endswith("CanaryAlarm"):
+            wrong.append(f"{name}: tells nobody")
+    for directory in stack.functions.values():
+        for metric in ("Errors", "Throttles"):
+            if (metric, str({"Fn::Sub": f"${{AWS::StackName}}-{directory}"})) not in watched:
+                wrong.append(f"{directory}: no alarm reports {metric}")
+    for kind in ("Read", "Write"):
+        for index in ((), *((i,) for i in indexes)):
+            if (f"{kind}ThrottleEvents", str({"Ref": "Table"}), *index) not in watched:
+                wrong.append(f"Table {index}: no alarm reports throttled {kind}s")
+    return wrong
+
+
+def canaries(stack):
+    """A canary ends by errors of its own new version and by 5xx of the API, and by nothing else."""
+    wrong = []
+    resources = stack.transformed["Resources"]
+    for name in stack.functions:
+        alarm = f"{name.removesuffix('Function')}CanaryAlarm"
+        configured = resources[f"{name}DeploymentGroup"]["Properties"].get("AlarmConfiguration", {}).get("Fn::If", [None] * 3)
+        if configured[0] != "Canary" or configured[2] != {}:
+            wrong.append(f"{name}: its alarms also apply without a canary, or never")
+            continue
+        # A refused caller is an error of the authorizer, so its errors do not end a deployment.
+        expected = [] if name == "AuthorizerFunction" else [{"Ref": alarm}]
+        if [a["Name"] for a in configured[1]["Alarms"]] != [*expected, {"Ref": "Api5xxAlarm"}]:
+            wrong.append(f"{name}: is taken back by {configured[1]['Alarms']}")
+        if not expected:
+            continue
+        version = resources[f"{name}Aliaslive"]["Properties"]["FunctionVersion"]["Fn::GetAtt"]
+        expected = {
+            "FunctionName": {"Ref": name},
+            "Resource": {"Fn::Sub": f"${{{name}}}:live"},
+            "ExecutedVersion": {"Fn::GetAtt": version},
+        }
+        found = resources[alarm]["Properties"]
+        if {d["Name"]: d["Value"] for d in found["Dimensions"]} != expected or found["MetricName"] != "Errors":
+            wrong.append(f"{alarm}: watches {found['MetricName']} of {found['Dimensions']}")
+    return wrong
+
+
+def logs(stack):
+    """Logs keep what operators need, and the access log has fixed fields without ids of tasks."""
+    wrong = []
+    logging = stack.source["Globals"]["Function"]["LoggingConfig"]
+    # A line of metrics has no level, and counts as INFO.
+    if logging["ApplicationLogLevel"] != {"Fn::If": ["LogsDebug", "DEBUG", "INFO"]}:
+        wrong.append("lines of metrics would be dropped")
+    if logging["SystemLogLevel"] != "INFO":
+        wrong.append("reports of invocations would be dropped")
+    format = stack.transformed["Resources"]["ApiStage"]["Properties"]["AccessLogSetting"]["Fn::If"][1]["Format"]
+    fields = set(json.loads(format).values())
+    expected = {"requestId", "requestTimeEpoch", "httpMethod", "resourcePath", "status", "responseLatency"}
+    expected |= {"authorizer.principalId", "authorizer.tenant"}
+    if fields != {f"$context.{field}" for field in expected}:
+        wrong.append(f"the access log has {sorted(fields)}")
     return wrong
 
 
@@ -388,6 +593,10 @@ def state(stack):
         "TimeToLiveSpecification": {"AttributeName": "ttl", "Enabled": True},
         "StreamSpecification": {"StreamViewType": "NEW_IMAGE"},
     }
+    caps = {"MaxReadRequestUnits": {"Ref": "TableMaxReadUnits"}, "MaxWriteRequestUnits": {"Ref": "TableMaxWriteUnits"}}
+    for owner in (table, *table["GlobalSecondaryIndexes"]):
+        if owner.get("OnDemandThroughput") != caps:
+            wrong.append(f"{owner.get('IndexName', 'Table')}: its cost has no cap")
     wrong += [f"Table: {key} is {table.get(key)}" for key, value in expected.items() if table.get(key) != value]
     bucket = resources["Bucket"]["Properties"]
     if set(bucket["PublicAccessBlockConfiguration"].values()) != {True}:
@@ -420,6 +629,18 @@ def table_shape(table):
     return shape
 
 
+def _of(stack, kind):
+    resources = stack.nested_alarms["Resources"].values()
+    return [r["Properties"] for r in resources if r["Type"] == kind]
+
+
+def _metrics(alarm):
+    """The metrics of an alarm: its own, or those of its expression."""
+    if "MetricName" in alarm:
+        return [alarm]
+    return [m["MetricStat"]["Metric"] for m in alarm["Metrics"] if "MetricStat" in m]
+
+
 def _mappings(stack):
     return [m["Properties"] for m in stack.of_type("AWS::Lambda::EventSourceMapping").values()]
 
@@ -438,6 +659,8 @@ def _place(resource):
     if isinstance(resource, dict) and "Fn::GetAtt" in resource:
         name, attribute = resource["Fn::GetAtt"]
         return name if attribute == "Arn" else f"{name}.{attribute}"
+    if isinstance(resource, dict) and "Ref" in resource:
+        return resource["Ref"]
     if isinstance(resource, dict) and "Fn::Sub" in resource:
         return resource["Fn::Sub"].replace(".Arn}", "}").replace("${", "").replace("}", "")
     return str(resource)

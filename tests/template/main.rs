@@ -4,6 +4,9 @@
 //! checks beside this file see to that. Here each route has to enter the function
 //! which the code takes for it.
 
+#[cfg(test)]
+mod gateway;
+
 use a2a_lambda::http::Function;
 
 const MANIFEST: &str = include_str!("../../Cargo.toml");
@@ -45,6 +48,7 @@ fn door(function: &str) -> Option<Function> {
         "tasks-get" => Function::TasksGet,
         "tasks-stream" => Function::TasksStream,
         "rpc" => Function::Rpc,
+        "ops" => Function::Ops,
         _ => return None,
     })
 }
@@ -85,6 +89,7 @@ fn the_router_table_was_read_to_its_end() {
         "tasks-get",
         "tasks-stream",
         "rpc",
+        "ops",
     ] {
         assert!(routes.iter().any(|(_, _, of)| of == function), "{function}");
     }

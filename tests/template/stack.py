@@ -17,7 +17,6 @@ logging.disable(logging.WARNING)
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BASIC_EXECUTION = "arn:aws:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole"
 PARAMETERS = {
-    "PublicUrl": "https://agent.example.com",
     "AuthorizerFunctionArn": "arn:aws:lambda:us-east-1:111122223333:function:authorizer",
 }
 
@@ -32,8 +31,9 @@ class _ManagedPolicies:
 class Stack:
     """The template as written (`source`) and as CloudFormation gets it (`transformed`)."""
 
-    def __init__(self, text=None):
+    def __init__(self, text=None, alarms=None):
         self.source = yaml_parse(text if text is not None else template_text())
+        self.nested_alarms = yaml_parse(alarms if alarms is not None else alarms_text())
         local = copy.deepcopy(self.source)
         for function in _of_type(local, "AWS::Serverless::Function").values():
             function["Properties"]["CodeUri"] = "s3://bucket/key"
@@ -58,6 +58,13 @@ class Stack:
             for method, operation in methods.items():
                 yield method.upper(), path, operation
 
+    def alarms(self):
+        """The properties of all alarms by name, those of the nested stack with the values of its parameters."""
+        kind = "AWS::CloudWatch::Alarm"
+        given = self.transformed["Resources"]["Alarms"]["Properties"]["Parameters"]
+        nested = {n: _filled(r["Properties"], given) for n, r in _of_type(self.nested_alarms, kind).items()}
+        return {n: r["Properties"] for n, r in self.of_type(kind).items()} | nested
+
     def of_type(self, kind):
         """The transformed resources of one type, by logical name."""
         return _of_type(self.transformed, kind)
@@ -65,6 +72,23 @@ class Stack:
 
 def _of_type(template, kind):
     return {n: r for n, r in template["Resources"].items() if r["Type"] == kind}
+
+
+def _filled(value, given):
+    """`value` with each reference to a parameter of a nested stack replaced by what the stack gets."""
+    if isinstance(value, list):
+        return [_filled(one, given) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"Ref"}:
+        return given.get(value["Ref"], value)
+    if set(value) == {"Fn::Sub"} and isinstance(value["Fn::Sub"], str):
+        return {"Fn::Sub": value["Fn::Sub"].replace("${StackName}", "${AWS::StackName}")}
+    return {key: _filled(one, given) for key, one in value.items()}
+
+
+def alarms_text():
+    return (ROOT / "infra/alarms.yaml").read_text()
 
 
 def template_text():

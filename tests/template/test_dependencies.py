@@ -1,5 +1,8 @@
 """Checks what each function links, by `cargo tree` for one package at a time.
 
+For one package cargo takes the features that its own manifest asks for, as `sam build` does in
+the folder of the function. The whole workspace would unify the features of all members.
+
 Test-only crates bring a second TLS stack into the workspace. No function may link it."""
 
 import re
@@ -37,6 +40,24 @@ class Functions(unittest.TestCase):
         for function in FUNCTIONS:
             with self.subTest(function):
                 self.assertEqual([crate for crate in tree(function) if BANNED.match(crate)], [])
+
+    def test_no_function_has_the_features_that_tests_ask_for(self):
+        for function in FUNCTIONS:
+            with self.subTest(function):
+                named = {crate.split()[0]: crate for crate in tree(function)}
+                features = {name: named[name].partition("[")[2].rstrip("]").split(",") for name in ("a2a-lambda", "tokio")}
+                allowed = {"lambda"} if function == "agent-card" else {"aws", "lambda"}
+                if function == "authorizer":
+                    allowed |= {"jwt", "secrets"}
+                self.assertEqual(set(features["a2a-lambda"]), allowed)
+                self.assertNotIn("full", features["tokio"])
+                self.assertNotIn("test-util", features["tokio"])
+        # Shows that a build of all members would have them.
+        whole = subprocess.run(
+            ["cargo", "tree", "--locked", "-e", "normal,dev", "--workspace", "--prefix", "none", "--format", "{p} [{f}]"],
+            cwd=ROOT, capture_output=True, text=True, check=True,
+        )
+        self.assertRegex(whole.stdout, r"(?m)^a2a-lambda v.*contract-tests")
 
     def test_the_card_links_no_sdk(self):
         self.assertEqual([crate for crate in tree("agent-card") if SDK.match(crate)], [])

@@ -42,6 +42,16 @@ def sources(*folders):
             yield file.relative_to(ROOT), file.read_text()
 
 
+class Credentials(unittest.TestCase):
+    def test_hashes_of_keys_are_compared_in_constant_time(self):
+        key = (ROOT / "shared/runtime/src/auth/api_key.rs").read_text()
+        self.assertIn("self.hash().ct_eq(known)", key)
+        others = sources(ROOT / "shared/runtime/src/auth")
+        compared = re.compile(r"hash(\(\))?\s*[!=]=|[!=]=\s*\S*hash\b")
+        wrong = [str(name) for name, text in others if compared.search(code(text).split("#[cfg(test)]")[0])]
+        self.assertEqual(wrong, [])
+
+
 class Manifests(unittest.TestCase):
     def test_every_member_takes_the_lints_of_the_workspace(self):
         without = [folder for folder, m in members() if m.get("lints") != {"workspace": True}]

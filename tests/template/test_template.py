@@ -10,7 +10,7 @@ import tomllib
 import unittest
 
 import checks
-from stack import ROOT, Stack, manifest, template_text
+from stack import ROOT, Stack, alarms_text, manifest, template_text
 
 STACK = Stack()
 CARGO = manifest()
@@ -24,12 +24,17 @@ def reserved_words():
 
 def lint(template):
     """The findings of cfn-lint for a template, as written or transformed."""
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        json.dump(template, file)
-        file.flush()
+    with tempfile.TemporaryDirectory() as folder:
+        # The linter also reads the nested templates, by their paths.
+        for nested in (ROOT / "infra").glob("*.yaml"):
+            copy = pathlib.Path(folder, "infra", nested.name)
+            copy.parent.mkdir(exist_ok=True)
+            copy.write_text(nested.read_text())
+        file = pathlib.Path(folder, "template.json")
+        file.write_text(json.dumps(template))
         # W2001: the transform has already replaced some parameters by their values.
         program = pathlib.Path(sys.executable).with_name("cfn-lint")
-        command = [program, "--ignore-checks", "W2001", "--", file.name]
+        command = [program, "--ignore-checks", "W2001", "--", file]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     said = (done.stdout + done.stderr).strip()
     return said if said or done.returncode == 0 else f"cfn-lint ended with {done.returncode}"
@@ -56,6 +61,7 @@ ACTIONS = {
     r"\.receive_message\(\)": "sqs:ReceiveMessage",
     r"\.delete_message(_batch)?\(\)": "sqs:DeleteMessage",
     r"\.get_queue_attributes\(\)": "sqs:GetQueueAttributes",
+    r"\.get_secret_value\(\)": "secretsmanager:GetSecretValue",
 }
 
 
@@ -84,11 +90,30 @@ class TheTemplate(unittest.TestCase):
     def test_keeps_all_but_the_card_behind_the_authorizer(self):
         self.assertEqual(checks.public_paths(STACK), [])
 
+    def test_has_an_authorizer_that_alone_reads_the_first_key(self):
+        self.assertEqual(checks.authorizer(STACK), [])
+        keys = (ROOT / "shared/aws/src/dynamodb/key.rs").read_text()
+        [partition] = re.findall(r'const API_KEYS: &str = "(.+)";', keys)
+        condition = checks.CONDITIONS["authorizer", "dynamodb:GetItem"]
+        self.assertEqual(list(condition.values()), [{"dynamodb:LeadingKeys": [partition]}])
+
     def test_has_the_routes_of_the_watch_router(self):
         self.assertEqual(checks.watch_router(STACK, CARGO), [])
 
     def test_grants_exactly_what_each_function_needs(self):
         self.assertEqual(checks.rights(STACK), [])
+
+    def test_tells_the_functions_their_base_url(self):
+        self.assertEqual(checks.base_url(STACK), [])
+
+    def test_does_not_repeat_a_failed_sweep(self):
+        self.assertEqual(checks.retries(STACK), [])
+
+    def test_a_release_unwinds_at_a_panic(self):
+        # cargo-lambda builds with "abort" unless the profile sets `panic`.
+        profiles = {name: profile.get("panic") for name, profile in CARGO["profile"].items()}
+        self.assertEqual(profiles["release"], "unwind")
+        self.assertNotIn("abort", profiles.values())
 
     def test_configures_every_function(self):
         self.assertEqual(checks.settings(STACK), [])
@@ -98,6 +123,15 @@ class TheTemplate(unittest.TestCase):
 
     def test_alarms_report_failures_of_scheduled_functions(self):
         self.assertEqual(checks.schedules(STACK), [])
+
+    def test_every_part_has_alarms_and_every_alarm_watches_a_part(self):
+        self.assertEqual(checks.alarms(STACK), [])
+
+    def test_a_canary_ends_by_its_own_errors_and_5xx_alone(self):
+        self.assertEqual(checks.canaries(STACK), [])
+
+    def test_logs_keep_metrics_and_reports_and_no_ids_of_tasks(self):
+        self.assertEqual(checks.logs(STACK), [])
 
     def test_event_sources_start_the_right_functions(self):
         self.assertEqual(checks.mappings(STACK), [])
@@ -152,7 +186,7 @@ class TheTemplate(unittest.TestCase):
             self.assertLessEqual(required, given.keys())
             self.assertLessEqual(given.keys(), parameters.keys())
             for name, value in given.items():
-                allowed = parameters[name].get("AllowedValues", [value])
+                allowed = [str(one) for one in parameters[name].get("AllowedValues", [value])]
                 self.assertIn(value, allowed)
                 self.assertRegex(value, f"^({parameters[name].get('AllowedPattern', '.*')})$")
 
@@ -164,6 +198,52 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         text = template_text()
         self.assertIn(old, text)
         return Stack(text.replace(old, new, count))
+
+    def broken_alarms(self, old, new):
+        text = alarms_text()
+        self.assertIn(old, text)
+        return Stack(alarms=text.replace(old, new))
+
+    def test_an_alarm_on_a_function_that_does_not_exist(self):
+        self.assertTrue(checks.alarms(self.broken_alarms('"${StackName}-ops"', '"${StackName}-operations"')))
+
+    def test_an_alarm_on_a_metric_that_nobody_publishes(self):
+        self.assertTrue(checks.alarms(self.broken_alarms("MetricName: Throttles", "MetricName: Throttled")))
+        self.assertTrue(checks.alarms(self.broken_alarms("MetricName: RefusedCalls}\n            Period", "MetricName: Refused}\n            Period")))
+
+    def test_an_index_without_a_throttle_alarm(self):
+        name = ", {Name: GlobalSecondaryIndexName, Value: GSI2}"
+        self.assertTrue(checks.alarms(self.broken_alarms(name, "")))
+
+    def test_a_canary_that_errors_of_the_old_version_end(self):
+        line = "        - {Name: ExecutedVersion, Value: !GetAtt RpcFunction.Version.Version}\n"
+        self.assertTrue(checks.canaries(self.broken(line, "")))
+        old = "!GetAtt RpcFunction.Version.Version"
+        self.assertTrue(checks.canaries(self.broken(old, "!GetAtt PushFunction.Version.Version")))
+
+    def test_a_canary_that_an_alarm_elsewhere_ends(self):
+        old = "[!Ref RpcCanaryAlarm, !Ref Api5xxAlarm]"
+        self.assertTrue(checks.canaries(self.broken(old, "[!Ref RpcCanaryAlarm, !Ref PushCanaryAlarm]")))
+
+    def test_a_log_level_that_drops_lines_of_metrics(self):
+        self.assertTrue(checks.logs(self.broken("!If [LogsDebug, DEBUG, INFO]", "WARN")))
+
+    def test_an_access_log_with_paths_of_tasks(self):
+        self.assertTrue(checks.logs(self.broken("$context.resourcePath", "$context.path")))
+
+    def test_an_index_without_a_cap(self):
+        line = "          OnDemandThroughput: {MaxReadRequestUnits: !Ref TableMaxReadUnits, MaxWriteRequestUnits: !Ref TableMaxWriteUnits}\n"
+        self.assertTrue(checks.state(self.broken(line, "")))
+
+    def test_a_public_function_that_could_read_tasks(self):
+        condition = """              Resource: !GetAtt Table.Arn
+              Condition: {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["M#*"]}}
+"""
+        self.assertTrue(checks.rights(self.broken(condition, "              Resource: !GetAtt Table.Arn\n")))
+
+    def test_a_reader_that_could_write_tasks(self):
+        condition = """                Condition: {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["M#*"]}}\n"""
+        self.assertTrue(checks.rights(self.broken(condition, "")))
 
     def test_the_cloudformation_spelling_of_streaming(self):
         copy = self.broken("ResponseTransferMode: RESPONSE_STREAM", "ResponseTransferMode: STREAM")
@@ -200,6 +280,31 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         copy = self.broken(", Auth: {Authorizer: NONE}", "")
         self.assertTrue(checks.public_paths(copy))
 
+    def test_an_authorizer_that_could_read_tasks(self):
+        line = '              Condition: {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["A#keys"]}}\n'
+        self.assertTrue(checks.rights(self.broken(line, "")))
+        self.assertTrue(checks.rights(self.broken('["A#keys"]', '["A#keys", "T#main"]')))
+
+    def test_an_authorizer_that_could_make_keys(self):
+        right = "Action: [dynamodb:GetItem]\n"
+        self.assertTrue(checks.rights(self.broken(right, "Action: [dynamodb:GetItem, dynamodb:PutItem]\n")))
+
+    def test_a_function_that_reads_the_first_key(self):
+        queue = "Resource: [!GetAtt WorkQueue.Arn, !GetAtt PushQueue.Arn, !GetAtt RelayFailures.Arn]"
+        copy = self.broken(queue, queue + """
+            - Effect: Allow
+              Action: [secretsmanager:GetSecretValue]
+              Resource: !Ref FirstKeySecret""")
+        self.assertTrue(checks.authorizer(copy))
+        self.assertTrue(checks.rights(copy))
+
+    def test_a_decision_that_is_used_for_an_hour(self):
+        self.assertTrue(checks.authorizer(self.broken("ReauthorizeEvery: !Ref ReauthorizeEvery", "ReauthorizeEvery: 3600")))
+
+    def test_an_authorizer_that_must_be_supplied(self):
+        old = "!If [OwnAuthorizer, !Ref AuthorizerFunctionArn, !Ref AuthorizerFunction.Alias]"
+        self.assertTrue(checks.authorizer(self.broken(old, "!Ref AuthorizerFunction.Alias")))
+
     def test_a_right_too_many(self):
         copy = self.broken("[s3:GetObject]", "[s3:GetObject, s3:DeleteObject]")
         self.assertTrue(checks.rights(copy))
@@ -218,6 +323,23 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
 
     def test_dev_identities_in_a_deployed_function(self):
         self.assertTrue(checks.settings(self.broken("A2A_AUTH: gateway", "A2A_AUTH: dev")))
+
+    def test_a_function_that_sam_build_skips(self):
+        copy = self.broken("    Metadata: {BuildMethod: rust-cargolambda}\n", "")
+        self.assertTrue(checks.settings(copy))
+        self.assertTrue(checks.settings(self.broken("CodeUri: functions/rpc/", "CodeUri: target/lambda/rpc/")))
+
+    def test_a_base_url_that_is_not_that_of_the_stage(self):
+        line = "        publicUrl: !If [OwnUrl, !Ref PublicUrl,"
+        self.assertTrue(checks.base_url(self.broken(line, line.replace("publicUrl", "url"))))
+        self.assertTrue(checks.base_url(self.broken("OwnUrl: !Not [!Equals [!Ref PublicUrl", "OwnUrl: !Not [!Equals [!Ref Stage")))
+        variable = "        A2A_AUTH: gateway\n"
+        self.assertTrue(checks.settings(self.broken(variable, variable + "        A2A_PUBLIC_URL: !Ref PublicUrl\n")))
+
+    def test_a_sweep_that_lambda_repeats(self):
+        self.assertTrue(checks.retries(self.broken("EventInvokeConfig: {MaximumRetryAttempts: 0}", "EventInvokeConfig: {MaximumRetryAttempts: 2}")))
+    def test_functions_that_ignore_the_parameter_for_tracing(self):
+        self.assertTrue(checks.settings(self.broken("    Tracing: !Ref Tracing\n", "")))
 
     def test_a_stage_left_in_the_path(self):
         variable = '        AWS_LAMBDA_HTTP_IGNORE_STAGE_IN_PATH: "true"\n'
@@ -242,16 +364,15 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         self.assertTrue(checks.queues(self.broken("MessageRetentionPeriod: 1209600", "MessageRetentionPeriod: 345600")))
 
     def test_a_sweep_without_an_alarm(self):
-        dimension = "Dimensions: [{Name: FunctionName, Value: !Ref SweepFunction}]"
-        copy = self.broken(dimension, dimension.replace("SweepFunction", "WorkerFunction"))
+        copy = self.broken_alarms('"${StackName}-sweep"', '"${StackName}-worker"')
         self.assertTrue(checks.schedules(copy))
 
     def test_dead_letters_without_an_alarm(self):
-        copy = self.broken("Value: !GetAtt WorkDeadLetters.QueueName", "Value: !GetAtt WorkQueue.QueueName")
+        copy = self.broken_alarms("Value: !Ref WorkDeadLetters", "Value: !Ref WorkQueue")
         self.assertTrue(checks.queues(copy))
 
     def test_relay_failures_without_an_alarm(self):
-        copy = self.broken("Value: !GetAtt RelayFailures.QueueName", "Value: !GetAtt WorkQueue.QueueName")
+        copy = self.broken_alarms("Value: !Ref RelayFailures", "Value: !Ref WorkQueue")
         self.assertTrue(checks.queues(copy))
 
     def test_several_turns_in_one_invocation(self):
@@ -293,6 +414,13 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
     def test_an_event_source_that_bypasses_the_alias(self):
         self.assertTrue(checks.mappings(self.broken("!Ref WorkerFunction.Alias", "!Ref WorkerFunction")))
 
+    def test_a_reader_that_could_change_a_task(self):
+        keys = '["T#*#R#limits", "S#streams#*"]'
+        for more in ('["T#*", "S#streams#*"]', '["T#*#R", "S#streams#*"]'):
+            self.assertTrue(checks.rights(self.broken(keys, more)))
+        condition = f'              Condition:\n                ForAllValues:StringLike: {{"dynamodb:LeadingKeys": {keys}}}\n'
+        self.assertTrue(checks.rights(self.broken(condition, "")))
+
     def test_a_sweep_without_a_schedule(self):
         line = "      Events:\n        Interval: {Type: Schedule, Properties: {Schedule: !Ref SweepInterval}}\n"
         self.assertTrue(checks.mappings(self.broken(line, "")))
@@ -311,7 +439,7 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
             self.assertTrue(checks.rights(copy))
 
     def test_a_relay_without_an_age_alarm(self):
-        self.assertTrue(checks.schedules(self.broken("MetricName: IteratorAge", "MetricName: Duration")))
+        self.assertTrue(checks.schedules(self.broken_alarms("MetricName: IteratorAge", "MetricName: Duration")))
 
     def test_a_sweep_that_cannot_send_a_turn_again(self):
         right = "Action: [sqs:GetQueueAttributes, sqs:SendMessage]"

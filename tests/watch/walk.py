@@ -1,21 +1,23 @@
-"""Calls every function under `cargo lambda watch`, over one base URL.
+"""Calls every function under `a2a-local watch`, over one base URL.
 
 The functions run as they do on Lambda: one process per function, the Runtime API
-between, DynamoDB and S3 behind the AWS SDKs (here the embedded ones of a2a-local).
+between, DynamoDB, S3 and SQS behind the AWS SDKs (here the embedded ones of a2a-local).
 The router table in Cargo.toml replaces API Gateway.
 """
 
 import argparse
 import contextlib
 import http.client
+import http.server
 import json
 import os
 import pathlib
+import queue
+import re
 import signal
-import socket
 import subprocess
 import sys
-import time
+import threading
 import uuid
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -136,11 +138,65 @@ def walk(agent):
     seen = list(frames(agent.open("POST", "/", envelope("SendStreamingMessage", ask), V1)))
     check(state(seen[-1]["result"]) == "TASK_STATE_INPUT_REQUIRED", "rpc streams one too", seen)
 
+    walk_behind_the_calls(agent)
     walk_first_generation(agent)
     walk_as_a_web_page(agent)
 
     status, answer = agent.call("DELETE", "/tasks", headers=V1)
     check(status in (404, 405), "a method without a route enters no function", status, answer)
+
+
+def walk_behind_the_calls(agent):
+    """A turn that no call waits for: the stream, the relay, the queue and the worker run it."""
+    ask = {"message": message("add 19 and 23"), "configuration": {"returnImmediately": True}}
+    sent = agent.rpc("SendMessage", ask)
+    id = sent["task"]["id"]
+    check(state(sent) == "TASK_STATE_SUBMITTED", "a send that does not wait is answered at once", sent)
+    seen = [state(sent)]
+    while seen[-1] in ("TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"):
+        seen.append(agent.rpc("GetTask", {"id": id})["status"]["state"])
+    check(seen[-1] == "TASK_STATE_COMPLETED", "and the worker completes its task", seen[-1])
+
+    receiver = Receiver()
+    config = {"url": receiver.url, "token": "walk"}
+    ask = {
+        "message": message("add 19 and 23"),
+        "configuration": {"returnImmediately": True, "taskPushNotificationConfig": config},
+    }
+    id = agent.rpc("SendMessage", ask)["task"]["id"]
+    seen = receiver.until(lambda event: state(event) == "TASK_STATE_COMPLETED")
+    check(id in json.dumps(seen), "push posts the events to the webhook", seen)
+
+
+class Receiver:
+    """A webhook on loopback."""
+
+    def __init__(self):
+        posted = self.posted = queue.Queue()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                length = int(self.headers.get("Content-Length", 0))
+                posted.put(json.loads(self.rfile.read(length)))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
+
+    def until(self, found):
+        """The events up to one that is looked for."""
+        seen = []
+        while not (seen and found(seen[-1])):
+            try:
+                seen.append(self.posted.get(timeout=PATIENCE_S))
+            except queue.Empty:
+                raise Wrong(f"the webhook got {seen}") from None
+        return seen
 
 
 def walk_first_generation(agent):
@@ -191,61 +247,32 @@ def running(command, **options):
                 process.wait(timeout=10)
 
 
-def store_settings(process):
-    """The settings that the embedded store prints before `ready`."""
-    settings = {}
+def address(process):
+    """The port in the line that a2a-local prints when the functions can be called."""
     for line in process.stdout:
-        line = line.strip()
-        if line == "ready":
-            return settings
-        name, _, value = line.partition("=")
-        settings[name] = value
-    raise Wrong("the embedded store ended before it was ready")
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def wait_until_open(port, process):
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline and process.poll() is None:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-            return
-        time.sleep(0.1)
-    raise Wrong("cargo lambda watch does not listen")
+        print(line, end="", flush=True)
+        if found := re.match(r"listening on http://127\.0\.0\.1:(\d+)$", line.strip()):
+            return int(found[1])
+    raise Wrong("a2a-local ended before the functions could be called")
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--tools", required=True, help="the folder that holds cargo-lambda")
     options = arguments.parse_args()
-    path = f"{options.tools}{os.pathsep}{os.environ['PATH']}"
-
-    # Watch compiles a function at its first call; building first keeps calls from waiting.
-    subprocess.run(["cargo", "build", "--locked"], cwd=ROOT, check=True)
-    store = ["cargo", "run", "--locked", "--quiet", "--", "aws", "--memory"]
-    with running(store, stdout=subprocess.PIPE, text=True) as process:
-        settings = store_settings(process)
-        port = free_port()
-        environment = os.environ | settings | {
-            "PATH": path,
-            "A2A_AUTH": "dev",
-            "A2A_PUBLIC_URL": f"http://127.0.0.1:{port}",
-        }
-        watch = ["cargo", "lambda", "watch", "--ignore-changes", "-P", str(port)]
-        # As in the README: by default watch listens on all addresses, and lets every page read.
-        watch += ["-A", "127.0.0.1", "--disable-cors"]
-        # One process serves one call at a time, so an open stream needs further processes.
-        with running([*watch, "--concurrency", "4"], env=environment) as watching:
-            wait_until_open(port, watching)
-            try:
-                walk(Agent(port))
-            except (Wrong, OSError, KeyError, IndexError, StopIteration, http.client.HTTPException) as wrong:
-                print(f"FAILED: {type(wrong).__name__}: {wrong}", flush=True)
-                return 1
+    environment = os.environ | {
+        "PATH": f"{options.tools}{os.pathsep}{os.environ['PATH']}",
+        # The webhook of this walk is on loopback.
+        "A2A_PUSH_ALLOW_PRIVATE": "on",
+    }
+    command = ["cargo", "run", "--locked", "--quiet", "--", "watch", "--memory", "--port", "0"]
+    command += ["--ignore-changes"]
+    with running(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            walk(Agent(address(process)))
+        except (Wrong, OSError, KeyError, IndexError, StopIteration, http.client.HTTPException) as wrong:
+            print(f"FAILED: {type(wrong).__name__}: {wrong}", flush=True)
+            return 1
     return 0
 
 

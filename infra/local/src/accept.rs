@@ -21,7 +21,7 @@ const REST: Duration = Duration::from_millis(50);
 
 /// The limits of a listener.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct ConnectionLimits {
     /// Open connections at the same time. More wait in the backlog.
     pub(crate) connections: usize,
     /// How long a client may take to send the headers of its next request.
@@ -32,7 +32,7 @@ pub(crate) struct Limits {
 /// none of their requests still runs.
 pub(crate) async fn accept<H, F, B>(
     listener: TcpListener,
-    limits: Limits,
+    limits: ConnectionLimits,
     handle: H,
     stop: impl Future<Output = ()>,
 ) where
@@ -68,7 +68,7 @@ pub(crate) async fn accept<H, F, B>(
     connections.shutdown().await;
 }
 
-async fn connection<S, H, F, B>(socket: S, limits: Limits, handle: H)
+async fn connection<S, H, F, B>(socket: S, limits: ConnectionLimits, handle: H)
 where
     S: AsyncRead + AsyncWrite + Unpin,
     H: Fn(Request<Incoming>) -> F,
@@ -92,7 +92,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use super::{Limits, accept};
+    use super::{ConnectionLimits, accept};
     use bytes::Bytes;
     use http::Response;
     use http_body_util::Full;
@@ -109,7 +109,7 @@ mod tests {
     async fn narrow() -> (SocketAddr, JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let limits = Limits {
+        let limits = ConnectionLimits {
             connections: 1,
             headers: Duration::from_secs(30),
         };

@@ -1,13 +1,17 @@
 //! Runs the commands of `a2a-local`.
 
+use crate::api_keys::{self, KeysError};
+use crate::block::{self, BlockTenantError};
 use crate::config::{AgentName, Cli, Command, ConfigError, GrowList, Serve};
-use crate::embedded::{BUCKET, Embedded, EmbeddedError, TABLE};
+use crate::embedded::{Embedded, EmbeddedError, TABLE};
 use crate::erase::{self, EraseTenantError};
 use crate::pumps::{Pumps, PumpsError};
 use crate::restore::{self, RestoreError};
 use crate::server::{Functions, serve};
 use crate::sign::{self, SignError};
-use a2a_lambda::engine::{Clock as _, SystemClock};
+use crate::watch::{self, WatchError};
+use a2a_lambda::auth::AuthMode;
+use a2a_lambda::engine::{Clock as _, LimitPolicy, SystemClock};
 use a2a_lambda::runtime::{Runtime, RuntimeError, stores};
 use a2a_lambda::settings::{Environment, Settings, Source as _, warn_of_unknown};
 use a2a_lambda::skill::{AgentDefinition, BuildError};
@@ -16,7 +20,7 @@ use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::dynamodb::{DynamoStore, create_table};
 use a2a_lambda::store::s3::create_bucket;
 use a2a_lambda::task::{IdError, Owner, Subject, TenantId};
-use a2a_lambda::telemetry::{self, LogFormat};
+use a2a_lambda::telemetry::{self, LogFormat, Metrics};
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -24,8 +28,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 
-/// The log filter when `A2A_LOG` is not set.
-const LOG: &str = "warn";
+/// The log filter when `A2A_LOG` is not set: warnings, and one line for each call.
+const LOG: &str = "warn,a2a_lambda::call=info";
 
 /// Why the program ended.
 #[derive(Debug, thiserror::Error)]
@@ -62,15 +66,24 @@ pub enum RunError {
     /// The number of partitions of a list did not change.
     #[error("failed to grow the list: {0}")]
     Grow(#[source] StoreError),
+    /// A command on API keys failed.
+    #[error(transparent)]
+    Keys(#[from] KeysError),
     /// A tenant's data may still be there.
     #[error(transparent)]
     Erase(#[from] EraseTenantError),
+    /// A tenant may not be blocked, or its block may not have ended.
+    #[error(transparent)]
+    Block(#[from] BlockTenantError),
     /// The bucket may not match its restored table yet.
     #[error(transparent)]
     Restore(#[from] RestoreError),
     /// The card cannot be signed.
     #[error(transparent)]
     Sign(#[from] SignError),
+    /// The functions do not run under `cargo lambda watch`.
+    #[error(transparent)]
+    Watch(#[from] WatchError),
     /// Standard output cannot be written.
     #[error("failed to print: {0}")]
     Print(#[from] io::Error),
@@ -81,19 +94,31 @@ pub enum RunError {
 /// # Errors
 /// [`RunError`] when it cannot start.
 pub async fn run(cli: Cli) -> Result<(), RunError> {
-    telemetry::start(
+    let metrics = telemetry::start(
         LogFormat::Text,
         Environment.get("A2A_LOG").as_deref().or(Some(LOG)),
     );
     warn_of_unknown();
     match cli.command {
         Some(Command::Aws { data, memory }) => aws((!memory).then_some(data.as_path())).await,
+        Some(Command::Watch(options)) => {
+            Ok(Box::pin(watch::run(&options, interrupted(), print)).await?)
+        }
         Some(Command::GrowList(options)) => grow_list(options).await,
+        Some(Command::Keys(command)) => Ok(api_keys::run(&command).await?),
         Some(Command::EraseTenant(options)) => Ok(erase::run(&options).await?),
+        Some(Command::BlockTenant(options)) => Ok(block::run(&options, true).await?),
+        Some(Command::UnblockTenant(options)) => Ok(block::run(&options, false).await?),
         Some(Command::RestoreObjects(options)) => Ok(restore::run(&options).await?),
-        Some(Command::SignCard(options)) => Ok(sign::run(&options)?),
-        None => agent(cli.serve).await,
+        Some(Command::SignCard(options)) => Ok(sign::run(&options).await?),
+        None => agent(cli.serve, metrics).await,
     }
+}
+
+/// Prints a text for the user at once.
+fn print(text: &str) -> io::Result<()> {
+    io::stdout().write_all(text.as_bytes())?;
+    io::stdout().flush()
 }
 
 /// Prints why the program ended.
@@ -104,7 +129,7 @@ pub fn fail(error: &RunError) -> ExitCode {
     ExitCode::FAILURE
 }
 
-async fn agent(options: Serve) -> Result<(), RunError> {
+async fn agent(options: Serve, metrics: Metrics) -> Result<(), RunError> {
     let address = SocketAddr::new(options.address()?, options.port);
     let listener = TcpListener::bind(address)
         .await
@@ -114,9 +139,15 @@ async fn agent(options: Serve) -> Result<(), RunError> {
     let (embedded, endpoints, clients) = store(&options, &settings).await?;
     let agent = definition(options.agent, &settings)?;
     let banner = banner(&agent, &options, &settings, address);
-    let runtime = Runtime::builder(agent, settings.clone())
+    let mut runtime = Runtime::builder(agent, settings.clone())
         .aws(&clients)
-        .build()?;
+        .metrics(metrics);
+    if settings.auth.checks_credentials() {
+        let store = stores(&clients, &settings).0;
+        let known = api_keys::credentials(&settings, store).map_err(ConfigError::from)?;
+        runtime = runtime.credentials(known);
+    }
+    let runtime = runtime.build()?;
     let mut pumps = Pumps::start(
         runtime.engine(),
         stores(&clients, &settings).0,
@@ -174,18 +205,11 @@ fn definition(name: AgentName, settings: &Settings) -> Result<AgentDefinition, B
 
 async fn aws(data: Option<&Path>) -> Result<(), RunError> {
     let embedded = Embedded::start(data).await?;
-    let endpoints = embedded.endpoints();
-    let or_none = |value: Option<&String>| value.cloned().unwrap_or_default();
-    let keys = endpoints.keys.as_ref();
-    let text = format!(
-        "A2A_TABLE={TABLE}\nA2A_BUCKET={BUCKET}\nAWS_ENDPOINT_URL_DYNAMODB={}\n\
-         AWS_ENDPOINT_URL_S3={}\nAWS_REGION=us-east-1\nAWS_ACCESS_KEY_ID={}\n\
-         AWS_SECRET_ACCESS_KEY={}\nready\n",
-        or_none(endpoints.dynamodb.as_ref()),
-        or_none(endpoints.s3.as_ref()),
-        or_none(keys.map(|keys| &keys.id)),
-        or_none(keys.map(|keys| &keys.secret)),
-    );
+    let settings = embedded.settings().into_iter();
+    let mut text: String = settings
+        .map(|(name, value)| format!("{name}={value}\n"))
+        .collect();
+    text.push_str("ready\n");
     // As above: a script that reads `ready` may send a signal immediately.
     let mut interrupted = Box::pin(interrupted());
     let _not_yet = futures::poll!(&mut interrupted);
@@ -235,6 +259,35 @@ async fn interrupted() {
     let _pressed = tokio::signal::ctrl_c().await;
 }
 
+/// Who may call.
+fn callers(options: &Serve, settings: &Settings) -> String {
+    let make = || {
+        let place = match (&options.endpoint, options.folder()) {
+            (Some(url), _) => format!("--endpoint {url} --table {}", settings.table),
+            (None, Some(folder)) => format!("--data {}", folder.display()),
+            (None, None) => return String::new(),
+        };
+        let stopped = if options.endpoint.is_some() {
+            ""
+        } else {
+            "; stop this agent first"
+        };
+        format!(
+            "\n         a new key: cargo run -- keys create {place} --tenant T --subject S{stopped}"
+        )
+    };
+    match settings.auth {
+        AuthMode::Keys => format!("with `Authorization: Bearer <API key>`{}", make()),
+        AuthMode::Jwt => {
+            let issuer = settings.credentials.issuer.as_deref().unwrap_or_default();
+            format!("with a JWT of {issuer}, or an API key{}", make())
+        }
+        AuthMode::Gateway | AuthMode::Dev => {
+            "everybody under any name: `Authorization: Bearer dev:<tenant>:<subject>`".to_owned()
+        }
+    }
+}
+
 /// The text at the start: agent, card URL, data, what is off, and three example calls.
 fn banner(
     agent: &AgentDefinition,
@@ -256,21 +309,59 @@ fn banner(
         .collect();
     format!(
         "\n  {name} {version}: {skills}\n  card   {public}/.well-known/agent-card.json\n  \
-         data   {kept}\n  off    {off}\n\n  try\n    \
+         data   {kept}\n  calls  {calls}\n  limits {limits}\n  off    {off}\n\n  try\n    \
          curl {base}/.well-known/agent-card.json\n    \
-         curl {base}/ -H 'Content-Type: application/json' -H 'A2A-Version: 1.0' -d \
+         curl {base}/{header} -H 'Content-Type: application/json' -H 'A2A-Version: 1.0' -d \
          '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"SendMessage\",\"params\":{{\"message\":{{\"messageId\":\"m1\",\"role\":\"ROLE_USER\",\"parts\":[{{\"text\":\"echo hello\"}}]}}}}}}'\n    \
-         curl -N {base}/tasks/sendSubscribe -H 'Content-Type: application/json' -d \
+         curl -N {base}/tasks/sendSubscribe{header} -H 'Content-Type: application/json' -d \
          '{{\"id\":\"my-task-1\",\"message\":{{\"role\":\"user\",\"parts\":[{{\"type\":\"text\",\"text\":\"hello\"}}]}}}}'\n\n\
          listening on {base}\n",
-        off = if settings.push {
-            "rate limits"
+        calls = callers(options, settings),
+        limits = limits(&settings.policy.limits),
+        off = off(settings),
+        header = if settings.auth.checks_credentials() {
+            " -H 'Authorization: Bearer KEY'"
         } else {
-            "rate limits, push notifications"
+            ""
         },
         name = agent.manifest().name,
         version = agent.manifest().version,
         skills = skills.join(", "),
-        public = settings.public_url,
+        public = settings.public_url.without_stage().unwrap_or(&base),
     )
+}
+
+/// The limits of a tenant that are on, with their numbers.
+fn limits(policy: &LimitPolicy) -> String {
+    let mut on = Vec::new();
+    if let Some(rate) = policy.rates.calls {
+        on.push(format!("{} calls a minute", rate.per_minute));
+    }
+    let named = policy.rates.tiers.iter().chain(&policy.rates.skills);
+    on.extend(named.map(|(name, rate)| format!("{name} {} a minute", rate.per_minute)));
+    if let Some(streams) = policy.streams_per_tenant {
+        on.push(format!("{streams} streams of a tenant"));
+    }
+    if let Some(shared) = &policy.shared_streams {
+        on.push(format!("{} streams of all tenants", shared.cap));
+    }
+    if on.is_empty() {
+        return "none".to_owned();
+    }
+    on.join(", ")
+}
+
+/// What is off.
+fn off(settings: &Settings) -> String {
+    let limits = &settings.policy.limits;
+    let off = [
+        (limits.rates.calls.is_none(), "rate limits"),
+        (limits.streams_per_tenant.is_none(), "stream limits"),
+        (!settings.push, "push notifications"),
+    ];
+    let off: Vec<&str> = off.iter().filter(|it| it.0).map(|it| it.1).collect();
+    if off.is_empty() {
+        return "nothing".to_owned();
+    }
+    off.join(", ")
 }

@@ -1,10 +1,14 @@
 //! Defines the command line, and reads the settings for it.
 
+use crate::api_keys::KeysCommand;
+use crate::block::BlockTenant;
 use crate::embedded::{BUCKET, TABLE};
 use crate::erase::EraseTenant;
 use crate::folder::{make_private, private_file};
 use crate::restore::RestoreObjects;
 use crate::sign::SignCard;
+use crate::watch::Watch;
+use a2a_lambda::auth::AuthMode;
 use a2a_lambda::http::Hosts;
 use a2a_lambda::outbound::Reach;
 use a2a_lambda::settings::{Environment, Settings, SettingsError, Source};
@@ -48,6 +52,13 @@ pub enum Command {
         #[arg(long, conflicts_with = "data")]
         memory: bool,
     },
+    /// Runs every function under `cargo lambda watch`, as AWS Lambda would: one
+    /// process for each, and what starts the background ones.
+    ///
+    /// It builds the functions, serves DynamoDB, S3 and SQS in this process, and
+    /// starts `cargo lambda watch` on loopback with the settings it needs. Other
+    /// settings (`A2A_…`) of the environment reach the functions.
+    Watch(Watch),
     /// Signs the agent card of a deployment (A2A 1.0 §8.4: ES256).
     ///
     /// Without --in the card is that of the agent in this program under the
@@ -58,6 +69,12 @@ pub enum Command {
     /// partitions of the list index, for one that makes more than about 700 tasks a second. The number
     /// only grows. Lists read all of them at once, writes follow in 5 minutes.
     GrowList(GrowList),
+    /// Makes, lists and withdraws API keys.
+    ///
+    /// Its role needs dynamodb:PutItem, dynamodb:GetItem, dynamodb:Query and
+    /// dynamodb:DeleteItem on the partition `A#keys` of the table.
+    #[command(subcommand)]
+    Keys(KeysCommand),
     /// Removes everything of one tenant: items, objects, uploads.
     ///
     /// First take the tenant's credentials away. The job reads the whole table,
@@ -66,6 +83,14 @@ pub enum Command {
     /// dynamodb:BatchWriteItem on the table, s3:ListBucket, s3:ListBucketVersions,
     /// s3:PutObject, s3:DeleteObject and s3:DeleteObjectVersion on the bucket.
     EraseTenant(EraseTenant),
+    /// Refuses all calls of one tenant, and ends its streams.
+    ///
+    /// It acts when the tokens that the functions hold are used up, after a
+    /// minute at most, and on streams within 30 s. Running turns go on. It needs
+    /// dynamodb:UpdateItem on the table.
+    BlockTenant(BlockTenant),
+    /// Ends the block of a tenant.
+    UnblockTenant(BlockTenant),
     /// Lets the bucket follow a table that was restored to an earlier time.
     ///
     /// It takes away the delete markers that were set since, so that the table's
@@ -112,6 +137,10 @@ pub struct Serve {
     /// Keep nothing after the end.
     #[arg(long, conflicts_with = "data")]
     pub memory: bool,
+    /// Who may call: everybody under any name, callers with an API key, or callers with
+    /// a JWT or an API key.
+    #[arg(long, value_enum, default_value_t = Auth::Dev)]
+    pub auth: Auth,
     /// Which agent to serve.
     #[arg(long, value_enum, default_value_t = AgentName::Reference)]
     pub agent: AgentName,
@@ -137,6 +166,27 @@ pub enum AgentName {
     Reference,
     /// The agent the conformance kits and client walks talk to.
     Conformance,
+}
+
+/// Who may call the local agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Auth {
+    /// Everybody, under any name.
+    Dev,
+    /// Callers with an API key.
+    Keys,
+    /// Callers with a JWT of `A2A_JWT_ISSUER`, or with an API key.
+    Jwt,
+}
+
+impl Auth {
+    const fn mode(self) -> AuthMode {
+        match self {
+            Self::Dev => AuthMode::Dev,
+            Self::Keys => AuthMode::Keys,
+            Self::Jwt => AuthMode::Jwt,
+        }
+    }
 }
 
 /// The forms of the card.
@@ -170,6 +220,9 @@ pub enum ConfigError {
          tenant; pass --insecure-dev to do it anyway"
     )]
     Exposed(IpAddr),
+    /// Nobody could make a key.
+    #[error("`--auth keys` with --memory accepts nobody, since no key can be made; use --data DIR")]
+    NoKeys,
     /// `A2A_BIND` is not an IP address.
     #[error("setting `A2A_BIND` is `{0}`: an IP address")]
     Bind(String),
@@ -209,7 +262,7 @@ impl Serve {
             (None, Some(text)) => text.parse().map_err(|_| ConfigError::Bind(text))?,
             (None, None) => IpAddr::from([127, 0, 0, 1]),
         };
-        if address.is_loopback() || self.insecure_dev {
+        if address.is_loopback() || self.insecure_dev || self.auth != Auth::Dev {
             Ok(address)
         } else {
             Err(ConfigError::Exposed(address))
@@ -223,7 +276,10 @@ impl Serve {
     /// [`ConfigError`] for a setting that cannot be used, or a data folder that
     /// cannot hold the secret.
     pub fn settings(&self, public_url: &str) -> Result<Settings, ConfigError> {
-        let mut local = BTreeMap::from([("A2A_AUTH", "dev".to_owned())]);
+        let mut local = BTreeMap::from([("A2A_AUTH", self.auth.mode().word().to_owned())]);
+        if self.auth == Auth::Keys && self.memory && self.endpoint.is_none() {
+            return Err(ConfigError::NoKeys);
+        }
         if let Some(card) = self.card {
             local.insert("A2A_CARD", card.word().to_owned());
         }
@@ -234,10 +290,12 @@ impl Serve {
             local.insert("A2A_TABLE", TABLE.to_owned());
             local.insert("A2A_BUCKET", BUCKET.to_owned());
         }
-        if let Some(data) = self.folder()
-            && Environment.get("A2A_SECRET_KEY").is_none()
-        {
-            local.insert("A2A_SECRET_KEY", secret(data)?);
+        if Environment.get("A2A_SECRET_KEY").is_none() {
+            match self.folder() {
+                Some(data) => _ = local.insert("A2A_SECRET_KEY", secret(data)?),
+                None if self.auth == Auth::Dev => {}
+                None => _ = local.insert("A2A_SECRET_KEY", fresh_secret()),
+            }
         }
         let mut settings = Settings::read(&Local(local))?;
         if !self.address()?.is_loopback() {
@@ -309,6 +367,19 @@ mod tests {
         assert!(exposed.to_string().contains("--insecure-dev"), "{exposed}");
         assert!(
             serve(&["--bind", "0.0.0.0", "--insecure-dev"])
+                .address()
+                .is_ok()
+        );
+    }
+
+    #[test]
+    fn keys_in_memory_are_refused_since_nobody_could_make_one() {
+        let url = "http://127.0.0.1:1";
+        let refused = serve(&["--memory", "--auth", "keys"]).settings(url);
+        assert!(matches!(refused, Err(ConfigError::NoKeys)));
+        // An agent that checks credentials may listen beyond loopback.
+        assert!(
+            serve(&["--bind", "0.0.0.0", "--auth", "jwt"])
                 .address()
                 .is_ok()
         );

@@ -116,6 +116,75 @@ impl Deployment {
     }
 }
 
+/// Where the table of a deployment or of a data folder is.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Table {
+    /// The data folder of a local agent, which must not run meanwhile. Without it the table
+    /// is that on AWS.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["table", "endpoint"])]
+    pub data: Option<PathBuf>,
+    /// The table; else `A2A_TABLE`.
+    #[arg(long, value_name = "NAME")]
+    pub table: Option<String>,
+    /// Where DynamoDB answers, if that is not AWS.
+    #[arg(long, value_name = "URL")]
+    pub endpoint: Option<String>,
+}
+
+/// The opened table.
+#[derive(Debug)]
+pub(crate) struct ReachedTable {
+    pub(crate) records: DynamoStore,
+    embedded: Option<Embedded>,
+}
+
+impl ReachedTable {
+    /// Stops the embedded services of a data folder, if there are any.
+    pub(crate) async fn stop(self) {
+        if let Some(embedded) = self.embedded {
+            embedded.stop().await;
+        }
+    }
+
+    async fn embedded(embedded: Embedded) -> Self {
+        let clients = AwsClients::connect(embedded.endpoints()).await;
+        Self {
+            records: DynamoStore::new(clients.dynamodb, TABLE),
+            embedded: Some(embedded),
+        }
+    }
+}
+
+impl Table {
+    /// Opens the table. `may_make` makes a data folder that does not exist.
+    ///
+    /// # Errors
+    /// [`DeploymentError`] when a name is missing or the data folder cannot be used.
+    pub(crate) async fn reach(&self, may_make: bool) -> Result<ReachedTable, DeploymentError> {
+        let Some(folder) = &self.data else {
+            let endpoints = self.endpoint.as_ref().map(Endpoints::at);
+            let clients = AwsClients::connect(&endpoints.unwrap_or_default()).await;
+            let table = named(self.table.as_ref(), "table", "A2A_TABLE")?;
+            return Ok(ReachedTable {
+                records: DynamoStore::new(clients.dynamodb, table),
+                embedded: None,
+            });
+        };
+        let embedded = if may_make {
+            Embedded::start(Some(folder)).await?
+        } else {
+            kept_in(folder).await?
+        };
+        Ok(ReachedTable::embedded(embedded).await)
+    }
+
+    /// An empty table that ends with the process.
+    #[cfg(test)]
+    pub(crate) async fn in_memory() -> ReachedTable {
+        ReachedTable::embedded(Embedded::start(None).await.unwrap()).await
+    }
+}
+
 /// Starts the embedded services on an existing data folder. Without the check, a
 /// misspelt name would make an empty folder and report that nothing is left.
 async fn kept_in(folder: &Path) -> Result<Embedded, DeploymentError> {

@@ -4,27 +4,17 @@
 //! server, but that accepts every origin, host and signature, and a check in front of
 //! it would need a second port.
 
-use crate::host::only_programs_here;
-use crate::sigv4::{Claim, Unproven};
-use a2a_lambda::http::hosts::HostError;
+use crate::aws_json::{RequestError, SignedRequest, response};
 use a2a_lambda::store::aws::EmulatorKeys;
 use bytes::Bytes;
 use dynoxide::{Database, DynoxideError};
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http::{Request, Response, StatusCode};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::timeout;
 
-/// Most bytes of a request body. A DynamoDB batch has at most 16 MB of items.
-const MOST: usize = 17 * 1024 * 1024;
-/// How long a client may take to send its body.
-const BODY: Duration = Duration::from_secs(30);
-const JSON: HeaderValue = HeaderValue::from_static("application/x-amz-json-1.0");
 /// What the header `X-Amz-Target` has before the name of the operation: the service and
 /// its version.
 const SERVICES: [&str; 2] = ["DynamoDB_20120810.", "DynamoDBStreams_20120810."];
@@ -40,14 +30,8 @@ pub(crate) struct DynamoDoor {
 /// Why a request fails.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
-    #[error("{}", .0.text().trim_end())]
-    Foreign(HostError),
-    #[error("the request is not signed with the credentials of this run")]
-    Unproven(Unproven),
-    #[error("no such call")]
-    Call,
-    #[error("the body broke off, is too large, or came too slowly")]
-    Body,
+    #[error(transparent)]
+    Request(#[from] RequestError),
     #[error(transparent)]
     Database(#[from] DynoxideError),
 }
@@ -63,40 +47,17 @@ impl DynamoDoor {
             Ok(body) => (StatusCode::OK, Bytes::from(body)),
             Err(refused) => refused.answer(),
         };
-        let mut response = Response::new(Full::new(body));
-        *response.status_mut() = status;
-        response.headers_mut().insert(CONTENT_TYPE, JSON);
-        response
+        response(status, body)
     }
 
     async fn call(&self, request: Request<Incoming>) -> Result<Vec<u8>, Refused> {
-        let (head, body) = request.into_parts();
-        only_programs_here(&head.headers).map_err(Refused::Foreign)?;
-        let claim = Claim::of(&head.headers, &self.keys).map_err(Refused::Unproven)?;
-        if head.method != Method::POST || head.uri != "/" {
-            return Err(Refused::Call);
-        }
-        let body = timeout(BODY, Limited::new(body, MOST).collect()).await;
-        let Ok(Ok(body)) = body else {
-            return Err(Refused::Body);
-        };
-        let body = body.to_bytes();
-        claim
-            .check(&head, &body, &self.keys)
-            .map_err(Refused::Unproven)?;
-        run(&self.database, operation(&head.headers)?, &body)
+        let request = SignedRequest::read(request, &self.keys).await?;
+        let operation = SERVICES
+            .iter()
+            .find_map(|service| request.target.strip_prefix(service))
+            .ok_or(RequestError::Call)?;
+        run(&self.database, operation, &request.body)
     }
-}
-
-/// The name of the operation.
-fn operation(headers: &HeaderMap) -> Result<&str, Refused> {
-    let target = headers.get("x-amz-target");
-    let target = target.and_then(|target| target.to_str().ok());
-    let target = target.unwrap_or_default();
-    let name = SERVICES
-        .iter()
-        .find_map(|service| target.strip_prefix(service));
-    name.ok_or(Refused::Call)
 }
 
 /// Runs an operation: those that the agent uses, and those with which a developer reads
@@ -122,7 +83,7 @@ fn run(db: &Database, operation: &str, body: &[u8]) -> Result<Vec<u8>, Refused> 
         "TransactWriteItems" => typed(body, |request| db.transact_write_items(request)),
         "UpdateItem" => typed(body, |request| db.update_item(request)),
         "UpdateTimeToLive" => typed(body, |request| db.update_time_to_live(request)),
-        _ => Err(Refused::Call),
+        _ => Err(RequestError::Call.into()),
     }
 }
 
@@ -141,30 +102,13 @@ fn typed<Q: DeserializeOwned, A: Serialize>(
 impl Refused {
     /// Status and body, in the form of DynamoDB's errors.
     fn answer(&self) -> (StatusCode, Bytes) {
-        let (status, name) = match self {
-            Self::Foreign(foreign) => (foreign.status(), "AccessDeniedException"),
-            Self::Unproven(Unproven::Unsigned) => (
-                StatusCode::BAD_REQUEST,
-                "MissingAuthenticationTokenException",
-            ),
-            Self::Unproven(Unproven::UnknownKeys) => {
-                (StatusCode::BAD_REQUEST, "UnrecognizedClientException")
-            }
-            Self::Unproven(Unproven::Wrong) => {
-                (StatusCode::BAD_REQUEST, "InvalidSignatureException")
-            }
-            Self::Call => (StatusCode::BAD_REQUEST, "UnknownOperationException"),
-            Self::Body => (StatusCode::BAD_REQUEST, "SerializationException"),
+        match self {
+            Self::Request(error) => error.answer(),
             Self::Database(error) => {
                 let status = StatusCode::from_u16(error.status_code());
                 let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-                return (status, Bytes::from(error.to_json()));
+                (status, Bytes::from(error.to_json()))
             }
-        };
-        let body = serde_json::json!({
-            "__type": format!("com.amazon.coral.service#{name}"),
-            "message": self.to_string(),
-        });
-        (status, Bytes::from(body.to_string()))
+        }
     }
 }

@@ -5,7 +5,7 @@
 //! `s3/` the objects. Without one the table is in memory, and the objects are in a
 //! temporary folder that the process removes at its end.
 
-use crate::accept::{Limits, accept};
+use crate::accept::{ConnectionLimits, accept};
 use crate::dynamodb::DynamoDoor;
 use crate::files::tidy;
 use crate::folder::{DataFolder, FolderError, make_new, make_private, private_file};
@@ -13,7 +13,7 @@ use crate::keys;
 use crate::objects::ObjectDoor;
 use a2a_lambda::engine::{Ids as _, RandomIds};
 use a2a_lambda::store::StoreError;
-use a2a_lambda::store::aws::{AwsClients, Endpoints};
+use a2a_lambda::store::aws::{AwsClients, EmulatorKeys, Endpoints};
 use a2a_lambda::store::dynamodb::create_table;
 use dynoxide::storage::Storage;
 use dynoxide::{Database, DynoxideError};
@@ -39,7 +39,7 @@ pub(crate) const DATABASE: &str = "dynamodb.sqlite";
 const BACKLOG: u32 = 1024;
 /// The AWS SDKs keep an idle connection for 90 s. The server keeps it longer, so that a
 /// client never reuses a connection which the server has closed.
-const LIMITS: Limits = Limits {
+pub(crate) const LIMITS: ConnectionLimits = ConnectionLimits {
     connections: 1024,
     headers: Duration::from_secs(120),
 };
@@ -80,6 +80,7 @@ pub enum EmbeddedError {
 #[derive(Debug)]
 pub struct Embedded {
     endpoints: Endpoints,
+    keys: Arc<EmulatorKeys>,
     /// Dropping this sender stops the services.
     stop: Option<watch::Sender<()>>,
     expiry: Expiry,
@@ -211,6 +212,7 @@ impl Embedded {
                 s3: Some(format!("http://{}", addresses.1)),
                 keys: Some(keys.as_ref().clone()),
             },
+            keys,
             stop: Some(stop),
             expiry: Expiry(database),
             services: vec![
@@ -238,6 +240,28 @@ impl Embedded {
     #[must_use]
     pub const fn endpoints(&self) -> &Endpoints {
         &self.endpoints
+    }
+
+    /// The credentials that the services accept.
+    pub(crate) fn keys(&self) -> Arc<EmulatorKeys> {
+        Arc::clone(&self.keys)
+    }
+
+    /// The settings of a function that uses the services.
+    pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
+        let endpoint = |url: &Option<String>| url.clone().unwrap_or_default();
+        vec![
+            ("A2A_TABLE", TABLE.to_owned()),
+            ("A2A_BUCKET", BUCKET.to_owned()),
+            (
+                "AWS_ENDPOINT_URL_DYNAMODB",
+                endpoint(&self.endpoints.dynamodb),
+            ),
+            ("AWS_ENDPOINT_URL_S3", endpoint(&self.endpoints.s3)),
+            ("AWS_REGION", "us-east-1".to_owned()),
+            ("AWS_ACCESS_KEY_ID", self.keys.id.clone()),
+            ("AWS_SECRET_ACCESS_KEY", self.keys.secret.clone()),
+        ]
     }
 
     /// A handle with which expired items can be removed.
@@ -292,7 +316,7 @@ impl Drop for Embedded {
 
 /// Listens on a free loopback port. Accepted sockets inherit `TCP_NODELAY`; without it
 /// a read of an object waits up to 44 ms for the client's acknowledgement.
-fn listen() -> Result<TcpListener, std::io::Error> {
+pub(crate) fn listen() -> Result<TcpListener, std::io::Error> {
     let socket = TcpSocket::new_v4()?;
     socket.set_nodelay(true)?;
     socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;

@@ -5,6 +5,9 @@
 //! routes each request to the function that API Gateway would choose.
 
 mod accept;
+pub mod api_keys;
+mod aws_json;
+pub mod block;
 pub mod cli;
 pub mod config;
 pub mod deployment;
@@ -22,4 +25,6 @@ pub mod restore;
 pub mod server;
 pub mod sign;
 mod sigv4;
+mod sqs;
 mod stream;
+pub mod watch;

@@ -132,9 +132,10 @@ async fn forward(mut stream: Stream, queue: LocalQueue<WorkItem>, pushes: LocalQ
             match stream.read(&shard).await {
                 Ok(Some(batch)) => {
                     idle &= batch.is_empty();
-                    let taken = relay(&queue, &batch.images).await.is_empty();
+                    let images = batch.images();
+                    let taken = relay(&queue, &images).await.is_empty();
                     // Without `done`, the next read returns the same records again.
-                    if taken && relay_pushes(&pushes, &batch.images).await.is_empty() {
+                    if taken && relay_pushes(&pushes, &images).await.is_empty() {
                         stream.done(batch);
                     }
                 }
@@ -170,7 +171,7 @@ async fn work(engine: Engine, queue: LocalQueue<WorkItem>) {
 }
 
 async fn turn(engine: Engine, delivery: Delivery<WorkItem>) {
-    let Delivery { item, receipt } = delivery;
+    let Delivery { item, receipt, .. } = delivery;
     match Box::pin(engine.work(&item, &receipt, None)).await {
         Ack::Delete => {
             if !receipt.delete() {
@@ -203,7 +204,7 @@ async fn deliver(dispatcher: PushDispatcher, queue: LocalQueue<PushItem>) {
 }
 
 async fn delivered(dispatcher: PushDispatcher, delivery: Delivery<PushItem>) {
-    let Delivery { item, receipt } = delivery;
+    let Delivery { item, receipt, .. } = delivery;
     let deadline = SystemClock.now().plus(DELIVERY);
     if dispatcher.deliver(&item, Some(deadline)).await == Ack::Delete && !receipt.delete() {
         tracing::debug!(

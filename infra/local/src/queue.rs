@@ -3,7 +3,8 @@
 //! They behave like the queues on SQS. Each message is delivered at least once. A
 //! received message is hidden for some time and then delivered again, unless it is
 //! deleted with its newest receipt. As in a fair queue, tenants take turns, however
-//! many messages one of them has.
+//! many messages one of them has. `sqs` serves such queues over the protocol of SQS, for
+//! functions in other processes.
 //!
 //! A restart loses their messages. That is safe: the next run reads the table's stream
 //! from its beginning and sweeps, and the table keeps the cursor of each push config.
@@ -11,7 +12,7 @@
 use a2a_lambda::engine::Clock;
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::queue::{PushItem, PushQueue, Receipt, WorkItem, WorkQueue};
-use a2a_lambda::task::{Owner, TaskId, TenantId, Timestamp};
+use a2a_lambda::task::Timestamp;
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -25,30 +26,49 @@ const RECEIVES: u32 = 100;
 
 /// The content of a message.
 pub trait Queued: Clone + Debug + Send + Sync + 'static {
-    /// The owner of the task. Tenants take turns.
-    fn owner(&self) -> &Owner;
+    /// The message group: the tenant. Groups take turns.
+    fn group(&self) -> &str;
 
-    /// The task, for the log.
-    fn task(&self) -> &TaskId;
+    /// What the message is about, for the log.
+    fn subject(&self) -> &str;
 }
 
 impl Queued for WorkItem {
-    fn owner(&self) -> &Owner {
-        &self.owner
+    fn group(&self) -> &str {
+        self.owner.tenant.as_str()
     }
 
-    fn task(&self) -> &TaskId {
-        &self.task
+    fn subject(&self) -> &str {
+        self.task.as_str()
     }
 }
 
 impl Queued for PushItem {
-    fn owner(&self) -> &Owner {
-        &self.owner
+    fn group(&self) -> &str {
+        self.owner.tenant.as_str()
     }
 
-    fn task(&self) -> &TaskId {
-        &self.task
+    fn subject(&self) -> &str {
+        self.task.as_str()
+    }
+}
+
+/// A message as SQS has it: a text in a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextMessage {
+    /// The message group.
+    pub group: String,
+    /// The body.
+    pub body: String,
+}
+
+impl Queued for TextMessage {
+    fn group(&self) -> &str {
+        &self.group
+    }
+
+    fn subject(&self) -> &str {
+        &self.group
     }
 }
 
@@ -64,8 +84,8 @@ pub struct LocalQueue<I: Queued> {
 struct Messages<I> {
     /// All messages by their numbers, oldest first.
     waiting: BTreeMap<u64, Message<I>>,
-    /// The number of the last receive of each tenant that has a message.
-    served: BTreeMap<TenantId, u64>,
+    /// The number of the last receive of each group that has a message.
+    served: BTreeMap<String, u64>,
     /// The last number that was given to a message or a receipt.
     numbers: u64,
 }
@@ -84,6 +104,8 @@ struct Message<I> {
 pub struct Delivery<I: Queued> {
     /// The content of the message.
     pub item: I,
+    /// How often the message has been received, this time included.
+    pub receives: u32,
     /// Hides or deletes the message.
     pub receipt: LocalReceipt<I>,
 }
@@ -158,10 +180,11 @@ impl<I: Queued> LocalQueue<I> {
         first.receipt = receipt;
         first.receives += 1;
         let item = first.item.clone();
-        let tenant = item.owner().tenant.clone();
-        messages.served.insert(tenant, receipt);
+        let (group, receives) = (item.group().to_owned(), first.receives);
+        messages.served.insert(group, receipt);
         Next::Message(Box::new(Delivery {
             item,
+            receives,
             receipt: LocalReceipt {
                 queue: self.clone(),
                 message: number,
@@ -170,8 +193,28 @@ impl<I: Queued> LocalQueue<I> {
         }))
     }
 
+    /// The number of messages that are not hidden.
+    #[must_use]
+    pub fn visible(&self) -> usize {
+        let now = self.clock.now();
+        let messages = self.lock();
+        let visible = messages.waiting.values().filter(|it| it.visible_at <= now);
+        visible.count()
+    }
+
+    /// The receipt with this handle. It has no effect if there is none.
+    #[must_use]
+    pub fn receipt(&self, handle: &str) -> Option<LocalReceipt<I>> {
+        let (message, receipt) = handle.split_once('-')?;
+        Some(LocalReceipt {
+            queue: self.clone(),
+            message: message.parse().ok()?,
+            receipt: receipt.parse().ok()?,
+        })
+    }
+
     /// Adds all items, hidden for `wait`. It never refuses one.
-    fn put(&self, items: &[I], wait: Duration) -> Vec<bool> {
+    pub fn put(&self, items: &[I], wait: Duration) -> Vec<bool> {
         let visible_at = self.clock.now().plus(wait);
         let mut messages = self.lock();
         for item in items {
@@ -218,7 +261,7 @@ impl<I: Queued> Messages<I> {
     fn next(&mut self, now: Timestamp) -> Result<(u64, &mut Message<I>), Option<Timestamp>> {
         let visible_at = self.waiting.values().map(|it| it.visible_at).min();
         let served = &self.served;
-        let turn = |it: &Message<I>| served.get(&it.item.owner().tenant).copied();
+        let turn = |it: &Message<I>| served.get(it.item.group()).copied();
         let visible = self.waiting.iter_mut();
         let visible = visible.filter(|(_, it)| it.visible_at <= now);
         let next = visible.min_by_key(|(number, it)| (turn(it), it.visible_at, **number));
@@ -229,8 +272,8 @@ impl<I: Queued> Messages<I> {
         self.waiting.retain(|_, message| {
             let dead = message.visible_at <= now && message.receives >= RECEIVES;
             if dead {
-                let task = message.item.task();
-                tracing::error!(task.id = %task, "gave up a message of task `{task}`");
+                let subject = message.item.subject();
+                tracing::error!(task.id = subject, "gave up a message of task `{subject}`");
             }
             !dead
         });
@@ -246,10 +289,10 @@ impl<I: Queued> Messages<I> {
         let Some(gone) = self.waiting.remove(&message) else {
             return;
         };
-        let tenant = &gone.item.owner().tenant;
-        let has = |it: &Message<I>| it.item.owner().tenant == *tenant;
+        let group = gone.item.group();
+        let has = |it: &Message<I>| it.item.group() == group;
         if !self.waiting.values().any(has) {
-            self.served.remove(tenant);
+            self.served.remove(group);
         }
     }
 }
@@ -261,10 +304,7 @@ impl WorkQueue for LocalQueue<WorkItem> {
     }
 
     async fn waiting(&self) -> Result<usize, StoreError> {
-        let now = self.clock.now();
-        let messages = self.lock();
-        let visible = messages.waiting.values().filter(|it| it.visible_at <= now);
-        Ok(visible.count())
+        Ok(self.visible())
     }
 }
 
@@ -276,6 +316,12 @@ impl PushQueue for LocalQueue<PushItem> {
 }
 
 impl<I: Queued> LocalReceipt<I> {
+    /// A text that names this receipt, see [`LocalQueue::receipt`].
+    #[must_use]
+    pub fn handle(&self) -> String {
+        format!("{}-{}", self.message, self.receipt)
+    }
+
     /// Deletes the message. Returns `false` if it was received again, or is already
     /// deleted.
     pub fn delete(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Serves the edges of all functions over HTTP/1.1.
 
-use crate::accept::{Limits, accept};
+use crate::accept::{ConnectionLimits, accept};
 use a2a_lambda::auth::Identity;
 use a2a_lambda::http::{Body, Function, HttpService};
 use a2a_lambda::runtime::Runtime;
@@ -21,7 +21,7 @@ const DRAIN: usize = 16 * 1024 * 1024;
 /// How long a client may take to send its body.
 const BODY: Duration = Duration::from_secs(30);
 /// Each open stream is one connection.
-const LIMITS: Limits = Limits {
+const LIMITS: ConnectionLimits = ConnectionLimits {
     connections: 512,
     headers: Duration::from_secs(30),
 };
@@ -34,6 +34,7 @@ pub struct Functions {
     tasks_get: HttpService,
     tasks_stream: HttpService,
     rpc: HttpService,
+    ops: HttpService,
     max_body: usize,
 }
 
@@ -47,6 +48,7 @@ impl Functions {
             tasks_get: runtime.edge(Function::TasksGet),
             tasks_stream: runtime.edge(Function::TasksStream),
             rpc: runtime.edge(Function::Rpc),
+            ops: runtime.edge(Function::Ops),
             max_body,
         }
     }
@@ -59,6 +61,7 @@ impl Functions {
             Function::TasksGet => &self.tasks_get,
             Function::TasksStream => &self.tasks_stream,
             Function::Rpc => &self.rpc,
+            Function::Ops => &self.ops,
         };
         let identity = Identity::of(request.headers());
         let (parts, body) = request.into_parts();

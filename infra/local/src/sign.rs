@@ -1,7 +1,11 @@
-//! The command `sign-card`: signs the cards of a deployment before it is deployed.
+//! The command `sign-card`: signs the cards of a deployment.
 //!
 //! The functions get the signatures as the setting `A2A_CARD_SIGNATURES`, and never
 //! the key.
+
+mod served;
+
+pub use self::served::ServedError;
 
 use crate::config::{AgentName, Card};
 use a2a_lambda::protocol::{CardError, CardSignature, Unsigned};
@@ -39,6 +43,13 @@ pub struct SignCard {
     /// Sign the card in this file, as it is served, instead of the agent's own.
     #[arg(long = "in", value_name = "FILE")]
     pub input: Option<PathBuf>,
+    /// Sign the cards that the deployment at this base URL serves, instead of the agent's
+    /// own: the public one, and with `--token-file` the extended one.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["input", "public_url", "card", "agent"])]
+    pub url: Option<String>,
+    /// A file with the bearer token that reads the extended card at `--url`.
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub token_file: Option<PathBuf>,
     /// The base URL on the card; else `A2A_PUBLIC_URL`.
     #[arg(long, value_name = "URL", conflicts_with = "input")]
     pub public_url: Option<String>,
@@ -87,6 +98,9 @@ pub enum SignError {
     /// Neither an option nor a setting gives the URL of the card.
     #[error("pass --public-url or set `A2A_PUBLIC_URL`: it stands on the card")]
     NoUrl,
+    /// The deployment serves no card.
+    #[error(transparent)]
+    Served(#[from] ServedError),
     /// A setting cannot be used.
     #[error(transparent)]
     Settings(#[from] SettingsError),
@@ -121,13 +135,13 @@ impl Source for Deployed<'_> {
 ///
 /// # Errors
 /// [`SignError`] when a card cannot be signed.
-pub fn run(options: &SignCard) -> Result<(), SignError> {
+pub async fn run(options: &SignCard) -> Result<(), SignError> {
     let key = Key::read(&options.key, options.kid.as_deref())?;
     let text = match options.print {
         Print::Jwks => format!("{}\n", json!({"keys": [key.jwk()]})),
-        Print::Card => signed(&key, options)?,
+        Print::Card => signed(&key, options).await?,
         Print::Setting => {
-            let cards = cards_of(options)?;
+            let cards = cards_of(options).await?;
             let signatures = cards.iter().flat_map(|card| key.sign(card, options));
             let words: Vec<String> = signatures.map(|one| one.to_string()).collect();
             format!("{}\n", words.join(" "))
@@ -140,8 +154,12 @@ pub fn run(options: &SignCard) -> Result<(), SignError> {
 }
 
 /// The public card with its signatures, as the same bytes that a function serves.
-fn signed(key: &Key, options: &SignCard) -> Result<String, SignError> {
-    let mut card = cards_of(options)?.into_iter().next().unwrap_or_default();
+async fn signed(key: &Key, options: &SignCard) -> Result<String, SignError> {
+    let mut card = cards_of(options)
+        .await?
+        .into_iter()
+        .next()
+        .unwrap_or_default();
     let signatures = key.sign(&card, options);
     let signatures: Vec<Value> = signatures.iter().map(CardSignature::to_json).collect();
     if let Value::Object(members) = &mut card {
@@ -150,8 +168,16 @@ fn signed(key: &Key, options: &SignCard) -> Result<String, SignError> {
     Ok(card.to_string())
 }
 
-/// The card in the file, or the cards of the agent, the public one first.
-fn cards_of(options: &SignCard) -> Result<Vec<Value>, SignError> {
+/// The cards of the deployment, the card in the file, or the cards of the agent, the
+/// public one first.
+async fn cards_of(options: &SignCard) -> Result<Vec<Value>, SignError> {
+    if let Some(url) = &options.url {
+        let token = match &options.token_file {
+            Some(path) => Some(fs::read_to_string(path).map_err(|source| failed(path, source))?),
+            None => None,
+        };
+        return Ok(served::cards(url, token.as_deref()).await?);
+    }
     if let Some(path) = &options.input {
         let text = fs::read(path).map_err(|source| failed(path, source))?;
         let card: Option<Value> = serde_json::from_slice(&text).ok();
@@ -167,7 +193,8 @@ fn cards_of(options: &SignCard) -> Result<Vec<Value>, SignError> {
         AgentName::Reference => reference_agent::agent()?,
         AgentName::Conformance => reference_agent::conformance::agent(Duration::from_secs(2))?,
     };
-    let cards = cards(&agent, &settings)?;
+    let url = settings.public_url.without_stage();
+    let cards = cards(&agent, &settings, url.ok_or(SignError::NoUrl)?)?;
     Ok(cards.documents().map(|one| one.value.clone()).collect())
 }
 
@@ -255,6 +282,8 @@ mod tests {
             out: None,
             print: Print::Card,
             input: None,
+            url: None,
+            token_file: None,
             public_url: Some("https://agent.example".to_owned()),
             card: Some(Card::Union),
             agent: AgentName::Reference,
@@ -283,11 +312,11 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_signed_card_verifies_with_the_public_key_and_belongs_to_the_card() {
+    #[tokio::test]
+    async fn a_signed_card_verifies_with_the_public_key_and_belongs_to_the_card() {
         let key = key();
         let verifier = VerifyingKey::from(&SigningKey::from(&key.secret));
-        for card in cards_of(&options()).unwrap() {
+        for card in cards_of(&options()).await.unwrap() {
             for unsigned in Unsigned::of(&card, &key.kid, None) {
                 let input = unsigned.signing_input();
                 let signature: Signature = SigningKey::from(&key.secret).sign(input.as_bytes());
@@ -313,12 +342,12 @@ mod tests {
         assert!(jwk.get("d").is_none());
     }
 
-    #[test]
-    fn a_card_without_a_public_url_is_not_signed() {
+    #[tokio::test]
+    async fn a_card_without_a_public_url_is_not_signed() {
         let nowhere = SignCard {
             public_url: None,
             ..options()
         };
-        assert!(matches!(cards_of(&nowhere), Err(SignError::NoUrl)));
+        assert!(matches!(cards_of(&nowhere).await, Err(SignError::NoUrl)));
     }
 }

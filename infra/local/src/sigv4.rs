@@ -1,4 +1,4 @@
-//! Checks the signature of a request to the embedded DynamoDB: AWS Signature Version 4,
+//! Checks the signature of a request to the embedded DynamoDB or SQS: AWS Signature Version 4,
 //! in the `Authorization` header. (The library of the embedded S3 checks its own.)
 
 use crate::keys::{known, mac};
@@ -102,7 +102,7 @@ impl<'r> Claim<'r> {
         Some(code.verify_slice(&self.signature).is_ok())
     }
 
-    /// The canonical request of Signature Version 4. A DynamoDB request has no query.
+    /// The canonical request of Signature Version 4. A request of the AWS JSON protocol has no query.
     fn canonical(&self, head: &Parts, body: &[u8]) -> Option<String> {
         let mut headers = String::new();
         for name in self.signed.split(';') {

@@ -22,8 +22,8 @@ enum ShardPosition {
 /// The records of one read.
 #[derive(Debug)]
 pub(crate) struct Batch {
-    /// The task commits among the records, oldest first.
-    pub(crate) images: Vec<TaskImage>,
+    /// All of them, oldest first.
+    pub(crate) records: Vec<Record>,
     shard: String,
     /// The sequence number of the last record; `None` if there was no record.
     last: Option<String>,
@@ -34,6 +34,19 @@ impl Batch {
     /// Whether there was no new record.
     pub(crate) const fn is_empty(&self) -> bool {
         self.last.is_none()
+    }
+
+    /// The task commits among the records. A corrupt record is logged and left out.
+    pub(crate) fn images(&self) -> Vec<TaskImage> {
+        let mut images = Vec::new();
+        for record in &self.records {
+            match image(record) {
+                Ok(found) => images.extend(found),
+                // Skipped: a retry would not help, and would block the shard.
+                Err(error) => tracing::error!("failed to read a record of the stream: {error}"),
+            }
+        }
+        images
     }
 }
 
@@ -126,7 +139,7 @@ impl Stream {
     /// returns the same records until [`done`](Self::done) is called with the batch.
     ///
     /// # Errors
-    /// [`StoreError`] when the service fails. A corrupt record is logged and left out.
+    /// [`StoreError`] when the service fails.
     pub(crate) async fn read(&mut self, id: &str) -> Result<Option<Batch>, StoreError> {
         let Some(iterator) = self.iterator(id).await? else {
             return Ok(None);
@@ -143,17 +156,10 @@ impl Stream {
                 return Err(failed(&error));
             }
         };
-        let mut images = Vec::new();
-        for record in read.records() {
-            match image(record) {
-                Ok(found) => images.extend(found),
-                // Skipped: a retry would not help, and would block the shard.
-                Err(error) => tracing::error!("failed to read a record of the stream: {error}"),
-            }
-        }
+        let records = read.records.unwrap_or_default();
         Ok(Some(Batch {
-            images,
-            last: read.records().last().and_then(number),
+            last: records.last().and_then(number),
+            records,
             shard: id.to_owned(),
             next: read
                 .next_shard_iterator

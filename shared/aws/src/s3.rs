@@ -4,6 +4,7 @@
 //! object that already exists under a key can only be from an earlier attempt of our own.
 //!
 //! - `copy`: copies of objects inside the bucket
+//! - `health`: whether the bucket answers
 //! - `metadata`: the task or thread to which an object belongs
 //! - `multipart`: uploads of bytes of unknown length
 //! - `outcome`: what a response of S3 means
@@ -11,6 +12,7 @@
 //! - `versions`: versions of removed objects
 
 mod copy;
+mod health;
 mod metadata;
 mod multipart;
 mod outcome;

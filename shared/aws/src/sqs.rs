@@ -6,6 +6,7 @@
 pub mod push;
 
 use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::store::health::HealthCheck;
 use a2a_lambda_model::store::queue::{Receipt, WorkItem, WorkQueue};
 use a2a_lambda_model::task::{Owner, Subject, TaskId, TenantId, WriteId};
 use async_trait::async_trait;
@@ -125,6 +126,14 @@ impl WorkQueue for SqsQueue {
         let count = found.attributes().and_then(|all| all.get(&name));
         let count = count.and_then(|digits| digits.parse().ok());
         count.ok_or_else(|| corrupt("the queue returned no number of waiting messages"))
+    }
+}
+
+/// A read of the number of waiting messages.
+#[async_trait]
+impl HealthCheck for SqsQueue {
+    async fn check_health(&self) -> Result<(), StoreError> {
+        self.waiting().await.map(|_| ())
     }
 }
 

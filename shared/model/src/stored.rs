@@ -16,6 +16,7 @@ mod short_form;
 mod split;
 mod task;
 mod thread;
+mod turn;
 
 #[cfg(test)]
 mod tests;

@@ -13,8 +13,13 @@ use a2a_lambda_wire::{Call, MethodCall, OpenedRequest, RawRequest, WireResponse,
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
+mod edges;
 #[cfg(test)]
 mod tests;
+
+#[cfg(feature = "aws")]
+pub use edges::queue;
+pub use edges::{HttpTarget, url};
 
 /// A promise that some bytes have broken.
 #[derive(Debug, thiserror::Error)]

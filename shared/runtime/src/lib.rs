@@ -76,14 +76,15 @@
 //! The way of a request, from the edge to the table:
 //!
 //! - [`http`]: a request in, a response out, never an error
-//! - [`auth`]: the caller, from the authorizer or from a development token
+//! - [`auth`]: the caller, from the authorizer, an API key, a JWT or a development token
 //! - [`protocol`]: the types of the agent card; the crate `a2a-lambda-wire` has the wire
 //!   formats of the three generations, as pure values
 //! - [`engine`]: the operations on tasks, and the only writer of tasks
 //! - [`task`]: the types of a task, its state machine and its record, as pure values
 //! - [`thread`]: the messages of a context
 //! - [`store`]: the storage traits, and stores in memory and on AWS
-//! - [`telemetry`]: logs, and what they must not contain
+//! - [`telemetry`]: logs, what they must not contain, and metrics
+//! - [`health`]: whether the dependencies of an agent work
 //!
 //! Three crates hold what this one re-exports: `a2a-lambda-model` has `task`, `thread`, the
 //! stored form and the storage traits, `a2a-lambda-wire` the wire formats, `a2a-lambda-aws`
@@ -95,6 +96,8 @@
 //! |---|---|---|
 //! | `aws` | yes | the stores on DynamoDB and S3 and the queues on SQS, through the AWS SDKs |
 //! | `lambda` | yes | [`serve`]; all functions but the one for the card also need `aws` |
+//! | `jwt` | no | callers with a JWT |
+//! | `secrets` | no | secrets from Secrets Manager; with `jwt` and `lambda` the entry point of the authorizer |
 //! | `contract-tests` | no | the store contract, for the tests of a store |
 //! | `fuzz` | no | what the fuzz targets of the repository run |
 //!
@@ -109,8 +112,10 @@ pub mod engine;
 #[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]
 pub mod fuzz;
+pub mod health;
 pub mod http;
 pub mod outbound;
+pub mod panics;
 pub mod runtime;
 #[cfg(feature = "lambda")]
 pub mod serve;

@@ -4,14 +4,21 @@ mod agent_card;
 
 pub use agent_card::cards;
 
-use crate::engine::{Clock, Engine, Ids, RandomIds, Services, SystemClock};
-use crate::http::{Backend, Cards, Function, HttpService};
+use crate::auth::Credentials;
+use crate::engine::{Clock, Engine, Ids, RandomIds, RatePolicy, Services, SystemClock};
+use crate::health::{Checks, Health};
+use crate::http::{Backend, CardsByUrl, EdgeLog, Function, HttpService, MetricsSource, Ops};
+use crate::panics::{self, PanicAborts};
 use crate::settings::Settings;
 use crate::skill::AgentDefinition;
 use crate::skill::model::Model;
+use crate::store::counters::Counters;
+use crate::store::health::HealthCheck;
+use crate::store::limits::Limits;
 use crate::store::memory::MemoryStore;
 use crate::store::push::WritePushes;
 use crate::store::{Blobs, WriteTasks, WriteThreads};
+use crate::telemetry::Metrics;
 use a2a_lambda_wire::CardError;
 use std::sync::Arc;
 
@@ -20,8 +27,11 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct Runtime {
     engine: Engine,
-    cards: Arc<Cards>,
+    cards: Arc<CardsByUrl>,
     settings: Arc<Settings>,
+    log: EdgeLog,
+    credentials: Option<Arc<Credentials>>,
+    ops: Arc<Ops>,
 }
 
 /// Why a runtime cannot be built.
@@ -30,6 +40,12 @@ pub enum RuntimeError {
     /// The agent has no valid card.
     #[error("failed to make the agent card: {0}")]
     Card(#[from] CardError),
+    /// The program is compiled so that a panic ends it.
+    #[error(transparent)]
+    Panic(#[from] PanicAborts),
+    /// The settings let this program check credentials, and it has none to compare with.
+    #[error("`A2A_AUTH` is `{0}`, and the program has no credentials to compare with")]
+    NoCredentials(&'static str),
 }
 
 /// Builds a [`Runtime`]. A service that is not set is the in-memory one, whose
@@ -42,9 +58,14 @@ pub struct RuntimeBuilder {
     threads: Option<Arc<dyn WriteThreads>>,
     blobs: Option<Arc<dyn Blobs>>,
     pushes: Option<Arc<dyn WritePushes>>,
+    limits: Option<Arc<dyn Limits>>,
     model: Option<Arc<dyn Model>>,
+    credentials: Option<Arc<Credentials>>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
+    checks: Checks,
+    counters: Option<Arc<dyn Counters>>,
+    metrics: Option<Metrics>,
 }
 
 impl Runtime {
@@ -58,9 +79,14 @@ impl Runtime {
             threads: None,
             blobs: None,
             pushes: None,
+            limits: None,
             model: None,
+            credentials: None,
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
+            checks: Checks::new(),
+            counters: None,
+            metrics: None,
         }
     }
 
@@ -80,8 +106,13 @@ impl Runtime {
             Function::TasksSend | Function::TasksStream | Function::Rpc => {
                 Backend::Engine(self.engine.clone())
             }
+            Function::Ops => Backend::Ops(Arc::clone(&self.ops)),
         };
-        edge(door, backend, &self.cards, &self.settings)
+        let edge = edge(door, backend, &self.cards, &self.settings).with_log(self.log.clone());
+        match &self.credentials {
+            Some(credentials) => edge.with_credentials(Arc::clone(credentials)),
+            None => edge,
+        }
     }
 }
 
@@ -99,10 +130,12 @@ pub fn stores(
 ) {
     use crate::store::dynamodb::DynamoStore;
     use crate::store::s3::S3Blobs;
+    use crate::telemetry::CurrentMeter;
     let blobs = S3Blobs::new(clients.s3.clone(), &settings.bucket);
     let store = DynamoStore::new(clients.dynamodb.clone(), &settings.table)
         .with_blobs(Arc::new(blobs.clone()))
-        .with_tombstone(settings.policy.thread_tombstone);
+        .with_tombstone(settings.policy.thread_tombstone)
+        .with_meter(Arc::new(CurrentMeter));
     (store, blobs)
 }
 
@@ -114,9 +147,14 @@ impl RuntimeBuilder {
         let (store, blobs) = stores(clients, &self.settings);
         let store = Arc::new(store);
         self.tasks = Some(store.clone());
+        let blobs = Arc::new(blobs);
         self.pushes = Some(store.clone());
+        self.limits = Some(store.clone());
+        self.counters = Some(store.clone());
+        self.checks = self.checks.with("table", store.clone());
+        self.checks = self.checks.with("bucket", blobs.clone());
         self.threads = Some(store);
-        self.blobs = Some(Arc::new(blobs));
+        self.blobs = Some(blobs);
         self
     }
 
@@ -151,10 +189,56 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Sets the store that counts what a tenant uses. Without one each process counts for
+    /// itself, in memory.
+    #[must_use]
+    pub fn limits(mut self, limits: Arc<dyn Limits>) -> Self {
+        self.limits = Some(limits);
+        self
+    }
+
     /// Sets the language model that skills get.
     #[must_use]
     pub fn model(mut self, model: Arc<dyn Model>) -> Self {
         self.model = Some(model);
+        self
+    }
+
+    /// Sets the credentials that the program compares with if `A2A_AUTH` is `keys` or `jwt`.
+    #[must_use]
+    pub fn credentials(mut self, credentials: Credentials) -> Self {
+        self.credentials = Some(Arc::new(credentials));
+        self
+    }
+
+    /// Adds a dependency to the health report. An agent that uses a service of its own adds
+    /// a check of it here.
+    #[must_use]
+    pub fn health(mut self, name: impl Into<String>, check: Arc<dyn HealthCheck>) -> Self {
+        self.checks = self.checks.with(name, check);
+        self
+    }
+
+    /// Adds dependencies to the health report.
+    #[must_use]
+    pub fn checks(mut self, checks: Checks) -> Self {
+        self.checks = self.checks.and(checks);
+        self
+    }
+
+    /// Sets the counters of all processes. `GET /metrics` shows them if `A2A_METRICS` sends
+    /// counters to the table.
+    #[must_use]
+    pub fn counters(mut self, counters: Arc<dyn Counters>) -> Self {
+        self.counters = Some(counters);
+        self
+    }
+
+    /// Shows what this process alone has counted at `GET /metrics`, for an agent that is one
+    /// process.
+    #[must_use]
+    pub fn metrics(mut self, metrics: Metrics) -> Self {
+        self.metrics = Some(metrics);
         self
     }
 
@@ -175,10 +259,18 @@ impl RuntimeBuilder {
     /// Builds the runtime.
     ///
     /// # Errors
-    /// [`RuntimeError::Card`] when the agent has no valid card.
+    /// [`RuntimeError::Card`] when the agent has no valid card, [`RuntimeError::Panic`]
+    /// when a panic would end the process, [`RuntimeError::NoCredentials`] when the
+    /// settings require credentials.
     pub fn build(self) -> Result<Runtime, RuntimeError> {
+        panics::check()?;
+        if self.credentials.is_none() && self.settings.auth.checks_credentials() {
+            return Err(RuntimeError::NoCredentials(self.settings.auth.word()));
+        }
+        let agent = Arc::new(self.agent);
         let memory = Arc::new(MemoryStore::default());
         let mut settings = self.settings;
+        let log = EdgeLog::new(self.clock.clone(), self.ids.clone());
         // The memory store can hold push configs only if it holds the tasks too.
         let pushes = match (self.pushes, &self.tasks) {
             (None, None) => Some(memory.clone() as Arc<dyn WritePushes>),
@@ -186,40 +278,85 @@ impl RuntimeBuilder {
         };
         // The card must not announce push notifications that have no store.
         settings.push &= pushes.is_some();
-        let cards = Arc::new(cards(&self.agent, &settings)?);
+        let cards = cards_by_url(Arc::clone(&agent), &settings)?;
+        let shown = match (self.metrics, self.counters) {
+            (Some(metrics), _) => MetricsSource::Process(metrics),
+            (None, Some(counters)) if settings.metrics.stores() => MetricsSource::Table(counters),
+            _ => MetricsSource::Off,
+        };
+        let health = Health::new(self.checks, Arc::clone(&self.clock));
         let services = Services {
             tasks: self.tasks.unwrap_or_else(|| memory.clone()),
             threads: self.threads.unwrap_or_else(|| memory.clone()),
-            blobs: self.blobs.unwrap_or(memory),
+            blobs: self.blobs.unwrap_or_else(|| memory.clone()),
             clock: self.clock,
             ids: self.ids,
             model: self.model,
         };
-        let mut engine = Engine::new(Arc::new(self.agent), services, settings.policy.clone());
+        let mut engine = Engine::new(agent, services, settings.policy.clone());
         if let Some(pushes) = pushes.filter(|_| settings.push) {
             engine = engine.with_pushes(pushes);
+        }
+        if settings.policy.limits.limits_anything() {
+            warn_of_unknown(engine.agent(), &settings.policy.limits.rates);
+            engine = engine.with_limits(self.limits.unwrap_or(memory));
         }
         Ok(Runtime {
             engine,
             cards,
             settings: Arc::new(settings),
+            log,
+            credentials: self.credentials,
+            ops: Arc::new(Ops::new(health, shown)),
         })
+    }
+}
+
+/// Logs a warning for each rate of a skill or tag that the agent does not have.
+fn warn_of_unknown(agent: &AgentDefinition, rates: &RatePolicy) {
+    let skills = || agent.manifest().skills.iter().map(|skill| skill.metadata);
+    for name in rates.skills.keys() {
+        let known = match name.strip_prefix('#') {
+            Some(tag) => skills().any(|skill| skill.tags.contains(&tag)),
+            None => skills().any(|skill| skill.id == name),
+        };
+        if !known {
+            tracing::warn!("setting `A2A_RATE_SKILLS` limits `{name}`, which no skill has");
+        }
     }
 }
 
 /// The edge of the card function, which needs no store.
 ///
 /// # Errors
-/// [`RuntimeError::Card`] when the agent has no valid card.
-pub fn card_edge(
-    agent: &AgentDefinition,
-    settings: &Settings,
-) -> Result<HttpService, RuntimeError> {
-    let cards = Arc::new(cards(agent, settings)?);
+/// [`RuntimeError::Card`] when the agent has no valid card, [`RuntimeError::Panic`] when
+/// a panic would end the process.
+pub fn card_edge(agent: AgentDefinition, settings: &Settings) -> Result<HttpService, RuntimeError> {
+    panics::check()?;
+    let cards = cards_by_url(Arc::new(agent), settings)?;
     Ok(edge(Function::AgentCard, Backend::Cards, &cards, settings))
 }
 
-fn edge(door: Function, backend: Backend, cards: &Arc<Cards>, settings: &Settings) -> HttpService {
+/// The cards of the agent for each base URL.
+fn cards_by_url(
+    agent: Arc<AgentDefinition>,
+    settings: &Settings,
+) -> Result<Arc<CardsByUrl>, CardError> {
+    agent_card::check(&agent, settings)?;
+    let kept = settings.clone();
+    let make = move |url: &str| cards(&agent, &kept, url);
+    Ok(Arc::new(CardsByUrl::new(
+        settings.public_url.clone(),
+        make,
+    )?))
+}
+
+fn edge(
+    door: Function,
+    backend: Backend,
+    cards: &Arc<CardsByUrl>,
+    settings: &Settings,
+) -> HttpService {
     HttpService::new(
         door,
         backend,

@@ -1,15 +1,23 @@
 //! Runs each Lambda function: its `main` calls one function of this module.
 //!
 //! - here: the functions that answer HTTP requests
+//! - `start`: the settings, the log and the counters of a function
+//! - `request`: an event of API Gateway as a request
+//! - `authorizer`: the function that says to API Gateway who calls
 //! - `relay`, `worker`, `push`, `sweep`: the functions that the table's stream, the
 //!   queues and the schedule start
 
+#[cfg(all(feature = "jwt", feature = "secrets"))]
+mod authorizer;
 #[cfg(feature = "aws")]
 mod batch;
+mod path;
 #[cfg(feature = "aws")]
 mod push;
 #[cfg(feature = "aws")]
 mod relay;
+mod request;
+mod start;
 #[cfg(feature = "aws")]
 mod streaming;
 #[cfg(feature = "aws")]
@@ -17,38 +25,46 @@ mod sweep;
 #[cfg(feature = "aws")]
 mod worker;
 
+#[cfg(all(feature = "jwt", feature = "secrets"))]
+pub use self::authorizer::authorizer;
 #[cfg(feature = "aws")]
 pub use self::{push::push, relay::relay, sweep::sweep, worker::worker};
 
-use crate::auth::Identity;
-use crate::engine::{Clock as _, SystemClock};
 use crate::http::{Body, HttpService};
-use crate::settings::{self, Environment, Settings, SettingsError, Source as _};
+use crate::panics::PanicAborts;
+use crate::settings::SettingsError;
 use crate::skill::{AgentDefinition, BuildError};
-use crate::task::Timestamp;
-use crate::telemetry::{self, LogFormat};
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body_util::BodyExt as _;
-use lambda_http::request::RequestContext;
-use lambda_http::{RequestExt as _, service_fn};
-use serde_json::{Map, Value};
+use crate::telemetry::metrics::Reporter;
+use futures::{StreamExt as _, stream};
+use http::Response;
+use http_body_util::{BodyExt as _, BodyStream, StreamBody};
+use lambda_http::service_fn;
+use start::{Start, Started};
 use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
 
+#[cfg(feature = "aws")]
+use crate::health::Checks;
 #[cfg(feature = "aws")]
 use crate::http::Function;
 #[cfg(feature = "aws")]
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, stores};
+#[cfg(feature = "aws")]
+use crate::settings::{Environment, Settings, Source as _};
 #[cfg(feature = "aws")]
 use crate::store::aws::{AwsClients, Endpoints, sqs_client};
+#[cfg(feature = "aws")]
+use crate::store::counters::Counters;
 #[cfg(feature = "aws")]
 use crate::store::sqs::SqsQueue;
 
 /// The result of an agent's builder. A function with an error does not start.
 pub type Built = Result<AgentDefinition, BuildError>;
 
-/// Why a function does not start.
-#[derive(Debug, thiserror::Error)]
+/// Why a function does not start. `main` returns it, and Rust prints the `Debug` form of
+/// such an error: it is the text for the operator.
+#[derive(thiserror::Error)]
 pub enum ServeError {
     /// A setting cannot be used.
     #[error(transparent)]
@@ -59,9 +75,18 @@ pub enum ServeError {
     /// The agent has no valid card.
     #[error(transparent)]
     Runtime(#[from] crate::runtime::RuntimeError),
+    /// The program is compiled so that a panic ends it.
+    #[error(transparent)]
+    Panic(#[from] PanicAborts),
     /// The Lambda runtime ended with an error.
     #[error("the lambda runtime failed: {0}")]
     Lambda(#[from] lambda_http::Error),
+}
+
+impl fmt::Debug for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// Serves the public agent card.
@@ -69,9 +94,10 @@ pub enum ServeError {
 /// # Errors
 /// [`ServeError`] when the function cannot start.
 pub async fn agent_card(agent: Built) -> Result<(), ServeError> {
-    logging();
-    let settings = Settings::read_public(&Environment)?;
-    buffered(crate::runtime::card_edge(&agent?, &settings)?).await
+    let start = Start::begin("agent-card")?;
+    let settings = start.public_settings()?;
+    let edge = crate::runtime::card_edge(agent?, &settings)?;
+    buffered(edge, start.ready(&settings, None)).await
 }
 
 /// Serves the path operations that write.
@@ -80,7 +106,8 @@ pub async fn agent_card(agent: Built) -> Result<(), ServeError> {
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
 pub async fn tasks_send(agent: Built) -> Result<(), ServeError> {
-    buffered(runtime(agent).await?.edge(Function::TasksSend)).await
+    let (edge, started) = edge(agent, "tasks-send", Function::TasksSend).await?;
+    buffered(edge, started).await
 }
 
 /// Serves the path operations that read, and `GET /tasks/{id}:subscribe`.
@@ -89,7 +116,8 @@ pub async fn tasks_send(agent: Built) -> Result<(), ServeError> {
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
 pub async fn tasks_get(agent: Built) -> Result<(), ServeError> {
-    streaming(runtime(agent).await?.edge(Function::TasksGet)).await
+    let (edge, started) = edge(agent, "tasks-get", Function::TasksGet).await?;
+    streaming(edge, started).await
 }
 
 /// Serves the path operations that stream, and `POST /tasks/{id}:cancel`.
@@ -98,7 +126,8 @@ pub async fn tasks_get(agent: Built) -> Result<(), ServeError> {
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
 pub async fn tasks_stream(agent: Built) -> Result<(), ServeError> {
-    streaming(runtime(agent).await?.edge(Function::TasksStream)).await
+    let (edge, started) = edge(agent, "tasks-stream", Function::TasksStream).await?;
+    streaming(edge, started).await
 }
 
 /// Serves JSON-RPC: all methods on one URL.
@@ -107,21 +136,53 @@ pub async fn tasks_stream(agent: Built) -> Result<(), ServeError> {
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
 pub async fn rpc(agent: Built) -> Result<(), ServeError> {
-    streaming(runtime(agent).await?.edge(Function::Rpc)).await
+    let (edge, started) = edge(agent, "rpc", Function::Rpc).await?;
+    streaming(edge, started).await
 }
 
-fn logging() {
-    telemetry::start(LogFormat::Json, Environment.get("A2A_LOG").as_deref());
-    settings::warn_of_unknown();
-}
-
+/// Serves health and metrics, for operators. `own` are the dependencies of the skills.
+///
+/// # Errors
+/// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
-async fn runtime(agent: Built) -> Result<Runtime, ServeError> {
-    logging();
-    let settings = Settings::read(&Environment)?;
+pub async fn ops(agent: Built, own: Checks) -> Result<(), ServeError> {
+    let start = Start::begin("ops")?;
+    let settings = start.public_settings()?;
+    let mut checks = own;
+    if settings.work_queue_url.is_some() {
+        checks = checks.with("work-queue", Arc::new(queue(&settings).await?));
+    }
+    if let Some(queue) = push_queue(&settings).await {
+        checks = checks.with("push-queue", Arc::new(queue));
+    }
+    let runtime = Runtime::builder(agent?, settings.clone()).aws(&clients().await);
+    let edge = runtime.checks(checks).build()?.edge(Function::Ops);
+    // It has no right to write, so it reports to CloudWatch alone.
+    buffered(edge, start.ready(&settings, None)).await
+}
+
+/// The edge of a function with a store.
+#[cfg(feature = "aws")]
+async fn edge(
+    agent: Built,
+    name: &'static str,
+    function: Function,
+) -> Result<(HttpService, Started), ServeError> {
+    let start = Start::begin(name)?;
+    let settings = start.settings()?;
     let agent = agent?;
     let clients = clients().await;
-    Ok(Runtime::builder(agent, settings).aws(&clients).build()?)
+    let counters = counters(&clients, &settings);
+    let runtime = Runtime::builder(agent, settings.clone()).aws(&clients);
+    let edge = runtime.build()?.edge(function);
+    Ok((edge, start.ready(&settings, counters)))
+}
+
+/// The counters of all processes, if the settings send counters there.
+#[cfg(feature = "aws")]
+fn counters(clients: &AwsClients, settings: &Settings) -> Option<Arc<dyn Counters>> {
+    let store = || Arc::new(stores(clients, settings).0) as Arc<dyn Counters>;
+    settings.metrics.stores().then(store)
 }
 
 /// Clients of AWS, or of the emulator that `AWS_ENDPOINT_URL…` names.
@@ -166,10 +227,11 @@ fn endpoint(name: &str) -> Option<String> {
 }
 
 /// Serves a function whose API Gateway integration sends whole responses.
-async fn buffered(edge: HttpService) -> Result<(), ServeError> {
-    let (edge, process) = (&edge, Process::start());
+async fn buffered(edge: HttpService, started: Started) -> Result<(), ServeError> {
+    let (edge, started) = (&edge, &started);
     let handler = service_fn(move |request: lambda_http::Request| async move {
-        let response = Box::pin(answer(edge, process, request)).await;
+        let response = Box::pin(request::answer(edge, started.process, request)).await;
+        let response = counted(response, Arc::clone(&started.reporter));
         let (parts, body) = response.into_parts();
         let bytes = match body.collect().await {
             Ok(collected) => collected.to_bytes(),
@@ -188,86 +250,29 @@ async fn buffered(edge: HttpService) -> Result<(), ServeError> {
 /// Serves a function whose API Gateway integration streams, also responses that are
 /// not streams.
 #[cfg(feature = "aws")]
-async fn streaming(edge: HttpService) -> Result<(), ServeError> {
-    let process = Process::start();
+async fn streaming(edge: HttpService, started: Started) -> Result<(), ServeError> {
     let handler = move |request| {
-        let edge = edge.clone();
-        async move { Box::pin(answer(&edge, process, request)).await }
+        let (edge, started) = (edge.clone(), started.clone());
+        async move {
+            let response = Box::pin(request::answer(&edge, started.process, request)).await;
+            counted(response, started.reporter)
+        }
     };
     Ok(streaming::run(handler).await?)
 }
 
-async fn answer(
-    edge: &HttpService,
-    process: Process,
-    request: lambda_http::Request,
-) -> Response<Body> {
-    let identity = identity(&request);
-    let context = request.lambda_context_ref();
-    let deadline = context.and_then(|context| process.deadline(context.deadline));
-    edge.handle(plain(request), identity, deadline).await
+/// The response, which ends once the reporter has sent what was counted. Lambda freezes a
+/// process after the end of its response.
+fn counted(response: Response<Body>, reporter: Arc<Reporter>) -> Response<Body> {
+    let report = stream::once(async move {
+        reporter.end_of_invocation().await;
+        None
+    });
+    response.map(|body| {
+        let frames = BodyStream::new(body).chain(report.filter_map(std::future::ready));
+        StreamBody::new(frames).boxed_unsync()
+    })
 }
 
-/// The request without its Lambda envelope. Its path is the raw one, which has
-/// no stage of API Gateway before it.
-fn plain(request: lambda_http::Request) -> Request<Bytes> {
-    let path = request.raw_http_path().to_owned();
-    let query = request.uri().query().map(str::to_owned);
-    let (mut parts, body) = request.into_parts();
-    let target = match query {
-        Some(query) => format!("{path}?{query}"),
-        None => path,
-    };
-    if let Ok(uri) = target.parse() {
-        parts.uri = uri;
-    }
-    let bytes = match body {
-        lambda_http::Body::Text(text) => Bytes::from(text),
-        lambda_http::Body::Binary(bytes) => Bytes::from(bytes),
-        _ => Bytes::new(),
-    };
-    Request::from_parts(parts, bytes)
-}
-
-/// When this process started, to judge the deadlines of its invocations.
-#[derive(Debug, Clone, Copy)]
-struct Process {
-    started: Timestamp,
-}
-
-impl Process {
-    /// Notes the time of the start. Call it before the first invocation.
-    fn start() -> Self {
-        let started = SystemClock.now();
-        Self { started }
-    }
-
-    /// Reads a deadline of the Lambda runtime, in milliseconds since 1970. `None`
-    /// for a time before the start of the process: `cargo lambda watch` sends a
-    /// constant of 1970. A later deadline counts even if it has passed.
-    fn deadline(self, millis: u64) -> Option<Timestamp> {
-        let at = i64::try_from(millis).ok().map(Timestamp::from_millis);
-        at.filter(|at| *at >= self.started)
-    }
-}
-
-/// The identity of the sender, from the authorizer of API Gateway and the headers.
-fn identity(request: &lambda_http::Request) -> Identity {
-    Identity {
-        authorizer: request.request_context_ref().and_then(authorizer),
-        ..Identity::of(request.headers())
-    }
-}
-
-fn authorizer(context: &RequestContext) -> Option<Map<String, Value>> {
-    match context {
-        RequestContext::ApiGatewayV1(context) => {
-            Some(context.authorizer.fields.clone().into_iter().collect())
-        }
-        RequestContext::ApiGatewayV2(context) => {
-            let authorizer = context.authorizer.as_ref()?;
-            Some(authorizer.fields.clone().into_iter().collect())
-        }
-        _ => None,
-    }
-}
+#[cfg(test)]
+mod tests;

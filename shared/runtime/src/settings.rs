@@ -1,33 +1,45 @@
 //! Reads all settings, once, at the start. `docs/operations.md` lists them.
 //!
 //! A value that is not allowed stops the start with the setting's name, the value
-//! and what is allowed. Only `source` reads the environment.
+//! and what is allowed. Only `source` reads the environment and the configuration file.
 //!
 //! - `source`: where settings come from: the environment
+//! - `file`: the configuration file behind the environment
 //! - `read`: single settings by their kind
 //! - `policy`: the settings of the engine
+//! - `limits`: what the callers of one tenant may use
+//! - `credentials`: the settings of API keys and JWTs
 //! - `names`: the names of all settings, and a warning of others
 //! - `error`: why the settings cannot be used
 
+mod credentials;
 mod error;
+mod file;
+mod limits;
 mod names;
 mod policy;
 mod read;
 mod source;
 
-pub use error::SettingsError;
+pub use credentials::CredentialSettings;
+pub use error::{FileError, SettingsError};
+pub use file::Configuration;
 pub use names::warn_of_unknown;
+pub use read::parse_duration;
 pub use source::{Environment, Source};
 
 use crate::auth::AuthMode;
 use crate::engine::Policy;
-use crate::http::Hosts;
+use crate::http::{BaseUrl, Hosts};
 use crate::outbound::Reach;
 use crate::task::Timestamp;
+use crate::telemetry::metrics::MetricsMode;
 use a2a_lambda_wire::{CardShape, CardSignature};
 use read::{Read, URL};
 use std::time::Duration;
 
+/// The base URL on the card of a program that is not on AWS and has no other.
+const LOCAL_URL: &str = "http://127.0.0.1:8080";
 /// How often the local agent sweeps.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(300);
 
@@ -38,13 +50,16 @@ pub struct Settings {
     pub table: String,
     /// `A2A_BUCKET`: the S3 bucket.
     pub bucket: String,
-    /// `A2A_PUBLIC_URL`: the base URL on the card. It never comes from a request.
-    pub public_url: String,
+    /// `A2A_PUBLIC_URL`: the base URL on the card. It never comes from a client.
+    pub public_url: BaseUrl,
     /// The hosts under which an agent with `A2A_AUTH=dev` answers: those of this
     /// machine and of the public URL.
     pub hosts: Hosts,
-    /// `A2A_AUTH`: `gateway` or `dev`.
+    /// `A2A_AUTH`: `gateway`, `dev`, `keys` or `jwt`.
     pub auth: AuthMode,
+    /// `A2A_JWT_…` and `A2A_FIRST_KEY…`: which JWTs are accepted, and whose the first API key
+    /// is.
+    pub credentials: CredentialSettings,
     /// `A2A_CARD`: `union` or `v1`.
     pub card: CardShape,
     /// `A2A_CARD_SIGNATURES`: signatures of the cards, from `a2a-local sign-card`.
@@ -60,6 +75,8 @@ pub struct Settings {
     pub push: bool,
     /// `A2A_PUSH_QUEUE_URL`: the push queue, which holds the push deliveries.
     pub push_queue_url: Option<String>,
+    /// `A2A_METRICS`: where a function sends what it counts.
+    pub metrics: MetricsMode,
     /// `A2A_SWEEP_INTERVAL`: how often the local agent sweeps: it looks for turns
     /// whose process died.
     pub sweep_interval: Duration,
@@ -89,12 +106,22 @@ impl Settings {
         let read = Read(source);
         let auth = read.choice(
             "A2A_AUTH",
-            "`gateway` or `dev`",
-            &[("gateway", AuthMode::Gateway), ("dev", AuthMode::Dev)],
+            "`gateway`, `dev`, `keys` or `jwt`",
+            &[
+                AuthMode::Gateway,
+                AuthMode::Dev,
+                AuthMode::Keys,
+                AuthMode::Jwt,
+            ]
+            .map(|mode| (mode.word(), mode)),
             AuthMode::Gateway,
         )?;
-        if auth == AuthMode::Dev && deployed(source) {
-            return Err(SettingsError::DevDeployed);
+        if auth != AuthMode::Gateway && deployed(source) {
+            return Err(SettingsError::AuthDeployed(auth.word()));
+        }
+        let credentials = read.credentials(deployed(source))?;
+        if auth == AuthMode::Jwt {
+            credentials.required_issuer()?;
         }
         let reach = if read.switch("A2A_PUSH_ALLOW_PRIVATE", false)? {
             Reach::Anything
@@ -104,13 +131,17 @@ impl Settings {
         if reach == Reach::Anything && deployed(source) {
             return Err(SettingsError::PrivateDeployed);
         }
-        let public_url = read.url("A2A_PUBLIC_URL", "http://127.0.0.1:8080")?;
+        let configured = read.optional_url("A2A_PUBLIC_URL")?;
+        // On AWS a card with an address of this machine would be wrong for every client.
+        let otherwise = (!deployed(source)).then(|| LOCAL_URL.to_owned());
+        let public_url = BaseUrl::new(configured, otherwise);
         Ok(Self {
             table: read.text("A2A_TABLE", "a2a-lambda-local"),
             bucket: read.text("A2A_BUCKET", "a2a-lambda-local"),
-            hosts: Hosts::local(&public_url),
+            hosts: Hosts::local(public_url.without_stage().unwrap_or(LOCAL_URL)),
             public_url,
             auth,
+            credentials,
             card: read.choice(
                 "A2A_CARD",
                 "`union` or `v1`",
@@ -123,6 +154,7 @@ impl Settings {
             work_queue_url: read.optional_url("A2A_WORK_QUEUE_URL")?,
             push: read.switch("A2A_PUSH", true)?,
             push_queue_url: read.optional_url("A2A_PUSH_QUEUE_URL")?,
+            metrics: read.metrics()?,
             sweep_interval: read.duration("A2A_SWEEP_INTERVAL", SWEEP_INTERVAL)?,
             policy: read.policy(reach)?,
             tck_streaming_timeout: read.seconds("TCK_STREAMING_TIMEOUT", 2.0)?,

@@ -215,15 +215,6 @@ pub enum CardError {
         /// The name.
         name: String,
     },
-    /// A signature is not over any of the agent's cards.
-    #[error(
-        "signature {number} of `A2A_CARD_SIGNATURES` is of another card than those of this agent \
-         and its settings: sign the card again with `a2a-local sign-card`"
-    )]
-    ForeignSignature {
-        /// Its position in the setting, from 1.
-        number: usize,
-    },
 }
 
 impl CardInfo {

@@ -50,6 +50,31 @@ impl Operation {
         matches!(self, Self::Stream | Self::Subscribe)
     }
 
+    /// The name of its JSON-RPC method in 1.0 (A2A 1.0 §5.3), whatever the generation of
+    /// the call. Operations without such a method have a name of the same form.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Send => "SendMessage",
+            Self::Stream => "SendStreamingMessage",
+            Self::Get => "GetTask",
+            Self::List => "ListTasks",
+            Self::Cancel => "CancelTask",
+            Self::Subscribe => "SubscribeToTask",
+            Self::CreatePushConfig => "CreateTaskPushNotificationConfig",
+            Self::GetPushConfig => "GetTaskPushNotificationConfig",
+            Self::ListPushConfigs => "ListTaskPushNotificationConfigs",
+            Self::DeletePushConfig => "DeleteTaskPushNotificationConfig",
+            Self::ExtendedCard => "GetExtendedAgentCard",
+            Self::Card | Self::LegacyCard => "GetAgentCard",
+            Self::CreateUpload => "CreateUpload",
+            Self::ListContexts => "ListContexts",
+            Self::DeleteContext => "DeleteContext",
+            Self::DeleteTask => "DeleteTask",
+            Self::ListSkills => "ListSkills",
+        }
+    }
+
     /// Whether this project defines it, below `/a2a-lambda/`.
     #[must_use]
     pub const fn is_ours(self) -> bool {
@@ -186,6 +211,15 @@ mod tests {
             named("tasks/sendSubscribe"),
             Some((Operation::Stream, GenerationRule::Named(Generation::V01)))
         );
+    }
+
+    #[test]
+    fn every_operation_has_the_name_of_its_method_in_1_0() {
+        for (method, operation, rule) in METHODS {
+            if rule == V10 {
+                assert_eq!(operation.name(), method);
+            }
+        }
     }
 
     #[test]

@@ -57,6 +57,31 @@ pub enum MethodCall {
     Skills,
 }
 
+impl MethodCall {
+    /// The existing task that the call is about, if it names one.
+    #[must_use]
+    pub const fn task(&self) -> Option<&TaskId> {
+        match self {
+            Self::Get(query) => Some(&query.id),
+            Self::Cancel(command) => Some(&command.id),
+            Self::Subscribe(command) => Some(&command.id),
+            Self::CreatePush(command) => Some(&command.task),
+            Self::GetPush(query) | Self::DeletePush(query) => Some(&query.task),
+            Self::ListPushes(query) => Some(&query.task),
+            Self::DeleteTask(task) => Some(task),
+            Self::Send(_)
+            | Self::Stream(_)
+            | Self::List(_)
+            | Self::CreateUpload(_)
+            | Self::ListContexts(_)
+            | Self::DeleteContext(_)
+            | Self::Card(_)
+            | Self::ExtendedCard
+            | Self::Skills => None,
+        }
+    }
+}
+
 impl Call {
     /// Reads the parameters.
     ///

@@ -125,6 +125,7 @@ impl Endpoint {
             threads: &*self.records,
             blobs: &*self.blobs,
             pushes: Some(&*self.records),
+            limits: None,
         }
     }
 

@@ -107,6 +107,7 @@ fn request() -> Change {
         tier: "gold".to_owned(),
         scopes: ["tasks".to_owned()].into(),
         accepted_output_modes: vec!["text/plain".to_owned()],
+        trace_parent: None,
     })
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use a2a_lambda::task::{PushId, Subject, WriteId};
+use a2a_lambda::task::{Owner, PushId, Subject, TaskId, TenantId, WriteId};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use std::sync::atomic::{AtomicI64, Ordering};

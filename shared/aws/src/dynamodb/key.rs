@@ -3,6 +3,7 @@
 //! A partition key begins with the tenant. No name in a key can contain a `#`, so two owners,
 //! or two kinds of item, never share a partition.
 
+use a2a_lambda_model::store::limits::{RateBucket, SlotPool};
 use a2a_lambda_model::store::{ListPosition, ThreadPosition};
 use a2a_lambda_model::stored::ChildName;
 use a2a_lambda_model::task::{
@@ -152,6 +153,18 @@ pub(super) const SWEEPS: &str = "S#sweep";
 /// Sort key of the position that the check of all objects has reached.
 pub(super) const OBJECTS: &str = "OBJECTS";
 
+/// The partition of all API keys; the sort key is the id of the key. It holds no data of a
+/// tenant, and no role but the authorizer's is limited to it.
+pub(super) const API_KEYS: &str = "A#keys";
+/// The partition of one shard of the counters of all processes. It holds no content of a
+/// tenant. The role of the function `ops` reads these partitions alone.
+pub(super) fn counters(shard: u32) -> String {
+    format!("M#{shard}")
+}
+
+/// A sort key in the partition of counters under which there is never an item.
+pub(super) const ABSENT: &str = "ABSENT";
+
 /// The partition of an idempotency key. The hash covers the subject.
 pub(super) fn idempotency(tenant: &TenantId, key: &KeyHash) -> String {
     format!("T#{tenant}#I#{key}")
@@ -166,6 +179,51 @@ pub(super) fn thread_of(partition: &str) -> Option<(TenantId, ContextId)> {
         TenantId::parse(tenant).ok()?,
         ContextId::parse(context).ok()?,
     ))
+}
+
+/// The partition of what limits count for a tenant. The role of `tasks-get` may update items
+/// in partitions that end with `#R#limits`, and in no other: no other key ends so.
+pub(super) fn limits(tenant: &TenantId) -> String {
+    format!("T#{tenant}#R#limits")
+}
+
+/// Sort key of the rate buckets of all tiers.
+pub(super) const TIERS: &str = "TIERS";
+/// Sort key of the leases of streams.
+pub(super) const STREAMS: &str = "STREAMS";
+/// Sort key of the leases of turns.
+pub(super) const TURNS: &str = "TURNS";
+/// The longest name of a tier in the name of an attribute; a longer one is hashed.
+const LONGEST_TIER: usize = 64;
+
+/// The sort key and the attribute of a rate bucket.
+pub(super) fn bucket(bucket: &RateBucket) -> (String, String) {
+    match bucket {
+        RateBucket::Tier(_, tier) if tier.len() <= LONGEST_TIER => {
+            (TIERS.to_owned(), format!("tat_{tier}"))
+        }
+        RateBucket::Tier(_, tier) => {
+            let hash = hex::encode(Sha256::digest(tier));
+            (TIERS.to_owned(), format!("tat_#{hash}"))
+        }
+        RateBucket::Skill(_, skill) => (format!("SKILL#{skill}"), "tat".to_owned()),
+        RateBucket::SkillTag(_, tag) => (format!("TAG#{tag}"), "tat".to_owned()),
+    }
+}
+
+/// The partition and the sort key of a pool of slots. A shared pool holds no data of a
+/// tenant.
+pub(super) fn pool(pool: &SlotPool) -> (String, &'static str) {
+    match pool {
+        SlotPool::Streams(tenant) => (limits(tenant), STREAMS),
+        SlotPool::Turns(tenant) => (limits(tenant), TURNS),
+        SlotPool::AllStreams(name, part) => (format!("S#streams#{name}#{part}"), STREAMS),
+    }
+}
+
+/// The sort key of the bytes that a tenant uploads on one day.
+pub(super) fn uploads_of(day: i64) -> String {
+    format!("UPLOADS#{day}")
 }
 
 /// Shards of the index of expiring threads. An index partition takes 1,000 writes a second,
@@ -313,6 +371,31 @@ mod tests {
                 let hash = IdempotencyKey::parse("x").unwrap().hash(&owner);
                 assert!(seen.insert(idempotency(&owner.tenant, &hash)));
             }
+        }
+    }
+
+    #[test]
+    fn only_limits_have_keys_that_match_the_right_of_tasks_get() {
+        // The pattern `T#*#R#limits`, where `*` also matches `#`.
+        let matches = |key: &str| key.starts_with("T#") && key.ends_with("#R#limits");
+        let names = ["R", "limits", "R#limits", "x#R#limits", "~R#limits"];
+        let ids = || names.iter().filter_map(|name| TaskId::parse(*name).ok());
+        assert_eq!(ids().count(), 2, "an id can contain `#`");
+        for tenant in ["R", "limits", "T"] {
+            for subject in names {
+                let owner = owner(tenant, subject);
+                let contexts = names.iter().filter_map(|name| ContextId::parse(*name).ok());
+                let mut keys: Vec<String> = contexts.map(|id| thread(&owner, &id)).collect();
+                keys.extend(ids().map(|id| task(&TaskKey::new(&owner, &id))));
+                let keyed = IdempotencyKey::parse(subject).unwrap().hash(&owner);
+                keys.extend([idempotency(&owner.tenant, &keyed), list(&owner)]);
+                keys.extend([list_shard(&owner, 0), SWEEPS.to_owned()]);
+                assert!(keys.iter().all(|key| !matches(key)), "{keys:?}");
+                assert!(matches(&limits(&owner.tenant)));
+            }
+        }
+        for name in ["R", "R#limits", "a#b"] {
+            assert!(TenantId::parse(format!("x#{name}")).is_err());
         }
     }
 

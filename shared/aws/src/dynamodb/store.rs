@@ -1,10 +1,12 @@
 //! The table, its client, and reads of single items.
 
+use super::capacity::Capacity;
 use super::item::{self, Item};
 use super::key;
+use super::known_buckets::KnownBuckets;
 use super::outcome;
 use super::shards::KnownOwners;
-use a2a_lambda_model::store::{Blobs, OBJECTS_AT_ONCE, StoreError};
+use a2a_lambda_model::store::{Blobs, Meter, OBJECTS_AT_ONCE, StoreError};
 use aws_sdk_dynamodb::Client;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +26,7 @@ pub struct DynamoStore {
     pub(super) objects: Arc<Semaphore>,
     pub(super) tombstone: Duration,
     pub(super) lists: Arc<KnownOwners>,
+    pub(super) buckets: Arc<KnownBuckets>,
 }
 
 impl DynamoStore {
@@ -43,6 +46,7 @@ impl DynamoStore {
             objects: Arc::new(Semaphore::new(OBJECTS_AT_ONCE)),
             tombstone: TOMBSTONE,
             lists: Arc::default(),
+            buckets: Arc::default(),
         }
     }
 
@@ -52,6 +56,15 @@ impl DynamoStore {
     #[must_use]
     pub fn with_blobs(mut self, blobs: Arc<dyn Blobs>) -> Self {
         self.blobs = Some(blobs);
+        self
+    }
+
+    /// Asks for the capacity of each request and gives it to `meter`. Request and response
+    /// are about 100 bytes longer.
+    #[must_use]
+    pub fn with_meter(mut self, meter: Arc<dyn Meter>) -> Self {
+        let config = self.client.config().to_builder();
+        self.client = Client::from_conf(config.interceptor(Capacity(meter)).build());
         self
     }
 

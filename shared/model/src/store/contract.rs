@@ -6,6 +6,7 @@
 //! made from `run`, so that the suite can run against a store in use. Its clock is in
 //! the year 2100, so that no TTL deletion interferes.
 
+mod api_keys;
 mod blobs;
 mod clears;
 mod commits;
@@ -13,6 +14,7 @@ mod contexts;
 mod expiry;
 mod keys;
 mod leases;
+mod limits;
 mod lists;
 mod open;
 mod owners;
@@ -22,6 +24,7 @@ mod sizes;
 mod threads;
 mod world;
 
+pub use api_keys::*;
 pub use blobs::*;
 pub use clears::*;
 pub use commits::*;
@@ -29,6 +32,7 @@ pub use contexts::*;
 pub use expiry::*;
 pub use keys::*;
 pub use leases::*;
+pub use limits::*;
 pub use lists::*;
 pub use open::*;
 pub use owners::*;
@@ -133,6 +137,14 @@ macro_rules! store_contract_cases {
             a_key_that_is_gone_is_not_prolonged
             a_caller_finds_only_its_own_key
             a_hidden_task_is_in_no_list
+            a_bucket_gives_its_burst_and_then_its_rate
+            buckets_do_not_share_tokens
+            concurrent_takers_share_a_bucket
+            a_raised_rate_does_not_wait_for_the_old_one
+            a_pool_leases_its_cap_and_forgets_ended_leases
+            concurrent_streams_never_exceed_the_cap
+            a_total_never_exceeds_its_limit
+            a_blocked_tenant_gets_nothing_until_its_block_ends
             bytes_are_read_as_they_were_put
             the_same_bytes_can_be_put_again
             other_bytes_never_replace_what_is_stored

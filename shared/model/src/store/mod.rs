@@ -11,18 +11,28 @@
 //! - `list`, `projection`, `tail`: reads of a page of tasks, or of a part of a task
 //! - `thread`: the threads of contexts, and their traits
 //! - `blobs`: the bytes of files, and their traits
+//! - [`api_keys`]: the API keys of a deployment
+//! - [`limits`]: counting what a tenant uses
+//! - `meter`: counting the capacity of store calls
+//! - [`counters`]: counters that many processes share
+//! - [`health`]: whether a dependency works
 //! - [`push`]: the traits for push configs
 //! - [`queue`]: the queues, and what a sweep reads
 //! - [`wrap`]: traits for stores that wrap another store
 //! - `error`: why a store call failed
 
+pub mod api_keys;
 mod blobs;
 mod commit;
 #[cfg(any(test, feature = "contract-tests"))]
 pub mod contract;
+pub mod counters;
 mod error;
+pub mod health;
 mod idempotency;
+pub mod limits;
 mod list;
+mod meter;
 mod projection;
 pub mod push;
 pub mod queue;
@@ -39,6 +49,7 @@ pub use commit::{Committed, Expect, TaskWrite};
 pub use error::StoreError;
 pub use idempotency::{KeyWrite, Keyed};
 pub use list::{IN_CONTEXT, ListPosition, RecordPage, RecordQuery};
+pub use meter::Meter;
 pub use projection::{ProjectedTask, Projection};
 pub use tail::Tail;
 pub use tasks::{ReadTasks, WriteTasks};

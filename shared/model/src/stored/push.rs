@@ -28,6 +28,9 @@ pub(super) struct StoredPush {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cred: Option<String>,
     at: i64,
+    /// The `traceparent` of the call that registered it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tp: Option<String>,
 }
 
 impl From<&PushRecord> for StoredPush {
@@ -48,6 +51,7 @@ impl From<&PushRecord> for StoredPush {
             tok: sealed(&listener.token),
             cred: sealed(&listener.credentials),
             at: push.created_at.as_millis(),
+            tp: listener.trace_parent.clone(),
         }
     }
 }
@@ -66,6 +70,7 @@ impl StoredPush {
                 schemes: self.sch,
                 token: self.tok.map(Sealed::stored),
                 credentials: self.cred.map(Sealed::stored),
+                trace_parent: self.tp,
             },
             created_at: Timestamp::from_millis(self.at),
             clean_at: Timestamp::default(),

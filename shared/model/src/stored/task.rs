@@ -5,6 +5,7 @@ use super::message::{
     self, StoredArtifact, StoredEvent, StoredMessage, StoredStatus, all, required,
 };
 use super::schema::{SCHEMA, corrupt};
+use super::turn::{Request, StoredUsed};
 use crate::store::StoreError;
 use crate::task::{
     Base, ContextId, Generation, HeldKeys, KeyHash, Metadata, NewTask, Owner, PushId,
@@ -13,7 +14,7 @@ use crate::task::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A task with all members, or shortened with fewer members (see `short_form`).
 #[derive(Serialize, Deserialize)]
@@ -83,6 +84,8 @@ pub(super) struct StoredTask {
     rq: Option<Request>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     dat: Option<i64>,
+    #[serde(default, skip_serializing_if = "StoredUsed::is_nothing")]
+    us: StoredUsed,
     /// The ids of the push configs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ls: Vec<String>,
@@ -137,36 +140,6 @@ struct Output {
     h: usize,
 }
 
-/// What a running turn keeps of its request.
-#[derive(Serialize, Deserialize)]
-struct Request {
-    t: String,
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    s: BTreeSet<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    m: Vec<String>,
-}
-
-impl From<&TurnRequest> for Request {
-    fn from(request: &TurnRequest) -> Self {
-        Self {
-            t: request.tier.clone(),
-            s: request.scopes.clone(),
-            m: request.accepted_output_modes.clone(),
-        }
-    }
-}
-
-impl From<Request> for TurnRequest {
-    fn from(request: Request) -> Self {
-        Self {
-            tier: request.t,
-            scopes: request.s,
-            accepted_output_modes: request.m,
-        }
-    }
-}
-
 #[expect(
     clippy::trivially_copy_pass_by_ref,
     reason = "the form that `skip_serializing_if` calls"
@@ -188,7 +161,7 @@ impl Output {
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Kept {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    o: Option<Slot>,
+    o: Option<StoredSlot>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     d: BTreeMap<String, Value>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -199,7 +172,7 @@ pub(super) struct Kept {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Slot {
+struct StoredSlot {
     v: u32,
     x: Value,
 }
@@ -213,7 +186,7 @@ impl Kept {
 impl From<&SavedValues> for Kept {
     fn from(saved: &SavedValues) -> Self {
         Self {
-            o: saved.slot.as_ref().map(|slot| Slot {
+            o: saved.slot.as_ref().map(|slot| StoredSlot {
                 v: slot.version,
                 x: slot.value.clone(),
             }),
@@ -239,11 +212,7 @@ impl From<Kept> for SavedValues {
 }
 
 pub(super) const fn generation_name(generation: Generation) -> &'static str {
-    match generation {
-        Generation::V01 => "0.1",
-        Generation::V03 => "0.3",
-        Generation::V10 => "1.0",
-    }
+    generation.as_str()
 }
 
 pub(super) fn generation(name: &str) -> Result<Generation, StoreError> {
@@ -304,6 +273,7 @@ impl StoredTask {
             sec: None,
             rq: record.request.as_ref().map(Request::from),
             dat: record.dispatched_at.map(Timestamp::as_millis),
+            us: StoredUsed::from(&record.used),
             ls: record.listeners.iter().map(ToString::to_string).collect(),
             lr: record.registrations,
             hid: record.hidden,
@@ -368,6 +338,7 @@ impl StoredTask {
         record.secret = self.sec.map(Sealed::stored);
         record.request = self.rq.map(TurnRequest::from);
         record.dispatched_at = self.dat.map(Timestamp::from_millis);
+        record.used = self.us.into();
         record.listeners = all(self.ls, |id| PushId::parse(id).map_err(corrupt))?;
         record.registrations = self.lr;
         record.hidden = self.hid;

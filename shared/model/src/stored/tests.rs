@@ -3,9 +3,10 @@ use crate::store::ThreadStatus;
 use crate::task::{
     Artifact, ArtifactUpdate, Base, Blob, Change, ContextId, Generation, Message, Metadata,
     NewTask, Owner, Part, PartContent, SavedSlot, Sealed, SkillId, Subject, TaskId, TenantId,
-    Timestamp, TurnRequest, WriteId,
+    Timestamp, TurnRequest, Used, WriteId,
 };
 use serde_json::json;
+use std::time::Duration;
 
 fn owner() -> Owner {
     Owner {
@@ -87,7 +88,13 @@ fn full() -> TaskRecord {
         tier: "gold".to_owned(),
         scopes: ["read".to_owned()].into(),
         accepted_output_modes: vec!["text/plain".to_owned()],
+        trace_parent: Some("00-1-2-01".to_owned()),
     });
+    record.used = Used {
+        run_time: Duration::from_millis(u64::MAX),
+        hand_overs: 3,
+        running_since: Some(Timestamp::from_millis(-2)),
+    };
     record.replaced.clone_from(&record.artifacts);
     record.base.history = 1;
     record.epoch = 4;

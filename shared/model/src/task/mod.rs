@@ -11,6 +11,7 @@
 //! - `push`: push configs
 //! - `record`: the stored task and the one way to change it
 //! - `change`: what one commit can change
+//! - `used`: the running time and hand-overs of a task
 //! - `command`: the requests of a client
 //! - `error`: the public reasons of errors, without any wire code
 
@@ -30,6 +31,7 @@ mod record;
 mod state;
 mod thread_key;
 mod timestamp;
+mod used;
 
 pub use artifact::Artifact;
 pub use change::Change;
@@ -61,6 +63,7 @@ pub use record::{Base, NewTask, Saved, SavedSlot, Task, TaskRecord, Transition, 
 pub use state::{TaskEvent, TaskState, TransitionError};
 pub use thread_key::ThreadKey;
 pub use timestamp::Timestamp;
+pub use used::Used;
 
 /// Free-form members of a message, part, artifact or task.
 pub type Metadata = serde_json::Map<String, serde_json::Value>;
@@ -74,4 +77,16 @@ pub enum Generation {
     V03,
     /// A2A 1.0: `SendMessage`.
     V10,
+}
+
+impl Generation {
+    /// The protocol version: `0.1`, `0.3` or `1.0`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::V01 => "0.1",
+            Self::V03 => "0.3",
+            Self::V10 => "1.0",
+        }
+    }
 }

@@ -158,6 +158,8 @@ pub struct PushRegistration {
     pub token: Option<Sealed>,
     /// The credentials for the first scheme.
     pub credentials: Option<Sealed>,
+    /// The trace of the call that registered it (W3C Trace Context `traceparent`).
+    pub trace_parent: Option<String>,
 }
 
 /// A stored push config of a task.

@@ -15,7 +15,7 @@ pub use fixture::RecordFields;
 use super::{
     Artifact, Change, ContextId, EventId, Generation, HeldKeys, KeyHash, Layout, LoggedEvent,
     Message, Metadata, Owner, PushId, Sealed, SkillId, Status, TaskId, TaskState, Timestamp,
-    TransitionError, WriteId,
+    TransitionError, Used, WriteId,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,6 +75,8 @@ pub struct TurnRequest {
     pub scopes: BTreeSet<String>,
     /// Media types the client can read; empty = any.
     pub accepted_output_modes: Vec<String>,
+    /// The trace of the request (W3C Trace Context `traceparent`).
+    pub trace_parent: Option<String>,
 }
 
 /// The facts that are fixed when a task is created.
@@ -149,6 +151,8 @@ pub struct TaskRecord {
     pub(crate) request: Option<TurnRequest>,
     /// When the version in `dispatch` was committed.
     pub(crate) dispatched_at: Option<Timestamp>,
+    /// What its turns have used.
+    pub(crate) used: Used,
     /// The ids of the push configs; a removed one may still be listed.
     pub(crate) listeners: Vec<PushId>,
     /// How many commits only registered a push config.
@@ -234,6 +238,7 @@ impl TaskRecord {
             secret: None,
             request: None,
             dispatched_at: None,
+            used: Used::default(),
             listeners: Vec::new(),
             registrations: 0,
             hidden: false,

@@ -4,34 +4,50 @@
 //! string members and adds its own. So this module reads only the members that it
 //! knows.
 
-use super::{Caller, DEFAULT_TIER};
-use crate::task::{Owner, Subject, TenantId};
+use super::{Admitted, Caller, DEFAULT_TIER, scopes};
+use crate::task::{Owner, Subject, TenantId, Timestamp};
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
 
-/// The caller in an authorizer context: `tenant`, `subject` (else `principalId`),
-/// and optionally `tier` and `scopes` (separated by spaces). `None` if tenant or
-/// subject is missing or not valid.
-pub(super) fn caller(context: &Map<String, Value>) -> Option<Caller> {
-    let text = |name: &str| context.get(name).and_then(Value::as_str);
-    let subject = text("subject").or_else(|| text("principalId"))?;
-    Some(Caller {
-        owner: Owner {
-            tenant: TenantId::parse(text("tenant")?).ok()?,
-            subject: Subject::parse(subject).ok()?,
-        },
-        tier: text("tier").unwrap_or(DEFAULT_TIER).to_owned(),
-        scopes: scopes(text("scopes").unwrap_or_default()),
-    })
+/// Why an authorizer context names no caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ContextFault {
+    /// It has a tenant and no subject: the authorizer is not made for this program.
+    NoSubject,
+    /// A member is missing or not valid.
+    NotValid,
 }
 
-fn scopes(text: &str) -> BTreeSet<String> {
-    text.split_ascii_whitespace().map(str::to_owned).collect()
+/// The caller in an authorizer context: `tenant`, `subject`, and optionally `tier`,
+/// `scopes` (separated by spaces) and `expires_at` (seconds since 1970). `principalId` does
+/// not count: many authorizers set it to a constant, so all callers would be one subject.
+pub(super) fn caller(context: &Map<String, Value>) -> Result<Admitted, ContextFault> {
+    let text = |name: &str| context.get(name).and_then(Value::as_str);
+    let tenant = text("tenant").ok_or(ContextFault::NotValid)?;
+    let subject = text("subject").ok_or(ContextFault::NoSubject)?;
+    let owner = Owner {
+        tenant: TenantId::parse(tenant).map_err(|_| ContextFault::NotValid)?,
+        subject: Subject::parse(subject).map_err(|_| ContextFault::NotValid)?,
+    };
+    // API Gateway hands numbers on as texts.
+    let ends = match context.get("expires_at") {
+        None => None,
+        Some(Value::String(end)) => Some(end.parse().map_err(|_| ContextFault::NotValid)?),
+        Some(end) => Some(end.as_i64().ok_or(ContextFault::NotValid)?),
+    };
+    Ok(Admitted {
+        caller: Caller {
+            owner,
+            tier: text("tier").unwrap_or(DEFAULT_TIER).to_owned(),
+            scopes: scopes(text("scopes").unwrap_or_default()).collect(),
+        },
+        ends: ends.map(|end: i64| Timestamp::from_millis(end.saturating_mul(1000))),
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::caller;
+    use super::{ContextFault, caller};
+    use crate::task::Timestamp;
     use serde_json::json;
 
     #[test]
@@ -40,19 +56,40 @@ mod tests {
             "tenant": "acme", "subject": "ann", "scopes": "ops read", "integrationLatency": 3
         });
         let found = caller(context.as_object().unwrap()).unwrap();
-        assert_eq!(found.owner.tenant.as_str(), "acme");
-        assert_eq!(found.tier, "default");
-        assert!(found.scopes.contains("ops"));
+        assert_eq!(found.caller.owner.tenant.as_str(), "acme");
+        assert_eq!(found.caller.tier, "default");
+        assert!(found.caller.scopes.contains("ops"));
+        assert_eq!(found.ends, None);
+    }
+
+    #[test]
+    fn the_authorizer_says_until_when_it_knows_the_caller() {
+        for end in [json!("1800000000"), json!(1_800_000_000)] {
+            let context = json!({"tenant": "acme", "subject": "ann", "expires_at": end});
+            let found = caller(context.as_object().unwrap()).unwrap();
+            assert_eq!(found.ends, Some(Timestamp::from_millis(1_800_000_000_000)));
+        }
     }
 
     #[test]
     fn an_authorizer_context_without_tenant_or_subject_is_refused() {
-        for bad in [
-            json!({"subject": "ann"}),
-            json!({"tenant": "a#b", "subject": "x"}),
-            json!({"tenant": "acme"}),
+        for (bad, fault) in [
+            (json!({"subject": "ann"}), ContextFault::NotValid),
+            (
+                json!({"tenant": "a#b", "subject": "x"}),
+                ContextFault::NotValid,
+            ),
+            (json!({"tenant": "acme"}), ContextFault::NoSubject),
+            (
+                json!({"tenant": "acme", "principalId": "user"}),
+                ContextFault::NoSubject,
+            ),
+            (
+                json!({"tenant": "acme", "subject": "x", "expires_at": "soon"}),
+                ContextFault::NotValid,
+            ),
         ] {
-            assert!(caller(bad.as_object().unwrap()).is_none(), "{bad}");
+            assert_eq!(caller(bad.as_object().unwrap()), Err(fault), "{bad}");
         }
     }
 }

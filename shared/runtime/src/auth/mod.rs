@@ -1,11 +1,37 @@
 //! Identifies the sender of a request as a [`Caller`].
 //!
 //! The tenant never comes from a body or a path, which a client could forge.
+//!
+//! - `authentication`: the caller of a request at the HTTP edge, in every mode
+//! - `gateway`: what the authorizer of API Gateway said; `dev`: development tokens
+//! - `credentials`: the decision about a bearer token, for the authorizer and `cargo run`
+//! - `api_key`, `first_key`: API keys
+//! - `issuer`, `jwt`, `jwks`: JWTs, their issuer and its keys
 
+mod api_key;
+mod authentication;
+mod credentials;
 mod dev;
+mod first_key;
 mod gateway;
+mod issuer;
+#[cfg(feature = "jwt")]
+mod jwks;
+#[cfg(feature = "jwt")]
+mod jwt;
 
-use crate::task::{A2aError, Owner, TurnRequest};
+pub use self::api_key::{ApiKey, NoRandomError};
+pub use self::authentication::Authentication;
+pub use self::credentials::Credentials;
+pub use self::first_key::{FIRST, FirstKey, FirstSecret};
+pub use self::issuer::{JwtAlgorithm, JwtIssuer, configuration_url};
+#[cfg(feature = "jwt")]
+pub use self::jwks::{FetchKeys, FetchKeysError, HttpKeys};
+#[cfg(feature = "jwt")]
+pub use self::jwt::JwtVerifier;
+
+use crate::store::StoreError;
+use crate::task::{Owner, Timestamp, TurnRequest};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use serde_json::{Map, Value};
@@ -22,6 +48,27 @@ pub struct Caller {
     pub scopes: BTreeSet<String>,
 }
 
+/// A caller, and until when its credentials say so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Admitted {
+    /// The caller.
+    pub caller: Caller,
+    /// When the credentials end; `None` if they do not.
+    pub ends: Option<Timestamp>,
+}
+
+/// Why a sender is not admitted.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthError {
+    /// It has no valid credentials. There is one answer for all reasons, so that a sender
+    /// learns nothing from it.
+    #[error("the credentials are not valid")]
+    Refused,
+    /// Whether the credentials are valid cannot be decided now.
+    #[error("the credentials cannot be checked: {0}")]
+    Unavailable(#[from] StoreError),
+}
+
 /// The source of identities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthMode {
@@ -31,6 +78,29 @@ pub enum AuthMode {
     /// A bearer token that anybody can make, for a developer's machine. Without a
     /// token the caller belongs to the tenant `local`.
     Dev,
+    /// API keys, which this program checks itself.
+    Keys,
+    /// JWTs and API keys, which this program checks itself.
+    Jwt,
+}
+
+impl AuthMode {
+    /// The value of `A2A_AUTH`.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Gateway => "gateway",
+            Self::Dev => "dev",
+            Self::Keys => "keys",
+            Self::Jwt => "jwt",
+        }
+    }
+
+    /// Whether this program checks the credentials itself.
+    #[must_use]
+    pub const fn checks_credentials(self) -> bool {
+        matches!(self, Self::Keys | Self::Jwt)
+    }
 }
 
 /// What the edge knows about the sender of a request.
@@ -43,15 +113,20 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The identity in the headers alone. An `Authorization` header that is not text
-    /// becomes an empty one, which no mode accepts. If it counted as absent, its sender
-    /// would become the tenant `local`.
+    /// The identity in the headers alone. An `Authorization` header that is not text, or
+    /// that occurs twice, becomes an empty one, which no mode accepts. If it counted as
+    /// absent, its sender would become the tenant `local`.
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Self {
-        let authorization = headers.get(AUTHORIZATION);
+        let mut given = headers.get_all(AUTHORIZATION).iter();
+        let authorization = match (given.next(), given.next()) {
+            (None, _) => None,
+            (Some(value), None) => Some(value.to_str().unwrap_or_default().to_owned()),
+            (Some(_), Some(_)) => Some(String::new()),
+        };
         Self {
             authorizer: None,
-            authorization: authorization.map(|value| value.to_str().unwrap_or_default().to_owned()),
+            authorization,
         }
     }
 }
@@ -73,66 +148,34 @@ impl Caller {
         }
     }
 
-    /// What a stored turn keeps of this caller and the accepted output modes. `None`
-    /// if [`Caller::behind`] restores all of it from nothing.
-    pub(crate) fn request(&self, accepted_output_modes: &[String]) -> Option<TurnRequest> {
-        let ordinary =
-            self.tier == DEFAULT_TIER && self.scopes.is_empty() && accepted_output_modes.is_empty();
+    /// What a stored turn keeps of this caller, the accepted output modes and the trace.
+    /// `None` if [`Caller::behind`] restores all of it from nothing.
+    pub(crate) fn request(
+        &self,
+        accepted_output_modes: &[String],
+        trace_parent: Option<String>,
+    ) -> Option<TurnRequest> {
+        let ordinary = self.tier == DEFAULT_TIER
+            && self.scopes.is_empty()
+            && accepted_output_modes.is_empty()
+            && trace_parent.is_none();
         (!ordinary).then(|| TurnRequest {
             tier: self.tier.clone(),
             scopes: self.scopes.clone(),
             accepted_output_modes: accepted_output_modes.to_vec(),
+            trace_parent,
         })
     }
 }
 
-impl AuthMode {
-    /// The caller with this identity.
-    ///
-    /// # Errors
-    /// [`A2aError::Unauthenticated`] when the identity does not name a valid tenant and
-    /// subject. [`AuthMode::Gateway`] has no default caller.
-    pub fn caller(self, identity: &Identity) -> Result<Caller, A2aError> {
-        let found = match self {
-            Self::Gateway => identity.authorizer.as_ref().and_then(gateway::caller),
-            Self::Dev => dev::caller(identity.authorization.as_deref()),
-        };
-        found.ok_or(A2aError::Unauthenticated)
-    }
-
-    /// Checks that the sender has credentials. The extended card and the whole
-    /// catalogue require them. In development a sender without a token may use tasks of
-    /// the tenant `local`, but has no credentials.
-    ///
-    /// # Errors
-    /// [`A2aError::Unauthenticated`] when it has none.
-    pub fn proven(self, identity: &Identity) -> Result<(), A2aError> {
-        match self {
-            Self::Gateway => self.caller(identity).map(|_| ()),
-            Self::Dev if identity.authorization.is_some() => self.caller(identity).map(|_| ()),
-            Self::Dev => Err(A2aError::Unauthenticated),
-        }
-    }
+/// The scopes in a text with spaces.
+fn scopes(text: &str) -> impl Iterator<Item = String> {
+    text.split_ascii_whitespace().map(str::to_owned)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::{AuthMode, Identity};
-    use http::{HeaderMap, HeaderValue, header};
-
-    #[test]
-    fn an_unreadable_authorization_header_is_refused() {
-        let of = |value: &[u8]| {
-            let value = HeaderValue::from_bytes(value).unwrap();
-            let headers = HeaderMap::from_iter([(header::AUTHORIZATION, value)]);
-            AuthMode::Dev.caller(&Identity::of(&headers))
-        };
-        assert!(of(b"Bearer dev:acme:ann").is_ok());
-        assert!(of(b"Bearer dev:acme:\xff").is_err());
-        assert!(
-            AuthMode::Dev
-                .caller(&Identity::of(&HeaderMap::new()))
-                .is_ok()
-        );
-    }
+/// Whether `text` can name a tier: 1 to 64 letters, digits, `.`, `_` or `-`.
+#[must_use]
+pub fn is_word(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    (1..=64).contains(&text.len()) && text.bytes().all(plain)
 }

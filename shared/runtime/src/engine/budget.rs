@@ -31,6 +31,8 @@ pub struct CallBudget {
     answer_by: Option<Timestamp>,
     /// Whether other calls share these limits.
     in_batch: bool,
+    /// When the credentials of the caller end: no stream shows anything after it.
+    credentials_end: Option<Timestamp>,
 }
 
 impl CallBudget {
@@ -43,6 +45,16 @@ impl CallBudget {
             waits_until: None,
             answer_by: None,
             in_batch: false,
+            credentials_end: None,
+        }
+    }
+
+    /// The same limits for a caller whose credentials end at `end`. A turn goes on after
+    /// that; what a stream shows does not.
+    pub(crate) const fn for_credentials(self, end: Option<Timestamp>) -> Self {
+        Self {
+            credentials_end: end,
+            ..self
         }
     }
 
@@ -99,7 +111,8 @@ impl Reader {
 
     /// When a stream that starts now asks its client to reconnect.
     pub(in crate::engine) fn stream_ends(&self, budget: &CallBudget) -> Timestamp {
-        budget.at_most(self.clock.now().plus(self.policy.stream_max_age))
+        let ends = budget.at_most(self.clock.now().plus(self.policy.stream_max_age));
+        budget.credentials_end.map_or(ends, |end| ends.min(end))
     }
 
     /// Runs `work` until the response of its call is due. Work that takes longer is

@@ -4,15 +4,18 @@
 use super::{Clock, Engine, RandomIds, Services};
 use crate::auth::Caller;
 use crate::engine::CallBudget;
+use crate::store::limits::{Limits, Rate, RateBucket, Slot, SlotLease, SlotPool, Tokens, Total};
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{PushItem, PushQueue, Receipt, WorkItem, WorkQueue};
 use crate::store::{StoreError, WriteTasks};
 use crate::task::{
     Generation, Message, Metadata, Owner, Part, SendCommand, SendMode, Sent, Subject, Task,
-    TaskRecord, TenantId, Timestamp,
+    TaskRecord, TenantId, Timestamp, WriteId,
 };
 use async_trait::async_trait;
 use futures::future::BoxFuture;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -147,6 +150,114 @@ impl WorkQueue for FakeQueue<WorkItem> {
 
     async fn waiting(&self) -> Result<usize, StoreError> {
         Ok(0)
+    }
+}
+
+/// Limits in memory. `calls` counts the requests.
+#[derive(Default)]
+pub(super) struct FakeLimits {
+    slots: Mutex<HashMap<SlotPool, HashMap<String, Timestamp>>>,
+    totals: Mutex<HashMap<Total, u64>>,
+    pub(super) calls: AtomicU32,
+    /// The most slots that a pool has ever leased at once.
+    pub(super) most: AtomicU32,
+    /// Whether the tenants are blocked.
+    pub(super) blocked: AtomicBool,
+    /// Whether the store does not answer.
+    pub(super) down: AtomicBool,
+}
+
+impl FakeLimits {
+    fn asked(&self) -> Result<(), StoreError> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        match self.down.load(Ordering::SeqCst) {
+            true => Err(StoreError::Unavailable("down".to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    /// How many slots are leased, ended leases included.
+    pub(super) fn leased(&self) -> usize {
+        self.slots.lock().unwrap().values().map(HashMap::len).sum()
+    }
+}
+
+#[async_trait]
+impl Limits for FakeLimits {
+    async fn take_tokens(
+        &self,
+        _: &RateBucket,
+        _: Rate,
+        lot: u32,
+        _: Timestamp,
+    ) -> Result<Tokens, StoreError> {
+        Ok(Tokens::Taken(lot))
+    }
+
+    async fn lease_slot(
+        &self,
+        pool: &SlotPool,
+        holder: &WriteId,
+        lease: SlotLease,
+    ) -> Result<Slot, StoreError> {
+        self.asked()?;
+        if self.blocked.load(Ordering::SeqCst) {
+            return Ok(Slot::Blocked);
+        }
+        let mut slots = self.slots.lock().unwrap();
+        let pool = slots.entry(pool.clone()).or_default();
+        pool.retain(|_, until| *until > lease.now);
+        let first = pool.values().min().copied();
+        if pool.len() >= lease.cap as usize && !pool.contains_key(&holder.to_string()) {
+            return Ok(Slot::NoneUntil(first.unwrap()));
+        }
+        pool.insert(holder.to_string(), lease.until);
+        self.most
+            .fetch_max(u32::try_from(pool.len()).unwrap(), Ordering::SeqCst);
+        Ok(Slot::Leased)
+    }
+
+    async fn renew_slot(
+        &self,
+        pool: &SlotPool,
+        holder: &WriteId,
+        until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.asked()?;
+        let mut slots = self.slots.lock().unwrap();
+        let pool = slots.entry(pool.clone()).or_default();
+        let held = pool.get_mut(&holder.to_string());
+        Ok(held.map(|lease| *lease = until).is_some())
+    }
+
+    async fn free_slot(&self, pool: &SlotPool, holder: &WriteId) -> Result<(), StoreError> {
+        self.asked()?;
+        let mut slots = self.slots.lock().unwrap();
+        slots
+            .entry(pool.clone())
+            .or_default()
+            .remove(&holder.to_string());
+        Ok(())
+    }
+
+    async fn add(
+        &self,
+        total: &Total,
+        amount: u64,
+        most: u64,
+        _: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.asked()?;
+        let mut totals = self.totals.lock().unwrap();
+        let sum = totals.entry(total.clone()).or_default();
+        let fits = *sum + amount <= most;
+        *sum += if fits { amount } else { 0 };
+        Ok(fits)
+    }
+
+    async fn block(&self, _: &TenantId, blocked: bool) -> Result<(), StoreError> {
+        self.blocked.store(blocked, Ordering::SeqCst);
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Defines the engine's error: the part that a client may see, and the cause that only the
 //! log gets.
 
+use crate::auth::AuthError;
 use crate::store::StoreError;
 use crate::task::A2aError;
 
@@ -64,6 +65,15 @@ impl From<A2aError> for EngineError {
         Self {
             refusal,
             cause: None,
+        }
+    }
+}
+
+impl From<AuthError> for EngineError {
+    fn from(error: AuthError) -> Self {
+        match error {
+            AuthError::Refused => A2aError::Unauthenticated.into(),
+            AuthError::Unavailable(error) => error.into(),
         }
     }
 }

@@ -8,6 +8,8 @@
 //!   they differ only in the event sink.
 //! - `commit` is the only writer of tasks.
 //! - `files` moves large parts to the bucket and back into responses.
+//! - `lots` charges calls to the rates of their tenant; `stream_slots` leases a slot for
+//!   each open stream.
 //! - `background` has the steps behind the calls: the worker and the relay, push
 //!   delivery, and the sweep, which finds what the others lost.
 //!
@@ -25,7 +27,10 @@ mod doubles;
 mod error;
 mod files;
 mod handler;
+mod limit_policy;
+mod lots;
 mod seal;
+mod stream_slots;
 mod turn;
 
 /// The functions and types that the fuzz targets test.
@@ -46,14 +51,18 @@ pub use background::worker::relay;
 pub use budget::CallBudget;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use error::EngineError;
+pub use limit_policy::{CallRate, LimitPolicy, RatePolicy, SharedStreams};
+pub(crate) use stream_slots::StopFrames;
 pub use turn::event_sink::Frames;
 
 use crate::outbound::Reach;
 use crate::skill::AgentDefinition;
 use crate::skill::model::Model;
+use crate::store::limits::Limits;
 use crate::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use crate::store::queue::PushQueue;
 use crate::store::{Blobs, ReadBlobs, ReadTasks, ReadThreads, WriteTasks, WriteThreads};
+use lots::Lots;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,6 +83,10 @@ pub struct Policy {
     pub blocking_budget: Duration,
     /// How many attempts a turn has before its task fails.
     pub max_attempts: u32,
+    /// How long all turns of a task may run together.
+    pub task_run_max: Duration,
+    /// How often the turns of a task may be handed over together.
+    pub task_hand_overs_max: u32,
     /// How long the first write of a short send may wait while the skill runs.
     pub deferral: Duration,
     /// How long an event may wait for others before its commit.
@@ -95,6 +108,8 @@ pub struct Policy {
     pub idempotent_message_id: bool,
     /// Which addresses requests to URLs of clients may reach.
     pub reach: Reach,
+    /// What the callers of one tenant may use.
+    pub limits: LimitPolicy,
     /// Authenticates page tokens, and seals secrets at rest.
     pub secret: Vec<u8>,
 }
@@ -109,16 +124,19 @@ impl Default for Policy {
             lease: Duration::from_secs(60),
             blocking_budget: Duration::from_secs(25),
             max_attempts: 5,
+            task_run_max: Duration::from_secs(24 * 3600),
+            task_hand_overs_max: 1000,
             deferral: Duration::from_millis(250),
             flush_interval: Duration::from_millis(250),
             stream_max_age: Duration::from_secs(300),
             inline_max: 32 * 1024,
             response_max: 4_500_000,
-            upload_max: 1024 * 1024 * 1024,
+            upload_max: 100 * 1024 * 1024,
             state_max_bytes: 1024 * 1024,
             list_count_max: 1000,
             reach: Reach::Public,
             idempotent_message_id: false,
+            limits: LimitPolicy::default(),
             secret: Vec::new(),
         }
     }
@@ -136,6 +154,12 @@ pub struct Reader {
     pub(crate) answer_max: usize,
     /// `None` when push is off.
     pub(crate) pushes: Option<Arc<dyn ReadPushes>>,
+    /// Counts what a tenant uses; `None` when nothing is limited.
+    pub(crate) limits: Option<Arc<dyn Limits>>,
+    /// The tokens that this process has taken; all copies of the reader share them.
+    lots: Arc<Lots>,
+    /// Makes the ids of the holders of slots.
+    ids: Arc<dyn Ids>,
 }
 
 /// All methods.
@@ -189,7 +213,17 @@ impl Reader {
             answer_max: policy.response_max,
             policy: Arc::new(policy),
             pushes: None,
+            limits: None,
+            lots: Arc::default(),
+            ids: Arc::new(RandomIds),
         }
+    }
+
+    /// The same reader with limits: `limits` counts what [`Policy::limits`] allows.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Arc<dyn Limits>) -> Self {
+        self.limits = Some(limits);
+        self
     }
 
     /// The same reader with at most `bytes` as its response budget.
@@ -207,8 +241,12 @@ impl Engine {
         let reading: Arc<dyn ReadTasks> = services.tasks.clone();
         let threads: Arc<dyn ReadThreads> = services.threads.clone();
         let blobs: Arc<dyn ReadBlobs> = services.blobs.clone();
+        let reader = Reader::new(reading, threads, blobs, services.clock, policy);
         Self {
-            reader: Reader::new(reading, threads, blobs, services.clock, policy),
+            reader: Reader {
+                ids: services.ids.clone(),
+                ..reader
+            },
             tasks: services.tasks,
             threads: services.threads,
             blobs: services.blobs,
@@ -218,6 +256,13 @@ impl Engine {
             pushes: None,
             push_queue: None,
         }
+    }
+
+    /// The same engine with limits: `limits` counts what [`Policy::limits`] allows.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Arc<dyn Limits>) -> Self {
+        self.reader = self.reader.with_limits(limits);
+        self
     }
 
     /// The same engine with push notifications. `pushes` keeps the push configs; it

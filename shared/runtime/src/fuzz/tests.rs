@@ -130,6 +130,65 @@ fn mutated_page_tokens_and_positions_are_refused() {
 }
 
 #[test]
+fn mutated_requests_change_no_other_tenant_and_break_no_function() {
+    use crate::prelude::*;
+
+    /// Repeats a text.
+    #[skill(id = "echo", tags = ["test"])]
+    async fn echo(text: String) -> AgentResult<String> {
+        Ok(text)
+    }
+
+    let agent = Agent::builder("fuzzed").description("Repeats.").skill(echo);
+    let target = HttpTarget::new(agent.build().unwrap()).unwrap();
+    let json = "Content-Type: application/json";
+    let sent = r#"{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]}}"#;
+    let examples = [
+        format!("POST /message:send\nA2A-Version: 1.0\n{json}\n\n{sent}"),
+        format!("POST /message:stream\nA2A-Version: 1.0\nIdempotency-Key: k\n{json}\n\n{sent}"),
+        format!(
+            "POST /\nA2A-Version: 1.0\n{json}\n\n{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"GetTask\",\"params\":{{\"id\":\"t\"}}}}"
+        ),
+        format!(
+            "POST /tasks/send\nAuthorization: Bearer dev:acme:ann\n{json}\n\n{{\"id\":\"t\",\"message\":{{\"role\":\"user\",\"parts\":[{{\"type\":\"text\",\"text\":\"x\"}}]}}}}"
+        ),
+        "GET /tasks/t/get\nAccept: text/event-stream;q=0\n\n".to_owned(),
+        "GET /other/tasks/t?historyLength=2\nA2A-Version: 1.0\nLast-Event-ID: 1.1\n\n".to_owned(),
+        "GET /tasks?pageSize=5&pageToken=x&status=working\nA2A-Version: 1.0\n\n".to_owned(),
+        "GET /.well-known/agent-card.json\nIf-None-Match: \"x\"\n\n".to_owned(),
+        "DELETE /a2a-lambda/tasks/t\nAuthorization: Bearer dev:acme:ann\n\n".to_owned(),
+    ];
+    let mut noise = Noise(0x5eed_f023);
+    for round in 0..1_500 {
+        let example = examples[noise.below(examples.len())].as_bytes();
+        let bytes = noise.changed(example);
+        if let Err(broken) = target.run(&bytes) {
+            panic!("{round}: {:?}: {broken}", String::from_utf8_lossy(&bytes));
+        }
+    }
+}
+
+#[test]
+fn mutated_urls_lead_where_they_were_checked_to_lead() {
+    let texts = [
+        "https://hooks.example.org/a?b=c",
+        "https://93.184.216.34:8443/hook",
+        "https://[2606:2800:220:1::1]/x",
+        "https://xn--bcher-kva.example/",
+        "https://user@hooks.example.org/",
+    ];
+    run(url, &texts.map(|text| text.as_bytes().to_vec()));
+}
+
+#[cfg(feature = "aws")]
+#[test]
+fn mutated_queue_messages_are_read_as_they_were_written() {
+    let turn = r#"{"v":1,"tenant":"acme","subject":"s","task":"t","incarnation":"7","turn":1,"dispatch":2}"#;
+    let push = r#"{"v":1,"tenant":"acme","subject":"s","task":"t","incarnation":"7","config":"c"}"#;
+    run(queue, &[turn, push].map(|text| text.as_bytes().to_vec()));
+}
+
+#[test]
 fn mutated_items_decode_or_are_corrupt() {
     let items = include_str!("../../../../tests/corpus/0.1/items.jsonl");
     let mut texts: Vec<_> = items

@@ -1,7 +1,7 @@
 //! Serves the agent's cards and its catalogue of skills.
 //!
-//! They are made once, of the deployed agent and its settings. No request changes
-//! them.
+//! They are made once for a base URL, of the deployed agent and its settings. No client
+//! changes them.
 
 use super::body::Body;
 use super::{date, encode};
@@ -85,24 +85,15 @@ impl Cards {
         self
     }
 
-    /// Adds each signature to the card it belongs to. The card of 0.1 and 0.2 has no
-    /// member for signatures.
-    ///
-    /// # Errors
-    /// [`CardError::ForeignSignature`] for a signature that belongs to none of the
-    /// cards.
-    pub fn signed(mut self, signatures: &[CardSignature]) -> Result<Self, CardError> {
-        for (index, signature) in signatures.iter().enumerate() {
-            let mut documents = self.documents();
-            if !documents.any(|document| signature.is_of(&document.value)) {
-                return Err(CardError::ForeignSignature { number: index + 1 });
-            }
-        }
+    /// Adds each signature to the card it belongs to, and leaves out signatures of other
+    /// cards. The card of 0.1 and 0.2 has no member for signatures.
+    #[must_use]
+    pub fn signed(mut self, signatures: &[CardSignature]) -> Self {
         if !signatures.is_empty() {
             self.agent_card.document = self.agent_card.document.signed(signatures);
             self.extended = self.extended.map(|document| document.signed(signatures));
         }
-        Ok(self)
+        self
     }
 
     /// The cards that can be signed, the public one first.

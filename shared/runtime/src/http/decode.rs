@@ -1,8 +1,11 @@
 //! Decodes a request into a call, and makes the checks that need no identity.
 
+use super::ops::OpsPath;
 use super::{Function, HttpService};
 use crate::task::A2aError;
-use a2a_lambda_wire::{Endpoint, OpenedRequest, Operation, RawRequest, Rejected, RoutedRequest};
+use a2a_lambda_wire::{
+    Endpoint, OpenedRequest, Operation, RawRequest, Rejected, RoutedRequest, WireResponse,
+};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request};
 
@@ -13,18 +16,7 @@ pub(super) fn open(
     request: &Request<Bytes>,
 ) -> Result<OpenedRequest, Rejected> {
     let headers = request.headers();
-    let routed = RoutedRequest::of(RawRequest {
-        method: request.method().as_str(),
-        path: request.uri().path(),
-        query: request.uri().query(),
-        content_type: text(headers, "content-type"),
-        accept: text(headers, "accept"),
-        version: text(headers, "a2a-version"),
-        extensions: text(headers, "a2a-extensions").or_else(|| text(headers, "x-a2a-extensions")),
-        last_event_id: text(headers, "last-event-id"),
-        idempotency_key: only(headers, "idempotency-key"),
-        body: request.body(),
-    });
+    let routed = routed(request);
     if request.body().len() > edge.max_body {
         let allowed = edge.max_body as u64;
         return Err(routed.reject(A2aError::PayloadTooLarge { allowed }));
@@ -37,6 +29,27 @@ pub(super) fn open(
         return Err(routed.reject(A2aError::MethodNotFound));
     }
     routed.open()
+}
+
+/// The error for a request that no operation of the protocol answers.
+pub(super) fn reject(request: &Request<Bytes>, refusal: A2aError) -> WireResponse {
+    routed(request).reject(refusal).answer()
+}
+
+fn routed(request: &Request<Bytes>) -> RoutedRequest<'_> {
+    let headers = request.headers();
+    RoutedRequest::of(RawRequest {
+        method: request.method().as_str(),
+        path: request.uri().path(),
+        query: request.uri().query(),
+        content_type: text(headers, "content-type"),
+        accept: text(headers, "accept"),
+        version: text(headers, "a2a-version"),
+        extensions: text(headers, "a2a-extensions").or_else(|| text(headers, "x-a2a-extensions")),
+        last_event_id: text(headers, "last-event-id"),
+        idempotency_key: only(headers, "idempotency-key"),
+        body: request.body(),
+    })
 }
 
 /// The value of a header that a request may have once. If it has two different
@@ -62,6 +75,9 @@ impl Function {
     /// with an error.
     #[must_use]
     pub fn of(method: &str, path: &str) -> Self {
+        if OpsPath::of(method, path).is_some() {
+            return Self::Ops;
+        }
         Self::serving(a2a_lambda_wire::site(method, path), method)
     }
 

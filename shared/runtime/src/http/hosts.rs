@@ -110,6 +110,14 @@ impl HostError {
         }
     }
 
+    /// The reason in the log. A2A defines none, since the sender is not an A2A client.
+    pub(super) const fn reason(self) -> &'static str {
+        match self {
+            Self::Host => "FOREIGN_HOST",
+            Self::Page => "FOREIGN_PAGE",
+        }
+    }
+
     /// The text of the response.
     #[must_use]
     pub const fn text(self) -> &'static str {

@@ -5,27 +5,43 @@
 //! order of the checks. The rules of the protocol are in `a2a-lambda-wire`, those of a task
 //! in `engine`.
 
+mod backend;
+pub mod base_url;
 mod body;
+mod call_log;
+mod caller;
 mod card;
+mod cards_by_url;
 mod date;
 mod decode;
 mod encode;
 pub mod hosts;
+mod ops;
 mod stream;
 
+pub use backend::Backend;
+pub use base_url::{BaseUrl, StageUrl};
 pub use body::Body;
+pub use call_log::{EdgeLog, InvocationInfo};
 pub use card::Cards;
+pub use cards_by_url::CardsByUrl;
 pub use hosts::Hosts;
+pub(crate) use ops::MetricsSource;
+pub use ops::Ops;
 
-use crate::auth::{AuthMode, Caller, Identity};
+use crate::auth::{Admitted, AuthMode, Authentication, Caller, Credentials, Identity};
 use crate::engine::{CallBudget, Engine, EngineError, Reader};
-use crate::task::{A2aError, Timestamp};
+use crate::task::{A2aError, Sent, Timestamp};
+use crate::telemetry::scope;
 use a2a_lambda_wire::{
     self, Call, CardForm, MethodCall, MethodResult, OpenedRequest, Rejected, WireResponse,
 };
 use bytes::Bytes;
+use call_log::{CallLog, RequestLog};
 use http::{Request, Response};
+use ops::OpsPath;
 use std::sync::Arc;
+use tokio::sync::OnceCell;
 
 /// The function that a request reached. Each function accepts only its own
 /// operations.
@@ -41,17 +57,8 @@ pub enum Function {
     TasksStream,
     /// JSON-RPC: one URL for all methods.
     Rpc,
-}
-
-/// The part of the engine that a function has.
-#[derive(Debug, Clone)]
-pub enum Backend {
-    /// None of it: the function serves cards only.
-    Cards,
-    /// The part that reads.
-    Reader(Reader),
-    /// All of it.
-    Engine(Engine),
+    /// Health and metrics, for operators.
+    Ops,
 }
 
 /// The HTTP edge of one function.
@@ -59,20 +66,21 @@ pub enum Backend {
 pub struct HttpService {
     door: Function,
     backend: Backend,
-    cards: Arc<Cards>,
-    auth: AuthMode,
+    cards: Arc<CardsByUrl>,
+    auth: Authentication,
     max_body: usize,
     push: bool,
     hosts: Hosts,
+    log: EdgeLog,
 }
 
 impl HttpService {
     /// An edge for the function `door`; `max_body` is the most bytes of a request body.
     #[must_use]
-    pub const fn new(
+    pub fn new(
         door: Function,
         backend: Backend,
-        cards: Arc<Cards>,
+        cards: Arc<CardsByUrl>,
         auth: AuthMode,
         max_body: usize,
     ) -> Self {
@@ -80,11 +88,20 @@ impl HttpService {
             door,
             backend,
             cards,
-            auth,
+            auth: Authentication::new(auth, None),
             max_body,
             push: false,
             hosts: Hosts::Any,
+            log: EdgeLog::default(),
         }
+    }
+
+    /// Sets the credentials that the modes `keys` and `jwt` accept. Without them these modes
+    /// refuse every caller.
+    #[must_use]
+    pub fn with_credentials(mut self, credentials: Arc<Credentials>) -> Self {
+        self.auth = Authentication::new(self.auth.mode(), Some(credentials));
+        self
     }
 
     /// Turns push notifications on or off.
@@ -102,6 +119,13 @@ impl HttpService {
         self
     }
 
+    /// Shares `log` with the other edges of the process.
+    #[must_use]
+    pub fn with_log(mut self, log: EdgeLog) -> Self {
+        self.log = log;
+        self
+    }
+
     /// Answers one request. `deadline` is the end of the invocation, if it has one.
     pub async fn handle(
         &self,
@@ -109,18 +133,32 @@ impl HttpService {
         identity: Identity,
         deadline: Option<Timestamp>,
     ) -> Response<Body> {
-        if self.auth == AuthMode::Dev
+        let log = self.log.begin(&request);
+        if self.auth.mode() == AuthMode::Dev
             && let Err(foreign) = self.hosts.admit(request.method(), request.headers())
         {
+            log.foreign(foreign.status(), foreign.reason());
             return foreign.answer();
         }
+        if let Backend::Ops(ops) = &self.backend
+            && let Some(path) = OpsPath::of(request.method().as_str(), request.uri().path())
+        {
+            let answer = ops.respond(path, &self.auth, &identity).await;
+            return encode::answer(
+                answer.unwrap_or_else(|refusal| decode::reject(&request, refusal)),
+            );
+        }
         let budget = self
+            .backend
             .reader()
             .map_or_else(|_| CallBudget::default(), |it| it.call_budget(deadline));
         let mut context = CallContext {
             edge: self,
             identity,
             budget,
+            stage: request.extensions().get().cloned(),
+            log,
+            admitted: OnceCell::new(),
         };
         match decode::open(self, &request) {
             // Boxed, since the future holds a whole turn: callers stay small.
@@ -129,23 +167,19 @@ impl HttpService {
                 context.budget = budget.in_batch();
                 Box::pin(context.batch(entries)).await
             }
-            Err(rejected) => encode::answer(rejected.answer()),
+            Err(rejected) => {
+                context.log.rejected(&rejected);
+                encode::answer(rejected.answer())
+            }
         }
     }
 
     fn engine(&self) -> Result<&Engine, A2aError> {
-        match &self.backend {
-            Backend::Engine(engine) => Ok(engine),
-            Backend::Cards | Backend::Reader(_) => Err(A2aError::MethodNotFound),
-        }
+        self.backend.engine()
     }
 
     fn reader(&self) -> Result<&Reader, A2aError> {
-        match &self.backend {
-            Backend::Engine(engine) => Ok(engine.reader()),
-            Backend::Reader(reader) => Ok(reader),
-            Backend::Cards => Err(A2aError::MethodNotFound),
-        }
+        self.backend.reader()
     }
 }
 
@@ -154,25 +188,52 @@ struct CallContext<'e> {
     edge: &'e HttpService,
     identity: Identity,
     budget: CallBudget,
+    /// The base URL in the stage variable of API Gateway.
+    stage: Option<StageUrl>,
+    log: RequestLog,
+    /// The caller, once it is known: the calls of a batch share one lookup.
+    admitted: OnceCell<Result<Admitted, A2aError>>,
 }
 
 impl CallContext<'_> {
     /// Answers a call that is not in a batch, with JSON or a stream.
     async fn one(&self, call: &Call, request: &Request<Bytes>) -> Response<Body> {
+        let log = self.log.call(call, false);
+        let answered = Box::pin(log.run(self.answered(call, request, &log))).await;
+        match answered {
+            // The line of a stream is written at its end.
+            Ok(response) if call.streams() => response,
+            Ok(response) => {
+                log.answered(response.status().as_u16());
+                response
+            }
+            Err(error) => {
+                log.failed(call, &error.refusal);
+                encode::answer(a2a_lambda_wire::refuse(call, &error.refusal))
+            }
+        }
+    }
+
+    async fn answered(
+        &self,
+        call: &Call,
+        request: &Request<Bytes>,
+        log: &CallLog,
+    ) -> Result<Response<Body>, EngineError> {
         let answered = if call.operation.is_card() {
             // The public cards need no caller.
             call.decode()
                 .map_err(EngineError::from)
                 .and_then(|ask| match ask {
                     MethodCall::Card(CardForm::LegacyAgentJson) => {
-                        self.edge.cards.legacy.respond(request)
+                        self.cards()?.legacy.respond(request)
                     }
-                    _ => self.edge.cards.agent_card.respond(request),
+                    _ => self.cards()?.agent_card.respond(request),
                 })
         } else {
-            self.call(call).await
+            self.call(call, log).await
         };
-        answered.unwrap_or_else(|error| refused(call, &error))
+        answered.inspect_err(EngineError::log)
     }
 
     /// Answers the calls of a batch, in order, each in its own entry.
@@ -187,7 +248,10 @@ impl CallContext<'_> {
             let share = left / waiting.max(1);
             let answer = match entry {
                 Ok(call) => self.slot(&call, share).await,
-                Err(rejected) => rejected.answer(),
+                Err(rejected) => {
+                    self.log.rejected(&rejected);
+                    rejected.answer()
+                }
             };
             left = left.saturating_sub(answer.body.len());
             waiting -= 1;
@@ -198,10 +262,19 @@ impl CallContext<'_> {
 
     /// Answers one entry of a batch, in at most `share` bytes.
     async fn slot(&self, call: &Call, share: usize) -> WireResponse {
-        match self.unary(call, Some(share)).await {
-            Ok(reply) => a2a_lambda_wire::answer(call, &reply),
+        let log = self.log.call(call, true);
+        let reply = async {
+            let reply = self.unary(call, Some(share)).await;
+            reply.inspect_err(EngineError::log)
+        };
+        match Box::pin(log.run(reply)).await {
+            Ok(reply) => {
+                let answer = a2a_lambda_wire::answer(call, &reply);
+                log.answered(answer.status);
+                answer
+            }
             Err(error) => {
-                error.log();
+                log.failed(call, &error.refusal);
                 a2a_lambda_wire::refuse(call, &error.refusal)
             }
         }
@@ -225,26 +298,30 @@ impl CallContext<'_> {
         })
     }
 
-    async fn call(&self, call: &Call) -> Result<Response<Body>, EngineError> {
+    async fn call(&self, call: &Call, log: &CallLog) -> Result<Response<Body>, EngineError> {
         if !call.streams() {
             let reply = self.unary(call, None).await?;
             return Ok(encode::answer(a2a_lambda_wire::answer(call, &reply)));
         }
-        let (caller, ask) = self.enter(call)?;
+        let (Admitted { caller, ends }, ask) = self.enter(call).await?;
+        let budget = self.budget.for_credentials(ends);
+        let until = self.edge.reader()?.clock.clone();
+        let until = ends.map(|end| (end, until));
         match ask {
             MethodCall::Stream(command) => {
                 let engine = self.edge.engine()?.clone();
-                let budget = self.budget;
-                stream::respond(call, move |frames| async move {
-                    engine.stream(&caller, *command, budget, frames).await
+                stream::respond(call, log, until, move |frames, stop| async move {
+                    let stream = engine.stream(&caller, *command, budget, frames);
+                    let reader = engine.reader();
+                    Box::pin(reader.with_slots(&caller, stop, stream)).await
                 })
                 .await
             }
             MethodCall::Subscribe(command) => {
                 let reader = self.edge.reader()?.clone();
-                let budget = self.budget;
-                stream::respond(call, move |frames| async move {
-                    reader.subscribe(&caller, &command, budget, frames).await
+                stream::respond(call, log, until, move |frames, stop| async move {
+                    let stream = reader.subscribe(&caller, &command, budget, frames);
+                    reader.with_slots(&caller, stop, stream).await
                 })
                 .await
             }
@@ -254,7 +331,7 @@ impl CallContext<'_> {
 
     /// Runs a call without a stream, until the client's response is due.
     async fn unary(&self, call: &Call, share: Option<usize>) -> Result<MethodResult, EngineError> {
-        let (caller, ask) = self.enter(call)?;
+        let (Admitted { caller, .. }, ask) = self.enter(call).await?;
         // Boxed, since the future holds a whole turn.
         let reply = Box::pin(self.reply(&caller, ask, share));
         match self.edge.reader() {
@@ -272,7 +349,11 @@ impl CallContext<'_> {
         Ok(match ask {
             MethodCall::Send(command) => {
                 let engine = self.engine(share)?;
-                MethodResult::Sent(engine.send(caller, *command, self.budget).await?)
+                let sent = engine.send(caller, *command, self.budget).await?;
+                if let Sent::Task(task) = &sent {
+                    scope::note_task(task.id.as_str());
+                }
+                MethodResult::Sent(sent)
             }
             MethodCall::Get(query) => {
                 MethodResult::Task(Box::new(self.reader(share)?.get(caller, &query).await?))
@@ -310,28 +391,31 @@ impl CallContext<'_> {
                 self.edge.engine()?.delete_task(caller, &id).await?;
                 MethodResult::Deleted
             }
-            MethodCall::ExtendedCard => self.edge.cards.answer_extended(self.proven())?,
-            MethodCall::Skills => self.edge.cards.answer_catalogue(self.proven()),
+            MethodCall::ExtendedCard => self.cards()?.answer_extended(self.proven())?,
+            MethodCall::Skills => self.cards()?.answer_catalogue(self.proven()),
             MethodCall::Stream(_) | MethodCall::Subscribe(_) | MethodCall::Card(_) => {
                 return Err(EngineError::broken("a stream or a card in a unary call"));
             }
         })
     }
 
-    /// Checks that the sender has credentials.
-    fn proven(&self) -> Result<(), A2aError> {
-        self.edge.auth.proven(&self.identity)
+    /// The cards for the base URL of this request.
+    fn cards(&self) -> Result<Arc<Cards>, EngineError> {
+        self.edge.cards.of(self.stage.as_ref())
     }
 
-    /// Checks the caller, the version and the parameters, in this order: only
-    /// authenticated callers get errors about the last two.
-    fn enter(&self, call: &Call) -> Result<(Caller, MethodCall), A2aError> {
-        let caller = self.edge.auth.caller(&self.identity)?;
+    /// Checks the caller, its rate, the version and the parameters, in this order: only
+    /// authenticated callers get errors about the last two, and each such error costs one
+    /// call of the caller's rate.
+    async fn enter(&self, call: &Call) -> Result<(Admitted, MethodCall), A2aError> {
+        let admitted = self.admitted().await?;
+        let caller = &admitted.caller;
+        if let Ok(reader) = self.edge.reader() {
+            reader.charge_call(caller).await?;
+        }
+        scope::note_tenant(caller.owner.tenant.as_str());
         if let Some(newer) = call.newer_version() {
-            tracing::warn!(
-                a2a.version = newer,
-                "a client uses protocol version `{newer}`, newer than this agent knows"
-            );
+            self.edge.log.newer_version(newer);
         }
         call.check_version()?;
         // A tenant in the path or body is for routing, not an identity. Another tenant
@@ -340,7 +424,7 @@ impl CallContext<'_> {
         let elsewhere = call
             .routing_tenant
             .as_deref()
-            .is_some_and(|t| t != caller.owner.tenant.as_str());
+            .is_some_and(|t| t != admitted.caller.owner.tenant.as_str());
         if elsewhere {
             return Err(A2aError::TaskNotFound);
         }
@@ -348,11 +432,9 @@ impl CallContext<'_> {
             return Err(A2aError::PushNotSupported);
         }
         let ask = call.decode()?;
-        Ok((caller, ask))
+        if let Some(task) = ask.task() {
+            scope::note_task(task.as_str());
+        }
+        Ok((admitted, ask))
     }
-}
-
-fn refused(call: &Call, error: &EngineError) -> Response<Body> {
-    error.log();
-    encode::answer(a2a_lambda_wire::refuse(call, &error.refusal))
 }

@@ -5,19 +5,22 @@
 //! invocation. Frames that are ready together are sent in one chunk.
 
 use super::body::Body;
+use super::call_log::{CallLog, StreamLog};
 use super::encode;
-use crate::engine::EngineError;
-use crate::task::{A2aError, Frame};
+use crate::engine::{Clock, EngineError, StopFrames};
+use crate::task::{A2aError, Frame, Timestamp};
 use a2a_lambda_wire::{Call, StreamEncoder};
 use bytes::Bytes;
 use futures::stream;
-use http::Response;
+use http::{Response, StatusCode};
 use http_body::Frame as Chunk;
 use http_body_util::{BodyExt as _, StreamBody};
 use std::convert::Infallible;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// Without a frame for this long, a comment keeps the connection open.
@@ -25,18 +28,33 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Ready frames are joined up to about this many bytes: 64 KiB.
 const CHUNK: usize = 64 * 1024;
 
-/// Starts `produce` and responds with a stream of its frames.
+/// When the credentials of the caller end, and the clock that says so.
+pub(super) type Until = (Timestamp, Arc<dyn Clock>);
+
+/// Starts `produce` and responds with a stream of its frames, up to `until`. The stream
+/// stays open until the turn rests, since Lambda runs the turn only so long. What the turn
+/// does after `until` is not sent, and the client is told to reconnect. `produce` can end
+/// the frames with an error before its own end.
 ///
 /// # Errors
 /// The error of `produce`, if it ends before its first frame. The client gets it as a
 /// plain response, not as a stream.
-pub(super) async fn respond<P, F>(call: &Call, produce: P) -> Result<Response<Body>, EngineError>
+pub(super) async fn respond<P, F>(
+    call: &Call,
+    log: &CallLog,
+    until: Option<Until>,
+    produce: P,
+) -> Result<Response<Body>, EngineError>
 where
-    P: FnOnce(UnboundedSender<Frame>) -> F,
+    P: FnOnce(UnboundedSender<Frame>, StopFrames) -> F,
     F: Future<Output = Result<(), EngineError>> + Send + 'static,
 {
     let (sender, mut frames) = unbounded_channel();
-    let turn = tokio::spawn(produce(sender));
+    let (stop, stopped) = oneshot::channel();
+    let (work, turn_log) = (produce(sender, stop), log.clone());
+    // Inside the spans of the call and of the invocation, so that the lines of the turn
+    // have their fields. The span of the call is a child of that of the invocation.
+    let turn = tokio::spawn(async move { turn_log.run(work).await });
     let Some(first) = frames.recv().await else {
         return Err(match turn.await {
             Ok(Err(error)) => error,
@@ -49,8 +67,16 @@ where
     let flow = SseBody {
         frames,
         turn: Some(turn),
+        stopped: Some(stopped),
+        over: false,
         encoder,
         next: Some(first),
+        log: StreamLog {
+            log: log.clone(),
+            status: StatusCode::OK.as_u16(),
+        },
+        until,
+        ended: false,
     };
     let body = StreamBody::new(stream::unfold(flow, |flow| flow.chunk())).boxed_unsync();
     Ok(encode::stream(headers, body))
@@ -60,8 +86,16 @@ where
 struct SseBody {
     frames: UnboundedReceiver<Frame>,
     turn: Option<JoinHandle<Result<(), EngineError>>>,
+    /// Gets the error with which the frames end before the turn does.
+    stopped: Option<oneshot::Receiver<A2aError>>,
+    /// Whether the frames have ended with an error.
+    over: bool,
     encoder: StreamEncoder,
     next: Option<Frame>,
+    log: StreamLog,
+    until: Option<Until>,
+    /// Whether the client was told that its credentials have ended.
+    ended: bool,
 }
 
 impl SseBody {
@@ -73,31 +107,79 @@ impl SseBody {
                 Some(frame) => frame,
                 None => self.frame().await?,
             };
-            bytes.extend(self.encoder.frame(&frame).unwrap_or_default());
+            bytes.extend(self.encoded(&frame));
         }
         while bytes.len() < CHUNK
             && let Ok(frame) = self.frames.try_recv()
         {
-            bytes.extend(self.encoder.frame(&frame).unwrap_or_default());
+            bytes.extend(self.encoded(&frame));
         }
         Some((Ok(Chunk::data(bytes.into())), self))
+    }
+
+    /// The bytes of a frame. After the end of the credentials a frame with content becomes a
+    /// request to reconnect, once.
+    fn encoded(&mut self, frame: &Frame) -> Vec<u8> {
+        let over = self
+            .until
+            .as_ref()
+            .is_some_and(|(end, clock)| *end <= clock.now());
+        let shown = match frame {
+            Frame::Task(_) | Frame::Resumed(_) | Frame::Message(_) | Frame::Event { .. }
+                if over =>
+            {
+                &Frame::ComeBack
+            }
+            other => other,
+        };
+        if matches!(shown, Frame::ComeBack) && std::mem::replace(&mut self.ended, true) {
+            return Vec::new();
+        }
+        self.encoder.frame(shown).unwrap_or_default()
     }
 
     /// The next frame, or a comment after [`KEEP_ALIVE`] without one. When the turn failed
     /// or panicked, the last frame is an error: a stream that just ends would look like
     /// success.
     async fn frame(&mut self) -> Option<Frame> {
-        match tokio::time::timeout(KEEP_ALIVE, self.frames.recv()).await {
+        if self.over {
+            // The body ends with the turn: on Lambda the end of the body is the end of the
+            // invocation, and would stop the turn.
+            let _ended = self.turn.take()?.await;
+            return None;
+        }
+        let next = tokio::select! {
+            biased;
+            next = tokio::time::timeout(KEEP_ALIVE, self.frames.recv()) => next,
+            refusal = stopped(&mut self.stopped) => {
+                self.over = true;
+                self.frames.close();
+                return Some(Frame::Refused(refusal));
+            }
+        };
+        match next {
             Ok(Some(frame)) => Some(frame),
             Err(_) => Some(Frame::KeepAlive),
             Ok(None) => match self.turn.take()?.await {
                 Ok(Ok(())) => None,
                 Ok(Err(error)) => {
-                    error.log();
+                    self.log.log.in_span(|| error.log());
                     Some(Frame::Refused(error.refusal))
                 }
                 Err(_) => Some(Frame::Refused(A2aError::Internal)),
             },
         }
     }
+}
+
+/// The error with which the frames end before the turn; never ready without one.
+async fn stopped(stopped: &mut Option<oneshot::Receiver<A2aError>>) -> A2aError {
+    if let Some(receiver) = stopped
+        && let Ok(refusal) = receiver.await
+    {
+        return refusal;
+    }
+    // A receiver must not be polled after its sender is gone.
+    *stopped = None;
+    std::future::pending().await
 }

@@ -6,6 +6,8 @@
 //! and follows no redirect.
 
 use super::{OutboundUrl, Reach};
+use crate::telemetry::scope::CallScope;
+use crate::telemetry::trace::TRACEPARENT;
 use aws_smithy_http_client::{
     Connector,
     tls::{self, rustls_provider::CryptoMode},
@@ -15,7 +17,7 @@ use aws_smithy_runtime_api::client::http::{HttpConnector as _, HttpConnectorSett
 use aws_smithy_runtime_api::http::Request as SdkRequest;
 use aws_smithy_types::body::SdkBody;
 use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use http_body_util::BodyExt as _;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -90,8 +92,24 @@ impl Fetcher {
     /// [`FetchError`] when there is no response, or its body breaks off. A status other
     /// than 2xx is not an error.
     pub async fn get(&self, url: &OutboundUrl, limit: usize) -> Result<Fetched, FetchError> {
-        self.send(url, http::Request::get(url.as_str()), Bytes::new(), limit)
-            .await
+        self.get_with(url, HeaderMap::new(), limit).await
+    }
+
+    /// [`Fetcher::get`] with the headers of the request.
+    ///
+    /// # Errors
+    /// As [`Fetcher::get`].
+    pub async fn get_with(
+        &self,
+        url: &OutboundUrl,
+        headers: HeaderMap,
+        limit: usize,
+    ) -> Result<Fetched, FetchError> {
+        let mut request = http::Request::get(url.as_str());
+        if let Some(known) = request.headers_mut() {
+            *known = headers;
+        }
+        self.send(url, request, Bytes::new(), limit).await
     }
 
     /// Posts `body` to `url` and reads at most `limit` bytes of the response. If the
@@ -125,7 +143,13 @@ impl Fetcher {
         // may have been stored under settings that allowed more.
         OutboundUrl::parse(url.as_str(), self.reach).map_err(spelled)?;
         let reads = request.method_ref() == Some(&http::Method::GET);
-        let request = request.body(SdkBody::from(body)).map_err(spelled)?;
+        let mut request = request.body(SdkBody::from(body)).map_err(spelled)?;
+        // The service that a skill calls joins the trace of the turn.
+        let value = CallScope::current().trace().map(|trace| trace.to_string());
+        let value = value.and_then(|value| HeaderValue::from_str(&value).ok());
+        if let Some(value) = value.filter(|_| !request.headers().contains_key(TRACEPARENT)) {
+            request.headers_mut().insert(TRACEPARENT, value);
+        }
         let request = SdkRequest::try_from(request).map_err(spelled)?;
         let connector = if url.is_encrypted() {
             &self.encrypted

@@ -5,11 +5,13 @@
 //! | `Authorization` | scheme and credentials of the push config |
 //! | `X-A2A-Notification-Token` | the token of the push config |
 //! | `X-A2A-Delivery-Id` | the id of the event, unique in its task; a repeated delivery has the same id |
+//! | `traceparent` | the trace of the call that made the push config (W3C Trace Context) |
 //! | `X-A2A-Signature` | `sha256=` and the HMAC-SHA256 in hex of `<delivery id>.<body>` under the token, if there is one |
 
 use crate::engine::{PushDelivery, PushDeliveryError, SendPush};
 use crate::outbound::{FetchError, Fetcher, Reach};
 use crate::task::Secret;
+use crate::telemetry::trace::TRACEPARENT;
 use async_trait::async_trait;
 use bytes::Bytes;
 use hmac::{Hmac, Mac as _};
@@ -85,6 +87,9 @@ fn headers(
         }
     }
     headers.insert("x-a2a-delivery-id", HeaderValue::from_str(&id)?);
+    if let Some(trace) = &notice.trace {
+        headers.insert(TRACEPARENT, HeaderValue::from_str(&trace.to_string())?);
+    }
     Ok(headers)
 }
 
@@ -126,6 +131,7 @@ mod tests {
             scheme: Some("Bearer".to_owned()),
             credentials: Some(Secret::new("canary-credentials")),
             token: Some(Secret::new("canary-token")),
+            trace: None,
             frame: Frame::KeepAlive,
         }
     }

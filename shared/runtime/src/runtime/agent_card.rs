@@ -1,37 +1,81 @@
 //! The content of the agent card: what the agent and the settings say.
 
-use crate::auth::AuthMode;
+use crate::auth::{AuthMode, configuration_url};
 use crate::http::Cards;
 use crate::settings::Settings;
 use crate::skill::{AgentDefinition, AgentManifest, SkillManifest};
-use a2a_lambda_wire::{Capabilities, CardError, CardInfo, SecurityScheme, SkillInfo};
+use a2a_lambda_wire::{
+    Capabilities, CardError, CardInfo, CardSignature, SecurityScheme, SkillInfo,
+};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The cards and the catalogue of an agent under these settings. All functions
-/// of a deployment publish the same bytes; no request changes them.
+/// The cards and the catalogue of an agent under these settings and `base_url`. All
+/// functions of a deployment publish the same bytes; no client changes them.
+///
+/// Cards that have changed since they were signed are served without a signature, and
+/// the log says so.
 ///
 /// # Errors
-/// [`CardError`] when the agent has no valid card, or a signature of the
-/// settings belongs to none of its cards.
-pub fn cards(agent: &AgentDefinition, settings: &Settings) -> Result<Cards, CardError> {
+/// [`CardError`] when the agent has no valid card.
+pub fn cards(
+    agent: &AgentDefinition,
+    settings: &Settings,
+    base_url: &str,
+) -> Result<Cards, CardError> {
+    let cards = unsigned(agent, settings, base_url)?;
+    warn_of_foreign(&cards, settings, base_url);
+    Ok(cards.signed(&settings.card_signatures))
+}
+
+/// Checks that the agent has a valid card, before its base URL is known.
+///
+/// # Errors
+/// [`CardError`] when it has none.
+pub(super) fn check(agent: &AgentDefinition, settings: &Settings) -> Result<(), CardError> {
+    unsigned(agent, settings, "https://agent.invalid").map(drop)
+}
+
+fn unsigned(
+    agent: &AgentDefinition,
+    settings: &Settings,
+    base_url: &str,
+) -> Result<Cards, CardError> {
     let manifest = agent.manifest();
     let listed: Vec<&SkillManifest> = manifest.skills.iter().filter(|s| !s.extended).collect();
     let all: Vec<&SkillManifest> = manifest.skills.iter().collect();
-    let public = card_info(manifest, &manifest.description, &listed, settings);
+    let info = |text: &str, skills: &[&SkillManifest]| CardInfo {
+        base_url: base_url.to_owned(),
+        ..card_info(manifest, text, skills, settings)
+    };
+    let public = info(&manifest.description, &listed);
     let mut cards = Cards::new(&public, settings.card)?;
     if manifest.has_extended_card() {
         let text = manifest.extended_description.as_ref();
         let text = text.unwrap_or(&manifest.description);
-        cards = cards.extended(&card_info(manifest, text, &all, settings), settings.card)?;
+        cards = cards.extended(&info(text, &all), settings.card)?;
     }
-    cards
+    Ok(cards
         .catalogue(json!(listed), json!(all))
-        .modified(settings.deployed_at)
-        .signed(&settings.card_signatures)
+        .modified(settings.deployed_at))
 }
 
-/// The content of a card with `skills`. Its URL is the configured one.
+/// Logs a warning if a signature of the settings belongs to none of the cards.
+fn warn_of_foreign(cards: &Cards, settings: &Settings, base_url: &str) {
+    let is_foreign = |signature: &&CardSignature| {
+        let mut documents = cards.documents();
+        !documents.any(|document| signature.is_of(&document.value))
+    };
+    let foreign = settings.card_signatures.iter().filter(is_foreign).count();
+    if foreign > 0 {
+        tracing::warn!(
+            "{foreign} of the signatures in `A2A_CARD_SIGNATURES` belong to another card than those \
+             of {base_url}, and are not served: sign the card again with `a2a-local sign-card`"
+        );
+    }
+}
+
+/// The content of a card with `skills`, without its URL.
 fn card_info(
     manifest: &AgentManifest,
     description: &str,
@@ -46,11 +90,11 @@ fn card_info(
             .collect();
         all.into_iter().collect()
     };
+    let schemes = security(settings);
     CardInfo {
         name: manifest.name.clone(),
         description: description.to_owned(),
         version: manifest.version.clone(),
-        base_url: settings.public_url.clone(),
         default_input_modes: every(|skill| &skill.input_modes),
         default_output_modes: every(|skill| &skill.output_modes),
         capabilities: Capabilities {
@@ -58,11 +102,8 @@ fn card_info(
             push_notifications: settings.push,
             extended_agent_card: manifest.has_extended_card(),
         },
-        security_schemes: security(settings.auth),
-        security: match settings.auth {
-            AuthMode::Dev => Vec::new(),
-            AuthMode::Gateway => vec![BTreeMap::from([(BEARER.to_owned(), Vec::new())])],
-        },
+        security: alternatives(&schemes),
+        security_schemes: schemes,
         skills,
         ..CardInfo::default()
     }
@@ -84,20 +125,36 @@ fn skill_info(skill: &SkillManifest) -> SkillInfo {
     }
 }
 
-/// The name of the security scheme on the card.
+/// The name of the scheme for bearer tokens.
 const BEARER: &str = "bearer";
+/// The name of the scheme for the tokens of an issuer.
+const OPEN_ID: &str = "openid";
 
-/// The security schemes on the card: a bearer token, which the authorizer in
-/// front of the functions reads. With development identities there is none.
-fn security(auth: AuthMode) -> BTreeMap<String, SecurityScheme> {
-    match auth {
-        AuthMode::Dev => BTreeMap::new(),
-        AuthMode::Gateway => {
-            let scheme = SecurityScheme::Http {
-                scheme: "Bearer".to_owned(),
-                bearer_format: None,
-            };
-            BTreeMap::from([(BEARER.to_owned(), scheme)])
-        }
+/// The security schemes on the card: a bearer token, and where it comes from if the settings
+/// name an issuer. With development identities there is none.
+fn security(settings: &Settings) -> BTreeMap<String, SecurityScheme> {
+    if settings.auth == AuthMode::Dev {
+        return BTreeMap::new();
     }
+    let bearer = SecurityScheme::Http {
+        scheme: "Bearer".to_owned(),
+        bearer_format: None,
+    };
+    let issuer = settings.credentials.issuer.as_deref();
+    let open_id = issuer.map(|issuer| SecurityScheme::OpenIdConnect {
+        url: configuration_url(issuer),
+    });
+    let named = open_id.map(|scheme| (OPEN_ID.to_owned(), scheme));
+    [(BEARER.to_owned(), bearer)]
+        .into_iter()
+        .chain(named)
+        .collect()
+}
+
+/// Each scheme alone is enough.
+fn alternatives(schemes: &BTreeMap<String, SecurityScheme>) -> Vec<BTreeMap<String, Vec<String>>> {
+    let names = schemes.keys();
+    names
+        .map(|name| BTreeMap::from([(name.clone(), Vec::new())]))
+        .collect()
 }

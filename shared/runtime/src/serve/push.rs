@@ -1,15 +1,16 @@
 //! Runs the function `push`, which posts events to webhooks.
 
 use super::batch::BatchResponse;
-use super::{Process, ServeError, clients, endpoint, logging};
+use super::start::Start;
+use super::{ServeError, clients, counters, endpoint};
 use crate::engine::{PushDispatcher, PushServices, RandomIds, SystemClock};
 use crate::outbound::webhook::WebhookClient;
 use crate::runtime::stores;
-use crate::settings::{Environment, Settings};
 use crate::store::aws::sqs_client;
 use crate::store::queue::Ack;
 use crate::store::sqs::{self, SqsQueue};
 use crate::task::Timestamp;
+use a2a_lambda_model::redact::without_values;
 use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage};
 use aws_lambda_events::event::streams::SqsEventResponse;
 use lambda_runtime::{LambdaEvent, service_fn};
@@ -21,11 +22,13 @@ use std::sync::Arc;
 /// # Errors
 /// [`ServeError`] when the function cannot start.
 pub async fn push() -> Result<(), ServeError> {
-    logging();
-    let settings = Settings::read(&Environment)?;
+    let start = Start::begin("push")?;
+    let settings = start.settings()?;
     let client = sqs_client(endpoint("AWS_ENDPOINT_URL_SQS").as_deref()).await;
     let queue = SqsQueue::new(client, settings.push_queue()?);
     let clients = clients().await;
+    let counters = counters(&clients, &settings);
+    let started = start.ready(&settings, counters);
     let store = Arc::new(stores(&clients, &settings).0);
     let outgoing = PushServices {
         tasks: store.clone(),
@@ -38,10 +41,12 @@ pub async fn push() -> Result<(), ServeError> {
     let deliveries = &PushWorker {
         dispatcher: PushDispatcher::new(outgoing, settings.policy),
     };
-    let process = Process::start();
+    let (process, reporter) = (started.process, &started.reporter);
     let handler = service_fn(move |event: LambdaEvent<SqsEvent>| async move {
         let deadline = process.deadline(event.context.deadline);
-        Ok::<_, Infallible>(deliveries.run(event.payload, deadline).await)
+        let answer = deliveries.run(event.payload, deadline).await;
+        reporter.end_of_invocation().await;
+        Ok::<_, Infallible>(answer)
     });
     Ok(lambda_runtime::run(handler).await?)
 }
@@ -67,6 +72,7 @@ impl PushWorker {
             // Not deleted: a newer version of the function may be able to read it. If
             // not, SQS moves it to the dead-letter queue.
             Err(error) => {
+                let error = without_values(&error.to_string());
                 tracing::error!("failed to read a message of the push queue: {error}");
                 return Ack::Keep;
             }

@@ -1,10 +1,11 @@
 //! Runs the function `relay`, which reads the table's stream.
 
-use super::{ServeError, logging, push_queue, queue};
+use super::start::Start;
+use super::{ServeError, push_queue, queue};
 use crate::engine;
-use crate::settings::{Environment, Settings};
 use crate::store::dynamodb::task_image_of_event;
 use crate::store::queue::{PushQueue, WorkQueue};
+use a2a_lambda_model::redact::without_values;
 use aws_lambda_events::event::dynamodb::EventRecord;
 use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
 use lambda_runtime::{LambdaEvent, service_fn};
@@ -19,16 +20,20 @@ use std::convert::Infallible;
 /// # Errors
 /// [`ServeError`] when the function cannot start.
 pub async fn relay() -> Result<(), ServeError> {
-    logging();
-    let settings = Settings::read_public(&Environment)?;
+    let start = Start::begin("relay")?;
+    let settings = start.public_settings()?;
     let queue = queue(&settings).await?;
     let pushes = push_queue(&settings).await;
     let relay = &Relay {
         queue: &queue,
         pushes: pushes.as_ref().map(|queue| queue as &dyn PushQueue),
     };
+    let started = start.ready(&settings, None);
+    let reporter = &started.reporter;
     let handler = service_fn(move |event: LambdaEvent<Batch>| async move {
-        Ok::<_, Infallible>(relay.forward(event.payload).await)
+        let answer = relay.forward(event.payload).await;
+        reporter.end_of_invocation().await;
+        Ok::<_, Infallible>(answer)
     });
     Ok(lambda_runtime::run(handler).await?)
 }
@@ -70,7 +75,10 @@ impl Relay<'_> {
                     places.push(place);
                 }
                 Ok(None) => {}
-                Err(error) => tracing::error!("skipped an unreadable stream record: {error}"),
+                Err(error) => {
+                    let error = without_values(&error);
+                    tracing::error!("skipped an unreadable stream record: {error}");
+                }
             }
         }
         let mut again = engine::relay(self.queue, &images).await;

@@ -7,6 +7,7 @@
 //! and handles restores.
 
 use crate::http::Body;
+use a2a_lambda_model::redact::without_values;
 use bytes::Bytes;
 use futures::{FutureExt as _, Stream, StreamExt, stream};
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, TRAILER, TRANSFER_ENCODING};
@@ -110,7 +111,7 @@ where
             }
         }
         Err(error) => {
-            tracing::error!("failed to read an invocation: {error}");
+            tracing::error!("{}", unreadable(&error).error_message);
             place.error(&unreadable(&error))?
         }
     };
@@ -130,7 +131,7 @@ fn request(body: &[u8]) -> Result<lambda_http::Request, serde_json::Error> {
 }
 
 /// The error of a handler that panicked. It does not repeat the panic message, which is
-/// private. The panic hook has logged the message.
+/// private. The panic hook has logged the place.
 fn panicked() -> Diagnostic {
     Diagnostic {
         error_type: "Panic".to_owned(),
@@ -138,10 +139,14 @@ fn panicked() -> Diagnostic {
     }
 }
 
+/// The error of an invocation that is not one of API Gateway. Its event is not shown.
 fn unreadable(error: &serde_json::Error) -> Diagnostic {
     Diagnostic {
         error_type: "UnreadableEvent".to_owned(),
-        error_message: error.to_string(),
+        error_message: format!(
+            "failed to read an invocation: {}",
+            without_values(&error.to_string())
+        ),
     }
 }
 

@@ -1,9 +1,10 @@
 //! Runs the function `sweep`, which looks for turns whose process died.
 
-use super::{Built, Process, ServeError, clients, logging, push_queue, queue};
+use super::start::Start;
+use super::{Built, ServeError, clients, counters, push_queue, queue};
 use crate::engine::{EngineError, SweepPlaces, SweepRound};
 use crate::runtime::{Runtime, stores};
-use crate::settings::{Environment, Settings};
+use crate::telemetry::events;
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde::de::IgnoredAny;
 use std::sync::Arc;
@@ -14,27 +15,32 @@ use tokio::sync::Mutex;
 /// # Errors
 /// [`ServeError`] when the function cannot start.
 pub async fn sweep(agent: Built) -> Result<(), ServeError> {
-    logging();
-    let settings = Settings::read_public(&Environment)?;
+    let start = Start::begin("sweep")?;
+    let settings = start.public_settings()?;
     let clients = clients().await;
+    let counters = counters(&clients, &settings);
     let store = Arc::new(stores(&clients, &settings).0);
     let turns = &queue(&settings).await?;
     let pushes = push_queue(&settings).await;
     let tasks = store.clone();
-    let runtime = Runtime::builder(agent?, settings).aws(&clients).build()?;
+    let runtime = Runtime::builder(agent?, settings.clone())
+        .aws(&clients)
+        .build()?;
     let mut engine = runtime.engine().clone();
     if let Some(queue) = pushes {
         engine = engine.with_push_queue(store, Arc::new(queue));
     }
     let (engine, tasks) = (&engine, &*tasks);
     let places = &Mutex::new(SweepPlaces::default());
-    let process = Process::start();
+    let started = start.ready(&settings, counters);
+    let (process, reporter) = (started.process, &started.reporter);
     let handler = service_fn(move |tick: LambdaEvent<IgnoredAny>| async move {
         let deadline = process.deadline(tick.context.deadline);
         // Never contended: Lambda runs one invocation at a time in a process.
         let mut places = places.lock().await;
         let swept = Box::pin(engine.sweep_round(tasks, turns, &mut places, deadline)).await;
         report(&swept, places.are_done());
+        reporter.end_of_invocation().await;
         swept
             .error
             .map_or(Ok(()), |error| Err(SweepError::from(error)))
@@ -45,7 +51,9 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
 /// Logs the one line of a round, from whose fields operators make metrics. Seed
 /// RAD-H5 sets the name `a2a_states_cleaned_total`.
 fn report(swept: &SweepRound, is_done: bool) {
-    tracing::info!(
+    tracing::event!(
+        target: events::SWEEP,
+        tracing::Level::INFO,
         sweep.looked_at = swept.tasks.looked_at,
         sweep.redispatched = swept.tasks.redispatched,
         sweep.failed = swept.tasks.failed,

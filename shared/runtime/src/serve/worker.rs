@@ -1,13 +1,14 @@
 //! Runs the function `worker`, which runs the turns of the work queue.
 
 use super::batch::BatchResponse;
-use super::{Built, Process, ServeError, clients, logging, queue};
+use super::start::Start;
+use super::{Built, ServeError, clients, counters, queue};
 use crate::engine::Engine;
 use crate::runtime::Runtime;
-use crate::settings::{Environment, Settings};
 use crate::store::queue::{Ack, Receipt, WorkItem};
 use crate::store::sqs::{self, SqsQueue};
 use crate::task::Timestamp;
+use a2a_lambda_model::redact::without_values;
 use async_trait::async_trait;
 use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage};
 use aws_lambda_events::event::streams::SqsEventResponse;
@@ -19,19 +20,25 @@ use std::convert::Infallible;
 /// # Errors
 /// [`ServeError`] when the function cannot start.
 pub async fn worker(agent: Built) -> Result<(), ServeError> {
-    logging();
-    let settings = Settings::read(&Environment)?;
+    let start = Start::begin("worker")?;
+    let settings = start.settings()?;
     let queue = queue(&settings).await?;
     let clients = clients().await;
-    let runtime = Runtime::builder(agent?, settings).aws(&clients).build()?;
+    let counters = counters(&clients, &settings);
+    let runtime = Runtime::builder(agent?, settings.clone())
+        .aws(&clients)
+        .build()?;
     let worker = &Worker {
         turns: runtime.engine().clone(),
         queue,
     };
-    let process = Process::start();
+    let started = start.ready(&settings, counters);
+    let (process, reporter) = (started.process, &started.reporter);
     let handler = service_fn(move |event: LambdaEvent<SqsEvent>| async move {
         let deadline = process.deadline(event.context.deadline);
-        Ok::<_, Infallible>(worker.run(event.payload, deadline).await)
+        let answer = worker.run(event.payload, deadline).await;
+        reporter.end_of_invocation().await;
+        Ok::<_, Infallible>(answer)
     });
     Ok(lambda_runtime::run(handler).await?)
 }
@@ -77,6 +84,7 @@ impl<T: RunTurn> Worker<T> {
             // Not deleted: a newer version of the function may be able to read it. If
             // not, SQS moves it to the dead-letter queue.
             Err(error) => {
+                let error = without_values(&error.to_string());
                 tracing::error!("failed to read a message of the work queue: {error}");
                 return Ack::Keep;
             }

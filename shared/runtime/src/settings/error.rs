@@ -21,12 +21,20 @@ pub enum SettingsError {
         /// The allowed values.
         allowed: &'static str,
     },
-    /// A deployed function does not accept development identities.
-    #[error("setting `A2A_AUTH` is `dev`: a deployed function accepts `gateway` only")]
-    DevDeployed,
+    /// A deployed function leaves the decision about callers to the authorizer.
+    #[error("setting `A2A_AUTH` is `{0}`: a deployed function accepts `gateway` only")]
+    AuthDeployed(&'static str),
     /// A deployed function connects to public addresses only.
     #[error("setting `A2A_PUSH_ALLOW_PRIVATE` is `on`: a deployed function accepts `off` only")]
     PrivateDeployed,
+    /// The configuration file cannot be used.
+    #[error("configuration file `{path}`: {why}")]
+    File {
+        /// The path of the file.
+        path: String,
+        /// Why it cannot be used.
+        why: FileError,
+    },
     /// The thread's state would live longer than the thread.
     #[error("setting `A2A_STATE_TTL` is `{state}`: at most `A2A_THREAD_TTL`, which is `{thread}`")]
     StateOutlivesThread {
@@ -34,5 +42,30 @@ pub enum SettingsError {
         state: String,
         /// The value of `A2A_THREAD_TTL`.
         thread: String,
+    },
+}
+
+/// Why a configuration file cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FileError {
+    /// `A2A_CONFIG` names it, and it does not exist.
+    #[error("there is no such file; `A2A_CONFIG` names it")]
+    Missing,
+    /// It cannot be read.
+    #[error("{0}")]
+    Unreadable(String),
+    /// It is not an object of texts, whole numbers and switches.
+    #[error("{0}")]
+    Content(String),
+    /// A member is not a setting.
+    #[error("`{0}` is not a setting; `docs/operations.md` lists them")]
+    Unknown(String),
+    /// A member does not belong in a file.
+    #[error("`{name}` does not belong in a file: it is {why}")]
+    Misplaced {
+        /// The member.
+        name: &'static str,
+        /// Why it does not belong in a file.
+        why: &'static str,
     },
 }

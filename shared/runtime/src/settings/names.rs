@@ -4,40 +4,62 @@
 use super::Environment;
 
 /// The beginning of every name, except those of other programs.
-const PREFIX: &str = "A2A_";
+pub(super) const PREFIX: &str = "A2A_";
 
 /// Every setting that begins with [`PREFIX`], also those of the local agent.
-const NAMES: [&str; 31] = [
+pub(super) const NAMES: &[&str] = &[
     "A2A_AUTH",
     "A2A_BIND",
     "A2A_BLOCKING_BUDGET",
     "A2A_BUCKET",
     "A2A_CARD",
     "A2A_CARD_SIGNATURES",
+    "A2A_CONCURRENCY",
+    "A2A_CONFIG",
     "A2A_DEPLOYED_AT",
+    "A2A_FIRST_KEY",
+    "A2A_FIRST_KEY_SUBJECT",
+    "A2A_FIRST_KEY_TENANT",
     "A2A_FLUSH_INTERVAL",
     "A2A_IDEMPOTENT_MESSAGE_ID",
     "A2A_INLINE_MAX",
+    "A2A_JWT_ALGORITHMS",
+    "A2A_JWT_AUDIENCE",
+    "A2A_JWT_ISSUER",
+    "A2A_JWT_JWKS_URL",
+    "A2A_JWT_TENANT_CLAIM",
     "A2A_LEASE",
     "A2A_LIST_COUNT_MAX",
     "A2A_LOG",
     "A2A_MAX_ATTEMPTS",
     "A2A_MAX_BODY",
+    "A2A_METRICS",
+    "A2A_PORT",
     "A2A_PUBLIC_URL",
     "A2A_PUSH",
     "A2A_PUSH_ALLOW_PRIVATE",
     "A2A_PUSH_QUEUE_URL",
+    "A2A_RATE_BURST",
+    "A2A_RATE_LIMIT",
+    "A2A_RATE_SKILLS",
+    "A2A_RATE_TIERS",
     "A2A_RESPONSE_MAX",
     "A2A_SECRET_KEY",
     "A2A_STATE_MAX_BYTES",
     "A2A_STATE_TTL",
+    "A2A_STREAMS_PER_TENANT",
     "A2A_STREAM_MAX_AGE",
+    "A2A_STREAM_POOL",
     "A2A_SWEEP_INTERVAL",
     "A2A_TABLE",
+    "A2A_TASK_HAND_OVERS_MAX",
+    "A2A_TASK_RUN_MAX",
     "A2A_TASK_TTL",
     "A2A_THREAD_TOMBSTONE",
     "A2A_THREAD_TTL",
+    "A2A_TURNS_PER_TENANT",
     "A2A_UPLOAD_MAX",
+    "A2A_UPLOAD_PER_DAY",
     "A2A_WORK_QUEUE_URL",
 ];
 
@@ -96,8 +118,14 @@ mod tests {
         Settings::read(&asked).unwrap();
         let mut read = asked.0.into_inner();
         read.retain(|name| name.starts_with(PREFIX));
-        // The functions and the local agent read these two themselves.
-        read.extend(["A2A_LOG", "A2A_BIND"].map(str::to_owned));
-        assert_eq!(read, NAMES.map(str::to_owned).into());
+        // The functions and the local agent read these themselves.
+        read.extend(["A2A_BIND", "A2A_CONFIG", "A2A_LOG", "A2A_PORT"].map(str::to_owned));
+        assert_eq!(
+            read,
+            NAMES
+                .iter()
+                .map(ToString::to_string)
+                .collect::<BTreeSet<_>>()
+        );
     }
 }

@@ -5,6 +5,7 @@ use super::read::{Most, Read};
 use crate::auth::AuthMode;
 use crate::engine::Policy;
 use crate::outbound::Reach;
+use crate::telemetry::metrics::MetricsMode;
 use std::time::Duration;
 
 /// 5 GiB: the largest object that S3 takes in one PUT.
@@ -33,6 +34,9 @@ impl Read<'_> {
             lease: self.duration("A2A_LEASE", defaults.lease)?,
             blocking_budget: self.duration("A2A_BLOCKING_BUDGET", defaults.blocking_budget)?,
             max_attempts: self.count("A2A_MAX_ATTEMPTS", defaults.max_attempts)?,
+            task_run_max: self.duration("A2A_TASK_RUN_MAX", defaults.task_run_max)?,
+            task_hand_overs_max: self
+                .count("A2A_TASK_HAND_OVERS_MAX", defaults.task_hand_overs_max)?,
             flush_interval: self.duration("A2A_FLUSH_INTERVAL", defaults.flush_interval)?,
             stream_max_age: self.duration("A2A_STREAM_MAX_AGE", defaults.stream_max_age)?,
             inline_max: self.limited("A2A_INLINE_MAX", defaults.inline_max, INLINE_MOST)?,
@@ -41,6 +45,7 @@ impl Read<'_> {
             state_max_bytes: self.size("A2A_STATE_MAX_BYTES", defaults.state_max_bytes)?,
             list_count_max: self.size("A2A_LIST_COUNT_MAX", defaults.list_count_max)?,
             reach,
+            limits: self.limits()?,
             idempotent_message_id: self.switch("A2A_IDEMPOTENT_MESSAGE_ID", false)?,
             ..defaults
         })
@@ -58,6 +63,18 @@ impl Read<'_> {
             });
         }
         Ok((thread, state))
+    }
+
+    /// Where a function sends what it counts.
+    pub(super) fn metrics(&self) -> Result<MetricsMode, SettingsError> {
+        let words = [
+            ("off", MetricsMode::Off),
+            ("emf", MetricsMode::Emf),
+            ("table", MetricsMode::Table),
+            ("both", MetricsMode::Both),
+        ];
+        let allowed = "`off`, `emf`, `table` or `both`";
+        self.choice("A2A_METRICS", allowed, &words, MetricsMode::Off)
     }
 
     pub(super) fn secret(&self, auth: AuthMode) -> Result<Vec<u8>, SettingsError> {

@@ -1,6 +1,7 @@
 //! Reads single settings by their kind: text, URL, time, choice, size and duration.
 
 use super::{SettingsError, Source};
+use crate::http::base_url;
 use crate::task::Timestamp;
 use a2a_lambda_wire::CardSignature;
 use std::time::Duration;
@@ -34,18 +35,13 @@ impl Read<'_> {
 
     pub(super) fn url(&self, name: &'static str, default: &str) -> Result<String, SettingsError> {
         let value = self.text(name, default);
-        let trimmed = value.trim_end_matches('/');
-        let host = trimmed
-            .strip_prefix("https://")
-            .or_else(|| trimmed.strip_prefix("http://"));
-        if host.is_some_and(|h| !h.is_empty() && !h.contains(char::is_whitespace)) {
-            Ok(trimmed.to_owned())
-        } else {
-            Err(SettingsError::Bad {
+        match base_url::parse(&value) {
+            Some(url) => Ok(url.to_owned()),
+            None => Err(SettingsError::Bad {
                 name,
                 value,
                 allowed: URL,
-            })
+            }),
         }
     }
 
@@ -132,6 +128,22 @@ impl Read<'_> {
         self.above_zero(name, default)
     }
 
+    /// A number for which 0 means that there is none.
+    pub(super) fn optional<N>(&self, name: &'static str) -> Result<Option<N>, SettingsError>
+    where
+        N: std::str::FromStr + PartialEq + Default,
+    {
+        let value = self.text(name, "0");
+        match value.parse() {
+            Ok(number) => Ok(Some(number).filter(|it| *it != N::default())),
+            Err(_) => Err(SettingsError::Bad {
+                name,
+                value,
+                allowed: "a whole number",
+            }),
+        }
+    }
+
     fn above_zero<N>(&self, name: &'static str, default: N) -> Result<N, SettingsError>
     where
         N: std::str::FromStr + PartialOrd + Default,
@@ -185,7 +197,8 @@ impl Read<'_> {
 }
 
 /// Reads a whole number with its unit: `250ms`, `2s`, `5m`, `24h`, `30d`.
-pub(super) fn parse_duration(text: &str) -> Option<Duration> {
+#[must_use]
+pub fn parse_duration(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at_checked(digits)?;
     let number: u64 = number.parse().ok()?;

@@ -1,6 +1,9 @@
-//! Says where settings come from: the process environment, or a test.
+//! Says where settings come from: the process environment, a file, or a test.
 
 use crate::task::Timestamp;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
 
 /// 2020-01-01T00:00:00Z: an executable with an earlier file time has a false one.
 const OLDEST_BUILD: Timestamp = Timestamp::from_millis(1_577_836_800_000);
@@ -48,4 +51,22 @@ impl Source for Environment {
         let at = Timestamp::default().plus(age);
         Some(at).filter(|at| *at > OLDEST_BUILD)
     }
+}
+
+/// The text of a file of at most `max` bytes; `None` if there is no such file.
+///
+/// # Errors
+/// When the file cannot be read, is larger, or is not UTF-8.
+pub(super) fn read_file(path: &Path, max: u64) -> io::Result<Option<String>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut text = String::new();
+    file.take(max + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > max {
+        return Err(io::Error::other(format!("larger than {max} bytes")));
+    }
+    Ok(Some(text))
 }

@@ -24,12 +24,47 @@ fn settings_require_a_secret_except_in_development() {
 }
 
 #[test]
-fn a_deployed_function_refuses_development_identities() {
-    let env = BTreeMap::from([
-        ("A2A_AUTH", "dev"),
-        ("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand"),
-    ]);
-    assert_eq!(Settings::read(&env), Err(SettingsError::DevDeployed));
+fn a_deployed_function_accepts_the_identities_of_the_authorizer_only() {
+    for mode in ["dev", "keys", "jwt"] {
+        let env = BTreeMap::from([
+            ("A2A_AUTH", mode),
+            ("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand"),
+        ]);
+        assert_eq!(Settings::read(&env), Err(SettingsError::AuthDeployed(mode)));
+    }
+}
+
+#[test]
+fn jwt_requires_an_issuer_and_its_audience() {
+    let read = |given: &[(&'static str, &'static str)]| {
+        let env: BTreeMap<_, _> = given.iter().copied().collect();
+        Settings::read_public(&env).map(|settings| settings.credentials.issuer())
+    };
+    let (mode, issuer) = (
+        ("A2A_AUTH", "jwt"),
+        ("A2A_JWT_ISSUER", "https://id.example.com/"),
+    );
+    let audience = ("A2A_JWT_AUDIENCE", "agent");
+    let missing = |name: &str, found| matches!(found, Err(SettingsError::Missing { name: it, .. }) if it == name);
+    assert!(missing("A2A_JWT_ISSUER", read(&[mode, audience]).map(drop)));
+    assert!(missing("A2A_JWT_AUDIENCE", read(&[mode, issuer]).map(drop)));
+    // Without the mode a card may name an issuer that another authorizer knows.
+    assert!(missing(
+        "A2A_JWT_AUDIENCE",
+        read(&[issuer]).unwrap().map(drop)
+    ));
+    let found = read(&[mode, issuer, audience]).unwrap().unwrap().unwrap();
+    assert_eq!(found.issuer, "https://id.example.com/");
+}
+
+#[test]
+fn a_deployed_function_reads_keys_of_an_issuer_over_https_only() {
+    let here = ("A2A_JWT_JWKS_URL", "http://127.0.0.1:1/keys");
+    let deployed = ("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand");
+    assert!(Settings::read_public(&BTreeMap::from([here])).is_ok());
+    assert!(Settings::read_public(&BTreeMap::from([here, deployed])).is_err());
+    let plain = ("A2A_JWT_ISSUER", "http://id.example.com");
+    assert!(Settings::read_public(&BTreeMap::from([plain])).is_err());
 }
 
 #[test]
@@ -61,9 +96,17 @@ fn a_bad_value_names_the_setting_the_value_and_what_is_allowed() {
         ("A2A_SWEEP_INTERVAL", "5"),
         ("A2A_BLOCKING_BUDGET", "25"),
         ("A2A_MAX_ATTEMPTS", "0"),
+        ("A2A_TASK_RUN_MAX", "24"),
+        ("A2A_TASK_HAND_OVERS_MAX", "0"),
+        ("A2A_TURNS_PER_TENANT", "many"),
+        ("A2A_UPLOAD_PER_DAY", "-1"),
         ("A2A_PUBLIC_URL", "ftp://x"),
         ("A2A_CARD_SIGNATURES", "e30..AA"),
         ("A2A_DEPLOYED_AT", "yesterday"),
+        ("A2A_JWT_ISSUER", "id.example.com"),
+        ("A2A_JWT_ALGORITHMS", "RS256,HS256"),
+        ("A2A_JWT_ALGORITHMS", "none"),
+        ("A2A_FIRST_KEY_TENANT", "a#b"),
         ("TCK_STREAMING_TIMEOUT", "soon"),
     ] {
         let mut env = BTreeMap::from([("A2A_AUTH", "dev")]);
@@ -112,6 +155,22 @@ fn a_missing_work_queue_is_named_in_the_error() {
     let env = BTreeMap::from([("A2A_WORK_QUEUE_URL", "https://sqs.example.com/1/work")]);
     let given = Settings::read_public(&env).unwrap();
     assert_eq!(given.work_queue(), Ok("https://sqs.example.com/1/work"));
+}
+
+#[test]
+fn only_a_deployed_function_has_no_base_url_of_its_own() {
+    let here = Settings::read_public(&BTreeMap::new()).unwrap();
+    let url = here.public_url.without_stage();
+    assert_eq!(url, Some("http://127.0.0.1:8080"));
+    let deployed = ("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand");
+    let there = Settings::read_public(&BTreeMap::from([deployed])).unwrap();
+    assert_eq!(there.public_url.without_stage(), None);
+    let given = BTreeMap::from([deployed, ("A2A_PUBLIC_URL", "https://agent.example/a/")]);
+    let given = Settings::read_public(&given).unwrap();
+    assert_eq!(
+        given.public_url.without_stage(),
+        Some("https://agent.example/a")
+    );
 }
 
 #[test]
@@ -222,11 +281,71 @@ fn the_documented_defaults_are_those_of_the_code() {
     assert_eq!(
         without,
         [
+            "A2A_PUBLIC_URL",
+            "A2A_JWT_ISSUER",
+            "A2A_JWT_AUDIENCE",
+            "A2A_JWT_JWKS_URL",
+            "A2A_FIRST_KEY",
             "A2A_SECRET_KEY",
             "A2A_CARD_SIGNATURES",
             "A2A_DEPLOYED_AT",
             "A2A_WORK_QUEUE_URL",
-            "A2A_PUSH_QUEUE_URL"
+            "A2A_PUSH_QUEUE_URL",
+            "A2A_RATE_TIERS",
+            "A2A_RATE_SKILLS"
         ]
     );
+}
+
+#[test]
+fn rates_are_read_by_tier_skill_and_tag() {
+    let (settings, _) = asked(&[
+        ("A2A_RATE_LIMIT", "100"),
+        ("A2A_RATE_BURST", "10"),
+        ("A2A_RATE_TIERS", "gold=1000, free=20"),
+        ("A2A_RATE_SKILLS", "book-flight=10,#reports=30"),
+        ("A2A_CONCURRENCY", "10"),
+        ("A2A_STREAM_POOL", "rpc"),
+    ]);
+    let limits = settings.policy.limits;
+    let calls = limits.rates.calls.unwrap();
+    assert_eq!((calls.per_minute, calls.burst), (100, 10));
+    let rates = |rates: std::collections::BTreeMap<String, crate::engine::CallRate>| {
+        let rates = rates.into_iter();
+        rates
+            .map(|(name, rate)| (name, rate.per_minute, rate.burst))
+            .collect::<Vec<_>>()
+    };
+    let rate = |name: &str, calls| (name.to_owned(), calls, calls);
+    assert_eq!(
+        rates(limits.rates.tiers),
+        [rate("free", 20), rate("gold", 1000)]
+    );
+    assert_eq!(
+        rates(limits.rates.skills),
+        [rate("#reports", 30), rate("book-flight", 10)]
+    );
+    let shared = limits.shared_streams.unwrap();
+    assert_eq!((shared.pool.as_str(), shared.cap), ("rpc", 5));
+    assert_eq!(limits.streams_per_tenant, None);
+}
+
+#[test]
+fn a_malformed_rate_stops_the_start() {
+    for (name, value) in [
+        ("A2A_RATE_TIERS", "gold"),
+        ("A2A_RATE_TIERS", "gold=0"),
+        ("A2A_RATE_TIERS", "gold=-1"),
+        ("A2A_RATE_TIERS", "=5"),
+        ("A2A_RATE_TIERS", "gold=1,gold=2"),
+        ("A2A_RATE_SKILLS", "a=1;b=2"),
+        ("A2A_RATE_LIMIT", "many"),
+    ] {
+        let source = Asked {
+            given: [(name.to_owned(), value.to_owned())].into(),
+            names: std::cell::RefCell::default(),
+        };
+        let refused = Settings::read_public(&source).unwrap_err().to_string();
+        assert!(refused.contains(name), "{refused}");
+    }
 }

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::auth::Caller;
 use crate::task::{ContextId, TaskId};
+use crate::telemetry::scope::CallScope;
 use crate::thread::Thread;
 use bytes::Bytes;
 use serde::Serialize;
@@ -306,6 +307,14 @@ impl<'a> TaskContext<'a> {
     #[must_use]
     pub fn cancelled(&self) -> bool {
         self.host.cancelled()
+    }
+
+    /// The trace of the turn, as the value of a `traceparent` header (W3C Trace Context), for
+    /// requests of the skill to other services. `Fetcher` adds it by itself. `None` in a
+    /// task that the skill has spawned.
+    #[must_use]
+    pub fn trace_parent(&self) -> Option<String> {
+        CallScope::current().trace().map(|trace| trace.to_string())
     }
 
     /// The media types the client accepts. Empty means any.

@@ -6,9 +6,13 @@
 //!
 //! - `tables`: what the store keeps, and the condition of each write
 //! - `tasks`, `threads`, `pushes`, `blobs`: the store traits, by what they store
+//! - `limits`: counts what a tenant uses
 //! - `sweep`: what a sweep reads of tasks
+//! - `api_keys`: the API keys
 
+mod api_keys;
 mod blobs;
+mod limits;
 mod pushes;
 mod sweep;
 mod tables;
@@ -54,6 +58,9 @@ impl MemoryStore {
         let mut tables = self.tables();
         tables.tasks.retain(|_, task| !task.expired(now));
         tables.keys.retain(|_, key| now < key.kept_until);
+        tables
+            .api_keys
+            .retain(|_, key| key.expires_at.is_none_or(|end| now < end));
         tables
             .threads
             .retain(|_, thread| now < thread.record.kept_until(tombstone));

@@ -13,10 +13,11 @@ mod tests;
 pub use a2a_lambda_model::store::contract;
 pub use a2a_lambda_model::store::{
     BlobHead, BlobReader, Blobs, Committed, Download, Expect, Expiring, ExpiringThread, IN_CONTEXT,
-    KeyWrite, Keyed, ListPosition, Measured, ProjectedTask, Projection, ReadBlobs, ReadTasks,
-    ReadThreads, RecordPage, RecordQuery, StateRemoved, StoreError, SweepThreads, Tail, TaskWrite,
-    ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord, ThreadState, ThreadStatus, ThreadWrite,
-    UploadTerms, UploadUrl, WriteTasks, WriteThreads, push, queue, remove_below, wrap,
+    KeyWrite, Keyed, ListPosition, Measured, Meter, ProjectedTask, Projection, ReadBlobs,
+    ReadTasks, ReadThreads, RecordPage, RecordQuery, StateRemoved, StoreError, SweepThreads, Tail,
+    TaskWrite, ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord, ThreadState, ThreadStatus,
+    ThreadWrite, UploadTerms, UploadUrl, WriteTasks, WriteThreads, api_keys, counters, health,
+    limits, push, queue, remove_below, wrap,
 };
 
 /// The stored form of tasks and threads, for stores of an author.
@@ -29,3 +30,6 @@ pub mod stored {
 
 #[cfg(feature = "aws")]
 pub use a2a_lambda_aws::{clients as aws, dynamodb, s3, sqs};
+
+#[cfg(feature = "secrets")]
+pub use a2a_lambda_aws::secretsmanager;

@@ -1,9 +1,35 @@
-//! Starts logging.
+//! Logging and counting: the lines that operators read, and what they may contain.
 //!
 //! No log line of this crate holds message content, artifacts, tokens or presigned
-//! URLs.
+//! URLs. What a skill logs is the author's.
+//!
+//! - here: starts logging
+//! - `events`: the lines of calls, turns and starts, with the names of their fields
+//! - `format`: how lines look for people
+//! - [`metrics`]: counts what the lines of calls, turns, sweeps and starts say
+//! - `panics`: logs the place of a panic, not its text
+//! - `sampling`: limits how often the same refusal is logged
+//! - `scope`: what belongs to the running call or turn
+//! - `trace`: the trace of a request
 
-use tracing_subscriber::EnvFilter;
+pub mod events;
+mod format;
+#[cfg(test)]
+pub(crate) mod lines;
+pub mod metrics;
+mod panics;
+pub(crate) mod sampling;
+pub(crate) mod scope;
+pub(crate) mod trace;
+
+pub use metrics::Metrics;
+pub use scope::CurrentMeter;
+pub use trace::TraceContext;
+
+use format::ShortLines;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _, fmt};
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,19 +40,31 @@ pub enum LogFormat {
     Text,
 }
 
-/// Starts logging to standard error. `filter` is the value of `A2A_LOG`, for example
-/// `info,a2a_lambda=debug`; one that cannot be read counts as `info`. A second call
-/// has no effect.
-pub fn start(format: LogFormat, filter: Option<&str>) {
+/// Starts logging to standard error, and counting. `filter` is the value of `A2A_LOG`, for
+/// example `info,a2a_lambda=debug`; one that cannot be read counts as `info`. It has no
+/// effect on what is counted. A second call has no effect, and its metrics stay empty.
+///
+/// Panics are logged from then on with their place, and without their text.
+pub fn start(format: LogFormat, filter: Option<&str>) -> Metrics {
     let filter =
         EnvFilter::try_new(filter.unwrap_or("info")).unwrap_or_else(|_| EnvFilter::new("info"));
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
-    let lines = lines.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
+    let lines = fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
+    let metrics = Metrics::default();
+    let counting = tracing_subscriber::registry().with(metrics.layer());
     // An error means that logging has started already: the first start counts.
     let _started = match format {
-        LogFormat::Json => lines.json().flatten_event(true).try_init(),
-        LogFormat::Text => lines.compact().try_init(),
+        LogFormat::Json => counting
+            .with(lines.json().flatten_event(true).with_filter(filter))
+            .try_init(),
+        LogFormat::Text => {
+            let short = ShortLines(fmt::format::format().compact());
+            counting
+                .with(lines.event_format(short).with_filter(filter))
+                .try_init()
+        }
     };
+    panics::hide_texts();
+    metrics
 }

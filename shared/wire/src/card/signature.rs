@@ -2,8 +2,8 @@
 //!
 //! The operator signs with `a2a-local sign-card`, where the key is, and gives the
 //! signatures to the functions as a setting. A function has no key and verifies
-//! no signature. Each signature names the hash of the bytes it is made over, and a
-//! signature of another card stops the start.
+//! no signature. Each signature names the hash of the bytes it is made over, and is
+//! served with that card alone.
 //!
 //! One card can have two canonical forms, with a signature over each:
 //!

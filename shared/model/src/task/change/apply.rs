@@ -4,7 +4,7 @@ use super::Change;
 use crate::task::{
     ArtifactUpdate, Base, Event, EventId, EventMark, LoggedEvent, Message, Metadata, PushId, Saved,
     SavedSlot, Sealed, SkillId, Status, StatusUpdate, TaskEvent, TaskRecord, TaskState, Timestamp,
-    Transition, TransitionError, metadata_keys,
+    Transition, TransitionError, Used, metadata_keys,
 };
 use serde_json::Value;
 
@@ -121,6 +121,11 @@ impl TaskRecord {
         self.attempt = 1;
         self.lease_until = Some(lease_until);
         self.dispatch = None;
+        // The first write of a task is later than the start of its skill.
+        self.used.begin(match self.version {
+            1 => self.created_at,
+            _ => at,
+        });
         Ok(update)
     }
 
@@ -136,6 +141,7 @@ impl TaskRecord {
         self.open_turn(message, secret);
         self.attempt = 1;
         self.lease_until = Some(lease_until);
+        self.used.begin(at);
         Ok(update)
     }
 
@@ -155,6 +161,7 @@ impl TaskRecord {
     /// The intent is the version of this commit. A later image of the task repeats
     /// the same version, so it is not a second intent.
     fn request_dispatch(&mut self, at: Timestamp) {
+        self.used = self.used.ended(at, self.lease_until);
         self.lease_until = None;
         self.dispatch = Some(self.version);
         self.dispatched_at = Some(at);
@@ -165,6 +172,7 @@ impl TaskRecord {
         if progress {
             self.attempt = 0;
         }
+        self.used.hand_overs = self.used.hand_overs.saturating_add(1);
         self.request_dispatch(at);
         Ok(())
     }
@@ -192,6 +200,8 @@ impl TaskRecord {
         };
         self.epoch += 1;
         self.attempt += 1;
+        self.used = self.used.ended(at, self.lease_until);
+        self.used.begin(at);
         self.lease_until = Some(lease_until);
         self.dispatch = None;
         Ok(update.map(Event::Status))
@@ -224,7 +234,7 @@ impl TaskRecord {
             self.transitions.drain(..surplus);
         }
         if state.is_at_rest() {
-            self.come_to_rest(state);
+            self.come_to_rest(state, at);
         }
         let status = Status {
             state,
@@ -239,13 +249,15 @@ impl TaskRecord {
         })
     }
 
-    fn come_to_rest(&mut self, state: TaskState) {
+    fn come_to_rest(&mut self, state: TaskState, at: Timestamp) {
+        self.used = self.used.ended(at, self.lease_until);
         self.lease_until = None;
         self.dispatch = None;
         self.dispatched_at = None;
         self.secret = None;
         self.request = None;
         if state.is_terminal() {
+            self.used = Used::default();
             self.saved = Saved::default();
             self.base = Base::default();
             self.replaced.clear();

@@ -3,7 +3,8 @@
 use super::{Saved, Task, TaskRecord, Transition, TurnRequest};
 use crate::task::{
     Artifact, ContextId, Event, HeldKeys, KeyHash, Layout, LoggedEvent, Message, Metadata, Owner,
-    PartContent, PushId, Sealed, SkillId, Status, TaskId, TaskKey, TaskState, Timestamp, WriteId,
+    PartContent, PushId, Sealed, SkillId, Status, TaskId, TaskKey, TaskState, Timestamp, Used,
+    WriteId,
 };
 
 impl TaskRecord {
@@ -92,6 +93,12 @@ impl TaskRecord {
     #[must_use]
     pub const fn dispatched_at(&self) -> Option<Timestamp> {
         self.dispatched_at
+    }
+
+    /// What its turns have used.
+    #[must_use]
+    pub const fn used(&self) -> Used {
+        self.used
     }
 
     /// The ids of the last commits, newest last.

@@ -14,11 +14,12 @@ use crate::engine::budget::{CallBudget, TurnBudget};
 use crate::engine::seal::check_answer;
 use crate::engine::turn::spec::{TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
-use crate::skill::{TurnFacts, route};
+use crate::skill::{SkillMetadata, TurnFacts, route};
 use crate::task::{
     A2aError, Change, ContextId, Message, NewTask, Role, SendCommand, SendMode, TaskId, TaskRecord,
     TaskState, Timestamp, WriteId,
 };
+use crate::telemetry::scope::CallScope;
 use turn_input::routing_message;
 
 /// The task a message is for.
@@ -146,11 +147,13 @@ impl Engine {
         let message = placed(command.message, &record);
         let mut opening = vec![Change::Accept { message }];
         let job = self.route_message(routed, &command.accepted_output_modes, &mut opening)?;
+        if let Some(skill) = skill_of(&job) {
+            self.reader.charge_skill(caller, &skill).await?;
+        }
         // A message-only skill has no task events to push.
         opening.extend(listen.filter(|_| job.makes_task()));
-        let request = caller.request(&command.accepted_output_modes);
-        opening.extend(request.map(Change::Request));
         let queued = is_queued(&job, mode);
+        opening.extend(kept_request(caller, &command.accepted_output_modes, queued));
         opening.push(if queued {
             Change::Dispatch
         } else {
@@ -209,6 +212,9 @@ impl Engine {
                 self.route_message(routed, &command.accepted_output_modes, &mut pin)?
             }
         };
+        if let Some(skill) = skill_of(&job) {
+            self.reader.charge_skill(caller, &skill).await?;
+        }
         let queued = is_queued(&job, command.mode);
         let mut opening = vec![if queued {
             Change::Queue { message, secret }
@@ -221,8 +227,7 @@ impl Engine {
         }];
         opening.append(&mut pin);
         opening.extend(self.registers_push(&record, &command).await?);
-        let request = caller.request(&command.accepted_output_modes);
-        opening.extend(request.map(Change::Request));
+        opening.extend(kept_request(caller, &command.accepted_output_modes, queued));
         self.refresh(&mut context_status, now).await?;
         let budget = TurnBudget::of_invocation(budget.deadline(), self.reader.clock.now());
         Ok(TurnSpec {
@@ -259,6 +264,14 @@ impl Engine {
     }
 }
 
+/// What the task keeps of the request for its turn. Only a turn that a worker runs keeps
+/// the trace.
+fn kept_request(caller: &Caller, accepted_output_modes: &[String], queued: bool) -> Option<Change> {
+    let trace = CallScope::current().trace().filter(|_| queued);
+    let request = caller.request(accepted_output_modes, trace.map(|trace| trace.to_string()));
+    request.map(Change::Request)
+}
+
 /// The message with the ids of its task and context.
 fn placed(mut message: Message, record: &TaskRecord) -> Message {
     message.task_id = Some(record.id().clone());
@@ -287,6 +300,14 @@ fn is_queued(job: &TurnInput, mode: SendMode) -> bool {
             skill.makes_task() && (mode == SendMode::Immediate || skill.metadata().background)
         }
         TurnInput::Ask { .. } | TurnInput::Fail(_) => false,
+    }
+}
+
+/// The skill that a turn runs. A message to it is charged before anything is written.
+fn skill_of(job: &TurnInput) -> Option<SkillMetadata> {
+    match job {
+        TurnInput::Skill(skill, _) => Some(*skill.metadata()),
+        TurnInput::Ask { .. } | TurnInput::Fail(_) => None,
     }
 }
 

@@ -42,6 +42,7 @@ use crate::store::{StoreError, Tail};
 use crate::task::{
     Delivery, EventId, Frame, Generation, PushLease, PushRecord, TaskRecord, Timestamp, WriteId,
 };
+use crate::telemetry::TraceContext;
 use pacing::ATTEMPTS;
 use resend::confirm_delivered;
 use std::sync::Arc;
@@ -328,6 +329,7 @@ impl PushDispatcher {
             scheme: listener.schemes.first().cloned(),
             credentials,
             token,
+            trace: trace_of(push, id),
             frame,
         };
         let began = self.to.clock.now();
@@ -355,6 +357,13 @@ impl PushDispatcher {
             None => Ok(()),
         }
     }
+}
+
+/// The trace of a push config, in the span of the delivery of this event.
+fn trace_of(push: &PushRecord, id: EventId) -> Option<TraceContext> {
+    let trace = TraceContext::parse(push.listener.trace_parent.as_deref()?)?;
+    let (event, attempt) = (id.to_string(), push.delivery.attempts.to_string());
+    Some(trace.child(&["push", push.listener.id.as_str(), &event, &attempt]))
 }
 
 /// A lease from `now` on, of an invocation that ends at `deadline`.

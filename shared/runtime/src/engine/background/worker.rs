@@ -6,17 +6,23 @@
 //! that set it. The relay only moves ids, the queue may repeat them, and the claim of the
 //! task decides.
 
+use super::redispatch::QUEUED;
 use crate::auth::Caller;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::turn::event_sink::EventSink;
+use crate::engine::turn::report::log_given_up;
+use crate::engine::turn::slot::{NoSlotReason, TurnSlot};
 use crate::engine::turn::spec::{TurnEnd, TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
 use crate::skill::route::{self, RouteRequest, Routed};
 use crate::skill::{AgentError, Content, TurnFacts, TurnStart};
 use crate::store::queue::{Ack, Receipt, TaskImage, WorkItem, WorkQueue};
 use crate::task::{Change, Message, Metadata, Role, TaskRecord, TaskState, Timestamp};
+use crate::telemetry::TraceContext;
+use crate::telemetry::scope::CallScope;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Forwards images with a dispatch intent to the queue; returns the indexes of those that
 /// the queue did not accept.
@@ -52,6 +58,9 @@ pub async fn relay(queue: &dyn WorkQueue, images: &[TaskImage]) -> Vec<usize> {
     }
 }
 
+/// The shortest time for which the message of a turn without a slot is hidden.
+const SLOT_PAUSE: Duration = Duration::from_secs(5);
+
 /// What the stored task says about the message that names it.
 enum WorkDecision {
     /// A worker can claim the turn.
@@ -62,15 +71,17 @@ enum WorkDecision {
 
 impl Engine {
     /// Runs the turn a message names; returns whether to delete or keep the message. The
-    /// message is deleted only if this worker's own commit is stored, or if the task is
-    /// at rest or absent.
+    /// message is deleted only if this worker's own commit is stored, if the task is at
+    /// rest or absent, or if the sweep sends another message because the turn has waited
+    /// long for a slot.
     pub async fn work(
         &self,
         item: &WorkItem,
         receipt: &dyn Receipt,
         deadline: Option<Timestamp>,
     ) -> Ack {
-        match Box::pin(self.try_work(item, receipt, deadline)).await {
+        let work = CallScope::default().run(self.try_work(item, receipt, deadline));
+        match Box::pin(work).await {
             Ok(ack) => ack,
             Err(error) => {
                 error.log();
@@ -94,8 +105,29 @@ impl Engine {
         };
         // Each claim counts as an attempt, so a task that kills its workers ends too.
         if record.attempt() >= self.reader.policy.max_attempts {
-            return self.fail_spent(record).await;
+            return Ok(ack_of(self.give_up_on(record).await?));
         }
+        if let Some(error) = self.claim_limit(&record) {
+            return Ok(ack_of(self.fail_unclaimed(record, &error).await?));
+        }
+        let mut slot = self.turn_slot(&item.owner.tenant, deadline);
+        let done = match slot.take().await {
+            Ok(()) => Box::pin(self.work_in(&mut slot, item, record, receipt, deadline)).await,
+            Err(none) => self.wait_for_slot(&record, none, receipt).await,
+        };
+        slot.free().await;
+        done
+    }
+
+    /// Claims the turn and runs it. The caller frees the slot.
+    async fn work_in(
+        &self,
+        slot: &mut TurnSlot,
+        item: &WorkItem,
+        record: TaskRecord,
+        receipt: &dyn Receipt,
+        deadline: Option<Timestamp>,
+    ) -> Result<Ack, EngineError> {
         let claim = Change::Claim {
             lease_until: self.lease_until(deadline),
         };
@@ -118,8 +150,17 @@ impl Engine {
             },
         };
         let work = self.claimed_turn(claimed, &loaded, deadline);
-        match Box::pin(self.run_claimed(work, receipt)).await? {
-            TurnEnd::Stopped(_) | TurnEnd::HandedOver(_) | TurnEnd::Message(_) => Ok(Ack::Delete),
+        let mut sink = EventSink::none();
+        // The turn continues the trace of the call that made it.
+        let request = work.record.request();
+        let trace = request.and_then(|kept| TraceContext::parse(kept.trace_parent.as_deref()?));
+        let turn = self.run_in(slot, work, Some(receipt), &mut sink);
+        let ended = Box::pin(CallScope::current().in_span(trace).run(turn)).await?;
+        match ended {
+            TurnEnd::Stopped(_)
+            | TurnEnd::HandedOver(_)
+            | TurnEnd::Queued(_)
+            | TurnEnd::Message(_) => Ok(Ack::Delete),
             TurnEnd::Superseded(_) | TurnEnd::Duplicate(_) => self.fenced(item).await,
         }
     }
@@ -160,12 +201,31 @@ impl Engine {
         Ok(if rests { Ack::Delete } else { Ack::Keep })
     }
 
-    /// Fails a task that has no attempts left.
-    async fn fail_spent(&self, record: TaskRecord) -> Result<Ack, EngineError> {
-        Ok(match self.give_up_on(record).await? {
-            true => Ack::Delete,
-            false => Ack::Keep,
-        })
+    /// Decides about a message whose turn has no slot. The attempts do not count it.
+    ///
+    /// The message is hidden for as long as the turn has waited, which doubles the time.
+    /// A turn that has waited long is also in the hands of the sweep, which sends another
+    /// message each time. So half of its messages are deleted here, at random: the task
+    /// keeps its intent, and the messages do not add up.
+    async fn wait_for_slot(
+        &self,
+        record: &TaskRecord,
+        why: NoSlotReason,
+        receipt: &dyn Receipt,
+    ) -> Result<Ack, EngineError> {
+        let since = record.dispatched_at().unwrap_or(record.updated_at());
+        let waited = self.reader.clock.now().since(since);
+        if why == NoSlotReason::AllTaken && waited < QUEUED {
+            receipt.hide(waited.max(SLOT_PAUSE)).await?;
+            return Ok(Ack::Keep);
+        }
+        if self.ids.next().is_multiple_of(2) {
+            return Ok(Ack::Delete);
+        }
+        // At a random time, so that turns that wait for the same slots do not all ask
+        // for them at once.
+        receipt.hide(SLOT_PAUSE + self.up_to(QUEUED)).await?;
+        Ok(Ack::Keep)
     }
 
     /// Writes `failed` with the number of attempts; `false` if another write came first.
@@ -177,9 +237,22 @@ impl Engine {
         let text = format!("the task could not be finished in {attempts} attempts");
         tracing::error!(task.id = %record.id(), "task `{}` has no attempts left", record.id());
         let error = AgentError::domain("ATTEMPTS_EXHAUSTED", text);
-        let fail = self.failure(&record, &error);
-        let written = self.commit(Commit::new(record, vec![fail])).await?;
-        Ok(matches!(written, CommitOutcome::Stored(_)))
+        self.fail_unclaimed(record, &error).await
+    }
+
+    /// Fails a task that no worker has claimed; `false` if another write came first.
+    async fn fail_unclaimed(
+        &self,
+        record: TaskRecord,
+        error: &AgentError,
+    ) -> Result<bool, EngineError> {
+        let fail = self.failure(&record, error);
+        let written = Box::pin(self.commit(Commit::new(record, vec![fail]))).await?;
+        let CommitOutcome::Stored(failed) = written else {
+            return Ok(false);
+        };
+        log_given_up(&failed, error.code().as_str());
+        Ok(true)
     }
 
     /// Prepares a claimed turn: its skill, and its input from the stored messages.
@@ -270,14 +343,11 @@ impl Engine {
             None => Ok(None),
         }
     }
+}
 
-    async fn run_claimed(
-        &self,
-        work: TurnSpec,
-        receipt: &dyn Receipt,
-    ) -> Result<TurnEnd, EngineError> {
-        Box::pin(self.run(work, Some(receipt), &mut EventSink::none())).await
-    }
+/// The message is deleted if the failure is stored.
+const fn ack_of(stored: bool) -> Ack {
+    if stored { Ack::Delete } else { Ack::Keep }
 }
 
 /// The messages of a stored turn, with the bytes of their files.

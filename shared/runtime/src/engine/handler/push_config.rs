@@ -16,6 +16,7 @@ use crate::task::{
     PushListQuery, PushOffer, PushPage, PushQuery, PushRecord, PushRegistration, Secret, TaskId,
     TaskRecord, Timestamp,
 };
+use crate::telemetry::scope::CallScope;
 
 /// How often a write that lost a race is tried.
 const ROUNDS: usize = 8;
@@ -233,6 +234,7 @@ impl Engine {
             generation: offer.generation,
             url: offer.url.clone(),
             schemes: offer.schemes.clone(),
+            trace_parent: CallScope::current().trace().map(|trace| trace.to_string()),
             id,
         })
     }

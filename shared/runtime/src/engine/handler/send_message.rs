@@ -64,11 +64,11 @@ impl Engine {
             budget: work.budget.waiting_until(waits_until),
             ..work
         };
-        match Box::pin(self.run(work, None, &mut EventSink::none())).await? {
+        match Box::pin(self.run(work, &mut EventSink::none())).await? {
             TurnEnd::Stopped(record)
             | TurnEnd::HandedOver(record)
             | TurnEnd::Superseded(Some(record)) => self.sent(&record, history_length).await,
-            TurnEnd::Duplicate(record) => {
+            TurnEnd::Queued(record) | TurnEnd::Duplicate(record) => {
                 let record = self.waited(caller, record, mode, waits_until).await?;
                 self.sent(&record, history_length).await
             }

@@ -52,7 +52,7 @@ impl Engine {
             let record = Box::pin(self.enqueue(*work, sink)).await?;
             return self.reader.follow(caller, record, budget, sink).await;
         }
-        match Box::pin(self.run(*work, None, sink)).await? {
+        match Box::pin(self.run(*work, sink)).await? {
             TurnEnd::Stopped(record) if record.is_hidden() => {
                 self.reader.follow(caller, record, budget, sink).await
             }
@@ -64,6 +64,7 @@ impl Engine {
             // Another invocation continues the turn, or another writer was faster: show
             // what is stored.
             TurnEnd::HandedOver(record)
+            | TurnEnd::Queued(record)
             | TurnEnd::Superseded(Some(record))
             | TurnEnd::Duplicate(record) => self.reader.follow(caller, record, budget, sink).await,
             TurnEnd::Superseded(None) => Err(A2aError::TaskNotFound.into()),

@@ -15,6 +15,7 @@ use crate::skill::{AnySkill, SkillOutcome};
 use crate::store::{StoreError, ThreadWrite, stored};
 use crate::task::metadata_keys;
 use crate::task::{A2aError, Change, Message, TaskRecord, WriteId};
+use a2a_lambda_model::redact::without_values;
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 use std::panic::AssertUnwindSafe;
@@ -333,7 +334,9 @@ impl Engine {
 /// Logs at level ERROR, which alerts an operator, only what the agent caused. A failure
 /// that a caller can cause is logged at INFO.
 fn log_failure(record: &TaskRecord, error: &AgentError) {
-    let (id, code, cause) = (record.id(), error.code().as_str(), error.cause());
+    // The cause may quote what a client sent.
+    let cause = error.cause().map(without_values);
+    let (id, code) = (record.id(), error.code().as_str());
     if error.code().is_expected() {
         tracing::info!(task.id = %id, error.code = code, error.cause = cause, "a turn of task `{id}` failed");
     } else {

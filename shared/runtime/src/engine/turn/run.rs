@@ -9,7 +9,9 @@ use super::event_loop::{LoopEnd, drive};
 use super::event_sink::EventSink;
 use super::finish::too_large;
 use super::heartbeat::Heartbeat;
+use super::report::{TurnReport, note, skill_of};
 use super::skill_host::TurnHandle;
+use super::slot::{NoSlotReason, TurnSlot};
 use super::spec::{TurnEnd, TurnSpec};
 use super::write_buffer::WriteBuffer;
 use crate::engine::{Engine, EngineError};
@@ -21,15 +23,48 @@ use futures::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
 
 impl Engine {
-    /// Runs the turn until the task rests, another writer takes it, or the turn is
-    /// handed over. `receipt` is that of the queue message that brought the turn to a
-    /// worker.
+    /// Runs a turn in its call, until the task rests, another writer takes it, or the
+    /// turn is handed over. Without a slot the turn is stored for a worker. If its skill
+    /// has begun, it begins again there.
     ///
     /// # Errors
     /// When the opening cannot be stored; then nothing has changed. A later store error
-    /// ends the turn and leaves the task to a takeover.
+    /// ends the turn and leaves the task to a takeover. [`A2aError::Forbidden`] if the
+    /// tenant is blocked; then nothing has changed.
+    ///
+    /// [`A2aError::Forbidden`]: crate::task::A2aError::Forbidden
     pub(in crate::engine) async fn run(
         &self,
+        work: TurnSpec,
+        sink: &mut EventSink,
+    ) -> Result<TurnEnd, EngineError> {
+        let mut slot = self.turn_slot(&work.record.owner().tenant, work.budget.deadline);
+        let ended = Box::pin(self.run_in(&mut slot, work, None, sink)).await;
+        slot.free().await;
+        ended
+    }
+
+    /// The same for a turn that may have a slot already. The caller frees the slot.
+    /// `receipt` is that of the queue message that brought the turn to a worker.
+    ///
+    /// # Errors
+    /// Those of [`Engine::run`].
+    pub(in crate::engine) async fn run_in(
+        &self,
+        slot: &mut TurnSlot,
+        work: TurnSpec,
+        receipt: Option<&dyn Receipt>,
+        sink: &mut EventSink,
+    ) -> Result<TurnEnd, EngineError> {
+        let report = TurnReport::begin(self, &work, receipt.is_some());
+        let ended = Box::pin(report.run(self.run_turn(slot, work, receipt, sink))).await;
+        report.end(&ended);
+        ended
+    }
+
+    async fn run_turn(
+        &self,
+        slot: &mut TurnSlot,
         work: TurnSpec,
         receipt: Option<&dyn Receipt>,
         sink: &mut EventSink,
@@ -43,10 +78,15 @@ impl Engine {
         let (record, opening) = (work.record, work.opening);
         let buffer = WriteBuffer::new(self, record, opening, makes_task, budget, sink);
         let mut buffer = buffer.opening(opens);
-        if work.force
-            && let Some(first) = buffer.open_as(work.key).await?
-        {
-            return Ok(TurnEnd::Duplicate(first));
+        if work.force {
+            if work.job.runs_skill()
+                && let Err(none) = slot.take().await
+            {
+                return buffer.queue(work.key, none).await;
+            }
+            if let Some(first) = buffer.open_as(work.key).await? {
+                return Ok(TurnEnd::Duplicate(first));
+            }
         }
         let (skill, call) = match work.job.into_run() {
             Ok(run) => run,
@@ -56,32 +96,62 @@ impl Engine {
         };
         let mut context = TaskContext::new(&turn, &work.facts);
         let mut running = guarded(&*skill, &mut context, call);
-        if watched && !work.force {
-            poll_and_open(&mut running, &mut buffer).await?;
-        }
+        let opened = match watched && !work.force {
+            true => poll_and_open(&mut running, &mut buffer, slot).await?,
+            false => Ok(()),
+        };
         let mut heartbeat = Heartbeat::new(self, receipt, budget, is_stream);
-        let ended_by = drive(&mut running, inbox, &mut buffer, &mut heartbeat, budget).await;
+        let ended_by = match opened {
+            Ok(()) => {
+                drive(
+                    &mut running,
+                    inbox,
+                    &mut buffer,
+                    &mut heartbeat,
+                    slot,
+                    budget,
+                )
+                .await
+            }
+            Err(none) => Ok(LoopEnd::NoSlot(none)),
+        };
         // INVARIANT: the skill's future is dropped before the turn is handed over, so
         // that a hand-over never makes two runs of one turn overlap.
         drop(running);
-        let outcome = match ended_by {
-            Ok(LoopEnd::Returned(outcome)) => outcome,
-            Ok(LoopEnd::Lost) => {
-                turn.end();
-                return Ok(TurnEnd::Superseded(buffer.lost));
-            }
-            Ok(LoopEnd::TimeUp) if buffer.can_go_on() => {
-                return Box::pin(buffer.hand_over()).await;
-            }
-            Ok(LoopEnd::TimeUp) => SkillOutcome::Failed(AgentError::deadline()),
-            Err(error) if too_large(&error) => SkillOutcome::Failed(buffer.overflow()),
-            Err(error) => return Err(error),
+        let outcome = match self.outcome(ended_by, &mut buffer)? {
+            Ok(outcome) => outcome,
+            Err(left) => return Box::pin(leave(left, &turn, buffer)).await,
         };
         let ended = Box::pin(buffer.finish_turn(outcome, turn.turn_thread())).await?;
         if let TurnEnd::Stopped(record) = &ended {
             self.completed(&*skill, &work.facts, record).await;
         }
         Ok(ended)
+    }
+
+    /// The outcome of the skill, or how its turn leaves this process.
+    ///
+    /// # Errors
+    /// When the store failed.
+    fn outcome(
+        &self,
+        ended_by: Result<LoopEnd, EngineError>,
+        buffer: &mut WriteBuffer<'_>,
+    ) -> Result<Result<SkillOutcome, Leave>, EngineError> {
+        Ok(match ended_by {
+            Ok(LoopEnd::Returned(outcome)) => Ok(outcome),
+            Ok(LoopEnd::Lost) => Err(Leave::Lost),
+            Ok(LoopEnd::NoSlot(why)) => Err(Leave::Queue(why)),
+            Ok(LoopEnd::TimeUp) if buffer.can_go_on() => {
+                match self.hand_over_limit(&buffer.record) {
+                    Some(error) => Ok(SkillOutcome::Failed(error)),
+                    None => Err(Leave::HandOver),
+                }
+            }
+            Ok(LoopEnd::TimeUp) => Ok(SkillOutcome::Failed(AgentError::deadline())),
+            Err(error) if too_large(&error) => Ok(SkillOutcome::Failed(buffer.overflow())),
+            Err(error) => return Err(error),
+        })
     }
 
     /// Stores a turn for a worker and returns its task. If an earlier send has the
@@ -91,11 +161,37 @@ impl Engine {
         work: TurnSpec,
         sink: &mut EventSink,
     ) -> Result<TaskRecord, EngineError> {
+        note(&work, skill_of(&work).as_deref());
         let opens = work.context_status.and_then(|context| context.opens);
         let mut buffer = WriteBuffer::new(self, work.record, work.opening, true, work.budget, sink)
             .opening(opens);
         let repeated = buffer.open_as(work.key).await?;
         Ok(repeated.unwrap_or(buffer.record))
+    }
+}
+
+/// How a turn leaves this process before its end.
+enum Leave {
+    /// Another writer has the task.
+    Lost,
+    /// A worker continues the turn.
+    HandOver,
+    /// A worker begins the turn again.
+    Queue(NoSlotReason),
+}
+
+async fn leave(
+    left: Leave,
+    turn: &TurnHandle<'_>,
+    buffer: WriteBuffer<'_>,
+) -> Result<TurnEnd, EngineError> {
+    match left {
+        Leave::HandOver => buffer.hand_over().await,
+        Leave::Queue(why) => buffer.queue(None, why).await,
+        Leave::Lost => {
+            turn.end();
+            Ok(TurnEnd::Superseded(buffer.lost))
+        }
     }
 }
 
@@ -105,24 +201,32 @@ const fn registers_push(change: &Change) -> bool {
 
 /// Polls the skill once, and stores the opening of its turn. A skill that returns a
 /// message on its first poll makes no task, even on a stream. Any other stream shows the
-/// stored task first, and a push config gets all events of the turn.
+/// stored task first, and a push config gets all events of the turn. Without a slot
+/// nothing is stored.
 async fn poll_and_open(
     running: &mut BoxFuture<'_, SkillOutcome>,
     buffer: &mut WriteBuffer<'_>,
-) -> Result<(), EngineError> {
+    slot: &mut TurnSlot,
+) -> Result<Result<(), NoSlotReason>, EngineError> {
     let first = (&mut *running).now_or_never();
     if !matches!(first, Some(SkillOutcome::Message(_))) && buffer.makes_task {
+        // A skill that has returned needs no slot.
+        if first.is_none()
+            && let Err(none) = slot.take().await
+        {
+            return Ok(Err(none));
+        }
         buffer.open().await?;
     }
     if let Some(outcome) = first {
         // What the skill emitted before it returned is still in the inbox.
         *running = Box::pin(std::future::ready(outcome));
     }
-    Ok(())
+    Ok(Ok(()))
 }
 
-/// The skill's future. A panic in it fails the turn and not the process. The panic's
-/// text is logged and never sent to the client.
+/// The skill's future. A panic in it fails the turn and not the process. The panic hook
+/// has logged its place. Its text may hold content, so it goes nowhere.
 fn guarded<'a>(
     skill: &'a dyn AnySkill,
     context: &'a mut TaskContext<'_>,
@@ -134,19 +238,15 @@ fn guarded<'a>(
     });
     Box::pin(
         turn.catch_unwind()
-            .map(|done| done.unwrap_or_else(|panic| panicked(&*panic))),
+            .map(|done| done.unwrap_or_else(|_| panicked())),
     )
 }
 
-fn panicked(panic: &(dyn std::any::Any + Send)) -> SkillOutcome {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-    SkillOutcome::Failed(AgentError::from(SkillPanicError(
-        text.unwrap_or("no text").to_owned(),
-    )))
+fn panicked() -> SkillOutcome {
+    SkillOutcome::Failed(AgentError::from(SkillPanicError))
 }
 
 /// A panic of a skill, as the private cause of its failure.
 #[derive(Debug, thiserror::Error)]
-#[error("the skill panicked: {0}")]
-struct SkillPanicError(String);
+#[error("the skill panicked")]
+struct SkillPanicError;

@@ -11,7 +11,9 @@
 mod changes;
 
 use super::event_sink::EventSink;
+use super::slot::NoSlotReason;
 use super::spec::TurnEnd;
+use crate::auth::Caller;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::send_key::SendKey;
 use crate::engine::commit::{Commit, CommitOutcome, OnConflict};
@@ -20,6 +22,7 @@ use crate::store::{Keyed, ThreadWrite};
 use crate::task::{
     A2aError, Change, PartContent, Saved, SavedSlot, SkillId, TaskRecord, Timestamp,
 };
+use crate::telemetry::scope::CallScope;
 use std::collections::BTreeSet;
 use tokio::sync::oneshot;
 
@@ -125,6 +128,29 @@ impl<'e> WriteBuffer<'e> {
         Ok(None)
     }
 
+    /// Stores the turn for a worker, because there is no slot for it. Of what is not
+    /// stored only the opening is kept: the skill begins again.
+    ///
+    /// # Errors
+    /// Those of [`WriteBuffer::open_as`]. [`A2aError::Forbidden`] if an operator has
+    /// blocked the tenant; then nothing is stored.
+    pub(in crate::engine) async fn queue(
+        mut self,
+        key: Option<SendKey>,
+        why: NoSlotReason,
+    ) -> Result<TurnEnd, EngineError> {
+        if why == NoSlotReason::Blocked {
+            return Err(A2aError::Forbidden.into());
+        }
+        let pending = std::mem::take(&mut self.pending);
+        self.discard();
+        self.pending = pending.into_iter().filter_map(changes::queued).collect();
+        Ok(match self.open_as(key).await? {
+            Some(first) => TurnEnd::Duplicate(first),
+            None => TurnEnd::Queued(self.record),
+        })
+    }
+
     /// Whether clients can see nothing of the task: it is not stored, or it is hidden.
     pub(in crate::engine) const fn is_unseen(&self) -> bool {
         !self.emitted && (self.record.version() == 0 || self.record.is_hidden())
@@ -172,6 +198,7 @@ impl<'e> WriteBuffer<'e> {
     pub(in crate::engine) async fn hand_over(mut self) -> Result<TurnEnd, EngineError> {
         let progress = self.progress || self.pending.iter().any(is_progress);
         let repeats = !progress && self.record.saved().steps.is_empty();
+        self.keep_trace();
         self.push(Change::HandOver { progress });
         if self.opens.is_none() {
             self.engine.extend_thread(&self.record).await;
@@ -183,6 +210,29 @@ impl<'e> WriteBuffer<'e> {
             Ok(TurnEnd::HandedOver(self.record))
         } else {
             Ok(TurnEnd::Superseded(self.lost))
+        }
+    }
+
+    /// Keeps the trace of the call for the worker that continues the turn.
+    fn keep_trace(&mut self) {
+        let Some(trace) = CallScope::current().trace() else {
+            return;
+        };
+        let trace = Some(trace.to_string());
+        for change in &mut self.pending {
+            if let Change::Request(request) = change {
+                request.trace_parent = trace;
+                return;
+            }
+        }
+        let kept = self.record.request();
+        if kept.is_some_and(|kept| kept.trace_parent.is_some()) {
+            return;
+        }
+        let caller = Caller::behind(self.record.owner(), kept);
+        let modes = kept.map_or(&[][..], |kept| &kept.accepted_output_modes);
+        if let Some(request) = caller.request(modes, trace) {
+            self.push(Change::Request(request));
         }
     }
 

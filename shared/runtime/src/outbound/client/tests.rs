@@ -88,3 +88,27 @@ async fn a_broken_off_body_fails_a_get_but_not_a_post() {
     };
     tokio::join!(hangs_up, asks);
 }
+
+#[tokio::test]
+async fn a_request_of_a_skill_carries_the_trace_of_its_turn() {
+    use crate::telemetry::TraceContext;
+    use crate::telemetry::scope::CallScope;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let url = OutboundUrl::parse(&url, Reach::Loopback).unwrap();
+    let fetcher = Fetcher::new(Reach::Loopback, SECOND);
+    let scope = CallScope::new(TraceContext::new(7, 8));
+    let answers = async {
+        let mut asked = [0; 1024];
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let length = socket.read(&mut asked).await.unwrap();
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+        socket.write_all(answer).await.unwrap();
+        String::from_utf8_lossy(&asked[..length]).into_owned()
+    };
+    let (sent, asked) = tokio::join!(scope.run(fetcher.get(&url, 10)), answers);
+    assert!(sent.is_ok(), "{sent:?}");
+    let header = format!("traceparent: 00-{:032x}-{:016x}-00\r\n", 7, 8);
+    assert!(asked.contains(&header), "{asked}");
+}

@@ -79,15 +79,3 @@ async fn an_unreadable_message_is_left_for_the_dead_letter_queue() {
     assert_eq!(response["batchItemFailures"].as_array().unwrap().len(), 1);
     assert!(worker.turns.asked.into_inner().unwrap().is_empty());
 }
-
-#[test]
-fn a_deadline_before_the_start_of_the_process_is_none() {
-    let started = Timestamp::from_millis(1_700_000_000_000);
-    let process = Process { started };
-    // 600000 is what `cargo lambda watch` sends.
-    for none in [0, 600_000, 1_699_999_999_999, u64::MAX] {
-        assert_eq!(process.deadline(none), None, "{none}");
-    }
-    // A deadline counts even if it has passed.
-    assert_eq!(process.deadline(1_700_000_000_000), Some(started));
-}

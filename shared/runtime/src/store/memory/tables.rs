@@ -1,5 +1,7 @@
 //! The tables: what the store keeps, and the condition of each write.
 
+use super::limits::LimitTables;
+use crate::store::api_keys::{ApiKeyId, ApiKeyRecord};
 use crate::store::queue::ObjectsPlace;
 use crate::store::{Committed, Expect, KeyWrite, Keyed, TaskWrite, ThreadRecord, ThreadWrite};
 use crate::task::{
@@ -26,6 +28,8 @@ pub(super) struct Tables {
     /// confirmation.
     pub(super) confirmed: BTreeMap<TaskKey, u64>,
     pub(super) objects_place: Option<ObjectsPlace>,
+    pub(super) limits: LimitTables,
+    pub(super) api_keys: BTreeMap<ApiKeyId, ApiKeyRecord>,
 }
 
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 use crate::outbound::{OutboundUrl, UrlError};
 use crate::task::{EventId, Frame, Generation, Secret};
+use crate::telemetry::TraceContext;
 use async_trait::async_trait;
 
 /// One push delivery before it is encoded.
@@ -19,6 +20,8 @@ pub struct PushDelivery {
     pub credentials: Option<Secret>,
     /// The token of the push config, sent as `X-A2A-Notification-Token`.
     pub token: Option<Secret>,
+    /// The trace of the call that registered the push config, in a span of this delivery.
+    pub trace: Option<TraceContext>,
     /// The body: an event in 1.0, the task in 0.3 and 0.1.
     pub frame: Frame,
 }

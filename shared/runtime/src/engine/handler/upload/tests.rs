@@ -1,4 +1,11 @@
 use super::*;
+use crate::engine::doubles::{FakeLimits, services};
+use crate::engine::{LimitPolicy, Policy};
+use crate::prelude::{Agent, AgentResult, skill};
+use crate::store::memory::MemoryStore;
+use crate::task::{Owner, Subject};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 const SHA: &str = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
 
@@ -68,4 +75,65 @@ fn later_ids_sort_later_and_use_only_ulid_digits() {
         assert!(id.bytes().all(|b| DIGITS.contains(&b)), "{id}");
         last = id;
     }
+}
+
+/// Says it.
+#[skill(id = "say", tags = ["test"], input_modes = ["text/plain"])]
+async fn say(text: String) -> AgentResult<String> {
+    Ok(text)
+}
+
+/// An upload of this many bytes by a tenant; returns why it is refused. The memory store
+/// has no upload URLs, so each order that is counted ends with that.
+async fn ordered(engine: &Engine, tenant: &str, size: u64) -> A2aError {
+    let owner = Owner {
+        tenant: TenantId::parse(tenant).unwrap(),
+        subject: Subject::parse("ann").unwrap(),
+    };
+    let order = UploadOrder {
+        size,
+        sha256: SHA.to_owned(),
+        filename: None,
+        media_type: None,
+    };
+    let caller = Caller::behind(&owner, None);
+    let granted = engine.create_upload(&caller, order).await;
+    granted.unwrap_err().refusal
+}
+
+#[tokio::test(start_paused = true)]
+async fn uploads_above_the_day_of_a_tenant_are_refused_until_midnight() {
+    let store = Arc::new(MemoryStore::new());
+    let policy = Policy {
+        limits: LimitPolicy {
+            upload_bytes_per_day: Some(100),
+            ..LimitPolicy::default()
+        },
+        ..Policy::default()
+    };
+    let agent = Agent::builder("test").skill(say).build().unwrap();
+    let services = services(store.clone(), &store);
+    let limits = Arc::new(FakeLimits::default());
+    let engine = Engine::new(Arc::new(agent), services, policy).with_limits(limits.clone());
+    let counted = |refused| matches!(refused, A2aError::UnsupportedOperation { .. });
+    assert!(counted(ordered(&engine, "acme", 60).await));
+    // The clock shows 22:13:20 UTC.
+    let retry_after = 6400;
+    let refused = ordered(&engine, "acme", 41).await;
+    assert_eq!(refused, A2aError::RateLimited { retry_after });
+    assert!(
+        counted(ordered(&engine, "acme", 40).await),
+        "a smaller one fits"
+    );
+    assert!(
+        counted(ordered(&engine, "other", 100).await),
+        "tenants are apart"
+    );
+    tokio::time::sleep(Duration::from_secs(retry_after)).await;
+    assert!(counted(ordered(&engine, "acme", 100).await), "the next day");
+    limits.down.store(true, Ordering::SeqCst);
+    assert!(
+        counted(ordered(&engine, "acme", 100).await),
+        "no count, no refusal"
+    );
 }

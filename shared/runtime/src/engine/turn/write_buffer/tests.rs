@@ -148,6 +148,7 @@ async fn logged(text: &str) -> Vec<serde_json::Value> {
     let lines = lines.filter(|line| !line.is_empty());
     lines
         .map(|line| serde_json::from_slice(line).unwrap())
+        .filter(|line: &serde_json::Value| line["message"] != "turn")
         .collect()
 }
 

@@ -1,0 +1,10 @@
+//! The Lambda function `ops`: health and metrics, for operators.
+
+use a2a_lambda::health::Checks;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), lambda_runtime::Error> {
+    // A service that your skills use is a dependency too: add its check here.
+    let own = Checks::new();
+    Ok(a2a_lambda::serve::ops(reference_agent::agent(), own).await?)
+}

@@ -1,0 +1,51 @@
+//! Reads secrets from Secrets Manager.
+
+use crate::clients::sdk_config;
+use aws_sdk_secretsmanager::Client;
+use aws_smithy_types::error::display::DisplayErrorContext;
+
+/// A client of Secrets Manager.
+#[derive(Debug, Clone)]
+pub struct Secrets {
+    client: Client,
+}
+
+/// Why a secret cannot be read. The text holds nothing of the secret.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// Secrets Manager did not return it.
+    #[error("failed to read the secret `{id}`: {cause}")]
+    Unavailable {
+        /// The name or ARN.
+        id: String,
+        /// The cause.
+        cause: String,
+    },
+    /// It has no text.
+    #[error("the secret `{0}` is not a text")]
+    NoText(String),
+}
+
+impl Secrets {
+    /// A client for AWS, or for the emulator at `endpoint`.
+    pub async fn connect(endpoint: Option<&str>) -> Self {
+        let config = sdk_config(endpoint, None).await;
+        Self {
+            client: Client::new(&config),
+        }
+    }
+
+    /// The text of the secret with the name or ARN `id`.
+    ///
+    /// # Errors
+    /// [`SecretError`] when it cannot be read or has no text.
+    pub async fn secret(&self, id: &str) -> Result<String, SecretError> {
+        let found = self.client.get_secret_value().secret_id(id).send().await;
+        let found = found.map_err(|error| SecretError::Unavailable {
+            id: id.to_owned(),
+            cause: DisplayErrorContext(error).to_string(),
+        })?;
+        let text = found.secret_string;
+        text.ok_or_else(|| SecretError::NoText(id.to_owned()))
+    }
+}

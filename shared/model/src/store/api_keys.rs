@@ -1,0 +1,108 @@
+//! The API keys of a deployment, and their traits.
+//!
+//! A store never holds a key itself, only its SHA-256. A key has at least 32 random
+//! characters, so the hash needs no salt and no slow function.
+
+use super::StoreError;
+use crate::task::{Owner, TenantId, Timestamp};
+use async_trait::async_trait;
+use std::collections::BTreeSet;
+
+/// The most characters of an id.
+const LONGEST: usize = 32;
+
+/// The public part of an API key: 1 to 32 ASCII letters and digits. It names the key in
+/// lists and logs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ApiKeyId(String);
+
+impl ApiKeyId {
+    /// Parses an id. `None` if it is not valid.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let valid = (1..=LONGEST).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        valid.then(|| Self(text.to_owned()))
+    }
+
+    /// The text of the id.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for ApiKeyId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What is stored of an API key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiKeyRecord {
+    /// The public part of the key.
+    pub id: ApiKeyId,
+    /// The SHA-256 of the whole key.
+    pub hash: [u8; 32],
+    /// The tenant and the subject of its callers.
+    pub owner: Owner,
+    /// The rate tier; `None` is the default tier.
+    pub tier: Option<String>,
+    /// What its callers may do beside calling skills.
+    pub scopes: BTreeSet<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// From when on it is refused; `None` is never.
+    pub expires_at: Option<Timestamp>,
+    /// What the operator noted about it.
+    pub note: Option<String>,
+}
+
+/// Reads single API keys: all that the authorizer may do.
+#[async_trait]
+pub trait ReadApiKeys: Send + Sync {
+    /// The key with this id, read consistently. It may have expired.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    async fn api_key(&self, id: &ApiKeyId) -> Result<Option<ApiKeyRecord>, StoreError>;
+}
+
+/// Makes, lists and withdraws API keys, for operators.
+#[async_trait]
+pub trait WriteApiKeys: ReadApiKeys {
+    /// Stores a key. Returns `false` if there is one with this id, which stays as it is.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer. Then the key may be stored.
+    async fn create_api_key(&self, key: &ApiKeyRecord) -> Result<bool, StoreError>;
+
+    /// All keys, or those of one tenant, by id. Expired keys are included while the store
+    /// has them.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    async fn api_keys(&self, tenant: Option<&TenantId>) -> Result<Vec<ApiKeyRecord>, StoreError>;
+
+    /// Removes a key. Returns `false` if there is none with this id.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer. Then the key may be removed.
+    async fn withdraw_api_key(&self, id: &ApiKeyId) -> Result<bool, StoreError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ApiKeyId;
+
+    #[test]
+    fn an_id_has_letters_and_digits_only() {
+        for good in ["a", "first", "A1b2C3", &"x".repeat(32)] {
+            assert_eq!(ApiKeyId::parse(good).unwrap().as_str(), good);
+        }
+        for bad in ["", "a_b", "a#b", "ä", "a b", &"x".repeat(33)] {
+            assert_eq!(ApiKeyId::parse(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Limits: tokens, slots, totals and blocks.
+
+use super::{Broken, Stores, World};
+use crate::store::StoreError;
+use crate::store::limits::{Limits, Rate, RateBucket, Slot, SlotLease, SlotPool, Tokens, Total};
+use crate::task::{SkillId, Timestamp};
+use futures::future::join_all;
+use std::time::Duration;
+
+/// 10 tokens at once, then one in each second.
+const RATE: Rate = Rate {
+    every: Duration::from_secs(1),
+    burst: 10,
+};
+
+impl World {
+    fn tier(&self, name: &str) -> RateBucket {
+        RateBucket::Tier(self.owner.tenant.clone(), name.to_owned())
+    }
+
+    fn streams(&self) -> SlotPool {
+        SlotPool::Streams(self.owner.tenant.clone())
+    }
+
+    /// A lease from `from` to `to`, in milliseconds after the time of the case.
+    const fn lease(&self, cap: u32, from: i64, to: i64) -> SlotLease {
+        SlotLease {
+            cap,
+            now: self.at(from),
+            until: self.at(to),
+        }
+    }
+
+    /// The shared pools of this case. No other case or run uses the name.
+    fn shared(&self, part: u32) -> SlotPool {
+        SlotPool::AllStreams(self.owner.tenant.as_str().to_owned(), part)
+    }
+}
+
+/// How many tokens a bucket gives until it is empty, and when the next one is there.
+async fn drained(
+    limits: &dyn Limits,
+    bucket: &RateBucket,
+    lot: u32,
+    now: Timestamp,
+) -> Result<(u32, Timestamp), Broken> {
+    let mut sum = 0;
+    loop {
+        match limits.take_tokens(bucket, RATE, lot, now).await? {
+            Tokens::Taken(tokens) => {
+                assert!((1..=lot).contains(&tokens));
+                sum += tokens;
+                assert!(sum <= RATE.burst, "{sum} tokens");
+            }
+            Tokens::NoneUntil(at) => return Ok((sum, at)),
+            Tokens::Blocked => {
+                return Err(Broken::from(StoreError::Refused(
+                    "the bucket is blocked".to_owned(),
+                )));
+            }
+        }
+    }
+}
+
+/// A bucket gives its burst, then one token in each interval.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_bucket_gives_its_burst_and_then_its_rate(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let Some(limits) = stores.limits else {
+        return Ok(());
+    };
+    let bucket = world.tier("default");
+    // A lot of 4 gets the 2 tokens that are left.
+    let drawn = drained(limits, &bucket, 4, world.now).await?;
+    assert_eq!(drawn, (10, world.at(1000)));
+    let early = limits.take_tokens(&bucket, RATE, 1, world.at(999)).await?;
+    assert_eq!(early, Tokens::NoneUntil(world.at(1000)));
+    let drawn = drained(limits, &bucket, 1, world.at(1000)).await?;
+    assert_eq!(drawn, (1, world.at(2000)));
+    let drawn = drained(limits, &bucket, 5, world.at(5500)).await?;
+    assert_eq!(drawn, (4, world.at(6000)));
+    // An idle bucket is full again, and not fuller.
+    let drawn = drained(limits, &bucket, 10, world.at(3_600_000)).await?;
+    assert_eq!(drawn, (10, world.at(3_601_000)));
+    Ok(())
+}
+
+/// Each tier, each skill, each tag and each tenant has a bucket of its own.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn buckets_do_not_share_tokens(stores: &Stores<'_>, world: &World) -> Result<(), Broken> {
+    let Some(limits) = stores.limits else {
+        return Ok(());
+    };
+    let tenant = &world.owner.tenant;
+    let long = "x".repeat(300);
+    for bucket in [
+        world.tier("gold"),
+        world.tier("go.ld #1, free"),
+        world.tier("ttl"),
+        world.tier(&long),
+        RateBucket::Tier(world.stranger.tenant.clone(), "gold".to_owned()),
+        RateBucket::Skill(tenant.clone(), SkillId::parse("gold")?),
+        RateBucket::SkillTag(tenant.clone(), "gold".to_owned()),
+    ] {
+        let drawn = drained(limits, &bucket, 3, world.now).await?;
+        assert_eq!(drawn.0, RATE.burst, "{bucket:?}");
+    }
+    Ok(())
+}
+
+/// Many processes together get the tokens of one bucket, not one more.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn concurrent_takers_share_a_bucket(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let Some(limits) = stores.limits else {
+        return Ok(());
+    };
+    let bucket = world.tier("default");
+    let takes = (0..12).map(|_| limits.take_tokens(&bucket, RATE, 1, world.now));
+    let mut taken = 0;
+    for tokens in join_all(takes).await {
+        taken += u32::from(matches!(tokens?, Tokens::Taken(1)));
+    }
+    assert_eq!(taken, RATE.burst);
+    Ok(())
+}
+
+/// A rate that was raised applies at once, also to a bucket that was emptied before.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_raised_rate_does_not_wait_for_the_old_one(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let Some(limits) = stores.limits else {
+        return Ok(());
+    };
+    let bucket = world.tier("default");
+    let slow = Rate {
+        every: Duration::from_secs(60),
+        burst: 100,
+    };
+    let all = limits.take_tokens(&bucket, slow, 100, world.now).await?;
+    assert_eq!(all, Tokens::Taken(100));
+    let none = limits.take_tokens(&bucket, RATE, 1, world.now).await?;
+    assert_eq!(none, Tokens::NoneUntil(world.at(1000)));
+    let one = limits.take_tokens(&bucket, RATE, 5, world.at(1000)).await?;
+    assert_eq!(one, Tokens::Taken(1));
+    Ok(())
+}
+
+/// A pool leases its cap, counts no lease that has ended, and knows its holders.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_pool_leases_its_cap_and_forgets_ended_leases(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let Some(limits) = stores.limits else {
+        return Ok(());
+    };
+    for pool in [world.streams(), world.shared(0)] {
+        let [a, b, c] = [(); 3].map(|()| world.write_id());
+        let lease = |from, to| world.lease(2, from, to);
+        assert!(!limits.renew_slot(&pool, &a, world.at(90)).await?);
+        for (holder, until) in [(&a, 90), (&b, 100), (&a, 110)] {
+            let slot = limits.lease_slot(&pool, holder, lease(0, until)).await?;
+            assert_eq!(slot, Slot::Leased);
+        }
+        let slot = limits.lease_slot(&pool, &c, lease(99, 200)).await?;
+        assert_eq!(slot, Slot::NoneUntil(world.at(100)));
+        assert!(limits.renew_slot(&pool, &a, world.at(300)).await?);
+        // The lease of `b` has ended, so `c` gets its slot.
+        let slot = limits.lease_slot(&pool, &c, lease(100, 200)).await?;
+        assert_eq!(slot, Slot::Leased);
+        assert!(!limits.renew_slot(&pool, &b, world.at(300)).await?);
+        let slot = limits.lease_slot(&pool, &b, lease(100, 200)).await?;
+        assert_eq!(slot, Slot::NoneUntil(world.at(200)));
+        for _ in 0..2 {
+            limits.free_slot(&pool, &a).await?;
+        }
+        let slot = limits.lease_slot(&pool, &b, lease(100, 200)).await?;
+        assert_eq!(slot, Slot::Leased);
+    }
+    let (other, holder) = (world.shared(1), world.write_id());
+    let slot = limits.lease_slot(&other, &holder, world.lease(1, 0, 9));
+    assert_eq!(slot.await?, Slot::Leased);
+    Ok(())
+}
+
+/// Many processes together lease the cap of a pool, not one more, also where all leases
+/// have ended.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn concurrent_streams_never_exceed_the_cap(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let Some(limits) = stores.limits else {
+        return Ok(());
+    };
+    let pool = world.streams();
+    for (from, to) in [(0, 100), (100, 200)] {
+        let lease = world.lease(3, from, to);
+        let holders: Vec<_> = (0..8).map(|_| world.write_id()).collect();
+        let leases = holders.iter().map(|id| limits.lease_slot(&pool, id, lease));
+        let mut leased = 0;
+        for slot in join_all(leases).await {
+            leased += u32::from(slot? == Slot::Leased);
+        }
+        assert_eq!(leased, 3);
+    }
+    Ok(())
+}
+
+/// A total grows up to its limit and does not change beyond it.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_total_never_exceeds_its_limit(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let Some(limits) = stores.limits else {
+        return Ok(());
+    };
+    let total = |day| Total::UploadBytes(world.owner.tenant.clone(), day);
+    let clean_at = world.at(86_400_000);
+    for (day, amount, added) in [
+        (1, 60, true),
+        (1, 41, false),
+        (1, 40, true),
+        (1, 1, false),
+        (2, 101, false),
+        (2, 100, true),
+    ] {
+        let done = limits.add(&total(day), amount, 100, clean_at).await?;
+        assert_eq!(done, added, "{amount} on day {day}");
+    }
+    Ok(())
+}
+
+/// A blocked tenant gets no token of a tier and no slot, and renews none. Others do.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_blocked_tenant_gets_nothing_until_its_block_ends(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let Some(limits) = stores.limits else {
+        return Ok(());
+    };
+    let (tenant, holder) = (&world.owner.tenant, world.write_id());
+    let (bucket, lease) = (world.tier("default"), world.lease(2, 0, 90));
+    let pools = [world.streams(), SlotPool::Turns(tenant.clone())];
+    for pool in &pools {
+        let slot = limits.lease_slot(pool, &holder, lease).await?;
+        assert_eq!(slot, Slot::Leased);
+    }
+    for _ in 0..2 {
+        limits.block(tenant, true).await?;
+    }
+    for bucket in [&bucket, &world.tier("gold")] {
+        let taken = limits.take_tokens(bucket, RATE, 1, world.now).await?;
+        assert_eq!(taken, Tokens::Blocked);
+    }
+    for pool in &pools {
+        assert!(!limits.renew_slot(pool, &holder, world.at(99)).await?);
+        let slot = limits.lease_slot(pool, &world.write_id(), lease).await?;
+        assert_eq!(slot, Slot::Blocked);
+    }
+    let other = SlotPool::Streams(world.stranger.tenant.clone());
+    let slot = limits.lease_slot(&other, &holder, lease).await?;
+    assert_eq!(slot, Slot::Leased);
+    for _ in 0..2 {
+        limits.block(tenant, false).await?;
+    }
+    let taken = limits.take_tokens(&bucket, RATE, 1, world.now).await?;
+    assert_eq!(taken, Tokens::Taken(1));
+    for pool in &pools {
+        assert!(limits.renew_slot(pool, &holder, world.at(99)).await?);
+    }
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! Decides who a bearer token belongs to: the decision of the authorizer and of `cargo run`.
+//!
+//! A token that begins with `a2a_` is only ever an API key, every other token only ever a
+//! JWT. So no key is sent to the code for JWTs, and a key never waits for the issuer.
+
+use super::api_key::{ApiKey, PREFIX};
+use super::first_key::{FIRST, FirstKey};
+#[cfg(feature = "jwt")]
+use super::jwt::JwtVerifier;
+use super::{Admitted, AuthError, Caller, DEFAULT_TIER};
+use crate::engine::Clock;
+use crate::store::api_keys::ReadApiKeys;
+use std::sync::Arc;
+
+/// The most bytes of a token: API Gateway accepts headers of 10 KB in total.
+const LONGEST: usize = 8 * 1024;
+
+/// The credentials that an agent accepts.
+#[derive(Clone)]
+pub struct Credentials {
+    keys: Arc<dyn ReadApiKeys>,
+    first: Option<FirstKey>,
+    #[cfg(feature = "jwt")]
+    jwt: Option<Arc<JwtVerifier>>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Credentials {
+    /// Accepts the API keys in `keys`.
+    #[must_use]
+    pub fn new(keys: Arc<dyn ReadApiKeys>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            keys,
+            first: None,
+            #[cfg(feature = "jwt")]
+            jwt: None,
+            clock,
+        }
+    }
+
+    /// Also accepts the first key of a deployment.
+    #[must_use]
+    pub fn with_first_key(mut self, first: FirstKey) -> Self {
+        self.first = Some(first);
+        self
+    }
+
+    /// Also accepts the JWTs of an issuer.
+    #[cfg(feature = "jwt")]
+    #[must_use]
+    pub fn with_jwt(mut self, jwt: JwtVerifier) -> Self {
+        self.jwt = Some(Arc::new(jwt));
+        self
+    }
+
+    /// The caller with this `Authorization` header.
+    ///
+    /// # Errors
+    /// [`AuthError::Refused`] for every token that is not valid, whatever the reason;
+    /// [`AuthError::Unavailable`] when that cannot be decided now.
+    pub async fn admit(&self, authorization: Option<&str>) -> Result<Admitted, AuthError> {
+        let token = token(authorization.unwrap_or_default());
+        if token.is_empty() || token.len() > LONGEST {
+            return Err(AuthError::Refused);
+        }
+        if token.starts_with(PREFIX) {
+            let key = ApiKey::parse(token).ok_or(AuthError::Refused)?;
+            return self.with_key(&key).await;
+        }
+        self.with_token(token).await
+    }
+
+    async fn with_key(&self, key: &ApiKey) -> Result<Admitted, AuthError> {
+        if key.id().as_str() == FIRST {
+            let first = self.first.as_ref().ok_or(AuthError::Refused)?;
+            let caller = first.caller(key, self.clock.as_ref()).await?;
+            return Ok(Admitted { caller, ends: None });
+        }
+        // An unknown id, a wrong secret and an expired key look the same.
+        let stored = self.keys.api_key(key.id()).await?;
+        let stored = stored.filter(|stored| key.matches(&stored.hash));
+        let stored = stored.ok_or(AuthError::Refused)?;
+        // DynamoDB's TTL removes an item days after its time.
+        if stored.expires_at.is_some_and(|end| end <= self.clock.now()) {
+            return Err(AuthError::Refused);
+        }
+        Ok(Admitted {
+            caller: Caller {
+                owner: stored.owner,
+                tier: stored.tier.unwrap_or_else(|| DEFAULT_TIER.to_owned()),
+                scopes: stored.scopes,
+            },
+            ends: stored.expires_at,
+        })
+    }
+
+    #[cfg(feature = "jwt")]
+    async fn with_token(&self, token: &str) -> Result<Admitted, AuthError> {
+        let jwt = self.jwt.as_ref().ok_or(AuthError::Refused)?;
+        jwt.verify(token).await
+    }
+
+    #[cfg(not(feature = "jwt"))]
+    #[expect(clippy::unused_async, reason = "with the feature `jwt` it waits")]
+    async fn with_token(&self, _token: &str) -> Result<Admitted, AuthError> {
+        Err(AuthError::Refused)
+    }
+}
+
+/// The token in an `Authorization` header, with or without the scheme `Bearer`.
+fn token(header: &str) -> &str {
+    let header = header.trim();
+    match header.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
+        _ => header,
+    }
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

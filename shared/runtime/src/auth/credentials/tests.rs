@@ -1,0 +1,165 @@
+use super::Credentials;
+use crate::auth::{ApiKey, AuthError, FirstKey, FirstSecret};
+use crate::engine::Clock;
+use crate::store::StoreError;
+use crate::store::api_keys::{ApiKeyRecord, WriteApiKeys as _};
+use crate::store::memory::MemoryStore;
+use crate::task::{Owner, Subject, TenantId, Timestamp};
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+
+/// A clock that shows what the test sets, in milliseconds.
+#[derive(Default)]
+pub(crate) struct SetClock(pub(crate) AtomicI64);
+
+impl Clock for SetClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::SeqCst))
+    }
+
+    fn sleep_until(&self, _: Timestamp) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+fn owner(tenant: &str, subject: &str) -> Owner {
+    Owner {
+        tenant: TenantId::parse(tenant).unwrap(),
+        subject: Subject::parse(subject).unwrap(),
+    }
+}
+
+async fn issue(store: &MemoryStore, tenant: &str, expires_at: Option<Timestamp>) -> ApiKey {
+    let key = ApiKey::random().unwrap();
+    let record = ApiKeyRecord {
+        id: key.id().clone(),
+        hash: key.hash(),
+        owner: owner(tenant, "ann"),
+        tier: None,
+        scopes: ["read".to_owned()].into(),
+        created_at: Timestamp::default(),
+        expires_at,
+        note: None,
+    };
+    assert!(store.create_api_key(&record).await.unwrap());
+    key
+}
+
+async fn tenant(credentials: &Credentials, header: &str) -> Result<String, AuthError> {
+    let admitted = credentials.admit(Some(header)).await?;
+    Ok(admitted.caller.owner.tenant.as_str().to_owned())
+}
+
+/// A store, credentials over it, and their clock.
+fn agent() -> (Arc<MemoryStore>, Credentials, Arc<SetClock>) {
+    let (store, clock) = (Arc::new(MemoryStore::new()), Arc::new(SetClock::default()));
+    let credentials = Credentials::new(store.clone(), clock.clone());
+    (store, credentials, clock)
+}
+
+#[tokio::test]
+async fn a_key_names_its_tenant_with_or_without_bearer() {
+    let (store, credentials, _) = agent();
+    let key = issue(&store, "acme", None).await;
+    for scheme in ["", "Bearer ", "bearer ", "BEARER   ", " "] {
+        let header = format!("{scheme}{}", key.reveal());
+        assert_eq!(
+            tenant(&credentials, &header).await.unwrap(),
+            "acme",
+            "{header}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_is_not_exactly_an_issued_one_is_refused() {
+    let (store, credentials, _) = agent();
+    let (key, other) = (
+        issue(&store, "acme", None).await,
+        issue(&store, "beta", None).await,
+    );
+    let (_, secret) = other.reveal().rsplit_once('_').unwrap();
+    let crossed = format!("a2a_{}_{secret}", key.id());
+    let unknown = ApiKey::random().unwrap();
+    let upper = key.reveal().replacen("a2a_", "A2A_", 1);
+    for bad in [
+        crossed.as_str(),
+        unknown.reveal(),
+        &upper,
+        &format!("Basic {}", key.reveal()),
+        &format!("{} {}", key.reveal(), key.reveal()),
+        &format!("{},{}", key.reveal(), key.reveal()),
+        key.reveal().get(..key.reveal().len() - 1).unwrap(),
+        &format!("Bearer Bearer {}", key.reveal()),
+        "a2a_",
+        "Bearer",
+        "",
+        "dev:acme:ann",
+    ] {
+        let refused = tenant(&credentials, bad).await;
+        assert!(matches!(refused, Err(AuthError::Refused)), "{bad}");
+    }
+    assert!(matches!(
+        credentials.admit(None).await,
+        Err(AuthError::Refused)
+    ));
+}
+
+#[tokio::test]
+async fn a_key_ends_at_its_time_though_its_item_is_stored() {
+    let (store, credentials, clock) = agent();
+    let end = Timestamp::from_millis(1_000);
+    let key = issue(&store, "acme", Some(end)).await;
+    clock.0.store(999, Ordering::SeqCst);
+    let admitted = credentials.admit(Some(key.reveal())).await.unwrap();
+    assert_eq!(admitted.ends, Some(end));
+    clock.0.store(1_000, Ordering::SeqCst);
+    assert!(tenant(&credentials, key.reveal()).await.is_err());
+}
+
+#[tokio::test]
+async fn a_withdrawn_key_is_refused_at_once() {
+    let (store, credentials, _) = agent();
+    let key = issue(&store, "acme", None).await;
+    assert!(tenant(&credentials, key.reveal()).await.is_ok());
+    assert!(store.withdraw_api_key(key.id()).await.unwrap());
+    assert!(tenant(&credentials, key.reveal()).await.is_err());
+    assert!(!store.withdraw_api_key(key.id()).await.unwrap());
+}
+
+/// A secret that counts how often it is read.
+#[derive(Default)]
+struct CountedSecret(AtomicU32);
+
+const SECRET: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFG";
+
+#[async_trait]
+impl FirstSecret for CountedSecret {
+    async fn secret(&self) -> Result<String, StoreError> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Ok(format!("{SECRET}\n"))
+    }
+}
+
+#[tokio::test]
+async fn the_first_key_is_read_once_in_five_minutes() {
+    let (_, credentials, clock) = agent();
+    let secret = Arc::new(CountedSecret::default());
+    let first = FirstKey::new(owner("main", "owner"), secret.clone());
+    let key = format!("a2a_first_{SECRET}");
+    assert!(tenant(&credentials, &key).await.is_err());
+    let credentials = credentials.with_first_key(first);
+    let wrong = key.replace("01", "10");
+    for _ in 0..10 {
+        assert!(tenant(&credentials, &wrong).await.is_err());
+        let admitted = credentials.admit(Some(&key)).await.unwrap();
+        assert_eq!(admitted.caller.owner, owner("main", "owner"));
+        assert!(admitted.caller.scopes.contains("ops"));
+    }
+    assert_eq!(secret.0.load(Ordering::SeqCst), 1);
+    clock.0.store(300_000, Ordering::SeqCst);
+    assert!(tenant(&credentials, &key).await.is_ok());
+    assert_eq!(secret.0.load(Ordering::SeqCst), 2);
+}

@@ -1,0 +1,95 @@
+//! The first API key of a deployment. Its secret is in Secrets Manager and not in the table.
+//!
+//! So the first caller needs no rights on the table, only the right to read one secret.
+
+use super::{AuthError, Caller, DEFAULT_TIER, api_key::ApiKey};
+use crate::engine::Clock;
+use crate::store::StoreError;
+use crate::store::api_keys::ApiKeyId;
+use crate::task::{Owner, Timestamp};
+use async_trait::async_trait;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// The id of the first key. No other key has it.
+pub const FIRST: &str = "first";
+/// How long a secret is used before it is read again.
+const FRESH: Duration = Duration::from_secs(300);
+/// The scope that the first key has: its caller operates the deployment.
+const SCOPE: &str = "ops";
+
+/// Where the secret of the first key is.
+#[async_trait]
+pub trait FirstSecret: Send + Sync {
+    /// The secret: the part of the key after `a2a_first_`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be read.
+    async fn secret(&self) -> Result<String, StoreError>;
+}
+
+/// The first key of a deployment, and whose it is.
+#[derive(Clone)]
+pub struct FirstKey {
+    owner: Owner,
+    source: Arc<dyn FirstSecret>,
+    known: Arc<Mutex<Option<KnownSecret>>>,
+}
+
+/// A secret that was read.
+struct KnownSecret {
+    hash: [u8; 32],
+    read_at: Timestamp,
+}
+
+impl FirstKey {
+    /// The first key, whose callers are `owner`.
+    #[must_use]
+    pub fn new(owner: Owner, source: Arc<dyn FirstSecret>) -> Self {
+        Self {
+            owner,
+            source,
+            known: Arc::default(),
+        }
+    }
+
+    /// The caller with this key.
+    pub(super) async fn caller(
+        &self,
+        key: &ApiKey,
+        clock: &dyn Clock,
+    ) -> Result<Caller, AuthError> {
+        let mut known = self.known.lock().await;
+        let now = clock.now();
+        let fresh = known.as_ref().filter(|it| now < it.read_at.plus(FRESH));
+        // A wrong key is no reason to read the secret again: anybody can send one.
+        let hash = match fresh {
+            Some(known) => known.hash,
+            None => {
+                let secret = self.source.secret().await?;
+                let id = ApiKeyId::parse(FIRST).ok_or(AuthError::Refused)?;
+                let hash = ApiKey::of(id, secret.trim()).hash();
+                *known = Some(KnownSecret { hash, read_at: now });
+                hash
+            }
+        };
+        if !key.matches(&hash) {
+            return Err(AuthError::Refused);
+        }
+        Ok(Caller {
+            owner: self.owner.clone(),
+            tier: DEFAULT_TIER.to_owned(),
+            scopes: BTreeSet::from([SCOPE.to_owned()]),
+        })
+    }
+}
+
+impl std::fmt::Debug for FirstKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FirstKey")
+            .field("owner", &self.owner)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,264 @@
+//! Keeps the public keys of an issuer (RFC 7517).
+//!
+//! The last good set stays in use while the issuer does not answer. One caller at a time
+//! fetches. Callers whose key is known do not wait for it.
+
+use super::AuthError;
+use super::issuer::{JwtIssuer, configuration_url};
+use crate::engine::Clock;
+use crate::outbound::{Fetcher, OutboundUrl, Reach};
+use crate::store::StoreError;
+use crate::task::Timestamp;
+use async_trait::async_trait;
+use bytes::Bytes;
+use jsonwebtoken::jwk::{AlgorithmParameters, Jwk, PublicKeyUse};
+use jsonwebtoken::{Algorithm, DecodingKey};
+use serde_json::Value;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long one fetch may take.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// The most bytes of one response: 256 KB.
+const MOST: usize = 256 * 1024;
+/// The age at which a set is fetched again.
+const REFRESH: Duration = Duration::from_secs(300);
+/// The shortest time between two fetches, whatever tokens arrive.
+const PAUSE: Duration = Duration::from_secs(60);
+/// The same while no set was ever read, so that one lost packet does not refuse callers for
+/// a minute.
+const FIRST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Fetches the documents of an issuer.
+#[async_trait]
+pub trait FetchKeys: Send + Sync {
+    /// The document at `url`.
+    ///
+    /// # Errors
+    /// Why there is none; for the log only.
+    async fn get(&self, url: &str) -> Result<Bytes, FetchKeysError>;
+}
+
+/// Why an issuer's keys cannot be used. The text is for the log.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchKeysError {
+    /// The document cannot be fetched.
+    #[error("failed to fetch `{url}`: {why}")]
+    Fetch {
+        /// Its address.
+        url: String,
+        /// The cause.
+        why: String,
+    },
+    /// The document is not what it should be.
+    #[error("`{url}` has no {what}")]
+    Content {
+        /// Its address.
+        url: String,
+        /// What is missing.
+        what: &'static str,
+    },
+}
+
+/// Fetches over HTTPS from public addresses.
+#[derive(Debug, Clone)]
+pub struct HttpKeys(Fetcher);
+
+impl HttpKeys {
+    /// A client. With [`Reach::Loopback`] it also uses HTTP to this machine.
+    #[must_use]
+    pub fn new(reach: Reach) -> Self {
+        Self(Fetcher::new(reach, TIMEOUT))
+    }
+}
+
+#[async_trait]
+impl FetchKeys for HttpKeys {
+    async fn get(&self, url: &str) -> Result<Bytes, FetchKeysError> {
+        let failed = |why: String| FetchKeysError::Fetch {
+            url: url.to_owned(),
+            why,
+        };
+        let target = OutboundUrl::parse(url, self.0.reach());
+        let target = target.map_err(|error| failed(format!("the URL {error}")))?;
+        let fetched = self.0.get(&target, MOST).await;
+        let fetched = fetched.map_err(|error| failed(error.to_string()))?;
+        match (fetched.status, fetched.cut) {
+            (200, false) => Ok(fetched.body),
+            (200, true) => Err(failed(format!("it has more than {MOST} bytes"))),
+            (status, _) => Err(failed(format!("its status is {status}"))),
+        }
+    }
+}
+
+/// The keys of an issuer.
+pub(super) struct KeySet {
+    issuer: String,
+    jwks_url: Option<String>,
+    fetch: Arc<dyn FetchKeys>,
+    clock: Arc<dyn Clock>,
+    state: Mutex<KnownKeys>,
+    /// Held during a fetch.
+    gate: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct KnownKeys {
+    /// The last good set.
+    keys: Option<Vec<Jwk>>,
+    /// When it was fetched.
+    fetched_at: Option<Timestamp>,
+    /// When the last fetch began, whatever came of it.
+    tried_at: Option<Timestamp>,
+}
+
+impl KnownKeys {
+    fn is_fresh(&self, now: Timestamp) -> bool {
+        self.fetched_at.is_some_and(|at| now < at.plus(REFRESH))
+    }
+
+    /// The key for a token. A token without a key id fits a set with one key only.
+    fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Option<DecodingKey> {
+        let keys = self.keys.as_ref()?;
+        let found = match (kid, keys.as_slice()) {
+            (Some(kid), keys) => keys
+                .iter()
+                .find(|key| key.common.key_id.as_deref() == Some(kid))?,
+            (None, [only]) => only,
+            (None, _) => return None,
+        };
+        fits(found, algorithm).then(|| DecodingKey::from_jwk(found).ok())?
+    }
+}
+
+/// Whether a key may verify tokens of this algorithm (RFC 7517 §4.2, §4.4).
+fn fits(key: &Jwk, algorithm: Algorithm) -> bool {
+    let signs = matches!(
+        key.common.public_key_use,
+        None | Some(PublicKeyUse::Signature)
+    );
+    let named = key.common.key_algorithm;
+    let same = named.is_none_or(|named| named.to_string() == format!("{algorithm:?}"));
+    signs && same && is_asymmetric(key)
+}
+
+const fn is_asymmetric(key: &Jwk) -> bool {
+    !matches!(key.algorithm, AlgorithmParameters::OctetKey(_))
+}
+
+impl KeySet {
+    pub(super) fn new(
+        issuer: &JwtIssuer,
+        fetch: Arc<dyn FetchKeys>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            issuer: issuer.issuer.clone(),
+            jwks_url: issuer.jwks_url.clone(),
+            fetch,
+            clock,
+            state: Mutex::default(),
+            gate: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// The key with this id. An unknown id causes a fetch, at most once a minute.
+    pub(super) async fn key(
+        &self,
+        kid: Option<&str>,
+        algorithm: Algorithm,
+    ) -> Result<DecodingKey, AuthError> {
+        let find = || {
+            let state = self.state();
+            let fresh = state.is_fresh(self.clock.now());
+            (state.find(kid, algorithm), fresh)
+        };
+        let _gate = match find() {
+            (Some(key), true) => return Ok(key),
+            (Some(old), false) => match self.gate.try_lock() {
+                Ok(gate) => gate,
+                Err(_) => return Ok(old),
+            },
+            (None, _) => self.gate.lock().await,
+        };
+        // Another caller may have fetched meanwhile.
+        if let (Some(key), true) = find() {
+            return Ok(key);
+        }
+        self.refresh().await;
+        let state = self.state();
+        match (state.find(kid, algorithm), &state.keys) {
+            (Some(key), _) => Ok(key),
+            (None, Some(_)) => Err(AuthError::Refused),
+            (None, None) => Err(AuthError::Unavailable(StoreError::Unavailable(
+                "the keys of the issuer were never read".to_owned(),
+            ))),
+        }
+    }
+
+    /// Fetches the set, unless the last fetch was less than a minute ago.
+    async fn refresh(&self) {
+        let now = self.clock.now();
+        {
+            let mut state = self.state();
+            let pause = state.keys.as_ref().map_or(FIRST_PAUSE, |_| PAUSE);
+            if state.tried_at.is_some_and(|at| now < at.plus(pause)) {
+                return;
+            }
+            state.tried_at = Some(now);
+        }
+        match self.fetched().await {
+            Ok(keys) => {
+                let mut state = self.state();
+                state.keys = Some(keys);
+                state.fetched_at = Some(now);
+            }
+            Err(error) => tracing::warn!("the keys of the JWT issuer stay as they are: {error}"),
+        }
+    }
+
+    async fn fetched(&self) -> Result<Vec<Jwk>, FetchKeysError> {
+        let url = match &self.jwks_url {
+            Some(url) => url.clone(),
+            None => self.discovered().await?,
+        };
+        let body = self.fetch.get(&url).await?;
+        let missing = FetchKeysError::Content {
+            url,
+            what: "key for signatures that this program knows",
+        };
+        let set: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let listed = set.get("keys").and_then(Value::as_array);
+        // RFC 7517 §5: a reader ignores keys of a kind that it does not know.
+        let known = listed
+            .into_iter()
+            .flatten()
+            .filter_map(|key| serde_json::from_value::<Jwk>(key.clone()).ok());
+        let keys: Vec<Jwk> = known.filter(is_asymmetric).collect();
+        if keys.is_empty() {
+            return Err(missing);
+        }
+        Ok(keys)
+    }
+
+    /// The address of the keys, from the issuer's `OpenID` configuration.
+    async fn discovered(&self) -> Result<String, FetchKeysError> {
+        let url = configuration_url(&self.issuer);
+        let body = self.fetch.get(&url).await?;
+        let found: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let text = |name: &str| found.get(name).and_then(Value::as_str);
+        // OpenID Connect Discovery 1.0 §4.3: the issuer must be the same text.
+        if text("issuer") != Some(self.issuer.as_str()) {
+            let what = "`issuer` that is the configured one";
+            return Err(FetchKeysError::Content { url, what });
+        }
+        let keys = text("jwks_uri").map(str::to_owned);
+        let what = "`jwks_uri`";
+        keys.ok_or(FetchKeysError::Content { url, what })
+    }
+
+    fn state(&self) -> MutexGuard<'_, KnownKeys> {
+        // Each change is complete before the lock is released.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,155 @@
+//! Verifies JWTs of one issuer (RFC 7519; algorithms as RFC 8725 advises).
+
+use super::issuer::{JwtAlgorithm, JwtIssuer};
+use super::jwks::{FetchKeys, KeySet};
+use super::{Admitted, AuthError, Caller, DEFAULT_TIER, is_word, scopes};
+use crate::engine::Clock;
+use crate::task::{Owner, Subject, TenantId, Timestamp};
+use jsonwebtoken::{Algorithm, Header, Validation, decode, decode_header};
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// How far the clocks of the issuer and of this program may differ, in seconds.
+const LEEWAY: f64 = 60.0;
+/// The latest time of a claim, in seconds since 1970: the end of the year 9999.
+const LATEST: f64 = 253_402_300_799.0;
+
+/// Verifies the JWTs of one issuer.
+pub struct JwtVerifier {
+    issuer: JwtIssuer,
+    keys: KeySet,
+    clock: Arc<dyn Clock>,
+}
+
+impl JwtVerifier {
+    /// A verifier that gets the issuer's keys through `fetch` when it needs one.
+    #[must_use]
+    pub fn new(issuer: JwtIssuer, fetch: Arc<dyn FetchKeys>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            keys: KeySet::new(&issuer, fetch, clock.clone()),
+            issuer,
+            clock,
+        }
+    }
+
+    /// The caller with this token.
+    ///
+    /// # Errors
+    /// [`AuthError::Refused`] for a token that is not valid; [`AuthError::Unavailable`]
+    /// when the issuer's keys were never read.
+    pub(super) async fn verify(&self, token: &str) -> Result<Admitted, AuthError> {
+        let header = decode_header(token).map_err(|_| AuthError::Refused)?;
+        self.allowed(&header)?;
+        let key = self.keys.key(header.kid.as_deref(), header.alg).await?;
+        let decoded = decode::<Map<String, Value>>(token, &key, &self.validation(header.alg));
+        let claims = decoded.map_err(|_| AuthError::Refused)?.claims;
+        let ends = self.times(&claims).ok_or(AuthError::Refused)?;
+        let caller = self.caller(&claims).ok_or(AuthError::Refused)?;
+        Ok(Admitted {
+            caller,
+            ends: Some(ends),
+        })
+    }
+
+    /// Checks the header. The list of algorithms is ours: the token does not choose.
+    fn allowed(&self, header: &Header) -> Result<(), AuthError> {
+        let mut allowed = self.issuer.algorithms.iter();
+        // RFC 7515 §4.1.11: a header with extensions that are not understood is not valid.
+        if header.crit.is_none() && allowed.any(|it| algorithm(*it) == header.alg) {
+            Ok(())
+        } else {
+            Err(AuthError::Refused)
+        }
+    }
+
+    fn validation(&self, algorithm: Algorithm) -> Validation {
+        let mut validation = Validation::new(algorithm);
+        validation.set_issuer(&[&self.issuer.issuer]);
+        validation.set_audience(&[&self.issuer.audience]);
+        validation.set_required_spec_claims(&["iss", "aud", "exp", "sub"]);
+        // `times` does it: the library reads the clock of the system.
+        validation.validate_exp = false;
+        validation.validate_nbf = false;
+        validation
+    }
+
+    /// Checks the times of the claims, and returns when the token ends.
+    fn times(&self, claims: &Map<String, Value>) -> Option<Timestamp> {
+        let seconds = |name: &str| match claims.get(name) {
+            None => Some(None),
+            Some(value) => {
+                let seconds = value.as_f64();
+                let valid = seconds.filter(|it| (0.0..=LATEST).contains(it));
+                valid.map(Some)
+            }
+        };
+        let (exp, nbf, iat) = (seconds("exp")??, seconds("nbf")?, seconds("iat")?);
+        let now = self.clock.now().as_millis() as f64 / 1000.0;
+        let begun = |at: Option<f64>| at.is_none_or(|at| at <= now + LEEWAY);
+        let valid = now < exp + LEEWAY && begun(nbf) && begun(iat);
+        valid.then(|| Timestamp::from_millis(((exp + LEEWAY) * 1000.0) as i64))
+    }
+
+    fn caller(&self, claims: &Map<String, Value>) -> Option<Caller> {
+        let text = |name: &str| claims.get(name).and_then(Value::as_str);
+        // A library may accept a list here. This program accepts one issuer.
+        if text("iss")? != self.issuer.issuer {
+            return None;
+        }
+        let tier = match claims.get("tier") {
+            None => DEFAULT_TIER,
+            Some(tier) => tier.as_str().filter(|tier| is_word(tier))?,
+        };
+        Some(Caller {
+            owner: Owner {
+                tenant: TenantId::parse(text(&self.issuer.tenant_claim)?).ok()?,
+                subject: Subject::parse(text("sub")?).ok()?,
+            },
+            tier: tier.to_owned(),
+            scopes: granted(claims),
+        })
+    }
+}
+
+/// The scopes in `scope` (RFC 8693 §4.2) and in `scp`, which some issuers use: a text with
+/// spaces or a list.
+fn granted(claims: &Map<String, Value>) -> BTreeSet<String> {
+    let mut granted = BTreeSet::new();
+    for name in ["scope", "scp"] {
+        match claims.get(name) {
+            Some(Value::String(text)) => granted.extend(scopes(text)),
+            Some(Value::Array(list)) => {
+                granted.extend(list.iter().filter_map(Value::as_str).flat_map(scopes));
+            }
+            _ => {}
+        }
+    }
+    granted
+}
+
+/// The algorithm as the library names it.
+pub(super) const fn algorithm(algorithm: JwtAlgorithm) -> Algorithm {
+    match algorithm {
+        JwtAlgorithm::Rs256 => Algorithm::RS256,
+        JwtAlgorithm::Rs384 => Algorithm::RS384,
+        JwtAlgorithm::Rs512 => Algorithm::RS512,
+        JwtAlgorithm::Ps256 => Algorithm::PS256,
+        JwtAlgorithm::Ps384 => Algorithm::PS384,
+        JwtAlgorithm::Ps512 => Algorithm::PS512,
+        JwtAlgorithm::Es256 => Algorithm::ES256,
+        JwtAlgorithm::Es384 => Algorithm::ES384,
+        JwtAlgorithm::EdDsa => Algorithm::EdDSA,
+    }
+}
+
+impl std::fmt::Debug for JwtVerifier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JwtVerifier")
+            .field("issuer", &self.issuer)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,456 @@
+use super::*;
+use crate::auth::credentials::tests::SetClock;
+use crate::auth::jwks::FetchKeysError;
+use crate::auth::{ApiKey, Credentials};
+use crate::store::api_keys::{ApiKeyRecord, WriteApiKeys as _};
+use crate::store::memory::MemoryStore;
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
+use bytes::Bytes;
+use futures::FutureExt as _;
+use jsonwebtoken::{EncodingKey, encode};
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use serde_json::json;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// The time of the tests, in seconds.
+const NOW: i64 = 1_800_000_000;
+const ISSUER: &str = "https://id.example.com/";
+const CONFIGURATION: &str = "https://id.example.com/.well-known/openid-configuration";
+const KEYS: &str = "https://id.example.com/keys";
+
+/// What an issuer answers to the request for its keys.
+#[derive(Clone)]
+enum Answer {
+    Text(String),
+    Failure,
+    Never,
+}
+
+/// An issuer, which counts the requests for its keys.
+struct FakeIssuer {
+    keys: Mutex<Answer>,
+    configured: String,
+    asked: AtomicU32,
+}
+
+#[async_trait]
+impl FetchKeys for FakeIssuer {
+    async fn get(&self, url: &str) -> Result<Bytes, FetchKeysError> {
+        if url == CONFIGURATION {
+            let text = json!({"issuer": self.configured, "jwks_uri": KEYS}).to_string();
+            return Ok(text.into());
+        }
+        assert_eq!(url, KEYS);
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let answer = self.keys.lock().unwrap().clone();
+        match answer {
+            Answer::Text(text) => Ok(text.into()),
+            Answer::Failure => Err(FetchKeysError::Fetch {
+                url: url.to_owned(),
+                why: "refused".to_owned(),
+            }),
+            Answer::Never => std::future::pending().await,
+        }
+    }
+}
+
+/// A key of the issuer that signs, and its public part.
+struct Signer {
+    key: EncodingKey,
+    jwk: Value,
+    algorithm: Algorithm,
+}
+
+fn elliptic(kid: &str) -> Signer {
+    let random = SystemRandom::new();
+    let method = &ECDSA_P256_SHA256_FIXED_SIGNING;
+    let der = EcdsaKeyPair::generate_pkcs8(method, &random).unwrap();
+    let pair = EcdsaKeyPair::from_pkcs8(method, der.as_ref(), &random).unwrap();
+    let point = pair.public_key().as_ref();
+    let text = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(bytes);
+    Signer {
+        key: EncodingKey::from_ec_der(der.as_ref()),
+        jwk: json!({
+            "kty": "EC", "crv": "P-256", "kid": kid, "use": "sig",
+            "x": text(&point[1..33]), "y": text(&point[33..65]),
+        }),
+        algorithm: Algorithm::ES256,
+    }
+}
+
+fn rsa(kid: &str) -> Signer {
+    let stored: Value = serde_json::from_str(include_str!("test_key.json")).unwrap();
+    let der = BASE64_STANDARD.decode(stored["private_der"].as_str().unwrap());
+    Signer {
+        key: EncodingKey::from_rsa_der(&der.unwrap()),
+        jwk: json!({"kty": "RSA", "kid": kid, "n": stored["n"], "e": stored["e"]}),
+        algorithm: Algorithm::RS256,
+    }
+}
+
+impl Signer {
+    fn sign(&self, claims: &Value) -> String {
+        let mut header = Header::new(self.algorithm);
+        header.kid = self.jwk["kid"].as_str().map(str::to_owned);
+        encode(&header, claims, &self.key).unwrap()
+    }
+}
+
+fn set(signers: &[&Signer]) -> Answer {
+    let keys: Vec<&Value> = signers.iter().map(|signer| &signer.jwk).collect();
+    // A set may hold keys of kinds that this program does not know.
+    let odd = json!({"kty": "future", "kid": "odd"});
+    let keys: Vec<&Value> = keys.into_iter().chain([&odd]).collect();
+    Answer::Text(json!({"keys": keys}).to_string())
+}
+
+/// An agent that trusts the fake issuer.
+struct Agent {
+    issuer: Arc<FakeIssuer>,
+    clock: Arc<SetClock>,
+    verifier: Arc<JwtVerifier>,
+}
+
+impl Agent {
+    fn trusting(answer: Answer) -> Self {
+        let issuer = Arc::new(FakeIssuer {
+            keys: Mutex::new(answer),
+            configured: ISSUER.to_owned(),
+            asked: AtomicU32::new(0),
+        });
+        let clock = Arc::new(SetClock::default());
+        clock.0.store(NOW * 1000, Ordering::SeqCst);
+        let accepted = JwtIssuer {
+            issuer: ISSUER.to_owned(),
+            audience: "agent".to_owned(),
+            jwks_url: None,
+            algorithms: vec![JwtAlgorithm::Rs256, JwtAlgorithm::Es256],
+            tenant_claim: "tenant".to_owned(),
+        };
+        let verifier = JwtVerifier::new(accepted, issuer.clone(), clock.clone());
+        Self {
+            verifier: Arc::new(verifier),
+            issuer,
+            clock,
+        }
+    }
+
+    async fn admits(&self, token: &str) -> bool {
+        self.verifier.verify(token).await.is_ok()
+    }
+
+    fn answers(&self, answer: Answer) {
+        *self.issuer.keys.lock().unwrap() = answer;
+    }
+
+    fn later(&self, time: Duration) {
+        let millis = i64::try_from(time.as_millis()).unwrap();
+        self.clock.0.fetch_add(millis, Ordering::SeqCst);
+    }
+
+    fn asked(&self) -> u32 {
+        self.issuer.asked.load(Ordering::SeqCst)
+    }
+}
+
+fn claims() -> Value {
+    json!({
+        "iss": ISSUER, "aud": "agent", "sub": "ann", "tenant": "acme",
+        "exp": NOW + 600, "iat": NOW, "scope": "ops read", "tier": "gold",
+    })
+}
+
+/// The claims with one of them changed, or removed by `null`.
+fn with(name: &str, value: Value) -> Value {
+    let mut claims = claims();
+    if value.is_null() {
+        claims.as_object_mut().unwrap().remove(name);
+    } else {
+        claims[name] = value;
+    }
+    claims
+}
+
+#[tokio::test]
+async fn a_valid_token_names_the_caller_and_its_end() {
+    for signer in [elliptic("one"), rsa("one")] {
+        let agent = Agent::trusting(set(&[&signer]));
+        let admitted = agent
+            .verifier
+            .verify(&signer.sign(&claims()))
+            .await
+            .unwrap();
+        assert_eq!(admitted.caller.owner.tenant.as_str(), "acme");
+        assert_eq!(admitted.caller.owner.subject.as_str(), "ann");
+        assert_eq!(admitted.caller.tier, "gold");
+        assert_eq!(
+            admitted.caller.scopes,
+            ["ops", "read"].map(str::to_owned).into()
+        );
+        let ends = Timestamp::from_millis((NOW + 600 + 60) * 1000);
+        assert_eq!(admitted.ends, Some(ends));
+    }
+}
+
+#[tokio::test]
+async fn a_token_with_a_wrong_claim_is_refused() {
+    let signer = elliptic("one");
+    let agent = Agent::trusting(set(&[&signer]));
+    for wrong in [
+        with("iss", json!("https://evil.example.com/")),
+        with("iss", json!("https://id.example.com")),
+        with("iss", json!([ISSUER, "https://evil.example.com/"])),
+        with("iss", Value::Null),
+        with("aud", json!("another")),
+        with("aud", json!([])),
+        with("aud", Value::Null),
+        with("exp", json!(NOW - 60)),
+        with("exp", json!("never")),
+        with("exp", json!(-1)),
+        with("exp", json!(1e300)),
+        with("exp", Value::Null),
+        with("nbf", json!(NOW + 61)),
+        with("nbf", json!("now")),
+        with("iat", json!(NOW + 61)),
+        with("sub", Value::Null),
+        with("sub", json!("")),
+        with("sub", json!(7)),
+        with("tenant", Value::Null),
+        with("tenant", json!("")),
+        with("tenant", json!("a#b")),
+        with("tenant", json!("tasks")),
+        with("tenant", json!(["acme"])),
+        with("tenant", json!({"id": "acme"})),
+        with("tier", json!("a#b")),
+        with("tier", json!(1)),
+    ] {
+        assert!(!agent.admits(&signer.sign(&wrong)).await, "{wrong}");
+    }
+    for right in [
+        claims(),
+        with("aud", json!(["other", "agent"])),
+        with("exp", json!(NOW - 59)),
+        with("nbf", json!(NOW + 59)),
+        with("tier", Value::Null),
+        with("scope", Value::Null),
+    ] {
+        assert!(agent.admits(&signer.sign(&right)).await, "{right}");
+    }
+}
+
+/// A token whose header says what the attacker likes.
+fn forged(header: &Value, signature: &[u8]) -> String {
+    let text = |value: &Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
+    let signature = BASE64_URL_SAFE_NO_PAD.encode(signature);
+    format!("{}.{}.{signature}", text(header), text(&claims()))
+}
+
+#[tokio::test]
+async fn a_token_with_an_algorithm_of_its_own_choice_is_refused() {
+    let (ec, rsa) = (elliptic("ec"), rsa("rsa"));
+    let agent = Agent::trusting(set(&[&ec, &rsa]));
+    assert!(agent.admits(&ec.sign(&claims())).await && agent.admits(&rsa.sign(&claims())).await);
+    for name in ["none", "None", "NONE", ""] {
+        assert!(
+            !agent
+                .admits(&forged(&json!({"alg": name, "kid": "ec"}), b""))
+                .await
+        );
+    }
+    // The public key is known to everyone; as the secret of an HMAC it must prove nothing.
+    let modulus = BASE64_URL_SAFE_NO_PAD.decode(rsa.jwk["n"].as_str().unwrap());
+    for (kid, secret) in [
+        ("rsa", modulus.unwrap()),
+        ("rsa", rsa.jwk["n"].as_str().unwrap().into()),
+        ("rsa", rsa.jwk.to_string().into()),
+        ("ec", ec.jwk["x"].as_str().unwrap().into()),
+    ] {
+        let mut header = Header::new(Algorithm::HS256);
+        header.kid = Some(kid.to_owned());
+        let token = encode(&header, &claims(), &EncodingKey::from_secret(&secret)).unwrap();
+        assert!(!agent.admits(&token).await, "{kid}");
+    }
+    // A key of one kind under the name of another, and an algorithm that is not allowed.
+    let named = |signer: &Signer, algorithm, kid: &str| {
+        let mut header = Header::new(algorithm);
+        header.kid = Some(kid.to_owned());
+        encode(&header, &claims(), &signer.key).unwrap()
+    };
+    assert!(!agent.admits(&named(&ec, Algorithm::ES256, "rsa")).await);
+    assert!(!agent.admits(&named(&rsa, Algorithm::RS256, "ec")).await);
+    assert!(!agent.admits(&named(&rsa, Algorithm::RS512, "rsa")).await);
+    let mut extended = Header::new(Algorithm::ES256);
+    extended.kid = Some("ec".to_owned());
+    extended.crit = Some(vec!["exp".to_owned()]);
+    let token = encode(&extended, &claims(), &ec.key).unwrap();
+    assert!(!agent.admits(&token).await);
+}
+
+#[tokio::test]
+async fn a_token_of_another_key_or_without_its_signature_is_refused() {
+    let (known, other) = (elliptic("one"), elliptic("one"));
+    let agent = Agent::trusting(set(&[&known]));
+    let token = known.sign(&claims());
+    assert!(agent.admits(&token).await);
+    assert!(!agent.admits(&other.sign(&claims())).await);
+    let (signed, _) = token.rsplit_once('.').unwrap();
+    let (head, body) = signed.split_once('.').unwrap();
+    let evil = BASE64_URL_SAFE_NO_PAD.encode(with("tenant", json!("evil")).to_string());
+    let (_, signature) = token.rsplit_once('.').unwrap();
+    for bad in [
+        format!("{signed}."),
+        signed.to_owned(),
+        format!("{head}.{evil}.{signature}"),
+        format!("{head}..{signature}"),
+        format!(".{body}.{signature}"),
+        format!("{token}.x"),
+        "x.y.z".to_owned(),
+        "…".to_owned(),
+    ] {
+        assert!(!agent.admits(&bad).await, "{bad}");
+    }
+    // The key that the header itself brings counts for nothing.
+    let mut header = Header::new(Algorithm::ES256);
+    header.jwk = serde_json::from_value(other.jwk.clone()).ok();
+    header.jku = Some("https://evil.example.com/keys".to_owned());
+    let token = encode(&header, &claims(), &other.key).unwrap();
+    assert!(!agent.admits(&token).await);
+}
+
+#[tokio::test]
+async fn a_symmetric_key_in_the_set_is_ignored() {
+    let known = elliptic("one");
+    let secret = BASE64_URL_SAFE_NO_PAD.encode("shared");
+    let oct = json!({"kty": "oct", "kid": "oct", "k": secret});
+    let keys = json!({"keys": [known.jwk, oct]}).to_string();
+    let agent = Agent::trusting(Answer::Text(keys));
+    let mut header = Header::new(Algorithm::HS256);
+    header.kid = Some("oct".to_owned());
+    let token = encode(&header, &claims(), &EncodingKey::from_secret(b"shared")).unwrap();
+    assert!(!agent.admits(&token).await);
+    assert!(agent.admits(&known.sign(&claims())).await);
+}
+
+#[tokio::test]
+async fn a_new_key_of_the_issuer_is_accepted_after_a_minute() {
+    let (old, new) = (elliptic("old"), elliptic("new"));
+    let agent = Agent::trusting(set(&[&old]));
+    assert!(agent.admits(&old.sign(&claims())).await);
+    agent.answers(set(&[&new]));
+    for _ in 0..10 {
+        assert!(!agent.admits(&new.sign(&claims())).await);
+    }
+    assert_eq!(agent.asked(), 1);
+    agent.later(Duration::from_secs(60));
+    assert!(agent.admits(&new.sign(&claims())).await);
+    assert!(!agent.admits(&old.sign(&claims())).await);
+    assert_eq!(agent.asked(), 2);
+}
+
+#[tokio::test]
+async fn the_last_good_keys_stay_while_the_issuer_is_down_or_talks_nonsense() {
+    let signer = elliptic("one");
+    let agent = Agent::trusting(set(&[&signer]));
+    let token = signer.sign(&with("exp", json!(NOW + 100_000)));
+    assert!(agent.admits(&token).await);
+    for bad in [
+        Answer::Failure,
+        Answer::Text("<html>".to_owned()),
+        Answer::Text("{}".to_owned()),
+        Answer::Text(r#"{"keys":[]}"#.to_owned()),
+        Answer::Text(r#"{"keys":[{"kty":"oct","k":"AAAA"}]}"#.to_owned()),
+    ] {
+        agent.answers(bad);
+        agent.later(Duration::from_secs(3_600));
+        let before = agent.asked();
+        for _ in 0..5 {
+            assert!(agent.admits(&token).await);
+        }
+        assert_eq!(agent.asked(), before + 1);
+    }
+}
+
+#[tokio::test]
+async fn callers_with_known_keys_do_not_wait_for_a_fetch() {
+    let signer = elliptic("one");
+    let agent = Agent::trusting(set(&[&signer]));
+    let token = signer.sign(&with("exp", json!(NOW + 1_000)));
+    assert!(agent.admits(&token).await);
+    agent.answers(Answer::Never);
+    agent.later(Duration::from_secs(301));
+    let mut fetches = Box::pin(agent.verifier.verify(&token));
+    assert!((&mut fetches).now_or_never().is_none());
+    let another = agent.verifier.verify(&token).now_or_never();
+    assert!(another.is_some_and(|admitted| admitted.is_ok()));
+    assert_eq!(agent.asked(), 2);
+}
+
+#[tokio::test]
+async fn concurrent_callers_share_one_fetch() {
+    let signer = elliptic("one");
+    let agent = Agent::trusting(set(&[&signer]));
+    let token = signer.sign(&claims());
+    let calls = (0..20).map(|_| agent.admits(&token));
+    assert!(
+        futures::future::join_all(calls)
+            .await
+            .into_iter()
+            .all(|it| it)
+    );
+    assert_eq!(agent.asked(), 1);
+}
+
+#[tokio::test]
+async fn without_any_keys_a_token_can_neither_be_accepted_nor_refused() {
+    let agent = Agent::trusting(Answer::Failure);
+    let token = elliptic("one").sign(&claims());
+    let unknown = agent.verifier.verify(&token).await;
+    assert!(matches!(unknown, Err(AuthError::Unavailable(_))));
+}
+
+#[tokio::test]
+async fn the_configuration_of_another_issuer_is_not_used() {
+    let signer = elliptic("one");
+    let mut agent = Agent::trusting(set(&[&signer]));
+    let issuer = Arc::new(FakeIssuer {
+        keys: Mutex::new(set(&[&signer])),
+        configured: "https://evil.example.com/".to_owned(),
+        asked: AtomicU32::new(0),
+    });
+    let accepted = agent.verifier.issuer.clone();
+    agent.verifier = Arc::new(JwtVerifier::new(accepted, issuer, agent.clock.clone()));
+    assert!(!agent.admits(&signer.sign(&claims())).await);
+}
+
+#[tokio::test]
+async fn api_keys_work_while_the_issuer_hangs() {
+    let agent = Agent::trusting(Answer::Never);
+    let (store, key) = (MemoryStore::new(), ApiKey::random().unwrap());
+    let record = ApiKeyRecord {
+        id: key.id().clone(),
+        hash: key.hash(),
+        owner: Owner {
+            tenant: TenantId::parse("acme").unwrap(),
+            subject: Subject::parse("ann").unwrap(),
+        },
+        tier: None,
+        scopes: BTreeSet::new(),
+        created_at: Timestamp::default(),
+        expires_at: None,
+        note: None,
+    };
+    assert!(store.create_api_key(&record).await.unwrap());
+    let mut credentials = Credentials::new(Arc::new(store), agent.clock.clone());
+    let Agent { verifier, .. } = agent;
+    credentials = credentials.with_jwt(Arc::into_inner(verifier).unwrap());
+    let token = elliptic("one").sign(&claims());
+    let mut waits = Box::pin(credentials.admit(Some(&token)));
+    assert!((&mut waits).now_or_never().is_none());
+    let admitted = credentials.admit(Some(key.reveal())).now_or_never();
+    assert!(admitted.is_some_and(|admitted| admitted.is_ok()));
+}

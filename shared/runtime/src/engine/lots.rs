@@ -1,0 +1,212 @@
+//! Charges calls to the rates of their tenant.
+//!
+//! A process takes a lot of tokens with one write and spends it in memory. Unused tokens
+//! lapse after a minute. A refusal is remembered until the time that it names, so that a
+//! flood costs no writes.
+//!
+//! A limiter must not stop the agent: if its store does not answer, calls are admitted.
+
+use super::clock::lock;
+use super::limit_policy::CallRate;
+use super::{EngineError, Reader};
+use crate::auth::Caller;
+use crate::skill::SkillMetadata;
+use crate::store::limits::{Limits, RateBucket, Tokens};
+use crate::task::{A2aError, SkillId, Timestamp};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// How long a token can be used after it was taken.
+const LAPSE: Duration = Duration::from_secs(60);
+/// How long a process believes that a tenant is blocked, or that the store does not answer.
+const RECHECK: Duration = Duration::from_secs(5);
+/// The largest number of buckets that a process remembers.
+const KEPT: usize = 10_000;
+
+/// The lots of one process.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Lots(Mutex<HashMap<RateBucket, Lot>>);
+
+/// What a process knows of a bucket until `until`.
+#[derive(Debug, Clone, Copy)]
+struct Lot {
+    until: Timestamp,
+    holds: Holding,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holding {
+    /// This many tokens.
+    Tokens(u32),
+    /// The bucket is empty.
+    Nothing,
+    /// The tenant is blocked.
+    Blocked,
+    /// The store did not answer: calls are admitted.
+    Unknown,
+}
+
+impl Lots {
+    /// Spends a token that the process has. `None` if the store has to be asked.
+    fn spend(&self, bucket: &RateBucket, now: Timestamp) -> Option<Result<(), A2aError>> {
+        let mut lots = lock(&self.0);
+        let lot = lots.get_mut(bucket).filter(|lot| now < lot.until)?;
+        match &mut lot.holds {
+            Holding::Tokens(left) => {
+                *left = left.checked_sub(1)?;
+                Some(Ok(()))
+            }
+            Holding::Nothing => Some(Err(limited(now, lot.until))),
+            Holding::Blocked => Some(Err(A2aError::Forbidden)),
+            Holding::Unknown => Some(Ok(())),
+        }
+    }
+
+    /// Remembers what the store answered.
+    fn keep(&self, bucket: &RateBucket, mut lot: Lot, now: Timestamp) {
+        let mut lots = lock(&self.0);
+        if lots.len() >= KEPT && !lots.contains_key(bucket) {
+            lots.retain(|_, lot| now < lot.until);
+            if lots.len() >= KEPT {
+                // The process forgets at most one lot of each bucket.
+                lots.clear();
+            }
+        }
+        // Another call of this process may have taken a lot meanwhile.
+        if let (Some(other), Holding::Tokens(tokens)) = (lots.get(bucket), &mut lot.holds)
+            && let Holding::Tokens(left) = other.holds
+            && now < other.until
+            && left > 0
+        {
+            *tokens = tokens.saturating_add(left);
+            lot.until = lot.until.min(other.until);
+        }
+        lots.insert(bucket.clone(), lot);
+    }
+
+    /// Gives a token back that was spent for a refused call.
+    fn give_back(&self, bucket: &RateBucket, now: Timestamp) {
+        let lot = Lot {
+            until: now.plus(LAPSE),
+            holds: Holding::Tokens(1),
+        };
+        self.keep(bucket, lot, now);
+    }
+
+    /// Charges one call to a bucket.
+    ///
+    /// # Errors
+    /// [`A2aError::RateLimited`], and [`A2aError::Forbidden`] for a blocked tenant.
+    async fn charge(
+        &self,
+        limits: &dyn Limits,
+        bucket: &RateBucket,
+        rate: CallRate,
+        now: Timestamp,
+    ) -> Result<(), A2aError> {
+        if let Some(known) = self.spend(bucket, now) {
+            return known;
+        }
+        let taken = limits.take_tokens(bucket, rate.rate(), rate.lot(), now);
+        let (until, holds) = match taken.await {
+            Ok(Tokens::Taken(tokens)) => {
+                (now.plus(LAPSE), Holding::Tokens(tokens.saturating_sub(1)))
+            }
+            Ok(Tokens::NoneUntil(at)) => (at, Holding::Nothing),
+            Ok(Tokens::Blocked) => (now.plus(RECHECK), Holding::Blocked),
+            Err(error) => {
+                tracing::warn!(
+                    a2a.tenant = %bucket.tenant(),
+                    "admitted calls without a rate check: {error}"
+                );
+                (now.plus(RECHECK), Holding::Unknown)
+            }
+        };
+        self.keep(bucket, Lot { until, holds }, now);
+        match holds {
+            Holding::Tokens(_) | Holding::Unknown => Ok(()),
+            Holding::Nothing => Err(limited(now, until)),
+            Holding::Blocked => Err(A2aError::Forbidden),
+        }
+    }
+}
+
+/// The error for a bucket that is empty until `until`.
+fn limited(now: Timestamp, until: Timestamp) -> A2aError {
+    let millis = until.since(now).as_millis();
+    let seconds = u64::try_from(millis.div_ceil(1000)).unwrap_or(u64::MAX);
+    A2aError::RateLimited {
+        retry_after: seconds.max(1),
+    }
+}
+
+impl Reader {
+    /// Charges a call to the tier of its caller.
+    ///
+    /// # Errors
+    /// [`A2aError::RateLimited`] when the tier has no call left, [`A2aError::Forbidden`] when
+    /// an operator has blocked the tenant.
+    pub(crate) async fn charge_call(&self, caller: &Caller) -> Result<(), A2aError> {
+        let rates = &self.policy.limits.rates;
+        let (Some(limits), Some(rate)) = (&self.limits, rates.of_tier(&caller.tier)) else {
+            return Ok(());
+        };
+        let bucket = RateBucket::Tier(caller.owner.tenant.clone(), caller.tier.clone());
+        let now = self.clock.now();
+        self.lots.charge(&**limits, &bucket, rate, now).await
+    }
+
+    /// Charges a message to its skill, and to each tag of the skill that has a rate.
+    ///
+    /// # Errors
+    /// [`A2aError::RateLimited`] when one of them has no call left.
+    pub(in crate::engine) async fn charge_skill(
+        &self,
+        caller: &Caller,
+        skill: &SkillMetadata,
+    ) -> Result<(), EngineError> {
+        let Some(limits) = &self.limits else {
+            return Ok(());
+        };
+        let now = self.clock.now();
+        let mut charged = Vec::new();
+        for (bucket, rate) in self.skill_rates(caller, skill)? {
+            if let Err(refused) = self.lots.charge(&**limits, &bucket, rate, now).await {
+                // A bucket that refuses must not empty the others.
+                for bucket in &charged {
+                    self.lots.give_back(bucket, now);
+                }
+                return Err(refused.into());
+            }
+            charged.push(bucket);
+        }
+        Ok(())
+    }
+
+    /// The buckets of a skill that have a rate.
+    fn skill_rates(
+        &self,
+        caller: &Caller,
+        skill: &SkillMetadata,
+    ) -> Result<Vec<(RateBucket, CallRate)>, EngineError> {
+        let rates = &self.policy.limits.rates.skills;
+        let tenant = &caller.owner.tenant;
+        let mut found = Vec::new();
+        if let Some(rate) = rates.get(skill.id) {
+            let id = SkillId::parse(skill.id).map_err(|it| EngineError::broken(it.to_string()))?;
+            found.push((RateBucket::Skill(tenant.clone(), id), *rate));
+        }
+        let tags: BTreeSet<&str> = skill.tags.iter().copied().collect();
+        for tag in tags {
+            if let Some(rate) = rates.get(&format!("#{tag}")) {
+                let bucket = RateBucket::SkillTag(tenant.clone(), tag.to_owned());
+                found.push((bucket, *rate));
+            }
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+//! Leases a slot for each open stream: one of its tenant, and one of all tenants.
+//!
+//! A stream renews its leases while it runs and frees them at its end. After a crash they
+//! end by themselves. If an operator blocks the tenant, the stream shows no further frame;
+//! its turn goes on.
+//!
+//! If the store does not answer, the stream runs without a slot.
+
+use super::{EngineError, Reader};
+use crate::auth::Caller;
+use crate::store::StoreError;
+use crate::store::limits::{Limits, Slot, SlotLease, SlotPool};
+use crate::task::{A2aError, Timestamp, WriteId};
+use futures::future::{Either, select};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// How long a lease lasts without a renewal.
+const LEASE: Duration = Duration::from_secs(90);
+/// How often a stream renews its leases.
+const RENEWAL: Duration = Duration::from_secs(30);
+/// A shared pool has parts of at most this many slots, so that an item stays below 1 KB and
+/// a renewal costs one write unit.
+const PART: u32 = 20;
+/// In how many parts of a shared pool a stream looks for a free slot.
+const LOOKS: u32 = 4;
+/// The longest `Retry-After` for a stream without a slot, in seconds. Most slots become free
+/// before their leases end.
+const LONGEST_WAIT: u64 = 30;
+
+/// Ends the frames of a stream with an error.
+pub(crate) type StopFrames = oneshot::Sender<A2aError>;
+
+/// The leased slots of one stream.
+struct StreamSlots<'r> {
+    reader: &'r Reader,
+    holder: WriteId,
+    held: Vec<(SlotPool, u32)>,
+}
+
+impl Reader {
+    /// Runs `stream` with the slots that it needs, and frees them at its end.
+    ///
+    /// # Errors
+    /// Those of `stream`. [`A2aError::RateLimited`] without a free slot and
+    /// [`A2aError::Forbidden`] for a blocked tenant; then `stream` has not started.
+    pub(crate) async fn with_slots(
+        &self,
+        caller: &Caller,
+        stop: StopFrames,
+        stream: impl Future<Output = Result<(), EngineError>> + Send,
+    ) -> Result<(), EngineError> {
+        let Some(limits) = self.limits.clone() else {
+            return stream.await;
+        };
+        let mut slots = StreamSlots {
+            reader: self,
+            holder: WriteId::made_of(self.ids.next()),
+            held: Vec::new(),
+        };
+        if let Err(refused) = slots.lease(&limits, caller).await {
+            slots.free(&limits).await;
+            return Err(refused.into());
+        }
+        let done = {
+            let renewals = pin!(slots.renew(&limits, stop));
+            match select(pin!(stream), renewals).await {
+                Either::Left((done, _)) => done,
+                Either::Right((never, _)) => match never {},
+            }
+        };
+        slots.free(&limits).await;
+        done
+    }
+}
+
+impl StreamSlots<'_> {
+    /// Leases the slots that the policy asks for.
+    async fn lease(&mut self, limits: &Arc<dyn Limits>, caller: &Caller) -> Result<(), A2aError> {
+        let policy = &self.reader.policy.limits;
+        if let Some(cap) = policy.streams_per_tenant {
+            let pool = SlotPool::Streams(caller.owner.tenant.clone());
+            self.lease_in(limits, vec![(pool, cap)]).await?;
+        }
+        if let Some(shared) = &policy.shared_streams {
+            let parts = parts(&shared.pool, shared.cap, self.reader.ids.next());
+            self.lease_in(limits, parts).await?;
+        }
+        Ok(())
+    }
+
+    /// Leases a slot in one of `pools`, each with its cap.
+    async fn lease_in(
+        &mut self,
+        limits: &Arc<dyn Limits>,
+        pools: Vec<(SlotPool, u32)>,
+    ) -> Result<(), A2aError> {
+        let now = self.reader.clock.now();
+        let mut free_at: Option<Timestamp> = None;
+        for (pool, cap) in pools {
+            match limits
+                .lease_slot(&pool, &self.holder, lease(cap, now))
+                .await
+            {
+                Ok(Slot::Leased) => {
+                    self.held.push((pool, cap));
+                    return Ok(());
+                }
+                Ok(Slot::NoneUntil(at)) => free_at = Some(free_at.map_or(at, |it| it.min(at))),
+                Ok(Slot::Blocked) => return Err(A2aError::Forbidden),
+                Err(error) => {
+                    warn(&error);
+                    return Ok(());
+                }
+            }
+        }
+        let wait = free_at.map_or(0, |at| at.since(now).as_secs());
+        Err(A2aError::RateLimited {
+            retry_after: wait.clamp(1, LONGEST_WAIT),
+        })
+    }
+
+    /// Renews the slots for ever. When the tenant is blocked, it ends the frames.
+    async fn renew(&self, limits: &Arc<dyn Limits>, stop: StopFrames) -> std::convert::Infallible {
+        let clock = &self.reader.clock;
+        let mut stop = Some(stop);
+        loop {
+            clock.sleep_until(clock.now().plus(RENEWAL)).await;
+            for (pool, cap) in &self.held {
+                match self.renewed(limits, pool, *cap).await {
+                    Ok(Slot::Blocked) => {
+                        if let Some(stop) = stop.take() {
+                            // The client may be gone already.
+                            let _told = stop.send(A2aError::Forbidden);
+                        }
+                    }
+                    Ok(Slot::Leased) => {}
+                    Ok(Slot::NoneUntil(_)) => {
+                        tracing::warn!("an open stream has lost its slot");
+                    }
+                    Err(error) => warn(&error),
+                }
+            }
+        }
+    }
+
+    /// Renews a slot. A slot that was lost, because the store did not answer for long, is
+    /// leased again.
+    async fn renewed(
+        &self,
+        limits: &Arc<dyn Limits>,
+        pool: &SlotPool,
+        cap: u32,
+    ) -> Result<Slot, StoreError> {
+        let now = self.reader.clock.now();
+        if limits
+            .renew_slot(pool, &self.holder, now.plus(LEASE))
+            .await?
+        {
+            return Ok(Slot::Leased);
+        }
+        limits.lease_slot(pool, &self.holder, lease(cap, now)).await
+    }
+
+    /// Frees the slots.
+    async fn free(&self, limits: &Arc<dyn Limits>) {
+        for (pool, _) in &self.held {
+            if let Err(error) = limits.free_slot(pool, &self.holder).await {
+                warn(&error);
+            }
+        }
+    }
+}
+
+fn lease(cap: u32, now: Timestamp) -> SlotLease {
+    SlotLease {
+        cap,
+        now,
+        until: now.plus(LEASE),
+    }
+}
+
+fn warn(error: &StoreError) {
+    tracing::warn!("a stream runs without a slot: {error}");
+}
+
+/// The parts of a shared pool in which a stream looks, beginning at one that `random`
+/// chooses. The caps of all parts together are `cap`.
+fn parts(pool: &str, cap: u32, random: u128) -> Vec<(SlotPool, u32)> {
+    let parts = cap.div_ceil(PART).max(1);
+    let first = u32::try_from(random % u128::from(parts)).unwrap_or(0);
+    let looks = (0..parts.min(LOOKS)).map(|look| (first + look) % parts);
+    let sized = looks.map(|part| {
+        let slots = cap / parts + u32::from(part < cap % parts);
+        (SlotPool::AllStreams(pool.to_owned(), part), slots)
+    });
+    sized.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_shared_pool_add_up_to_its_cap() {
+        for cap in [1, 5, 19, 20, 21, 50, 99, 500] {
+            let mut caps = std::collections::BTreeMap::new();
+            for random in 0..64 {
+                for (pool, slots) in parts("p", cap, random) {
+                    assert!((1..=PART).contains(&slots), "{cap}");
+                    let SlotPool::AllStreams(_, part) = pool else {
+                        panic!("another pool");
+                    };
+                    caps.insert(part, slots);
+                }
+            }
+            assert_eq!(caps.values().sum::<u32>(), cap);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Writes the log line of a turn, and gives all other lines of the turn its fields.
+
+use super::spec::{TurnEnd, TurnInput, TurnSpec};
+use crate::engine::{Engine, EngineError};
+use crate::task::{TaskRecord, TaskState, Timestamp, metadata_keys};
+use crate::telemetry::events::{self, TurnFields};
+use crate::telemetry::scope::{self, CallScope, Units};
+use serde_json::Value;
+use std::future::Future;
+use tracing::{Instrument as _, Span};
+
+/// A turn while it runs.
+pub(in crate::engine) struct TurnReport<'e> {
+    engine: &'e Engine,
+    tenant: String,
+    task: String,
+    skill: Option<String>,
+    makes_task: bool,
+    attempt: u32,
+    began: Timestamp,
+    /// The units that do not belong to the turn.
+    before: Units,
+    scope: CallScope,
+    span: Span,
+}
+
+impl<'e> TurnReport<'e> {
+    /// Begins the report of `work`. `claimed`: a worker runs the turn, so that all units of
+    /// its scope belong to the turn.
+    pub(in crate::engine) fn begin(engine: &'e Engine, work: &TurnSpec, claimed: bool) -> Self {
+        let record = &work.record;
+        let skill = skill_of(work);
+        let task = record.id().to_string();
+        // An inline turn is claimed by its opening, which is not stored yet.
+        let attempt = record.attempt().max(1);
+        let scope = CallScope::current();
+        let (turn, tried) = (work.facts.turn.to_string(), attempt.to_string());
+        let trace = scope.trace();
+        let trace = trace.map(|trace| trace.child(&["turn", &task, &turn, &tried]));
+        let units = scope.units().filter(|_| !claimed);
+        let makes_task = work.job.makes_task();
+        note(work, skill.as_deref());
+        Self {
+            engine,
+            tenant: record.owner().tenant.to_string(),
+            makes_task,
+            attempt,
+            began: engine.reader.clock.now(),
+            before: units.unwrap_or_default(),
+            scope: scope.in_span(trace),
+            // The highest level: lines of every filter have the fields of the span.
+            span: tracing::error_span!(
+                target: events::TURN,
+                "turn",
+                a2a.task = makes_task.then_some(task.as_str()),
+                a2a.skill = skill.as_deref(),
+                a2a.turn = work.facts.turn,
+                trace_id = trace.map(|trace| trace.trace_id()),
+            ),
+            task,
+            skill,
+        }
+    }
+
+    /// Runs `work` as the work of the turn.
+    pub(in crate::engine) async fn run<F: Future>(&self, work: F) -> F::Output {
+        let work = work.instrument(self.span.clone());
+        self.scope.clone().run(work).await
+    }
+
+    /// Logs how the turn ended. A repeated send runs no turn.
+    pub(in crate::engine) fn end(&self, ended: &Result<TurnEnd, EngineError>) {
+        let record = match ended {
+            Ok(TurnEnd::Duplicate(_)) => return,
+            Ok(
+                TurnEnd::Stopped(record) | TurnEnd::HandedOver(record) | TurnEnd::Queued(record),
+            ) => Some(record),
+            Ok(TurnEnd::Superseded(record)) => record.as_ref(),
+            Ok(TurnEnd::Message(_)) | Err(_) => None,
+        };
+        let took = self.engine.reader.clock.now().since(self.began);
+        let units = self.scope.units();
+        let trace_id = self.scope.trace().map(|trace| trace.trace_id());
+        events::turn(&TurnFields {
+            tenant: &self.tenant,
+            skill: self.skill.as_deref(),
+            task: (self.makes_task || record.is_some()).then_some(self.task.as_str()),
+            state: record.map(|record| record.state().as_str()),
+            attempt: u64::from(self.attempt),
+            error: record.and_then(error_code),
+            ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            units: units.map(|units| units.since(self.before)),
+            trace_id: trace_id.as_deref(),
+        });
+    }
+}
+
+/// Notes task and skill of a send for the line of its call.
+pub(in crate::engine) fn note(work: &TurnSpec, skill: Option<&str>) {
+    if work.job.makes_task() {
+        scope::note_task(work.record.id().as_str());
+    }
+    if let Some(skill) = skill {
+        scope::note_skill(skill);
+    }
+}
+
+/// The skill that a turn runs, else the one that its task is pinned to.
+pub(in crate::engine) fn skill_of(work: &TurnSpec) -> Option<String> {
+    match &work.job {
+        TurnInput::Skill(skill, _) => Some(skill.metadata().id.to_owned()),
+        TurnInput::Ask { .. } | TurnInput::Fail(_) => work.record.skill().map(ToString::to_string),
+    }
+}
+
+/// Logs a turn that the engine has failed without running it.
+pub(in crate::engine) fn log_given_up(record: &TaskRecord, code: &str) {
+    let trace_id = CallScope::current().trace().map(|trace| trace.trace_id());
+    events::turn(&TurnFields {
+        tenant: record.owner().tenant.as_str(),
+        skill: record.skill().map(crate::task::SkillId::as_str),
+        task: Some(record.id().as_str()),
+        state: Some(TaskState::Failed.as_str()),
+        attempt: u64::from(record.attempt()),
+        error: Some(code),
+        trace_id: trace_id.as_deref(),
+        ..TurnFields::default()
+    });
+}
+
+/// The error code of a failed task.
+fn error_code(record: &TaskRecord) -> Option<&str> {
+    let status = record.status();
+    let message = status.message.as_ref();
+    let message = message.filter(|_| status.state == TaskState::Failed)?;
+    let code = message.metadata.get(metadata_keys::ERROR_CODE);
+    code.and_then(Value::as_str)
+}

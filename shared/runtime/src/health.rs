@@ -1,0 +1,134 @@
+//! Probes the dependencies of the agent: table, bucket, queues and those of an author.
+//!
+//! A report is valid for 10 s, so that requests to the public health path cannot load the
+//! dependencies. Only one probe runs at a time in a process.
+
+use crate::engine::Clock;
+use crate::store::StoreError;
+use crate::store::health::HealthCheck;
+use crate::task::Timestamp;
+use futures::future::join_all;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+/// How long a report is valid.
+const FRESH: Duration = Duration::from_secs(10);
+/// How long a dependency may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The dependencies of an agent, by name.
+#[derive(Clone, Default)]
+pub struct Checks(Vec<(String, Arc<dyn HealthCheck>)>);
+
+impl Checks {
+    /// No dependencies.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a dependency. The report shows it under `name`.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, check: Arc<dyn HealthCheck>) -> Self {
+        self.0.push((name.into(), check));
+        self
+    }
+
+    /// Adds all of `others`.
+    #[must_use]
+    pub fn and(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
+    }
+}
+
+impl std::fmt::Debug for Checks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names = self.0.iter().map(|(name, _)| name);
+        f.debug_set().entries(names).finish()
+    }
+}
+
+/// What a probe found out about one dependency.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Dependency {
+    pub(crate) name: String,
+    /// Whether it answered in time and without an error.
+    pub(crate) works: bool,
+    /// How long it took.
+    pub(crate) latency: Duration,
+}
+
+/// What a probe found out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct HealthReport(pub(crate) Vec<Dependency>);
+
+impl HealthReport {
+    /// Whether all dependencies work.
+    pub(crate) fn works(&self) -> bool {
+        self.0.iter().all(|dependency| dependency.works)
+    }
+}
+
+/// The dependencies, and the last report about them.
+pub(crate) struct Health {
+    checks: Checks,
+    clock: Arc<dyn Clock>,
+    last: Mutex<Option<(Timestamp, HealthReport)>>,
+}
+
+impl Health {
+    pub(crate) fn new(checks: Checks, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            checks,
+            clock,
+            last: Mutex::new(None),
+        }
+    }
+
+    /// The last report, or a new one if that is too old. Callers that come during a probe
+    /// wait for its report, at most 2 s.
+    pub(crate) async fn report(&self) -> HealthReport {
+        let mut last = self.last.lock().await;
+        let now = self.clock.now();
+        if let Some((at, report)) = &*last
+            && now < at.plus(FRESH)
+        {
+            return report.clone();
+        }
+        let probes = self
+            .checks
+            .0
+            .iter()
+            .map(|(name, check)| self.probe(name, check));
+        let report = HealthReport(join_all(probes).await);
+        *last = Some((self.clock.now(), report.clone()));
+        report
+    }
+
+    async fn probe(&self, name: &str, check: &Arc<dyn HealthCheck>) -> Dependency {
+        let began = self.clock.now();
+        let late = |_| Err(StoreError::Unavailable("no answer within 2 s".to_owned()));
+        let answered = timeout(PATIENCE, check.check_health()).await;
+        let answered = answered.unwrap_or_else(late);
+        if let Err(error) = &answered {
+            tracing::warn!(health.dependency = name, error.cause = %error, "a dependency does not work");
+        }
+        Dependency {
+            name: name.to_owned(),
+            works: answered.is_ok(),
+            latency: self.clock.now().since(began),
+        }
+    }
+}
+
+impl std::fmt::Debug for Health {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Health").field(&self.checks).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! Says which base URL is on the card of a request.
+//!
+//! It is what the operator set: `A2A_PUBLIC_URL`, or the variable of the stage of API
+//! Gateway. No header of a client takes part.
+
+/// The name of the stage variable with the base URL. `template.yaml` sets it.
+pub const STAGE_VARIABLE: &str = "publicUrl";
+
+/// The base URL in the stage variable of API Gateway, as an extension of a request. A
+/// client cannot set it: [`serve`](crate::serve) reads it from the event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StageUrl(pub String);
+
+/// The base URL on the cards, as far as the settings know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseUrl {
+    /// `A2A_PUBLIC_URL`. It wins over the stage variable.
+    configured: Option<String>,
+    /// The URL without both. A function on AWS has none.
+    otherwise: Option<String>,
+}
+
+impl BaseUrl {
+    /// A base URL that is `configured`, else that of the stage, else `otherwise`.
+    #[must_use]
+    pub const fn new(configured: Option<String>, otherwise: Option<String>) -> Self {
+        Self {
+            configured,
+            otherwise,
+        }
+    }
+
+    /// The base URL of a request that came with the stage variable `stage`. A value that
+    /// is not a URL counts as absent.
+    #[must_use]
+    pub fn of<'a>(&'a self, stage: Option<&'a StageUrl>) -> Option<&'a str> {
+        let stage = || stage.and_then(|url| parse(&url.0));
+        let otherwise = self.otherwise.as_deref();
+        self.configured.as_deref().or_else(stage).or(otherwise)
+    }
+
+    /// The base URL of a request without a stage variable.
+    #[must_use]
+    pub fn without_stage(&self) -> Option<&str> {
+        self.of(None)
+    }
+}
+
+/// Reads an http or https URL with a host. Slashes at its end are cut off.
+pub(crate) fn parse(text: &str) -> Option<&str> {
+    let trimmed = text.trim_end_matches('/');
+    let rest = trimmed
+        .strip_prefix("https://")
+        .or_else(|| trimmed.strip_prefix("http://"))?;
+    let valid = !rest.is_empty() && !rest.contains(char::is_whitespace);
+    valid.then_some(trimmed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stage(url: &str) -> StageUrl {
+        StageUrl(url.to_owned())
+    }
+
+    #[test]
+    fn the_setting_wins_over_the_stage_and_the_stage_over_the_default() {
+        let own = Some("https://own.example".to_owned());
+        let local = Some("http://127.0.0.1:8080".to_owned());
+        let of_stage = stage("https://stage.example/dev/");
+        let all = BaseUrl::new(own, local.clone());
+        assert_eq!(all.of(Some(&of_stage)), Some("https://own.example"));
+        let local = BaseUrl::new(None, local);
+        assert_eq!(local.of(Some(&of_stage)), Some("https://stage.example/dev"));
+        assert_eq!(local.without_stage(), Some("http://127.0.0.1:8080"));
+        let deployed = BaseUrl::new(None, None);
+        assert_eq!(deployed.without_stage(), None);
+        for bad in ["", "https://", "agent.example", "ftp://x", "https://a b"] {
+            assert_eq!(deployed.of(Some(&stage(bad))), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Writes the log line of each call, when its answer is complete.
+//!
+//! - [`EdgeLog`]: what the calls of a process share
+//! - [`CallLog`]: one call, or one entry of a batch
+
+use crate::engine::{Clock, Ids, RandomIds, SystemClock};
+use crate::task::{A2aError, Timestamp};
+use crate::telemetry::TraceContext;
+use crate::telemetry::events::{self, CallFields};
+use crate::telemetry::sampling::Sampler;
+use crate::telemetry::scope::CallScope;
+use crate::telemetry::trace::TRACEPARENT;
+use a2a_lambda_wire::{Call, Dialect, ErrorRow, Rejected};
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tracing::{Instrument as _, Span};
+
+/// The shortest time between two warnings about newer protocol versions.
+const VERSION_WARNINGS: Duration = Duration::from_secs(60);
+
+/// What the platform says about the invocation of a request. The entry points put it into
+/// the extensions of the request.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InvocationInfo {
+    /// The id of the invocation.
+    pub request_id: Option<String>,
+    /// The trace header of AWS X-Ray.
+    pub x_ray: Option<String>,
+}
+
+/// What the calls of one process share to write their lines.
+#[derive(Clone)]
+pub struct EdgeLog {
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    refusals: Mutex<Sampler>,
+    /// When the last warning about a newer version was written.
+    warned: Mutex<Option<Timestamp>>,
+}
+
+impl Default for EdgeLog {
+    fn default() -> Self {
+        Self::new(Arc::new(SystemClock), Arc::new(RandomIds))
+    }
+}
+
+impl EdgeLog {
+    /// A log that takes the times of calls from `clock`, and the ids of new traces from
+    /// `ids`.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
+        Self {
+            clock,
+            ids,
+            shared: Arc::default(),
+        }
+    }
+
+    /// Begins the log of a request.
+    pub(super) fn begin(&self, request: &Request<Bytes>) -> RequestLog {
+        let invocation = request.extensions().get::<InvocationInfo>();
+        let invocation = invocation.cloned().unwrap_or_default();
+        let header = request.headers().get(TRACEPARENT);
+        let trace = header
+            .and_then(|value| TraceContext::parse(value.to_str().ok()?))
+            .or_else(|| TraceContext::parse_x_ray(invocation.x_ray.as_deref()?))
+            .or_else(|| {
+                let number = self.ids.next();
+                let span = (number >> 64) ^ number;
+                TraceContext::new(
+                    self.ids.next(),
+                    u64::try_from(span & u128::from(u64::MAX)).ok()?,
+                )
+            });
+        RequestLog {
+            edge: self.clone(),
+            began: self.clock.now(),
+            request_id: invocation.request_id,
+            trace,
+        }
+    }
+
+    /// Warns about a protocol version that is newer than this agent knows, at most once in
+    /// [`VERSION_WARNINGS`].
+    pub(super) fn newer_version(&self, version: &str) {
+        let now = self.clock.now();
+        let mut warned = lock(&self.shared.warned);
+        if warned.is_some_and(|at| now.since(at) < VERSION_WARNINGS) {
+            return;
+        }
+        *warned = Some(now);
+        tracing::warn!(
+            a2a.version = version,
+            "a client uses protocol version `{version}`, newer than this agent knows"
+        );
+    }
+}
+
+/// The log of one request.
+pub(super) struct RequestLog {
+    edge: EdgeLog,
+    began: Timestamp,
+    request_id: Option<String>,
+    trace: Option<TraceContext>,
+}
+
+impl RequestLog {
+    /// The log of a call. `in_batch`: its time begins now, and not with its request.
+    pub(super) fn call(&self, call: &Call, in_batch: bool) -> CallLog {
+        let method = call.operation.name();
+        CallLog {
+            began: if in_batch {
+                self.edge.clock.now()
+            } else {
+                self.began
+            },
+            method: Some(method),
+            ..self.unread(Some(call.dialect))
+        }
+    }
+
+    /// The log of a request that is refused before it becomes a call.
+    fn unread(&self, dialect: Option<Dialect>) -> CallLog {
+        let scope = CallScope::new(self.trace);
+        let trace_id = self.trace.map(|trace| trace.trace_id());
+        CallLog {
+            // The level of the span is the highest one, so that lines of every filter have
+            // the fields of the span.
+            span: tracing::error_span!(target: events::CALL, "call", trace_id = trace_id.as_deref()),
+            edge: self.edge.clone(),
+            scope,
+            began: self.began,
+            method: None,
+            generation: dialect.map(|dialect| dialect.generation.as_str()),
+            request_id: self.request_id.clone(),
+            trace_id,
+        }
+    }
+
+    /// Logs a request that is refused before it becomes a call.
+    pub(super) fn rejected(&self, rejected: &Rejected) {
+        let log = self.unread(Some(rejected.dialect));
+        let row = ErrorRow::of(&rejected.refusal, rejected.dialect.generation);
+        let status = row.http_status(rejected.dialect.binding);
+        log.refused(status, row.reason);
+    }
+
+    /// Logs a request to a foreign host or from a foreign page, for which A2A has no error.
+    pub(super) fn foreign(&self, status: StatusCode, reason: &'static str) {
+        self.unread(None).refused(status.as_u16(), reason);
+    }
+}
+
+/// The log of one call.
+#[derive(Clone)]
+pub(super) struct CallLog {
+    edge: EdgeLog,
+    scope: CallScope,
+    span: Span,
+    began: Timestamp,
+    method: Option<&'static str>,
+    generation: Option<&'static str>,
+    request_id: Option<String>,
+    trace_id: Option<String>,
+}
+
+impl CallLog {
+    /// Runs `work` as the work of this call.
+    pub(super) async fn run<F: Future>(&self, work: F) -> F::Output {
+        let work = work.instrument(self.span.clone());
+        self.scope.clone().run(work).await
+    }
+
+    /// Runs `work`, which logs, in the span of this call.
+    pub(super) fn in_span<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.span.in_scope(work)
+    }
+
+    /// Logs that the call got its answer.
+    pub(super) fn answered(&self, status: u16) {
+        self.in_span(|| events::call(&self.fields(status)));
+    }
+
+    /// Logs that the call got an error.
+    pub(super) fn failed(&self, call: &Call, error: &A2aError) {
+        let row = ErrorRow::of(error, call.dialect.generation);
+        self.refused(row.http_status(call.dialect.binding), row.reason);
+    }
+
+    fn refused(&self, status: u16, reason: &'static str) {
+        let now = self.edge.clock.now();
+        let tenant = self.scope.tenant();
+        let admitted = lock(&self.edge.shared.refusals).admit(reason, tenant, now);
+        if let Some(left_out) = admitted {
+            self.in_span(|| events::refused(&self.fields(status), reason, left_out));
+        }
+    }
+
+    fn fields(&self, status: u16) -> CallFields<'_> {
+        let took = self.edge.clock.now().since(self.began);
+        CallFields {
+            method: self.method,
+            generation: self.generation,
+            tenant: self.scope.tenant(),
+            skill: self.scope.skill(),
+            task: self.scope.task(),
+            status: u64::from(status),
+            ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            units: self.scope.units(),
+            request_id: self.request_id.as_deref(),
+            trace_id: self.trace_id.as_deref(),
+        }
+    }
+}
+
+/// The log of a stream. Its line is written when the stream is dropped: then its last
+/// frame is sent, or its client has gone.
+pub(super) struct StreamLog {
+    pub(super) log: CallLog,
+    pub(super) status: u16,
+}
+
+impl Drop for StreamLog {
+    fn drop(&mut self) {
+        self.log.answered(self.status);
+    }
+}
+
+/// Locks plain data, which a panic leaves usable.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl std::fmt::Debug for EdgeLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EdgeLog").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,152 @@
+//! Keeps the cards of an agent, one set for each base URL under which it is called.
+//!
+//! A deployment has a handful of base URLs: one for each stage that its functions serve.
+
+use super::base_url::{BaseUrl, StageUrl};
+use super::card::Cards;
+use crate::engine::EngineError;
+use a2a_lambda_wire::CardError;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The most base URLs whose cards a process keeps. With more it begins again.
+const KEPT: usize = 8;
+/// The key of cards that are served under every base URL.
+const EVERYWHERE: &str = "";
+
+type Make = dyn Fn(&str) -> Result<Cards, CardError> + Send + Sync;
+
+/// The cards of an agent for each base URL.
+pub struct CardsByUrl {
+    url: BaseUrl,
+    make: Box<Make>,
+    made: Mutex<BTreeMap<String, Arc<Cards>>>,
+}
+
+impl CardsByUrl {
+    /// The cards that `make` makes for a base URL. It makes those of a request without a
+    /// stage variable now.
+    ///
+    /// # Errors
+    /// [`CardError`] when `make` fails.
+    pub fn new(
+        url: BaseUrl,
+        make: impl Fn(&str) -> Result<Cards, CardError> + Send + Sync + 'static,
+    ) -> Result<Self, CardError> {
+        let mut made = BTreeMap::new();
+        if let Some(known) = url.without_stage() {
+            made.insert(known.to_owned(), Arc::new(make(known)?));
+        }
+        Ok(Self {
+            url,
+            make: Box::new(make),
+            made: Mutex::new(made),
+        })
+    }
+
+    /// Serves `cards` under every base URL.
+    #[must_use]
+    pub fn fixed(cards: Cards) -> Self {
+        let made = BTreeMap::from([(EVERYWHERE.to_owned(), Arc::new(cards.clone()))]);
+        Self {
+            url: BaseUrl::new(Some(EVERYWHERE.to_owned()), None),
+            make: Box::new(move |_| Ok(cards.clone())),
+            made: Mutex::new(made),
+        }
+    }
+
+    /// The cards for a request with the stage variable `stage`.
+    ///
+    /// # Errors
+    /// [`EngineError`] when neither the settings nor the stage say the base URL.
+    pub(super) fn of(&self, stage: Option<&StageUrl>) -> Result<Arc<Cards>, EngineError> {
+        let Some(url) = self.url.of(stage) else {
+            return Err(EngineError::broken(
+                "the card needs a base URL: set `A2A_PUBLIC_URL`, or the stage variable `publicUrl` of API Gateway, to the https URL that clients call",
+            ));
+        };
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cards) = made.get(url) {
+            return Ok(Arc::clone(cards));
+        }
+        let cards = (self.make)(url).map_err(|error| EngineError::broken(error.to_string()))?;
+        let cards = Arc::new(cards);
+        if made.len() >= KEPT {
+            made.clear();
+        }
+        made.insert(url.to_owned(), Arc::clone(&cards));
+        Ok(cards)
+    }
+}
+
+impl fmt::Debug for CardsByUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = &self.url;
+        f.debug_struct("CardsByUrl")
+            .field("url", url)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_lambda_wire::{CardInfo, CardShape, SkillInfo};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    fn cards(url: &str) -> Result<Cards, CardError> {
+        let words = || vec!["text/plain".to_owned()];
+        let skill = SkillInfo {
+            id: "x".to_owned(),
+            name: "x".to_owned(),
+            description: "x".to_owned(),
+            tags: words(),
+            ..SkillInfo::default()
+        };
+        let info = CardInfo {
+            name: "agent".to_owned(),
+            description: "An agent.".to_owned(),
+            version: "1.0.0".to_owned(),
+            base_url: url.to_owned(),
+            default_input_modes: words(),
+            default_output_modes: words(),
+            skills: vec![skill],
+            ..CardInfo::default()
+        };
+        Cards::new(&info, CardShape::Union)
+    }
+
+    #[test]
+    fn a_process_makes_the_cards_of_a_url_once_and_keeps_a_few() {
+        let count = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&count);
+        let shelf = CardsByUrl::new(BaseUrl::new(None, None), move |url| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            cards(url)
+        });
+        let shelf = shelf.unwrap();
+        for _ in 0..3 {
+            let stage = StageUrl("https://a.example".to_owned());
+            shelf.of(Some(&stage)).unwrap();
+        }
+        assert_eq!(count.load(Ordering::Relaxed), 1);
+        for n in 0..100 {
+            let stage = StageUrl(format!("https://{n}.example"));
+            shelf.of(Some(&stage)).unwrap();
+            assert!(shelf.made.lock().unwrap().len() <= KEPT);
+        }
+    }
+
+    #[test]
+    fn a_missing_base_url_is_an_internal_error_that_says_what_to_set() {
+        let shelf = CardsByUrl::new(BaseUrl::new(None, None), cards).unwrap();
+        let error = shelf.of(None).unwrap_err();
+        assert_eq!(error.refusal, crate::task::A2aError::Internal);
+        let cause = error.cause.unwrap().to_string();
+        assert!(
+            cause.contains("A2A_PUBLIC_URL") && cause.contains("publicUrl"),
+            "{cause}"
+        );
+    }
+}

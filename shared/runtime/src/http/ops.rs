@@ -1,0 +1,177 @@
+//! Answers the paths for operators: health and metrics.
+
+use crate::auth::{AuthMode, Authentication, Identity};
+use crate::engine::{Clock as _, EngineError, SystemClock};
+use crate::health::{Health, HealthReport};
+use crate::store::counters::Counters;
+use crate::task::A2aError;
+use crate::telemetry::Metrics;
+use crate::telemetry::metrics::{self, TEXT};
+use a2a_lambda_wire::WireResponse;
+use serde_json::json;
+use std::sync::Arc;
+
+/// The scope that a caller needs for metrics and for the report about dependencies.
+const SCOPE: &str = "ops";
+
+/// A path for operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OpsPath {
+    /// `GET /health`: the status alone, for everybody.
+    Status,
+    /// `GET /a2a-lambda/health`: every dependency.
+    Report,
+    /// `GET /metrics`.
+    Metrics,
+}
+
+impl OpsPath {
+    /// The path for operators that this request names.
+    pub(super) fn of(method: &str, path: &str) -> Option<Self> {
+        let found = match path {
+            "/health" => Self::Status,
+            "/a2a-lambda/health" => Self::Report,
+            "/metrics" => Self::Metrics,
+            _ => return None,
+        };
+        // RFC 9110 §9.3.2: HEAD is GET without a body; the servers drop the body.
+        matches!(method, "GET" | "HEAD").then_some(found)
+    }
+}
+
+/// Where the metrics come from.
+#[derive(Clone, Default)]
+pub(crate) enum MetricsSource {
+    /// There are none: the path is not found.
+    #[default]
+    Off,
+    /// This process alone, for the local agent.
+    Process(Metrics),
+    /// All processes, by the table.
+    Table(Arc<dyn Counters>),
+}
+
+impl std::fmt::Debug for MetricsSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Off => "Off",
+            Self::Process(_) => "Process",
+            Self::Table(_) => "Table",
+        })
+    }
+}
+
+/// What the paths for operators show.
+#[derive(Debug)]
+pub struct Ops {
+    health: Health,
+    metrics: MetricsSource,
+}
+
+impl Ops {
+    pub(crate) const fn new(health: Health, metrics: MetricsSource) -> Self {
+        Self { health, metrics }
+    }
+
+    /// Answers a request to one of the paths.
+    ///
+    /// # Errors
+    /// The error for a caller who may not see it.
+    pub(super) async fn respond(
+        &self,
+        path: OpsPath,
+        auth: &Authentication,
+        identity: &Identity,
+    ) -> Result<WireResponse, A2aError> {
+        match path {
+            OpsPath::Status => Ok(self.status(auth.mode()).await),
+            OpsPath::Report => match allowed(auth, identity).await {
+                Ok(()) => Ok(reported(&self.health.report().await)),
+                Err(refusal) => Err(refusal),
+            },
+            OpsPath::Metrics => match allowed(auth, identity).await {
+                Ok(()) => self.text().await,
+                Err(refusal) => Err(refusal),
+            },
+        }
+    }
+
+    /// The status alone: the path is public, and names of dependencies help an attacker. The
+    /// developer of a local agent gets the report.
+    async fn status(&self, auth: AuthMode) -> WireResponse {
+        let report = self.health.report().await;
+        match auth {
+            AuthMode::Dev => reported(&report),
+            AuthMode::Gateway | AuthMode::Keys | AuthMode::Jwt => {
+                respond(report.works(), &json!({"status": word(report.works())}))
+            }
+        }
+    }
+
+    async fn text(&self) -> Result<WireResponse, A2aError> {
+        let text = match &self.metrics {
+            MetricsSource::Off => return Err(A2aError::MethodNotFound),
+            MetricsSource::Process(metrics) => metrics.text(),
+            MetricsSource::Table(counters) => {
+                let found = counters.read_counters().await.map_err(|error| {
+                    tracing::error!(error.cause = %error, "failed to read counters");
+                    A2aError::Unavailable { retry_after: 1 }
+                })?;
+                metrics::text_of(&found)
+            }
+        };
+        Ok(WireResponse {
+            status: 200,
+            headers: vec![("content-type", TEXT.to_owned()), not_stored()],
+            body: text.into_bytes(),
+        })
+    }
+}
+
+/// Checks the scope of the caller. Everybody may read this on a developer's machine, whose
+/// tokens have no scopes.
+async fn allowed(auth: &Authentication, identity: &Identity) -> Result<(), A2aError> {
+    let found = auth.caller(identity, SystemClock.now()).await;
+    let admitted = found.map_err(|error| {
+        let error = EngineError::from(error);
+        error.log();
+        error.refusal
+    })?;
+    if auth.mode() == AuthMode::Dev || admitted.caller.scopes.contains(SCOPE) {
+        return Ok(());
+    }
+    Err(A2aError::Forbidden)
+}
+
+fn reported(report: &HealthReport) -> WireResponse {
+    let dependency = |found: &crate::health::Dependency| {
+        let latency = u64::try_from(found.latency.as_millis()).unwrap_or(u64::MAX);
+        let status = word(found.works);
+        (
+            found.name.clone(),
+            json!({"status": status, "latencyMs": latency}),
+        )
+    };
+    let dependencies: serde_json::Map<_, _> = report.0.iter().map(dependency).collect();
+    let body = json!({"status": word(report.works()), "dependencies": dependencies});
+    respond(report.works(), &body)
+}
+
+const fn word(works: bool) -> &'static str {
+    if works { "ok" } else { "unavailable" }
+}
+
+fn respond(works: bool, body: &serde_json::Value) -> WireResponse {
+    WireResponse {
+        status: if works { 200 } else { 503 },
+        headers: vec![
+            ("content-type", "application/json".to_owned()),
+            not_stored(),
+        ],
+        body: body.to_string().into_bytes(),
+    }
+}
+
+fn not_stored() -> (&'static str, String) {
+    ("cache-control", "no-store".to_owned())
+}

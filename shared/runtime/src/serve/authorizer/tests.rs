@@ -1,0 +1,100 @@
+use super::*;
+use crate::auth::ApiKey;
+use crate::store::api_keys::{ApiKeyId, ApiKeyRecord, ReadApiKeys, WriteApiKeys as _};
+use crate::store::memory::MemoryStore;
+use crate::task::{Owner, Subject, TenantId, Timestamp};
+
+const EVENT: &str = include_str!("event.json");
+const STAGE: &str = "arn:aws:execute-api:eu-central-1:111122223333:a1b2c3d4e5/dev/*/*";
+/// The end of the year 2100.
+const END: i64 = 4_133_980_799;
+
+/// Credentials with one key, and the key.
+async fn issued() -> (Credentials, ApiKey) {
+    let (store, key) = (MemoryStore::new(), ApiKey::random().unwrap());
+    let record = ApiKeyRecord {
+        id: key.id().clone(),
+        hash: key.hash(),
+        owner: Owner {
+            tenant: TenantId::parse("acme").unwrap(),
+            subject: Subject::parse("ann@example.com").unwrap(),
+        },
+        tier: Some("gold".to_owned()),
+        scopes: ["ops", "read"].map(str::to_owned).into(),
+        created_at: Timestamp::default(),
+        expires_at: Some(Timestamp::from_millis(END * 1000)),
+        note: None,
+    };
+    assert!(store.create_api_key(&record).await.unwrap());
+    (
+        Credentials::new(Arc::new(store), Arc::new(SystemClock)),
+        key,
+    )
+}
+
+fn event(token: &str) -> GatewayRequest {
+    serde_json::from_str(&EVENT.replace("TOKEN", token)).unwrap()
+}
+
+#[tokio::test]
+async fn a_key_gets_a_policy_for_the_whole_stage_and_its_caller() {
+    let (credentials, key) = issued().await;
+    let decided = authorize(&credentials, &event(key.reveal())).await.unwrap();
+    let expected = json!({
+        "principalId": "acme",
+        "policyDocument": {
+            "Version": "2012-10-17",
+            "Statement": [{"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": STAGE}],
+        },
+        "context": {
+            "tenant": "acme", "subject": "ann@example.com", "tier": "gold",
+            "scopes": "ops read", "expires_at": END.to_string(),
+        },
+    });
+    assert_eq!(decided, expected);
+}
+
+#[tokio::test]
+async fn the_policy_of_the_root_path_is_that_of_the_whole_stage() {
+    let (credentials, key) = issued().await;
+    let mut request = event(key.reveal());
+    request.method_arn =
+        "arn:aws:execute-api:eu-central-1:111122223333:a1b2c3d4e5/dev/POST/".to_owned();
+    let decided = authorize(&credentials, &request).await.unwrap();
+    let resource = decided.pointer("/policyDocument/Statement/0/Resource");
+    assert_eq!(resource, Some(&json!(STAGE)));
+}
+
+#[tokio::test]
+async fn a_refusal_is_the_word_that_api_gateway_answers_with_401() {
+    let (credentials, key) = issued().await;
+    let mut twice = event(key.reveal());
+    let headers = twice.multi_value_headers.as_mut().unwrap();
+    let value = key.reveal().to_owned();
+    headers.insert("Authorization".to_owned(), vec![value.clone(), value]);
+    let mut none = event("");
+    none.multi_value_headers = None;
+    for request in [twice, none, event("a2a_x_y"), event("dev:acme:ann")] {
+        let refused = authorize(&credentials, &request).await.unwrap_err();
+        assert_eq!(Diagnostic::from(refused).error_message, "Unauthorized");
+    }
+}
+
+/// A store that does not answer.
+struct Silent;
+
+#[async_trait]
+impl ReadApiKeys for Silent {
+    async fn api_key(&self, _: &ApiKeyId) -> Result<Option<ApiKeyRecord>, StoreError> {
+        Err(StoreError::Unavailable("no table `secret-name`".to_owned()))
+    }
+}
+
+#[tokio::test]
+async fn a_failure_of_the_store_is_no_refusal() {
+    let credentials = Credentials::new(Arc::new(Silent), Arc::new(SystemClock));
+    let key = ApiKey::random().unwrap();
+    let failed = authorize(&credentials, &event(key.reveal())).await;
+    let said = Diagnostic::from(failed.unwrap_err()).error_message;
+    assert_eq!(said, "the authorizer failed");
+}

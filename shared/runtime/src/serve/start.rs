@@ -1,0 +1,124 @@
+//! Starts a function: its settings, its log and its counters.
+
+use super::ServeError;
+use crate::engine::{Clock as _, Ids as _, RandomIds, SystemClock};
+use crate::settings::{self, Configuration, Environment, Settings, Source as _};
+use crate::store::counters::Counters;
+use crate::task::Timestamp;
+use crate::telemetry::metrics::{FunctionName, Reporter};
+use crate::telemetry::{self, LogFormat, Metrics, events};
+use std::sync::Arc;
+
+/// A function that is starting.
+pub(super) struct Start {
+    function: &'static str,
+    process: Process,
+    metrics: Metrics,
+    configuration: Configuration,
+}
+
+/// A function that waits for invocations. A clone reports to the same reporter.
+#[derive(Clone)]
+pub(super) struct Started {
+    pub(super) process: Process,
+    pub(super) reporter: Arc<Reporter>,
+}
+
+impl Start {
+    /// Begins the start of `function`. Call it at the begin of `main`.
+    ///
+    /// # Errors
+    /// [`ServeError`] when a panic would end the process, or the configuration file cannot
+    /// be used.
+    pub(super) fn begin(function: &'static str) -> Result<Self, ServeError> {
+        let process = Process::start();
+        let configuration = Configuration::load();
+        let filter = configuration
+            .as_ref()
+            .map_or_else(|_| Environment.get("A2A_LOG"), |it| it.get("A2A_LOG"));
+        let metrics = telemetry::start(LogFormat::Json, filter.as_deref());
+        settings::warn_of_unknown();
+        crate::panics::check()?;
+        Ok(Self {
+            function,
+            process,
+            metrics,
+            configuration: configuration?,
+        })
+    }
+
+    /// The settings, with the secret key.
+    ///
+    /// # Errors
+    /// [`ServeError::Settings`] when a setting cannot be used.
+    #[cfg(feature = "aws")]
+    pub(super) fn settings(&self) -> Result<Settings, ServeError> {
+        Ok(Settings::read(&self.configuration)?)
+    }
+
+    /// The settings of a function without the secret key.
+    ///
+    /// # Errors
+    /// [`ServeError::Settings`] when a setting cannot be used.
+    pub(super) fn public_settings(&self) -> Result<Settings, ServeError> {
+        Ok(Settings::read_public(&self.configuration)?)
+    }
+
+    /// Ends the start, and logs how long it took. Without `counters` the function writes
+    /// nothing that it counts to the table.
+    pub(super) fn ready(self, settings: &Settings, counters: Option<Arc<dyn Counters>>) -> Started {
+        let deployed = Environment.get("AWS_LAMBDA_FUNCTION_NAME");
+        let name = FunctionName::of(deployed.as_deref(), self.function);
+        let random = RandomIds.next();
+        let reporter = Reporter::new(self.metrics, settings.metrics, name, counters, random);
+        self.process.ready(self.function);
+        Started {
+            process: self.process,
+            reporter: Arc::new(reporter),
+        }
+    }
+}
+
+/// When this process started, to judge the deadlines of its invocations.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Process {
+    started: Timestamp,
+}
+
+impl Process {
+    fn start() -> Self {
+        let started = SystemClock.now();
+        Self { started }
+    }
+
+    /// Logs that `function` is ready for its first invocation, and how long that took.
+    fn ready(self, function: &str) {
+        let took = SystemClock.now().since(self.started).as_millis();
+        events::cold_start(function, u64::try_from(took).unwrap_or(u64::MAX));
+    }
+
+    /// Reads a deadline of the Lambda runtime, in milliseconds since 1970. `None`
+    /// for a time before the start of the process: `cargo lambda watch` sends a
+    /// constant of 1970. A later deadline counts even if it has passed.
+    pub(super) fn deadline(self, millis: u64) -> Option<Timestamp> {
+        let at = i64::try_from(millis).ok().map(Timestamp::from_millis);
+        at.filter(|at| *at >= self.started)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_before_the_start_of_the_process_is_none() {
+        let started = Timestamp::from_millis(1_700_000_000_000);
+        let process = Process { started };
+        // 600000 is what `cargo lambda watch` sends.
+        for none in [0, 600_000, 1_699_999_999_999, u64::MAX] {
+            assert_eq!(process.deadline(none), None, "{none}");
+        }
+        // A deadline counts even if it has passed.
+        assert_eq!(process.deadline(1_700_000_000_000), Some(started));
+    }
+}

@@ -1,0 +1,141 @@
+//! Reads the settings of API keys and JWTs.
+
+use super::SettingsError;
+use super::read::Read;
+use crate::auth::{JwtAlgorithm, JwtIssuer};
+use crate::outbound::{OutboundUrl, Reach};
+use crate::task::{Owner, Subject, TenantId};
+
+/// The text of an error about a URL of the issuer.
+const ISSUER_URL: &str = "an https URL of a public host; outside AWS also http to this machine";
+
+/// Which credentials an agent accepts beside the API keys in its table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CredentialSettings {
+    /// `A2A_JWT_ISSUER`: the issuer of JWTs. The card names it.
+    pub issuer: Option<String>,
+    /// `A2A_JWT_AUDIENCE`: the audience of its tokens.
+    audience: Option<String>,
+    /// `A2A_JWT_JWKS_URL`: where its keys are.
+    jwks_url: Option<String>,
+    /// `A2A_JWT_ALGORITHMS`: the accepted algorithms.
+    algorithms: Vec<JwtAlgorithm>,
+    /// `A2A_JWT_TENANT_CLAIM`: the claim with the tenant.
+    tenant_claim: String,
+    /// `A2A_FIRST_KEY`: the name or ARN of the secret of the first API key.
+    pub first_key: Option<String>,
+    /// `A2A_FIRST_KEY_TENANT` and `A2A_FIRST_KEY_SUBJECT`: the callers with the first key.
+    pub first_owner: Owner,
+    /// Which addresses the issuer may have.
+    pub reach: Reach,
+}
+
+impl CredentialSettings {
+    /// The issuer of JWTs, if the settings name one.
+    ///
+    /// # Errors
+    /// [`SettingsError::Missing`] when they name no audience. Without one the agent would
+    /// accept tokens that the issuer made for other programs.
+    pub fn issuer(&self) -> Result<Option<JwtIssuer>, SettingsError> {
+        self.issuer
+            .as_ref()
+            .map(|_| self.required_issuer())
+            .transpose()
+    }
+
+    /// The issuer of JWTs.
+    ///
+    /// # Errors
+    /// [`SettingsError::Missing`] when the settings name no issuer or no audience.
+    pub fn required_issuer(&self) -> Result<JwtIssuer, SettingsError> {
+        let given = |value: &Option<String>, name, allowed| {
+            let value = value.clone();
+            value.ok_or(SettingsError::Missing { name, allowed })
+        };
+        Ok(JwtIssuer {
+            issuer: given(&self.issuer, "A2A_JWT_ISSUER", ISSUER_URL)?,
+            audience: given(
+                &self.audience,
+                "A2A_JWT_AUDIENCE",
+                "the audience of the issuer's tokens for this agent",
+            )?,
+            jwks_url: self.jwks_url.clone(),
+            algorithms: self.algorithms.clone(),
+            tenant_claim: self.tenant_claim.clone(),
+        })
+    }
+}
+
+impl Read<'_> {
+    /// The settings of API keys and JWTs. A function that is `deployed` uses no HTTP.
+    pub(super) fn credentials(&self, deployed: bool) -> Result<CredentialSettings, SettingsError> {
+        let reach = if deployed {
+            Reach::Public
+        } else {
+            Reach::Loopback
+        };
+        Ok(CredentialSettings {
+            issuer: self.issuer_url("A2A_JWT_ISSUER", reach)?,
+            audience: self.given("A2A_JWT_AUDIENCE"),
+            jwks_url: self.issuer_url("A2A_JWT_JWKS_URL", reach)?,
+            algorithms: self.algorithms("A2A_JWT_ALGORITHMS")?,
+            tenant_claim: self.text("A2A_JWT_TENANT_CLAIM", "tenant"),
+            first_key: self.given("A2A_FIRST_KEY"),
+            first_owner: self.first_owner()?,
+            reach,
+        })
+    }
+
+    fn given(&self, name: &'static str) -> Option<String> {
+        Some(self.text(name, "")).filter(|value| !value.is_empty())
+    }
+
+    /// A URL as it is written: a slash at the end of an issuer is part of its name.
+    fn issuer_url(
+        &self,
+        name: &'static str,
+        reach: Reach,
+    ) -> Result<Option<String>, SettingsError> {
+        let Some(value) = self.given(name) else {
+            return Ok(None);
+        };
+        match OutboundUrl::parse(&value, reach) {
+            Ok(_) => Ok(Some(value)),
+            Err(_) => Err(SettingsError::Bad {
+                name,
+                value,
+                allowed: ISSUER_URL,
+            }),
+        }
+    }
+
+    fn algorithms(&self, name: &'static str) -> Result<Vec<JwtAlgorithm>, SettingsError> {
+        let value = self.text(name, "RS256,ES256");
+        let named = value.split(',').map(|it| JwtAlgorithm::named(it.trim()));
+        let named: Option<Vec<_>> = named.collect();
+        named.ok_or(SettingsError::Bad {
+            name,
+            value,
+            allowed: "names with commas between them: `RS256`, `RS384`, `RS512`, `PS256`, \
+                      `PS384`, `PS512`, `ES256`, `ES384`, `EdDSA`",
+        })
+    }
+
+    fn first_owner(&self) -> Result<Owner, SettingsError> {
+        let of_tenant = "A2A_FIRST_KEY_TENANT";
+        let of_subject = "A2A_FIRST_KEY_SUBJECT";
+        let (tenant, subject) = (self.text(of_tenant, "main"), self.text(of_subject, "owner"));
+        Ok(Owner {
+            tenant: TenantId::parse(&tenant).map_err(|_| SettingsError::Bad {
+                name: of_tenant,
+                value: tenant,
+                allowed: "a tenant",
+            })?,
+            subject: Subject::parse(&subject).map_err(|_| SettingsError::Bad {
+                name: of_subject,
+                value: subject,
+                allowed: "a subject",
+            })?,
+        })
+    }
+}

@@ -1,0 +1,66 @@
+//! Reads what the callers of one tenant may use.
+
+use super::SettingsError;
+use super::read::Read;
+use crate::engine::{CallRate, LimitPolicy, RatePolicy, SharedStreams};
+use std::collections::BTreeMap;
+
+/// The text of [`SettingsError::Bad`] for rates by name.
+const RATES: &str = "names with calls a minute, as `gold=1000,free=20`";
+
+impl Read<'_> {
+    /// The limits of a tenant.
+    pub(super) fn limits(&self) -> Result<LimitPolicy, SettingsError> {
+        let burst = self.optional("A2A_RATE_BURST")?;
+        let calls = self.optional("A2A_RATE_LIMIT")?;
+        let calls = calls.map(|per_minute| CallRate {
+            per_minute,
+            burst: burst.unwrap_or(per_minute),
+        });
+        let pool = self.text("A2A_STREAM_POOL", "streams");
+        let concurrency: Option<u32> = self.optional("A2A_CONCURRENCY")?;
+        Ok(LimitPolicy {
+            rates: RatePolicy {
+                calls,
+                tiers: self.rates("A2A_RATE_TIERS")?,
+                skills: self.rates("A2A_RATE_SKILLS")?,
+            },
+            streams_per_tenant: self.optional("A2A_STREAMS_PER_TENANT")?,
+            // The other half stays free for calls that end soon.
+            shared_streams: concurrency.map(|calls| SharedStreams {
+                pool,
+                cap: (calls / 2).max(1),
+            }),
+            turns_per_tenant: self.optional("A2A_TURNS_PER_TENANT")?,
+            upload_bytes_per_day: self.optional("A2A_UPLOAD_PER_DAY")?,
+        })
+    }
+
+    /// Rates by name: `gold=1000,free=20`.
+    fn rates(&self, name: &'static str) -> Result<BTreeMap<String, CallRate>, SettingsError> {
+        let value = self.text(name, "");
+        let entries = value.split(',').map(str::trim).filter(|it| !it.is_empty());
+        let mut rates = BTreeMap::new();
+        for entry in entries {
+            match rate(entry) {
+                Some((of, rate)) if rates.insert(of.to_owned(), rate).is_none() => {}
+                _ => {
+                    let allowed = RATES;
+                    return Err(SettingsError::Bad {
+                        name,
+                        value,
+                        allowed,
+                    });
+                }
+            }
+        }
+        Ok(rates)
+    }
+}
+
+/// A name and its rate, from `gold=1000`.
+fn rate(entry: &str) -> Option<(&str, CallRate)> {
+    let (of, calls) = entry.split_once('=')?;
+    let (of, calls) = (of.trim(), calls.trim().parse().ok()?);
+    (!of.is_empty() && calls > 0).then_some((of, CallRate::per_minute(calls)))
+}

@@ -1,0 +1,38 @@
+//! The API keys in memory.
+
+use super::MemoryStore;
+use crate::store::StoreError;
+use crate::store::api_keys::{ApiKeyId, ApiKeyRecord, ReadApiKeys, WriteApiKeys};
+use crate::task::TenantId;
+use async_trait::async_trait;
+use std::collections::btree_map::Entry;
+
+#[async_trait]
+impl ReadApiKeys for MemoryStore {
+    async fn api_key(&self, id: &ApiKeyId) -> Result<Option<ApiKeyRecord>, StoreError> {
+        Ok(self.tables().api_keys.get(id).cloned())
+    }
+}
+
+#[async_trait]
+impl WriteApiKeys for MemoryStore {
+    async fn create_api_key(&self, key: &ApiKeyRecord) -> Result<bool, StoreError> {
+        Ok(match self.tables().api_keys.entry(key.id.clone()) {
+            Entry::Occupied(known) => known.get() == key,
+            Entry::Vacant(free) => {
+                free.insert(key.clone());
+                true
+            }
+        })
+    }
+
+    async fn api_keys(&self, tenant: Option<&TenantId>) -> Result<Vec<ApiKeyRecord>, StoreError> {
+        let tables = self.tables();
+        let wanted = |key: &&ApiKeyRecord| tenant.is_none_or(|it| key.owner.tenant == *it);
+        Ok(tables.api_keys.values().filter(wanted).cloned().collect())
+    }
+
+    async fn withdraw_api_key(&self, id: &ApiKeyId) -> Result<bool, StoreError> {
+        Ok(self.tables().api_keys.remove(id).is_some())
+    }
+}

@@ -1,0 +1,122 @@
+//! Writes log lines for people: one short line for a call or a turn.
+
+use super::events::{CALL, TURN};
+use std::fmt::{self, Debug};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::fmt::format::{Compact, Format, Writer};
+use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Formats the lines of calls and turns shortly, all others as `tracing` does.
+#[derive(Debug)]
+pub(super) struct ShortLines(pub(super) Format<Compact>);
+
+impl<S, N> FormatEvent<S, N> for ShortLines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        if ![CALL, TURN].contains(&event.metadata().target()) {
+            return self.0.format_event(context, writer, event);
+        }
+        let mut line = ShortLine::default();
+        event.record(&mut line);
+        SystemTime.format_time(&mut writer)?;
+        writeln!(writer, " {}", line.text())
+    }
+}
+
+/// The values of a line, in the order in which a person reads them.
+#[derive(Default)]
+struct ShortLine {
+    message: String,
+    ms: String,
+    rest: Vec<String>,
+}
+
+impl ShortLine {
+    fn text(&self) -> String {
+        let ms = format!("{} ms", self.ms);
+        let words = [self.message.clone()].into_iter();
+        let words: Vec<String> = words.chain(self.rest.clone()).chain([ms]).collect();
+        words.join(" ")
+    }
+
+    fn keep(&mut self, field: &Field, value: String) {
+        match field.name() {
+            "message" => self.message = value,
+            "ms" => self.ms = value,
+            "a2a.tenant" => self.rest.push(format!("tenant={value}")),
+            "a2a.left_out" => self.rest.push(format!("({value} more)")),
+            "a2a.method"
+            | "a2a.generation"
+            | "a2a.skill"
+            | "a2a.task"
+            | "a2a.state"
+            | "a2a.error"
+            | "http.response.status_code" => self.rest.push(value),
+            _ => {}
+        }
+    }
+}
+
+impl Visit for ShortLine {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.keep(field, value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.keep(field, format!("{value:?}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::events::{self, CallFields};
+    use crate::telemetry::lines::Lines;
+
+    #[test]
+    fn a_call_is_one_short_line_for_people() {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let log = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .event_format(ShortLines(
+                tracing_subscriber::fmt::format::format().compact(),
+            ))
+            .with_writer(move || writer.clone());
+        tracing::subscriber::with_default(log.finish(), || {
+            let span = tracing::error_span!("call", trace_id = "t-1");
+            let _inside = span.enter();
+            let line = CallFields {
+                method: Some("GetTask"),
+                generation: Some("0.3"),
+                tenant: Some("acme"),
+                task: Some("order-1"),
+                status: 200,
+                ms: 12,
+                request_id: Some("request-7"),
+                ..CallFields::default()
+            };
+            events::refused(&line, "TASK_NOT_FOUND", 3);
+            tracing::warn!("another line");
+        });
+        let text = lines.text();
+        let (first, second) = text.split_once('\n').unwrap();
+        let words = "refused GetTask 0.3 tenant=acme order-1 200 TASK_NOT_FOUND (3 more) 12 ms";
+        assert_eq!(first.split_once(' ').unwrap().1, words);
+        assert!(
+            second.contains("another line") && second.contains("t-1"),
+            "{second}"
+        );
+    }
+}

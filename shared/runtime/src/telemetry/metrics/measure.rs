@@ -1,0 +1,208 @@
+//! Turns the events of calls, turns, sweeps and starts into measured amounts.
+
+use super::family::Family;
+use super::registry::UNROUTED;
+use std::fmt::Debug;
+use tracing::field::{Field, Visit};
+
+/// The target of the event of a call.
+pub(super) const CALL: &str = "a2a_lambda::call";
+/// The target of the event of a turn.
+pub(super) const TURN: &str = "a2a_lambda::turn";
+/// The target of the event of a sweep.
+pub(super) const SWEEP: &str = "a2a_lambda::sweep";
+/// The target of the event of a start.
+pub(super) const START: &str = "a2a_lambda::start";
+
+/// An amount of one metric.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Measurement {
+    pub(super) family: Family,
+    /// The label values in the order of the metric's labels.
+    pub(super) labels: Vec<String>,
+    /// The amount to add, or the value of a histogram in milliseconds.
+    pub(super) amount: u64,
+}
+
+/// The fields of one event that metrics need.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Fields {
+    pub(super) method: Option<String>,
+    pub(super) tenant: Option<String>,
+    pub(super) skill: Option<String>,
+    pub(super) state: Option<String>,
+    pub(super) error: Option<String>,
+    pub(super) function: Option<String>,
+    pub(super) status: Option<u64>,
+    pub(super) ms: Option<u64>,
+    pub(super) tokens: Option<u64>,
+    pub(super) states_cleaned: Option<u64>,
+    pub(super) tasks_cleaned: Option<u64>,
+    pub(super) read_units: Option<f64>,
+    pub(super) write_units: Option<f64>,
+}
+
+impl Fields {
+    fn text(&mut self, name: &str, value: String) {
+        match name {
+            "a2a.method" => self.method = Some(value),
+            "a2a.tenant" => self.tenant = Some(value),
+            "a2a.skill" => self.skill = Some(value),
+            "a2a.state" => self.state = Some(value),
+            "a2a.error" => self.error = Some(value),
+            "function" => self.function = Some(value),
+            _ => {}
+        }
+    }
+
+    /// The skill, or the word for none.
+    pub(super) fn skill(&self) -> String {
+        self.skill.clone().unwrap_or_else(|| UNROUTED.to_owned())
+    }
+
+    /// What an event with this target measured.
+    pub(super) fn measured(&self, target: &str) -> Vec<Measurement> {
+        match target {
+            CALL => self.call(),
+            TURN => self.turn(),
+            SWEEP => self.sweep(),
+            START => self.start(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn call(&self) -> Vec<Measurement> {
+        let method = self.method.clone().unwrap_or_else(|| "none".to_owned());
+        let status = self.status.unwrap_or_default().to_string();
+        let mut all = vec![Measurement {
+            family: Family::Requests,
+            labels: vec![method.clone(), self.skill(), status],
+            amount: 1,
+        }];
+        all.extend(self.ms.map(|ms| Measurement {
+            family: Family::RequestDuration,
+            labels: vec![method, self.skill()],
+            amount: ms,
+        }));
+        if let Some(reason) = &self.error {
+            all.push(Measurement {
+                family: Family::Errors,
+                labels: vec![self.skill(), reason.clone()],
+                amount: 1,
+            });
+            if reason == "RATE_LIMITED" {
+                let tenant = self.tenant.clone().unwrap_or_else(|| "none".to_owned());
+                all.push(Measurement {
+                    family: Family::RateLimited,
+                    labels: vec![tenant, self.skill()],
+                    amount: 1,
+                });
+            }
+        }
+        all.extend(self.units());
+        all
+    }
+
+    fn turn(&self) -> Vec<Measurement> {
+        let state = self.state.clone().unwrap_or_else(|| "none".to_owned());
+        let mut all = vec![Measurement {
+            family: Family::Turns,
+            labels: vec![self.skill(), state],
+            amount: 1,
+        }];
+        all.extend(self.ms.map(|ms| Measurement {
+            family: Family::TurnDuration,
+            labels: vec![self.skill()],
+            amount: ms,
+        }));
+        all.extend(self.tokens.map(|tokens| Measurement {
+            family: Family::ModelTokens,
+            labels: vec![self.skill()],
+            amount: tokens,
+        }));
+        all.extend(self.units());
+        all
+    }
+
+    fn sweep(&self) -> Vec<Measurement> {
+        let cleaned = [
+            (Family::StatesCleaned, self.states_cleaned),
+            (Family::TasksCleaned, self.tasks_cleaned),
+        ];
+        let measured = |(family, amount): (_, Option<u64>)| Measurement {
+            family,
+            labels: Vec::new(),
+            amount: amount.unwrap_or_default(),
+        };
+        cleaned.map(measured).into()
+    }
+
+    fn start(&self) -> Vec<Measurement> {
+        let labels = vec![self.function.clone().unwrap_or_else(|| "none".to_owned())];
+        let mut all = vec![Measurement {
+            family: Family::ColdStarts,
+            labels: labels.clone(),
+            amount: 1,
+        }];
+        all.extend(self.ms.map(|ms| Measurement {
+            family: Family::ColdStart,
+            labels,
+            amount: ms,
+        }));
+        all
+    }
+
+    fn units(&self) -> impl Iterator<Item = Measurement> {
+        let kinds = [("read", self.read_units), ("write", self.write_units)];
+        kinds.into_iter().filter_map(|(kind, units)| {
+            let amount = thousandths(units?)?;
+            Some(Measurement {
+                family: Family::Units,
+                labels: vec![kind.to_owned()],
+                amount,
+            })
+        })
+    }
+}
+
+/// A number of units in thousandths; `None` if there are none.
+fn thousandths(units: f64) -> Option<u64> {
+    // The text of a number that is not finite does not parse.
+    let rounded = format!("{:.0}", units * 1_000.0);
+    rounded.parse().ok().filter(|amount| *amount > 0)
+}
+
+impl Visit for Fields {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.text(field.name(), value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.text(field.name(), format!("{value:?}"));
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        match field.name() {
+            "units.read" => self.read_units = Some(value),
+            "units.write" => self.write_units = Some(value),
+            _ => {}
+        }
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        match field.name() {
+            "http.response.status_code" => self.status = Some(value),
+            "ms" => self.ms = Some(value),
+            "model.tokens" => self.tokens = Some(value),
+            "a2a_states_cleaned_total" => self.states_cleaned = Some(value),
+            "sweep.tasks_removed" => self.tasks_cleaned = Some(value),
+            _ => {}
+        }
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        if let Ok(value) = u64::try_from(value) {
+            self.record_u64(field, value);
+        }
+    }
+}

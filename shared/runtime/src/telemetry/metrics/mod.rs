@@ -1,0 +1,138 @@
+//! Counts calls, turns, sweeps and starts from their log events.
+//!
+//! A layer of `tracing` reads the events of four targets, whatever `A2A_LOG` shows. So the
+//! engine has no counters of its own.
+//!
+//! - `family`: the name, help text and labels of each metric
+//! - `measure`: what an event measured
+//! - `registry`: the counters, for a bounded number of label sets
+//! - `text`: the Prometheus text format
+//! - `emf`: the embedded metric format of CloudWatch
+//! - `report`: sends what was counted, at the end of an invocation
+
+mod emf;
+mod family;
+mod measure;
+mod registry;
+mod report;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use report::{FunctionName, Reporter};
+
+use self::emf::EmfLines;
+use self::measure::{CALL, Fields, START, SWEEP, TURN};
+use self::registry::Registry;
+use crate::store::counters::Counter;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tracing::{Event, Metadata, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, filter_fn};
+use tracing_subscriber::layer::Context;
+use tracing_subscriber::registry::LookupSpan;
+
+/// The media type of the Prometheus text format.
+pub(crate) const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Where a function sends what it counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum MetricsMode {
+    /// Nowhere.
+    #[default]
+    Off,
+    /// To CloudWatch, as lines on standard output.
+    Emf,
+    /// To the table, for `GET /metrics`.
+    Table,
+    /// To both.
+    Both,
+}
+
+impl MetricsMode {
+    /// Whether lines for CloudWatch are printed.
+    #[must_use]
+    pub const fn prints(self) -> bool {
+        matches!(self, Self::Emf | Self::Both)
+    }
+
+    /// Whether counters are added to the table.
+    #[must_use]
+    pub const fn stores(self) -> bool {
+        matches!(self, Self::Table | Self::Both)
+    }
+}
+
+/// What a process has counted. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Metrics(Arc<Mutex<Counted>>);
+
+#[derive(Debug, Default)]
+struct Counted {
+    mode: MetricsMode,
+    /// Everything since the start.
+    total: Registry,
+    /// What is not in the table yet.
+    unstored: Registry,
+    /// What is not printed yet.
+    unprinted: EmfLines,
+}
+
+impl Metrics {
+    /// The layer that counts.
+    pub(super) fn layer<S>(&self) -> impl Layer<S> + use<S>
+    where
+        S: Subscriber + for<'s> LookupSpan<'s>,
+    {
+        let counted = |event: &Metadata<'_>| [CALL, TURN, SWEEP, START].contains(&event.target());
+        Counting(self.clone())
+            .with_filter(filter_fn(counted).with_max_level_hint(LevelFilter::INFO))
+    }
+
+    /// Keeps what is counted from now on for these places.
+    pub(crate) fn send_to(&self, mode: MetricsMode) {
+        self.counted().mode = mode;
+    }
+
+    /// Everything since the start of the process, in the Prometheus text format.
+    #[must_use]
+    pub fn text(&self) -> String {
+        text::write(&self.counted().total)
+    }
+
+    fn record(&self, target: &str, fields: &Fields) {
+        let mut counted = self.counted();
+        let counted = &mut *counted;
+        for measured in fields.measured(target) {
+            let admitted = counted.total.record(measured);
+            if counted.mode.stores() {
+                counted.unstored.record(admitted.clone());
+            }
+            if counted.mode.prints() {
+                counted
+                    .unprinted
+                    .record(&admitted, fields.tenant.as_deref());
+            }
+        }
+    }
+
+    fn counted(&self) -> MutexGuard<'_, Counted> {
+        // Every change is one addition, so the data behind a poisoned lock is complete.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The sums of the counters of all processes, in the Prometheus text format.
+pub(crate) fn text_of(counters: &[Counter]) -> String {
+    text::write(&Registry::summed(counters))
+}
+
+struct Counting(Metrics);
+
+impl<S: Subscriber> Layer<S> for Counting {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        self.0.record(event.metadata().target(), &fields);
+    }
+}

@@ -1,0 +1,72 @@
+//! Tests of what is counted and shown.
+
+mod emf;
+mod table;
+mod text;
+
+use super::Metrics;
+use crate::telemetry::metrics::MetricsMode;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _, fmt};
+
+/// The metrics of a process that logs errors only and runs `events`.
+fn counted(events: impl FnOnce()) -> Metrics {
+    counted_for(MetricsMode::Off, events)
+}
+
+fn counted_for(mode: MetricsMode, events: impl FnOnce()) -> Metrics {
+    let metrics = Metrics::default();
+    metrics.send_to(mode);
+    count(&metrics, events);
+    metrics
+}
+
+fn count(metrics: &Metrics, events: impl FnOnce()) {
+    let lines = fmt::layer().with_filter(EnvFilter::new("error"));
+    let subscriber = tracing_subscriber::registry()
+        .with(metrics.layer())
+        .with(lines);
+    tracing::subscriber::with_default(subscriber, events);
+}
+
+/// A call of `skill` that took `ms`.
+fn call(tenant: &str, skill: &str, ms: u64) {
+    tracing::info!(
+        target: "a2a_lambda::call",
+        {
+            a2a.method = "SendMessage",
+            a2a.tenant = tenant,
+            a2a.skill = skill,
+            http.response.status_code = 200_u64,
+            ms,
+            units.read = 0.5_f64,
+            units.write = 2.0_f64,
+        },
+        "call"
+    );
+}
+
+/// A call that was refused for `reason`.
+fn refused(tenant: &str, skill: Option<&str>, reason: &str) {
+    tracing::info!(
+        target: "a2a_lambda::call",
+        {
+            a2a.method = "SendMessage",
+            a2a.tenant = tenant,
+            a2a.skill = skill,
+            a2a.error = reason,
+            http.response.status_code = 429_u64,
+            ms = 1_u64,
+        },
+        "refused"
+    );
+}
+
+/// A turn of `skill` that left its task in `state`.
+fn turn(skill: &str, state: &str, ms: u64) {
+    tracing::info!(
+        target: "a2a_lambda::turn",
+        { a2a.skill = skill, a2a.state = state, ms, model.tokens = 7_u64 },
+        "turn"
+    );
+}

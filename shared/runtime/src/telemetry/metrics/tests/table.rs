@@ -1,0 +1,199 @@
+//! Tests of the sums of many processes.
+
+use super::text::{parsed, value};
+use super::{call, count, turn};
+use crate::engine::Clock;
+use crate::store::StoreError;
+use crate::store::counters::{Counter, Counters};
+use crate::task::Timestamp;
+use crate::telemetry::metrics::{FunctionName, Metrics, MetricsMode, Reporter, text_of};
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// A clock that the test sets.
+#[derive(Default)]
+struct Set(AtomicI64);
+
+impl Clock for Set {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::Relaxed))
+    }
+
+    fn sleep_until(&self, _: Timestamp) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+impl Set {
+    fn advance(&self, seconds: i64) {
+        self.0.fetch_add(seconds * 1_000, Ordering::Relaxed);
+    }
+}
+
+/// A table of counters that can fail before or after it has added.
+#[derive(Default)]
+struct Table {
+    rows: Mutex<BTreeMap<(u32, String), Counter>>,
+    writes: Mutex<u32>,
+    fails: AtomicBool,
+    hangs: AtomicBool,
+}
+
+#[async_trait]
+impl Counters for Table {
+    async fn add_counters(&self, shard: u32, counters: &[Counter]) -> Result<(), StoreError> {
+        if self.hangs.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+        for counter in counters {
+            *self.writes.lock().unwrap() += 1;
+            let mut rows = self.rows.lock().unwrap();
+            let row = rows.entry((shard, counter.series.clone())).or_default();
+            row.series.clone_from(&counter.series);
+            for (name, amount) in &counter.amounts {
+                *row.amounts.entry(name.clone()).or_default() += amount;
+            }
+        }
+        if self.fails.load(Ordering::Relaxed) {
+            // The response was lost: the amounts are stored.
+            return Err(StoreError::Unavailable("no answer".to_owned()));
+        }
+        Ok(())
+    }
+
+    async fn read_counters(&self) -> Result<Vec<Counter>, StoreError> {
+        Ok(self.rows.lock().unwrap().values().cloned().collect())
+    }
+}
+
+struct Process {
+    metrics: Metrics,
+    reporter: Reporter,
+}
+
+impl Process {
+    fn start(table: &Arc<Table>, clock: &Arc<Set>, random: u128) -> Self {
+        let metrics = Metrics::default();
+        let name = FunctionName::default();
+        let counters = Some(Arc::clone(table) as Arc<dyn Counters>);
+        let reporter = Reporter::new(metrics.clone(), MetricsMode::Table, name, counters, random)
+            .with(Arc::clone(clock) as Arc<dyn Clock>, |line| {
+                panic!("printed {line}")
+            });
+        Self { metrics, reporter }
+    }
+
+    async fn call(&self, ms: u64) {
+        count(&self.metrics, || call("acme", "echo", ms));
+        self.reporter.end_of_invocation().await;
+    }
+}
+
+const ECHO: [(&str, &str); 3] = [
+    ("method", "SendMessage"),
+    ("skill_name", "echo"),
+    ("status", "200"),
+];
+
+async fn requests(table: &Table) -> f64 {
+    let samples = parsed(&text_of(&table.read_counters().await.unwrap()));
+    let is_there = samples.keys().any(|(name, _)| name == "a2a_requests_total");
+    if is_there {
+        value(&samples, "a2a_requests_total", &ECHO)
+    } else {
+        0.0
+    }
+}
+
+#[tokio::test]
+async fn sums_never_fall_over_processes_and_restarts() {
+    let (table, clock) = (Arc::new(Table::default()), Arc::new(Set::default()));
+    let mut before = 0.0;
+    let mut processes: Vec<_> = (0..12).map(|n| Process::start(&table, &clock, n)).collect();
+    for round in 0..30_u64 {
+        for process in &processes {
+            process.call(round).await;
+        }
+        let place = usize::try_from(round).unwrap() % processes.len();
+        processes[place] = Process::start(&table, &clock, u128::from(round));
+        clock.advance(11);
+        let now = requests(&table).await;
+        assert!(now >= before, "{now} after {before}");
+        before = now;
+    }
+    // Each process stored its call in each round before it was replaced.
+    assert_eq!(before, 360.0);
+}
+
+#[tokio::test]
+async fn a_process_writes_at_once_and_then_every_ten_seconds() {
+    let (table, clock) = (Arc::new(Table::default()), Arc::new(Set::default()));
+    let process = Process::start(&table, &clock, 3);
+    process.call(1).await;
+    let of_one = *table.writes.lock().unwrap();
+    assert_eq!(requests(&table).await, 1.0);
+    for _ in 0..9 {
+        clock.advance(1);
+        process.call(1).await;
+    }
+    assert_eq!(*table.writes.lock().unwrap(), of_one);
+    clock.advance(1);
+    process.call(1).await;
+    assert_eq!(requests(&table).await, 11.0);
+    assert_eq!(*table.writes.lock().unwrap(), 2 * of_one);
+}
+
+#[tokio::test]
+async fn a_lost_response_counts_nothing_twice() {
+    let (table, clock) = (Arc::new(Table::default()), Arc::new(Set::default()));
+    let process = Process::start(&table, &clock, 3);
+    table.fails.store(true, Ordering::Relaxed);
+    process.call(1).await;
+    table.fails.store(false, Ordering::Relaxed);
+    clock.advance(10);
+    process.call(1).await;
+    assert_eq!(requests(&table).await, 2.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_table_that_does_not_answer_delays_a_call_by_a_second() {
+    let (table, clock) = (Arc::new(Table::default()), Arc::new(Set::default()));
+    let process = Process::start(&table, &clock, 3);
+    table.hangs.store(true, Ordering::Relaxed);
+    let began = tokio::time::Instant::now();
+    process.call(1).await;
+    assert_eq!(began.elapsed().as_secs(), 1);
+}
+
+#[tokio::test]
+async fn stored_counters_show_the_same_text_as_the_process() {
+    let (table, clock) = (Arc::new(Table::default()), Arc::new(Set::default()));
+    let process = Process::start(&table, &clock, 3);
+    count(&process.metrics, || turn("a \"b\"", "failed", 1_234));
+    process.call(20).await;
+    let text = text_of(&table.read_counters().await.unwrap());
+    assert_eq!(text, process.metrics.text());
+}
+
+#[tokio::test]
+async fn counters_of_a_later_version_are_left_out() {
+    let amounts = BTreeMap::from([("n".to_owned(), 1), ("z9".to_owned(), 1)]);
+    let series = |text: &str| Counter {
+        series: text.to_owned(),
+        amounts: amounts.clone(),
+    };
+    let known = series(r#"["a2a_tasks_cleaned_total"]"#);
+    let unknown = [
+        r#"["a2a_new_total"]"#,
+        r#"["a2a_tasks_cleaned_total","x"]"#,
+        "[]",
+        "x",
+    ];
+    let all: Vec<_> = unknown.into_iter().map(series).chain([known]).collect();
+    let samples = parsed(&text_of(&all));
+    assert_eq!(value(&samples, "a2a_tasks_cleaned_total", &[]), 1.0);
+    assert_eq!(samples.len(), 2);
+}

@@ -1,0 +1,188 @@
+//! What belongs to the call or turn that runs now: its capacity units, its trace, and the
+//! names that its log line has.
+//!
+//! It is local to a Tokio task, so that stores and skills need no parameter for it. Code
+//! that spawns a task enters the scope again there.
+
+use super::trace::TraceContext;
+use crate::store::Meter;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+tokio::task_local! {
+    static CURRENT: CallScope;
+}
+
+/// Units are counted in thousandths: the smallest unit of DynamoDB is a half.
+const PARTS: f64 = 1000.0;
+
+/// The scope of one call or turn. Clones share what is counted and noted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CallScope {
+    facts: Arc<Facts>,
+    trace: Option<TraceContext>,
+}
+
+#[derive(Debug, Default)]
+struct Facts {
+    read: AtomicU64,
+    write: AtomicU64,
+    /// Whether a store has reported anything.
+    metered: AtomicBool,
+    tenant: OnceLock<String>,
+    task: OnceLock<String>,
+    skill: OnceLock<String>,
+}
+
+/// Capacity units, in thousandths.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Units {
+    read: u64,
+    write: u64,
+}
+
+impl Units {
+    /// The read units.
+    pub(crate) fn read(self) -> f64 {
+        self.read as f64 / PARTS
+    }
+
+    /// The write units.
+    pub(crate) fn write(self) -> f64 {
+        self.write as f64 / PARTS
+    }
+
+    /// The units since `earlier`.
+    pub(crate) const fn since(self, earlier: Self) -> Self {
+        Self {
+            read: self.read.saturating_sub(earlier.read),
+            write: self.write.saturating_sub(earlier.write),
+        }
+    }
+}
+
+impl CallScope {
+    /// A scope in which nothing is counted yet.
+    pub(crate) fn new(trace: Option<TraceContext>) -> Self {
+        Self {
+            facts: Arc::default(),
+            trace,
+        }
+    }
+
+    /// The scope of the running call or turn; a new one outside of both.
+    pub(crate) fn current() -> Self {
+        CURRENT.try_with(Clone::clone).unwrap_or_default()
+    }
+
+    /// The same scope in another span of the trace.
+    pub(crate) fn in_span(&self, trace: Option<TraceContext>) -> Self {
+        Self {
+            facts: Arc::clone(&self.facts),
+            trace,
+        }
+    }
+
+    /// Runs `work` in this scope.
+    pub(crate) async fn run<F: Future>(self, work: F) -> F::Output {
+        CURRENT.scope(self, work).await
+    }
+
+    /// The trace that the scope belongs to.
+    pub(crate) const fn trace(&self) -> Option<TraceContext> {
+        self.trace
+    }
+
+    /// The units so far; `None` if no store has reported any.
+    pub(crate) fn units(&self) -> Option<Units> {
+        let facts = &self.facts;
+        facts.metered.load(Ordering::Relaxed).then(|| Units {
+            read: facts.read.load(Ordering::Relaxed),
+            write: facts.write.load(Ordering::Relaxed),
+        })
+    }
+
+    pub(crate) fn tenant(&self) -> Option<&str> {
+        self.facts.tenant.get().map(String::as_str)
+    }
+
+    pub(crate) fn task(&self) -> Option<&str> {
+        self.facts.task.get().map(String::as_str)
+    }
+
+    pub(crate) fn skill(&self) -> Option<&str> {
+        self.facts.skill.get().map(String::as_str)
+    }
+}
+
+/// Notes the tenant of the running call. The first note counts.
+pub(crate) fn note_tenant(tenant: &str) {
+    note(|facts| &facts.tenant, tenant);
+}
+
+/// Notes the task of the running call. The first note counts.
+pub(crate) fn note_task(task: &str) {
+    note(|facts| &facts.task, task);
+}
+
+/// Notes the skill of the running call. The first note counts.
+pub(crate) fn note_skill(skill: &str) {
+    note(|facts| &facts.skill, skill);
+}
+
+fn note(place: fn(&Facts) -> &OnceLock<String>, text: &str) {
+    // Outside of a call nobody reads the note.
+    let _outside = CURRENT.try_with(|scope| {
+        place(&scope.facts).get_or_init(|| text.to_owned());
+    });
+}
+
+/// Adds the capacity of store calls to the running call or turn.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CurrentMeter;
+
+impl Meter for CurrentMeter {
+    fn add(&self, read: f64, write: f64) {
+        let parts = |units: f64| (units * PARTS).round() as u64;
+        // A store call outside of a call, such as one of the sweep, is not counted.
+        let _outside = CURRENT.try_with(|scope| {
+            scope.facts.read.fetch_add(parts(read), Ordering::Relaxed);
+            scope.facts.write.fetch_add(parts(write), Ordering::Relaxed);
+            scope.facts.metered.store(true, Ordering::Relaxed);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn units_belong_to_the_scope_that_runs() {
+        let (one, other) = (CallScope::default(), CallScope::default());
+        let used = async |read: f64, write: f64| CurrentMeter.add(read, write);
+        one.clone().run(used(0.5, 2.0)).await;
+        one.clone().run(used(1.0, 0.0)).await;
+        other.clone().run(async {}).await;
+        used(9.0, 9.0).await;
+        let units = one.units().unwrap();
+        assert!((units.read() - 1.5).abs() < 1e-9, "{units:?}");
+        assert!((units.write() - 2.0).abs() < 1e-9, "{units:?}");
+        assert_eq!(other.units(), None);
+    }
+
+    #[tokio::test]
+    async fn a_turn_inside_a_call_counts_for_both() {
+        let call = CallScope::default();
+        let turn = call.in_span(None);
+        call.clone()
+            .run(async {
+                CurrentMeter.add(1.0, 0.0);
+                turn.clone().run(async { CurrentMeter.add(0.0, 1.0) }).await;
+            })
+            .await;
+        assert_eq!(call.units(), turn.units());
+        assert!((call.units().unwrap().write() - 1.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,171 @@
+//! Who gets what from the paths for operators.
+
+use a2a_lambda::auth::Identity;
+use a2a_lambda::http::{Function, HttpService};
+use a2a_lambda::runtime::Runtime;
+use a2a_lambda::settings::{Settings, Source};
+use a2a_lambda::store::StoreError;
+use a2a_lambda::store::counters::{Counter, Counters};
+use a2a_lambda::store::health::HealthCheck;
+use a2a_lambda::telemetry::metrics::MetricsMode;
+use a2a_lambda_tests::world::{Reply, Request, behind_a_gateway, send};
+use async_trait::async_trait;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const REPORT: &str = "/a2a-lambda/health";
+
+struct Development;
+
+impl Source for Development {
+    fn get(&self, name: &str) -> Option<String> {
+        (name == "A2A_AUTH").then(|| "dev".to_owned())
+    }
+}
+
+/// A dependency that works, or does not.
+struct Works(bool);
+
+#[async_trait]
+impl HealthCheck for Works {
+    async fn check_health(&self) -> Result<(), StoreError> {
+        match self.0 {
+            true => Ok(()),
+            false => Err(StoreError::Unavailable("the private cause".to_owned())),
+        }
+    }
+}
+
+/// Counters of two processes.
+struct Two;
+
+#[async_trait]
+impl Counters for Two {
+    async fn add_counters(&self, _: u32, _: &[Counter]) -> Result<(), StoreError> {
+        Err(StoreError::Refused("nothing is added here".to_owned()))
+    }
+
+    async fn read_counters(&self) -> Result<Vec<Counter>, StoreError> {
+        let one = Counter {
+            series: r#"["a2a_tasks_cleaned_total"]"#.to_owned(),
+            amounts: BTreeMap::from([("n".to_owned(), 2)]),
+        };
+        Ok(vec![one.clone(), one])
+    }
+}
+
+/// The function `ops` of an agent whose memory works or not.
+fn ops(works: bool, change: impl FnOnce(&mut Settings)) -> HttpService {
+    let mut settings = Settings::read(&Development).unwrap();
+    change(&mut settings);
+    let runtime = Runtime::builder(reference_agent::agent().unwrap(), settings)
+        .health("table", Arc::new(Works(true)))
+        .health("memory", Arc::new(Works(works)))
+        .counters(Arc::new(Two))
+        .build()
+        .unwrap();
+    runtime.edge(Function::Ops)
+}
+
+fn scopes(scopes: &str) -> Identity {
+    let context = json!({"tenant": "acme", "subject": "ann", "scopes": scopes});
+    Identity {
+        authorizer: context.as_object().cloned(),
+        authorization: None,
+    }
+}
+
+async fn get(edge: &HttpService, path: &str, identity: Identity) -> Reply {
+    send(edge, &Request::new("GET", path), identity)
+        .await
+        .finish()
+        .await
+}
+
+#[tokio::test]
+async fn the_public_status_names_no_dependency() {
+    for (works, status, body) in [
+        (true, 200, r#"{"status":"ok"}"#),
+        (false, 503, r#"{"status":"unavailable"}"#),
+    ] {
+        let edge = ops(works, behind_a_gateway);
+        let reply = get(&edge, "/health", Identity::default()).await;
+        assert_eq!((reply.status, reply.text().as_str()), (status, body));
+        assert_eq!(reply.header("cache-control"), "no-store");
+    }
+}
+
+#[tokio::test]
+async fn the_report_and_the_metrics_require_the_scope_ops() {
+    let edge = ops(true, |settings| {
+        behind_a_gateway(settings);
+        settings.metrics = MetricsMode::Table;
+    });
+    for path in [REPORT, "/metrics"] {
+        assert_eq!(
+            get(&edge, path, Identity::default()).await.status,
+            401,
+            "{path}"
+        );
+        for few in ["", "read", "opsx"] {
+            let reply = get(&edge, path, scopes(few)).await;
+            assert_eq!(reply.status, 403, "{path} with `{few}`");
+            assert!(
+                reply.text().contains("PERMISSION_DENIED"),
+                "{}",
+                reply.text()
+            );
+        }
+        assert_eq!(
+            get(&edge, path, scopes("read ops")).await.status,
+            200,
+            "{path}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_report_names_the_dependency_that_is_down() {
+    let edge = ops(false, behind_a_gateway);
+    let reply = get(&edge, REPORT, scopes("ops")).await;
+    assert_eq!(reply.status, 503);
+    let report = reply.json();
+    assert_eq!(report["status"], "unavailable");
+    assert_eq!(report["dependencies"]["table"]["status"], "ok");
+    assert_eq!(report["dependencies"]["memory"]["status"], "unavailable");
+    assert!(report["dependencies"]["memory"]["latencyMs"].is_u64());
+    assert!(!reply.text().contains("private"));
+}
+
+#[tokio::test]
+async fn a_local_agent_shows_the_report_at_the_public_path() {
+    let reply = get(&ops(true, |_| ()), "/health", Identity::default()).await;
+    assert_eq!(reply.json()["dependencies"]["table"]["status"], "ok");
+}
+
+#[tokio::test]
+async fn metrics_are_the_sums_of_all_processes_or_not_found() {
+    for (mode, status) in [
+        (MetricsMode::Both, 200),
+        (MetricsMode::Table, 200),
+        (MetricsMode::Emf, 404),
+        (MetricsMode::Off, 404),
+    ] {
+        let edge = ops(true, |settings| settings.metrics = mode);
+        let reply = get(&edge, "/metrics", Identity::default()).await;
+        assert_eq!(reply.status, status, "{mode:?}");
+        if status == 200 {
+            assert!(
+                reply
+                    .header("content-type")
+                    .starts_with("text/plain; version=0.0.4")
+            );
+            assert!(
+                reply.text().contains("\na2a_tasks_cleaned_total 4\n"),
+                "{}",
+                reply.text()
+            );
+        }
+    }
+}
