@@ -93,7 +93,7 @@ struct State {
     /// The writes that reached the store.
     writes: Vec<Call>,
     /// The first response to each read.
-    answers: BTreeMap<Bytes, Answer>,
+    answers: BTreeMap<String, Answer>,
 }
 
 impl Watch {
@@ -191,7 +191,7 @@ impl Watch {
             Some(Deed::Unconditional) => return self.pass(&disarm(&call, &self.keys)).await,
             Some(Deed::Torn) => return self.pass(&torn(&call, &self.keys)).await,
             Some(Deed::Stale) => {
-                let first = self.state().answers.get(&call.body).cloned();
+                let first = self.state().answers.get(&canonical(&call.body)).cloned();
                 return first.ok_or_else(|| io::Error::other("no earlier response to this read"));
             }
         }
@@ -212,12 +212,21 @@ impl Watch {
         if is_write(call) {
             state.writes.push(call.clone());
         } else if !call.body.is_empty() {
-            let first = state.answers.entry(call.body.clone());
+            let first = state.answers.entry(canonical(&call.body));
             first.or_insert_with(|| answer.clone());
         }
         drop(state);
         Ok(answer)
     }
+}
+
+/// A body with its members in order. The SDK writes the names of an expression from a hash
+/// map, so two bodies of the same read can differ in their order.
+fn canonical(body: &Bytes) -> String {
+    serde_json::from_slice::<Value>(body).map_or_else(
+        |_| String::from_utf8_lossy(body).into_owned(),
+        |body| body.to_string(),
+    )
 }
 
 /// Starts a proxy to `upstream`; returns its URL.
