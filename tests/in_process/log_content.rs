@@ -24,6 +24,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const DIALECT: Dialect = Dialect::Rest10;
+/// Headers that no code reads. A line that prints a whole request would show them.
+const UNREAD_HEADERS: [&str; 7] = [
+    "cookie",
+    "user-agent",
+    "referer",
+    "x-api-key",
+    "x-forwarded-for",
+    "tracestate",
+    "baggage",
+];
 /// Seals the secrets of push configs.
 const SECRET: [u8; 32] = [7; 32];
 
@@ -175,6 +185,8 @@ fn secretive(skill: &str, text: &str) -> Request {
         {"url": "https://files.example/canary-path?canary-query=canary", "mediaType": "text/plain"},
     ]);
     body["message"]["metadata"]["canary-metadata"] = json!("canary-value");
+    body["message"]["extensions"] = json!(["https://ext.example/canary-message-extension"]);
+    body["metadata"] = json!({"canary-call-metadata": "canary-call-value"});
     body["configuration"]["taskPushNotificationConfig"] = json!({
         "url": "https://hook.example/canary-hook?key=canary-key",
         "token": "canary-token",
@@ -184,6 +196,10 @@ fn secretive(skill: &str, text: &str) -> Request {
         "idempotency-key",
         &format!("canary-idempotency-{}", text.replace(' ', "-")),
     );
+    for name in UNREAD_HEADERS {
+        request = request.header(name, &format!("canary-{name}"));
+    }
+    request.target.push_str("?canary-parameter=canary-argument");
     request.body = body.to_string().into();
     request
 }
