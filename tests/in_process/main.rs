@@ -22,6 +22,7 @@ mod context_membership;
 #[cfg(test)]
 mod contexts;
 #[cfg(test)]
+mod cors;
 mod credentials;
 #[cfg(test)]
 mod deleted_contexts;

@@ -239,6 +239,39 @@ def public_paths(stack):
     return wrong
 
 
+def cors(stack, code):
+    """A preflight says what the functions say. Without an origin it allows no page.
+
+    `code` has the methods, request headers and seconds of the functions.
+    """
+    wrong = []
+    origin = {"Fn::If": ["HasCorsOrigin", {"Fn::Sub": "'${CorsOrigin}'"}, "'https://off.invalid'"]}
+    if stack.source["Conditions"].get("HasCorsOrigin") != {"Fn::Not": [{"Fn::Equals": [{"Ref": "CorsOrigin"}, ""]}]}:
+        wrong.append("HasCorsOrigin: is not whether CorsOrigin is set")
+    named = {"Origin": origin, "Methods": code["METHODS"], "Headers": code["REQUEST_HEADERS"], "Max-Age": code["MAX_AGE"]}
+    expected = {
+        f"method.response.header.Access-Control-{'' if name == 'Max-Age' else 'Allow-'}{name}":
+            value if name == "Origin" else f"'{value}'"
+        for name, value in named.items()
+    }
+    for path, methods in stack.paths().items():
+        preflight = methods.get("options", {})
+        integration = preflight.get("x-amazon-apigateway-integration", {})
+        if integration.get("type") != "mock" or preflight.get("security") is not None:
+            wrong.append(f"{path}: a preflight needs a caller or a function")
+            continue
+        found = integration["responses"]["default"]["responseParameters"]
+        if found != expected:
+            wrong.append(f"{path}: a preflight is answered with {found}")
+    [bucket] = stack.of_type("AWS::S3::Bucket").values()
+    condition, rules, otherwise = bucket["Properties"].get("CorsConfiguration", {}).get("Fn::If", [None] * 3)
+    if condition != "HasCorsOrigin" or otherwise != {"Ref": "AWS::NoValue"}:
+        wrong.append("the bucket allows pages without an origin")
+    elif [rule["AllowedOrigins"] for rule in rules["CorsRules"]] != [[{"Ref": "CorsOrigin"}]]:
+        wrong.append(f"the bucket allows pages of {rules}")
+    return wrong
+
+
 def authorizer(stack):
     """API Gateway asks the authorizer of the stack, or one of the operator's, for each header that it has not seen."""
     wrong = []

@@ -46,6 +46,10 @@ fn errors() -> Vec<(&'static str, A2aError)> {
     ]
 }
 
+/// The headers of each response: the two that its error sets, and the one that lets a page of
+/// the allowed origin read it.
+const ORIGIN: &str = r#"Access-Control-Allow-Origin: !If [HasCorsOrigin, !Sub "'${CorsOrigin}'", "'https://off.invalid'"]"#;
+
 /// The entry of the template for a kind of response.
 fn entry(kind: &str, error: A2aError) -> String {
     let request = RawRequest {
@@ -59,6 +63,7 @@ fn entry(kind: &str, error: A2aError) -> String {
         "        {kind}:\n          StatusCode: {}\n",
         response.status
     );
+    let mut headers = ORIGIN.to_owned();
     for (name, value) in &response.headers {
         let name = match *name {
             "retry-after" => "Retry-After",
@@ -66,12 +71,13 @@ fn entry(kind: &str, error: A2aError) -> String {
             // The key of the template below is the content type.
             _ => continue,
         };
-        writeln!(
-            text,
-            "          ResponseParameters: {{Headers: {{{name}: \"'{value}'\"}}}}"
-        )
-        .unwrap();
+        write!(headers, ", {name}: \"'{value}'\"").unwrap();
     }
+    writeln!(
+        text,
+        "          ResponseParameters: {{Headers: {{{headers}}}}}"
+    )
+    .unwrap();
     let body = String::from_utf8(response.body)
         .unwrap()
         .replace('\'', "''");
@@ -109,6 +115,7 @@ fn what_may_succeed_later_says_when_to_try_again() {
         let later = text.contains("StatusCode: 429") || text.contains("StatusCode: 503");
         assert_eq!(text.contains("Retry-After"), later, "{text}");
         // A `$` would begin a variable of API Gateway, which could contain internal text.
-        assert!(!text.contains('$'), "{text}");
+        let body = text.split_once("ResponseTemplates").unwrap().1;
+        assert!(!body.contains('$'), "{text}");
     }
 }

@@ -53,10 +53,15 @@ class Stack:
                     yield directory, properties["Method"].upper(), properties["Path"], properties
 
     def operations(self):
-        """Every route as transformed: (method, path, operation)."""
-        for path, methods in self.transformed["Resources"]["Api"]["Properties"]["Body"]["paths"].items():
+        """Every route of a function as transformed: (method, path, operation)."""
+        for path, methods in self.paths().items():
             for method, operation in methods.items():
-                yield method.upper(), path, operation
+                if method != "options":
+                    yield method.upper(), path, operation
+
+    def paths(self):
+        """The transformed paths of the API, with the operations of their methods."""
+        return self.transformed["Resources"]["Api"]["Properties"]["Body"]["paths"]
 
     def alarms(self):
         """The properties of all alarms by name, those of the nested stack with the values of its parameters."""

@@ -75,6 +75,14 @@ def calls(source):
     return {action for pattern, action in ACTIONS.items() if re.search(pattern, production)}
 
 
+def cors_of_the_code():
+    """The constants of the functions: methods, headers and seconds of a preflight."""
+    source = (ROOT / "shared/runtime/src/http/cors.rs").read_text()
+    texts = re.findall(r'pub const (\w+): &str = "([^"]+)";', source)
+    [seconds] = re.findall(r"pub const MAX_AGE: u32 = (\d+);", source)
+    return {name: re.sub(r"\\\n\s*", "", text) for name, text in texts} | {"MAX_AGE": seconds}
+
+
 class TheTemplate(unittest.TestCase):
     maxDiff = None
 
@@ -89,6 +97,9 @@ class TheTemplate(unittest.TestCase):
 
     def test_keeps_all_but_the_card_behind_the_authorizer(self):
         self.assertEqual(checks.public_paths(STACK), [])
+
+    def test_answers_a_preflight_as_the_functions_do(self):
+        self.assertEqual(checks.cors(STACK, cors_of_the_code()), [])
 
     def test_has_an_authorizer_that_alone_reads_the_first_key(self):
         self.assertEqual(checks.authorizer(STACK), [])
@@ -203,6 +214,18 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         text = alarms_text()
         self.assertIn(old, text)
         return Stack(alarms=text.replace(old, new))
+
+    def test_a_preflight_that_says_less_than_the_functions(self):
+        self.assertTrue(checks.cors(self.broken("idempotency-key, ", ""), cors_of_the_code()))
+
+    def test_a_preflight_that_needs_a_caller(self):
+        line = "        AddDefaultAuthorizerToCorsPreflight: false\n"
+        self.assertTrue(checks.cors(self.broken(line, ""), cors_of_the_code()))
+
+    def test_pages_of_every_origin_without_a_parameter(self):
+        self.assertTrue(checks.cors(self.broken("'https://off.invalid'", "'*'"), cors_of_the_code()))
+        old = "- AllowedOrigins: [!Ref CorsOrigin]"
+        self.assertTrue(checks.cors(self.broken(old, '- AllowedOrigins: ["*"]'), cors_of_the_code()))
 
     def test_an_alarm_on_a_function_that_does_not_exist(self):
         self.assertTrue(checks.alarms(self.broken_alarms('"${StackName}-ops"', '"${StackName}-operations"')))

@@ -366,6 +366,7 @@ fn edge(
     )
     .with_push(settings.push)
     .with_hosts(settings.hosts.clone())
+    .with_cors(settings.cors.clone())
 }
 
 impl std::fmt::Debug for RuntimeBuilder {

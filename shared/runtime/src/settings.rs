@@ -30,7 +30,7 @@ pub use source::{Environment, Source};
 
 use crate::auth::AuthMode;
 use crate::engine::Policy;
-use crate::http::{BaseUrl, Hosts};
+use crate::http::{BaseUrl, CorsOrigin, Hosts};
 use crate::outbound::Reach;
 use crate::task::Timestamp;
 use crate::telemetry::metrics::MetricsMode;
@@ -55,6 +55,8 @@ pub struct Settings {
     /// The hosts under which an agent with `A2A_AUTH=dev` answers: those of this
     /// machine and of the public URL.
     pub hosts: Hosts,
+    /// `A2A_CORS_ORIGIN`: the origin whose pages may call the agent from a browser.
+    pub cors: Option<CorsOrigin>,
     /// `A2A_AUTH`: `gateway`, `dev`, `keys` or `jwt`.
     pub auth: AuthMode,
     /// `A2A_JWT_…` and `A2A_FIRST_KEY…`: which JWTs are accepted, and whose the first API key
@@ -140,6 +142,7 @@ impl Settings {
             bucket: read.text("A2A_BUCKET", "a2a-lambda-local"),
             hosts: Hosts::local(public_url.without_stage().unwrap_or(LOCAL_URL)),
             public_url,
+            cors: read.cors_origin(auth)?,
             auth,
             credentials,
             card: read.choice(

@@ -12,6 +12,7 @@ mod call_log;
 mod caller;
 mod card;
 mod cards_by_url;
+pub mod cors;
 mod date;
 mod decode;
 mod encode;
@@ -25,6 +26,7 @@ pub use body::Body;
 pub use call_log::{EdgeLog, InvocationInfo};
 pub use card::Cards;
 pub use cards_by_url::CardsByUrl;
+pub use cors::CorsOrigin;
 pub use hosts::Hosts;
 pub(crate) use ops::MetricsSource;
 pub use ops::Ops;
@@ -38,6 +40,7 @@ use a2a_lambda_wire::{
 };
 use bytes::Bytes;
 use call_log::{CallLog, RequestLog};
+use hosts::HostError;
 use http::{Request, Response};
 use ops::OpsPath;
 use std::sync::Arc;
@@ -71,6 +74,7 @@ pub struct HttpService {
     max_body: usize,
     push: bool,
     hosts: Hosts,
+    cors: Option<CorsOrigin>,
     log: EdgeLog,
 }
 
@@ -92,6 +96,7 @@ impl HttpService {
             max_body,
             push: false,
             hosts: Hosts::Any,
+            cors: None,
             log: EdgeLog::default(),
         }
     }
@@ -119,6 +124,14 @@ impl HttpService {
         self
     }
 
+    /// Lets pages of `origin` read responses. With development identities, they may also make
+    /// requests that other pages may not.
+    #[must_use]
+    pub fn with_cors(mut self, origin: Option<CorsOrigin>) -> Self {
+        self.cors = origin;
+        self
+    }
+
     /// Shares `log` with the other edges of the process.
     #[must_use]
     pub fn with_log(mut self, log: EdgeLog) -> Self {
@@ -133,9 +146,27 @@ impl HttpService {
         identity: Identity,
         deadline: Option<Timestamp>,
     ) -> Response<Body> {
+        let Some(cors) = &self.cors else {
+            return self.respond(request, identity, deadline).await;
+        };
+        let mut response = match cors.preflight(request.method(), request.headers()) {
+            Some(response) => response,
+            None => self.respond(request, identity, deadline).await,
+        };
+        cors.allow(&mut response);
+        response
+    }
+
+    /// The response without the headers for pages of other origins.
+    async fn respond(
+        &self,
+        request: Request<Bytes>,
+        identity: Identity,
+        deadline: Option<Timestamp>,
+    ) -> Response<Body> {
         let log = self.log.begin(&request);
         if self.auth.mode() == AuthMode::Dev
-            && let Err(foreign) = self.hosts.admit(request.method(), request.headers())
+            && let Err(foreign) = self.admit(&request)
         {
             log.foreign(foreign.status(), foreign.reason());
             return foreign.answer();
@@ -172,6 +203,20 @@ impl HttpService {
                 encode::answer(rejected.answer())
             }
         }
+    }
+
+    /// Checks where a request with a development identity comes from.
+    fn admit(&self, request: &Request<Bytes>) -> Result<(), HostError> {
+        let headers = request.headers();
+        self.hosts
+            .admit(request.method(), headers)
+            .or_else(|foreign| {
+                let allowed = self.cors.as_ref().is_some_and(|it| it.is_sender(headers));
+                match foreign {
+                    HostError::Page if allowed => Ok(()),
+                    _ => Err(foreign),
+                }
+            })
     }
 
     fn engine(&self) -> Result<&Engine, A2aError> {

@@ -27,6 +27,9 @@ pub enum SettingsError {
     /// A deployed function connects to public addresses only.
     #[error("setting `A2A_PUSH_ALLOW_PRIVATE` is `on`: a deployed function accepts `off` only")]
     PrivateDeployed,
+    /// Development identities need no secret, so a web page could do what it likes.
+    #[error("setting `A2A_CORS_ORIGIN` is `*`: with `A2A_AUTH` = `dev` only one origin is allowed")]
+    EveryPageInDevelopment,
     /// The configuration file cannot be used.
     #[error("configuration file `{path}`: {why}")]
     File {

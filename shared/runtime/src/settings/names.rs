@@ -16,6 +16,7 @@ pub(super) const NAMES: &[&str] = &[
     "A2A_CARD_SIGNATURES",
     "A2A_CONCURRENCY",
     "A2A_CONFIG",
+    "A2A_CORS_ORIGIN",
     "A2A_DEPLOYED_AT",
     "A2A_FIRST_KEY",
     "A2A_FIRST_KEY_SUBJECT",

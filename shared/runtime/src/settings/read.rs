@@ -1,7 +1,8 @@
 //! Reads single settings by their kind: text, URL, time, choice, size and duration.
 
 use super::{SettingsError, Source};
-use crate::http::base_url;
+use crate::auth::AuthMode;
+use crate::http::{CorsOrigin, base_url};
 use crate::task::Timestamp;
 use a2a_lambda_wire::CardSignature;
 use std::time::Duration;
@@ -70,6 +71,25 @@ impl Read<'_> {
             value,
             allowed: "what `a2a-local sign-card --print setting` prints",
         })
+    }
+
+    /// The origin whose pages may call the agent. Development identities are not for every
+    /// page that the developer opens.
+    pub(super) fn cors_origin(&self, auth: AuthMode) -> Result<Option<CorsOrigin>, SettingsError> {
+        const NAME: &str = "A2A_CORS_ORIGIN";
+        let value = self.text(NAME, "");
+        if value.is_empty() {
+            return Ok(None);
+        }
+        let origin = CorsOrigin::parse(&value).ok_or(SettingsError::Bad {
+            name: NAME,
+            value,
+            allowed: "`*`, or an origin as `https://app.example.com`, without a path",
+        })?;
+        if origin.is_any() && auth == AuthMode::Dev {
+            return Err(SettingsError::EveryPageInDevelopment);
+        }
+        Ok(Some(origin))
     }
 
     pub(super) fn choice<T: Copy>(

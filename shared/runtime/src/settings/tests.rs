@@ -80,10 +80,22 @@ fn a_deployed_function_connects_to_no_private_address() {
 }
 
 #[test]
+fn development_identities_are_not_for_every_page() {
+    let every = ("A2A_CORS_ORIGIN", "*");
+    let refused = Settings::read_public(&BTreeMap::from([every, ("A2A_AUTH", "dev")]));
+    assert_eq!(refused, Err(SettingsError::EveryPageInDevelopment));
+    assert!(Settings::read_public(&BTreeMap::from([every])).is_ok());
+    let one = ("A2A_CORS_ORIGIN", "http://localhost:3000");
+    let settings = Settings::read_public(&BTreeMap::from([one, ("A2A_AUTH", "dev")]));
+    assert!(settings.unwrap().cors.is_some());
+}
+
+#[test]
 fn a_bad_value_names_the_setting_the_value_and_what_is_allowed() {
     for (name, value) in [
         ("A2A_AUTH", "none"),
         ("A2A_CARD", "v2"),
+        ("A2A_CORS_ORIGIN", "app.example.com"),
         ("A2A_MAX_BODY", "0"),
         ("A2A_UPLOAD_MAX", "0"),
         ("A2A_UPLOAD_MAX", "5368709121"),
