@@ -8,8 +8,9 @@ mod background;
 #[cfg(test)]
 mod calls;
 #[cfg(test)]
-mod context_client;
+mod configuration;
 #[cfg(test)]
+mod context_client;
 mod costs;
 #[cfg(test)]
 mod documented;

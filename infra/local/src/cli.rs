@@ -2,9 +2,10 @@
 
 use crate::api_keys::{self, KeysError};
 use crate::block::{self, BlockTenantError};
-use crate::config::{AgentName, Cli, Command, ConfigError, GrowList, Serve};
+use crate::config::{AgentName, Cli, Command, GrowList, Serve};
 use crate::embedded::{Embedded, EmbeddedError, TABLE};
 use crate::erase::{self, EraseTenantError};
+use crate::local_settings::ConfigError;
 use crate::pumps::{Pumps, PumpsError};
 use crate::restore::{self, RestoreError};
 use crate::server::{Functions, serve};
@@ -13,7 +14,7 @@ use crate::watch::{self, WatchError};
 use a2a_lambda::auth::AuthMode;
 use a2a_lambda::engine::{Clock as _, LimitPolicy, SystemClock};
 use a2a_lambda::runtime::{Runtime, RuntimeError, stores};
-use a2a_lambda::settings::{Environment, Settings, Source as _, warn_of_unknown};
+use a2a_lambda::settings::{Configuration, Environment, Settings, Source as _, warn_of_unknown};
 use a2a_lambda::skill::{AgentDefinition, BuildError};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
@@ -94,10 +95,13 @@ pub enum RunError {
 /// # Errors
 /// [`RunError`] when it cannot start.
 pub async fn run(cli: Cli) -> Result<(), RunError> {
-    let metrics = telemetry::start(
-        LogFormat::Text,
-        Environment.get("A2A_LOG").as_deref().or(Some(LOG)),
-    );
+    // The other commands act on a deployment, and have nothing to do with the file.
+    let configuration = match cli.command {
+        None => Configuration::load().map_err(ConfigError::from)?,
+        Some(_) => Configuration::default(),
+    };
+    let filter = configuration.get("A2A_LOG");
+    let metrics = telemetry::start(LogFormat::Text, filter.as_deref().or(Some(LOG)));
     warn_of_unknown();
     match cli.command {
         Some(Command::Aws { data, memory }) => aws((!memory).then_some(data.as_path())).await,
@@ -111,7 +115,7 @@ pub async fn run(cli: Cli) -> Result<(), RunError> {
         Some(Command::UnblockTenant(options)) => Ok(block::run(&options, false).await?),
         Some(Command::RestoreObjects(options)) => Ok(restore::run(&options).await?),
         Some(Command::SignCard(options)) => Ok(sign::run(&options).await?),
-        None => agent(cli.serve, metrics).await,
+        None => agent(cli.serve, &configuration, metrics).await,
     }
 }
 
@@ -129,16 +133,20 @@ pub fn fail(error: &RunError) -> ExitCode {
     ExitCode::FAILURE
 }
 
-async fn agent(options: Serve, metrics: Metrics) -> Result<(), RunError> {
-    let address = SocketAddr::new(options.address()?, options.port);
+async fn agent(
+    options: Serve,
+    configuration: &Configuration,
+    metrics: Metrics,
+) -> Result<(), RunError> {
+    let address = options.address(configuration)?;
     let listener = TcpListener::bind(address)
         .await
         .map_err(|source| RunError::Listen { address, source })?;
     let address = listener.local_addr()?;
-    let settings = options.settings(&format!("http://{address}"))?;
+    let settings = options.settings(configuration, &format!("http://{address}"))?;
     let (embedded, endpoints, clients) = store(&options, &settings).await?;
     let agent = definition(options.agent, &settings)?;
-    let banner = banner(&agent, &options, &settings, address);
+    let banner = banner(&agent, &options, &settings, (address, configuration.path()));
     let mut runtime = Runtime::builder(agent, settings.clone())
         .aws(&clients)
         .metrics(metrics);
@@ -293,7 +301,7 @@ fn banner(
     agent: &AgentDefinition,
     options: &Serve,
     settings: &Settings,
-    address: SocketAddr,
+    (address, file): (SocketAddr, Option<&Path>),
 ) -> String {
     let base = format!("http://{address}");
     let kept = match (options.folder(), &options.endpoint) {
@@ -301,6 +309,7 @@ fn banner(
         (Some(folder), None) => format!("{}/ (DynamoDB and S3 in process)", folder.display()),
         (None, None) => "memory: nothing is kept (DynamoDB and S3 in process)".to_owned(),
     };
+    let file = file.map(|path| format!("\n  file   {}", path.display()));
     let skills: Vec<&str> = agent
         .manifest()
         .skills
@@ -309,13 +318,14 @@ fn banner(
         .collect();
     format!(
         "\n  {name} {version}: {skills}\n  card   {public}/.well-known/agent-card.json\n  \
-         data   {kept}\n  calls  {calls}\n  limits {limits}\n  off    {off}\n\n  try\n    \
+         data   {kept}{file}\n  calls  {calls}\n  limits {limits}\n  off    {off}\n\n  try\n    \
          curl {base}/.well-known/agent-card.json\n    \
          curl {base}/{header} -H 'Content-Type: application/json' -H 'A2A-Version: 1.0' -d \
          '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"SendMessage\",\"params\":{{\"message\":{{\"messageId\":\"m1\",\"role\":\"ROLE_USER\",\"parts\":[{{\"text\":\"echo hello\"}}]}}}}}}'\n    \
          curl -N {base}/tasks/sendSubscribe{header} -H 'Content-Type: application/json' -d \
          '{{\"id\":\"my-task-1\",\"message\":{{\"role\":\"user\",\"parts\":[{{\"type\":\"text\",\"text\":\"hello\"}}]}}}}'\n\n\
          listening on {base}\n",
+        file = file.unwrap_or_default(),
         calls = callers(options, settings),
         limits = limits(&settings.policy.limits),
         off = off(settings),

@@ -1,26 +1,16 @@
-//! Defines the command line, and reads the settings for it.
+//! Defines the command line.
 
 use crate::api_keys::KeysCommand;
 use crate::block::BlockTenant;
-use crate::embedded::{BUCKET, TABLE};
 use crate::erase::EraseTenant;
-use crate::folder::{make_private, private_file};
 use crate::restore::RestoreObjects;
 use crate::sign::SignCard;
 use crate::watch::Watch;
 use a2a_lambda::auth::AuthMode;
-use a2a_lambda::http::Hosts;
-use a2a_lambda::outbound::Reach;
-use a2a_lambda::settings::{Environment, Settings, SettingsError, Source};
-use a2a_lambda::store::aws::Endpoints;
 use a2a_lambda::store::dynamodb::MAX_SHARDS;
-use a2a_lambda::task::Timestamp;
 use clap::{Parser, Subcommand, ValueEnum};
-use std::collections::BTreeMap;
-use std::fs;
-use std::io::{self, Write as _};
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Runs the whole agent on this machine: no AWS account, nothing to install.
 ///
@@ -124,11 +114,11 @@ pub struct GrowList {
 /// The options of serving.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Serve {
-    /// The port; 0 takes a free one, which is printed.
-    #[arg(long, default_value_t = 8080)]
-    pub port: u16,
+    /// The port; 0 takes a free one, which is printed. Else `A2A_PORT`, else 8080.
+    #[arg(long, value_name = "N")]
+    pub port: Option<u16>,
     /// The address to listen on. Beyond loopback only with --insecure-dev,
-    /// since anybody who reaches it can name any tenant.
+    /// since anybody who reaches it can name any tenant. Else `A2A_BIND`, else 127.0.0.1.
     #[arg(long, value_name = "ADDR")]
     pub bind: Option<IpAddr>,
     /// Where tasks and artifacts are kept.
@@ -180,7 +170,7 @@ pub enum Auth {
 }
 
 impl Auth {
-    const fn mode(self) -> AuthMode {
+    pub(crate) const fn mode(self) -> AuthMode {
         match self {
             Self::Dev => AuthMode::Dev,
             Self::Keys => AuthMode::Keys,
@@ -208,188 +198,9 @@ impl Card {
     }
 }
 
-/// Why the command line or the settings cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// A setting cannot be used.
-    #[error(transparent)]
-    Settings(#[from] SettingsError),
-    /// Other machines can reach the address.
-    #[error(
-        "refusing to listen on {0}: development identities let anybody who reaches it name any \
-         tenant; pass --insecure-dev to do it anyway"
-    )]
-    Exposed(IpAddr),
-    /// Nobody could make a key.
-    #[error("`--auth keys` with --memory accepts nobody, since no key can be made; use --data DIR")]
-    NoKeys,
-    /// `A2A_BIND` is not an IP address.
-    #[error("setting `A2A_BIND` is `{0}`: an IP address")]
-    Bind(String),
-    /// The data folder cannot be used.
-    #[error("failed to use the data folder `{path}`: {source}")]
-    Data {
-        /// The folder.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-}
-
-/// A source of settings: first those of the command line and the data folder, then the
-/// environment.
-struct Local(BTreeMap<&'static str, String>);
-
-impl Source for Local {
-    fn get(&self, name: &str) -> Option<String> {
-        self.0.get(name).cloned().or_else(|| Environment.get(name))
-    }
-
-    fn built_at(&self) -> Option<Timestamp> {
-        Environment.built_at()
-    }
-}
-
-impl Serve {
-    /// The address to listen on.
-    ///
-    /// # Errors
-    /// [`ConfigError::Exposed`] for an address beyond loopback without `--insecure-dev`;
-    /// [`ConfigError::Bind`] when `A2A_BIND` is not an IP address.
-    pub fn address(&self) -> Result<IpAddr, ConfigError> {
-        let address = match (self.bind, Environment.get("A2A_BIND")) {
-            (Some(address), _) => address,
-            (None, Some(text)) => text.parse().map_err(|_| ConfigError::Bind(text))?,
-            (None, None) => IpAddr::from([127, 0, 0, 1]),
-        };
-        if address.is_loopback() || self.insecure_dev || self.auth != Auth::Dev {
-            Ok(address)
-        } else {
-            Err(ConfigError::Exposed(address))
-        }
-    }
-
-    /// The settings of an agent with the base URL `public_url`, if `A2A_PUBLIC_URL` does
-    /// not set another.
-    ///
-    /// # Errors
-    /// [`ConfigError`] for a setting that cannot be used, or a data folder that
-    /// cannot hold the secret.
-    pub fn settings(&self, public_url: &str) -> Result<Settings, ConfigError> {
-        let mut local = BTreeMap::from([("A2A_AUTH", self.auth.mode().word().to_owned())]);
-        if self.auth == Auth::Keys && self.memory && self.endpoint.is_none() {
-            return Err(ConfigError::NoKeys);
-        }
-        if let Some(card) = self.card {
-            local.insert("A2A_CARD", card.word().to_owned());
-        }
-        if Environment.get("A2A_PUBLIC_URL").is_none() {
-            local.insert("A2A_PUBLIC_URL", public_url.to_owned());
-        }
-        if self.endpoint.is_none() {
-            local.insert("A2A_TABLE", TABLE.to_owned());
-            local.insert("A2A_BUCKET", BUCKET.to_owned());
-        }
-        if Environment.get("A2A_SECRET_KEY").is_none() {
-            match self.folder() {
-                Some(data) => _ = local.insert("A2A_SECRET_KEY", secret(data)?),
-                None if self.auth == Auth::Dev => {}
-                None => _ = local.insert("A2A_SECRET_KEY", fresh_secret()),
-            }
-        }
-        let mut settings = Settings::read(&Local(local))?;
-        if !self.address()?.is_loopback() {
-            // Other machines reach the agent under host names that are not known here.
-            settings.hosts = Hosts::Any;
-        }
-        if self.agent == AgentName::Conformance && settings.policy.reach == Reach::Public {
-            // The webhooks of the conformance kits are plain HTTP on this machine.
-            settings.policy.reach = Reach::Loopback;
-        }
-        Ok(settings)
-    }
-
-    /// The endpoints of an AWS emulator, if `--endpoint` names one.
-    #[must_use]
-    pub fn endpoints(&self) -> Option<Endpoints> {
-        let mut endpoints = Endpoints::at(self.endpoint.as_deref()?);
-        if self.s3_endpoint.is_some() {
-            endpoints.s3.clone_from(&self.s3_endpoint);
-        }
-        Some(endpoints)
-    }
-
-    /// The data folder; `None` with `--memory`.
-    #[must_use]
-    pub fn folder(&self) -> Option<&Path> {
-        (!self.memory).then_some(self.data.as_path())
-    }
-}
-
-/// The `A2A_SECRET_KEY` of a data folder. The first run makes it.
-fn secret(folder: &Path) -> Result<String, ConfigError> {
-    let failed = |source| ConfigError::Data {
-        path: folder.to_owned(),
-        source,
-    };
-    let path = folder.join("secret.key");
-    match fs::read_to_string(&path) {
-        Ok(secret) => return Ok(secret),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(failed(error)),
-    }
-    make_private(folder).map_err(failed)?;
-    let secret = fresh_secret();
-    let mut file = private_file(&path).map_err(failed)?;
-    file.write_all(secret.as_bytes()).map_err(failed)?;
-    Ok(secret)
-}
-
-fn fresh_secret() -> String {
-    use a2a_lambda::engine::{Ids as _, RandomIds};
-    format!("{:032x}{:032x}", RandomIds.next(), RandomIds.next())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn serve(args: &[&str]) -> Serve {
-        let args = [&["a2a-local"], args].concat();
-        Cli::try_parse_from(args).unwrap().serve
-    }
-
-    #[test]
-    fn addresses_beyond_loopback_require_insecure_dev() {
-        assert!(serve(&[]).address().unwrap().is_loopback());
-        assert!(serve(&["--bind", "::1"]).address().is_ok());
-        let exposed = serve(&["--bind", "0.0.0.0"]).address().unwrap_err();
-        assert!(exposed.to_string().contains("--insecure-dev"), "{exposed}");
-        assert!(
-            serve(&["--bind", "0.0.0.0", "--insecure-dev"])
-                .address()
-                .is_ok()
-        );
-    }
-
-    #[test]
-    fn keys_in_memory_are_refused_since_nobody_could_make_one() {
-        let url = "http://127.0.0.1:1";
-        let refused = serve(&["--memory", "--auth", "keys"]).settings(url);
-        assert!(matches!(refused, Err(ConfigError::NoKeys)));
-        // An agent that checks credentials may listen beyond loopback.
-        assert!(
-            serve(&["--bind", "0.0.0.0", "--auth", "jwt"])
-                .address()
-                .is_ok()
-        );
-    }
-
-    #[test]
-    fn the_card_date_defaults_to_that_of_the_executable() {
-        let settings = serve(&["--memory"]).settings("http://127.0.0.1:1").unwrap();
-        assert!(settings.deployed_at.is_some());
-    }
 
     #[test]
     fn erase_tenant_requires_yes_or_dry_run() {

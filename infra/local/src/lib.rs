@@ -18,6 +18,7 @@ mod files;
 pub mod folder;
 mod host;
 mod keys;
+pub mod local_settings;
 mod objects;
 pub mod pumps;
 pub mod queue;

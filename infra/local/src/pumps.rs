@@ -6,7 +6,7 @@
 
 use crate::embedded::Expiry;
 use crate::queue::{Delivery, LocalQueue};
-use crate::stream::Stream;
+use crate::stream::{Batch, Stream, TakeRecords};
 use a2a_lambda::engine::{
     Clock as _, Engine, EngineError, Leases, PushDispatcher, PushServices, RandomIds, SweepPlaces,
     SystemClock, relay, relay_pushes,
@@ -16,10 +16,11 @@ use a2a_lambda::settings::Settings;
 use a2a_lambda::store::aws::{Endpoints, sdk_config};
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::queue::{Ack, PushItem, WorkItem};
+use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, interval_at, sleep};
+use tokio::time::{Instant, interval_at};
 
 /// Most turns of the work queue that run at the same time. Calls run their own turns
 /// besides.
@@ -30,12 +31,6 @@ const DISPATCHERS: usize = 16;
 const DELIVERY: Duration = Duration::from_secs(60);
 /// How long a received push queue message stays hidden.
 const HIDDEN: Duration = Duration::from_secs(90);
-/// How long the relay waits after a read of the stream without records.
-const POLL: Duration = Duration::from_millis(100);
-/// How long a loop waits after a failure.
-const REST: Duration = Duration::from_secs(1);
-/// The relay looks for new shards once in this many reads of the stream.
-const DISCOVER: u32 = 100;
 
 /// Why the background work does not start.
 #[derive(Debug, thiserror::Error)]
@@ -96,7 +91,11 @@ impl Pumps {
         };
         let dispatcher = PushDispatcher::new(outgoing, policy);
         let mut pumps = JoinSet::new();
-        pumps.spawn(forward(stream, queue.clone(), pushes.clone()));
+        let relay = Relay {
+            queue: queue.clone(),
+            pushes: pushes.clone(),
+        };
+        pumps.spawn(async move { stream.follow(&relay).await });
         pumps.spawn(deliver(dispatcher, pushes));
         pumps.spawn(work(engine.clone(), queue.clone()));
         pumps.spawn(sweep(engine, tasks, queue, settings.sweep_interval));
@@ -116,39 +115,17 @@ impl Pumps {
 }
 
 /// The relay: sends turns and push deliveries from the stream to the queues.
-async fn forward(mut stream: Stream, queue: LocalQueue<WorkItem>, pushes: LocalQueue<PushItem>) {
-    let mut looks: u32 = 0;
-    loop {
-        if looks.is_multiple_of(DISCOVER)
-            && let Err(error) = stream.discover().await
-        {
-            tracing::warn!("{error}");
-            sleep(REST).await;
-            continue;
-        }
-        looks = looks.wrapping_add(1);
-        let mut idle = true;
-        for shard in stream.open() {
-            match stream.read(&shard).await {
-                Ok(Some(batch)) => {
-                    idle &= batch.is_empty();
-                    let images = batch.images();
-                    let taken = relay(&queue, &images).await.is_empty();
-                    // Without `done`, the next read returns the same records again.
-                    if taken && relay_pushes(&pushes, &images).await.is_empty() {
-                        stream.done(batch);
-                    }
-                }
-                Ok(None) => {}
-                Err(error) => {
-                    tracing::warn!("{error}");
-                    sleep(REST).await;
-                }
-            }
-        }
-        if idle {
-            sleep(POLL).await;
-        }
+struct Relay {
+    queue: LocalQueue<WorkItem>,
+    pushes: LocalQueue<PushItem>,
+}
+
+#[async_trait]
+impl TakeRecords for Relay {
+    async fn take(&self, batch: &Batch) -> bool {
+        let images = batch.images();
+        relay(&self.queue, &images).await.is_empty()
+            && relay_pushes(&self.pushes, &images).await.is_empty()
     }
 }
 

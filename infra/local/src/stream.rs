@@ -3,10 +3,20 @@
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::dynamodb::task_image;
 use a2a_lambda::store::queue::TaskImage;
+use async_trait::async_trait;
 use aws_sdk_dynamodbstreams::Client;
 use aws_sdk_dynamodbstreams::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodbstreams::types::{AttributeValue, Record, ShardIteratorType};
 use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// How long a reader waits after a read without records.
+const POLL: Duration = Duration::from_millis(100);
+/// How long a reader waits after a failure.
+const REST: Duration = Duration::from_secs(1);
+/// A reader looks for new shards once in this many rounds.
+const DISCOVER: u32 = 100;
 
 /// The position in one shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +60,13 @@ impl Batch {
     }
 }
 
+/// Takes the records of a stream.
+#[async_trait]
+pub(crate) trait TakeRecords: Send + Sync {
+    /// Takes a batch; `false` if it has to be delivered again.
+    async fn take(&self, batch: &Batch) -> bool;
+}
+
 /// The stream of one table, and how far it has been read.
 #[derive(Debug)]
 pub(crate) struct Stream {
@@ -73,6 +90,43 @@ impl Stream {
             table: table.to_owned(),
             arn: None,
             shards: BTreeMap::new(),
+        }
+    }
+
+    /// Reads all shards for ever. A batch that `records` does not take comes again.
+    pub(crate) async fn follow(mut self, records: &dyn TakeRecords) {
+        let mut rounds: u32 = 0;
+        loop {
+            if rounds.is_multiple_of(DISCOVER)
+                && let Err(error) = self.discover().await
+            {
+                tracing::warn!("{error}");
+                sleep(REST).await;
+                continue;
+            }
+            rounds = rounds.wrapping_add(1);
+            let mut idle = true;
+            for shard in self.open() {
+                match self.read(&shard).await {
+                    Ok(Some(batch)) => {
+                        idle &= batch.is_empty();
+                        // Without `done`, the next read returns the same records again.
+                        if records.take(&batch).await {
+                            self.done(batch);
+                        } else {
+                            sleep(REST).await;
+                        }
+                    }
+                    Ok(None) => {}
+                    Err(error) => {
+                        tracing::warn!("{error}");
+                        sleep(REST).await;
+                    }
+                }
+            }
+            if idle {
+                sleep(POLL).await;
+            }
         }
     }
 

@@ -5,19 +5,14 @@ use super::event::{has_failures, queue_event, stream_record, tick};
 use super::invoke::{InvokeError, Invoker};
 use crate::embedded::{Expiry, TABLE};
 use crate::queue::{Delivery, LocalQueue, TextMessage};
-use crate::stream::{Batch, Stream};
+use crate::stream::{Batch, Stream, TakeRecords};
 use a2a_lambda::store::aws::{Endpoints, sdk_config};
+use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// How long the stream rests after a read without records.
-const POLL: Duration = Duration::from_millis(200);
-/// How long a source rests after a failure.
-const REST: Duration = Duration::from_secs(1);
-/// The stream looks for new shards once in this many reads.
-const DISCOVER: u32 = 100;
 /// How often the schedule starts the sweep: `SweepInterval` in `template.yaml`.
 const EVERY: Duration = Duration::from_secs(300);
 
@@ -28,6 +23,25 @@ pub(super) struct Sources {
     expiry: Expiry,
     work: LocalQueue<TextMessage>,
     push: LocalQueue<TextMessage>,
+}
+
+/// Hands the records of the stream to `relay`.
+#[async_trait]
+impl TakeRecords for Sources {
+    async fn take(&self, batch: &Batch) -> bool {
+        let records: Vec<Value> = batch.records.iter().filter_map(stream_record).collect();
+        if records.is_empty() {
+            return true;
+        }
+        let event = json!({"Records": records});
+        match self.invoker.invoke("relay", &event).await {
+            Ok(result) => !has_failures(&result),
+            Err(error) => {
+                failed("relay", &error);
+                false
+            }
+        }
+    }
 }
 
 impl Sources {
@@ -61,56 +75,7 @@ impl Sources {
         let endpoints = &self.endpoints;
         let config = sdk_config(endpoints.dynamodb.as_deref(), endpoints.keys.as_ref()).await;
         let client = aws_sdk_dynamodbstreams::Client::new(&config);
-        let mut stream = Stream::new(client, TABLE);
-        let mut looks: u32 = 0;
-        loop {
-            if looks.is_multiple_of(DISCOVER)
-                && let Err(error) = stream.discover().await
-            {
-                tracing::warn!("{error}");
-                sleep(REST).await;
-                continue;
-            }
-            looks = looks.wrapping_add(1);
-            let mut idle = true;
-            for shard in stream.open() {
-                match stream.read(&shard).await {
-                    Ok(Some(batch)) => {
-                        idle &= batch.is_empty();
-                        // Without `done`, the next read returns the same records again.
-                        if self.relayed(&batch).await {
-                            stream.done(batch);
-                        } else {
-                            sleep(REST).await;
-                        }
-                    }
-                    Ok(None) => {}
-                    Err(error) => {
-                        tracing::warn!("{error}");
-                        sleep(REST).await;
-                    }
-                }
-            }
-            if idle {
-                sleep(POLL).await;
-            }
-        }
-    }
-
-    /// Hands a batch to `relay`; `false` if it has to be repeated.
-    async fn relayed(&self, batch: &Batch) -> bool {
-        let records: Vec<Value> = batch.records.iter().filter_map(stream_record).collect();
-        if records.is_empty() {
-            return true;
-        }
-        let event = json!({"Records": records});
-        match self.invoker.invoke("relay", &event).await {
-            Ok(result) => !has_failures(&result),
-            Err(error) => {
-                failed("relay", &error);
-                false
-            }
-        }
+        Stream::new(client, TABLE).follow(self).await;
     }
 
     async fn queue(&self, queue: &LocalQueue<TextMessage>, function: &'static str, at_once: usize) {

@@ -1,6 +1,6 @@
 //! Finds the caller of a request, once for all calls in it.
 
-use super::CallContext;
+use super::call_context::CallContext;
 use crate::auth::Admitted;
 use crate::engine::{Clock as _, EngineError, SystemClock};
 use crate::task::A2aError;

@@ -1,0 +1,269 @@
+//! Answers the calls of one request: one call, or the entries of a batch.
+
+use super::call_log::{CallLog, RequestLog};
+use super::{Body, Cards, HttpService, StageUrl, encode, stream};
+use crate::auth::{Admitted, Caller, Identity};
+use crate::engine::{CallBudget, Engine, EngineError, Reader};
+use crate::task::{A2aError, Sent};
+use crate::telemetry::scope;
+use a2a_lambda_wire::{self, Call, CardForm, MethodCall, MethodResult, Rejected, WireResponse};
+use bytes::Bytes;
+use http::{Request, Response};
+use std::sync::Arc;
+use tokio::sync::OnceCell;
+
+/// One request while it is answered.
+pub(super) struct CallContext<'e> {
+    pub(super) edge: &'e HttpService,
+    pub(super) identity: Identity,
+    pub(super) budget: CallBudget,
+    /// The base URL in the stage variable of API Gateway.
+    pub(super) stage: Option<StageUrl>,
+    pub(super) log: RequestLog,
+    /// The caller, once it is known: the calls of a batch share one lookup.
+    pub(super) admitted: OnceCell<Result<Admitted, A2aError>>,
+}
+
+impl CallContext<'_> {
+    /// Answers a call that is not in a batch, with JSON or a stream.
+    pub(super) async fn one(&self, call: &Call, request: &Request<Bytes>) -> Response<Body> {
+        let log = self.log.call(call, false);
+        let answered = Box::pin(log.run(self.answered(call, request, &log))).await;
+        match answered {
+            // The line of a stream is written at its end.
+            Ok(response) if call.streams() => response,
+            Ok(response) => {
+                log.answered(response.status().as_u16());
+                response
+            }
+            Err(error) => {
+                log.failed(call, &error.refusal);
+                encode::answer(a2a_lambda_wire::refuse(call, &error.refusal))
+            }
+        }
+    }
+
+    async fn answered(
+        &self,
+        call: &Call,
+        request: &Request<Bytes>,
+        log: &CallLog,
+    ) -> Result<Response<Body>, EngineError> {
+        let answered = if call.operation.is_card() {
+            // The public cards need no caller.
+            call.decode()
+                .map_err(EngineError::from)
+                .and_then(|ask| match ask {
+                    MethodCall::Card(CardForm::LegacyAgentJson) => {
+                        self.cards()?.legacy.respond(request)
+                    }
+                    _ => self.cards()?.agent_card.respond(request),
+                })
+        } else {
+            self.call(call, log).await
+        };
+        answered.inspect_err(EngineError::log)
+    }
+
+    /// Answers the calls of a batch, in order, each in its own entry.
+    pub(super) async fn batch(&self, entries: Vec<Result<Call, Rejected>>) -> Response<Body> {
+        let mut answers = Vec::with_capacity(entries.len());
+        let reader = self.edge.reader();
+        let mut left = reader.map_or(usize::MAX, |reader| reader.policy.response_max);
+        let mut waiting = entries.len();
+        for entry in entries {
+            // INVARIANT: all entries together stay within the response budget of one
+            // call. Bytes that an entry does not use go to the entries after it.
+            let share = left / waiting.max(1);
+            let answer = match entry {
+                Ok(call) => self.slot(&call, share).await,
+                Err(rejected) => {
+                    self.log.rejected(&rejected);
+                    rejected.answer()
+                }
+            };
+            left = left.saturating_sub(answer.body.len());
+            waiting -= 1;
+            answers.push(answer);
+        }
+        encode::answer(a2a_lambda_wire::batch(&answers))
+    }
+
+    /// Answers one entry of a batch, in at most `share` bytes.
+    async fn slot(&self, call: &Call, share: usize) -> WireResponse {
+        let log = self.log.call(call, true);
+        let reply = async {
+            let reply = self.unary(call, Some(share)).await;
+            reply.inspect_err(EngineError::log)
+        };
+        match Box::pin(log.run(reply)).await {
+            Ok(reply) => {
+                let answer = a2a_lambda_wire::answer(call, &reply);
+                log.answered(answer.status);
+                answer
+            }
+            Err(error) => {
+                log.failed(call, &error.refusal);
+                a2a_lambda_wire::refuse(call, &error.refusal)
+            }
+        }
+    }
+
+    /// The reader, with a response budget of `share` bytes if given.
+    fn reader(&self, share: Option<usize>) -> Result<Reader, A2aError> {
+        let reader = self.edge.reader()?.clone();
+        Ok(match share {
+            Some(bytes) => reader.within(bytes),
+            None => reader,
+        })
+    }
+
+    /// The engine, with a response budget of `share` bytes if given.
+    fn engine(&self, share: Option<usize>) -> Result<Engine, A2aError> {
+        let engine = self.edge.engine()?.clone();
+        Ok(match share {
+            Some(bytes) => engine.within(bytes),
+            None => engine,
+        })
+    }
+
+    async fn call(&self, call: &Call, log: &CallLog) -> Result<Response<Body>, EngineError> {
+        if !call.streams() {
+            let reply = self.unary(call, None).await?;
+            return Ok(encode::answer(a2a_lambda_wire::answer(call, &reply)));
+        }
+        let (Admitted { caller, ends }, ask) = self.enter(call).await?;
+        let budget = self.budget.for_credentials(ends);
+        let until = self.edge.reader()?.clock.clone();
+        let until = ends.map(|end| (end, until));
+        match ask {
+            MethodCall::Stream(command) => {
+                let engine = self.edge.engine()?.clone();
+                stream::respond(call, log, until, move |frames, stop| async move {
+                    let stream = engine.stream(&caller, *command, budget, frames);
+                    let reader = engine.reader();
+                    Box::pin(reader.with_slots(&caller, stop, stream)).await
+                })
+                .await
+            }
+            MethodCall::Subscribe(command) => {
+                let reader = self.edge.reader()?.clone();
+                stream::respond(call, log, until, move |frames, stop| async move {
+                    let stream = reader.subscribe(&caller, &command, budget, frames);
+                    reader.with_slots(&caller, stop, stream).await
+                })
+                .await
+            }
+            _ => Err(EngineError::broken("a stream call decoded as a unary one")),
+        }
+    }
+
+    /// Runs a call without a stream, until the client's response is due.
+    async fn unary(&self, call: &Call, share: Option<usize>) -> Result<MethodResult, EngineError> {
+        let (Admitted { caller, .. }, ask) = self.enter(call).await?;
+        // Boxed, since the future holds a whole turn.
+        let reply = Box::pin(self.reply(&caller, ask, share));
+        match self.edge.reader() {
+            Ok(reader) => reader.with_timeout(&self.budget, reply).await,
+            Err(_) => reply.await,
+        }
+    }
+
+    async fn reply(
+        &self,
+        caller: &Caller,
+        ask: MethodCall,
+        share: Option<usize>,
+    ) -> Result<MethodResult, EngineError> {
+        Ok(match ask {
+            MethodCall::Send(command) => {
+                let engine = self.engine(share)?;
+                let sent = engine.send(caller, *command, self.budget).await?;
+                if let Sent::Task(task) = &sent {
+                    scope::note_task(task.id.as_str());
+                }
+                MethodResult::Sent(sent)
+            }
+            MethodCall::Get(query) => {
+                MethodResult::Task(Box::new(self.reader(share)?.get(caller, &query).await?))
+            }
+            MethodCall::List(query) => {
+                MethodResult::Page(self.reader(share)?.list(caller, &query).await?)
+            }
+            MethodCall::Cancel(command) => MethodResult::Task(Box::new(
+                self.engine(share)?.cancel(caller, &command).await?,
+            )),
+            MethodCall::CreateUpload(order) => MethodResult::Upload(Box::new(
+                self.edge.engine()?.create_upload(caller, order).await?,
+            )),
+            MethodCall::CreatePush(command) => {
+                MethodResult::Push(self.edge.engine()?.create_push(caller, &command).await?)
+            }
+            MethodCall::GetPush(query) => {
+                MethodResult::Push(self.edge.reader()?.get_push(caller, &query).await?)
+            }
+            MethodCall::ListPushes(query) => {
+                MethodResult::Pushes(self.edge.reader()?.list_pushes(caller, &query).await?)
+            }
+            MethodCall::DeletePush(query) => {
+                self.edge.engine()?.delete_push(caller, &query).await?;
+                MethodResult::PushDeleted
+            }
+            MethodCall::ListContexts(query) => {
+                MethodResult::Contexts(self.edge.reader()?.contexts(caller, &query).await?)
+            }
+            MethodCall::DeleteContext(id) => {
+                self.edge.engine()?.delete_context(caller, &id).await?;
+                MethodResult::Deleted
+            }
+            MethodCall::DeleteTask(id) => {
+                self.edge.engine()?.delete_task(caller, &id).await?;
+                MethodResult::Deleted
+            }
+            MethodCall::ExtendedCard => self.cards()?.answer_extended(self.proven())?,
+            MethodCall::Skills => self.cards()?.answer_catalogue(self.proven()),
+            MethodCall::Stream(_) | MethodCall::Subscribe(_) | MethodCall::Card(_) => {
+                return Err(EngineError::broken("a stream or a card in a unary call"));
+            }
+        })
+    }
+
+    /// The cards for the base URL of this request.
+    fn cards(&self) -> Result<Arc<Cards>, EngineError> {
+        self.edge.cards.of(self.stage.as_ref())
+    }
+
+    /// Checks the caller, its rate, the version and the parameters, in this order: only
+    /// authenticated callers get errors about the last two, and each such error costs one
+    /// call of the caller's rate.
+    async fn enter(&self, call: &Call) -> Result<(Admitted, MethodCall), A2aError> {
+        let admitted = self.admitted().await?;
+        let caller = &admitted.caller;
+        if let Ok(reader) = self.edge.reader() {
+            reader.charge_call(caller).await?;
+        }
+        scope::note_tenant(caller.owner.tenant.as_str());
+        if let Some(newer) = call.newer_version() {
+            self.edge.log.newer_version(newer);
+        }
+        call.check_version()?;
+        // A tenant in the path or body is for routing, not an identity. Another tenant
+        // than the caller's gets "not found" before the parameters are checked, so that
+        // the response shows nothing about that tenant.
+        let elsewhere = call
+            .routing_tenant
+            .as_deref()
+            .is_some_and(|t| t != admitted.caller.owner.tenant.as_str());
+        if elsewhere {
+            return Err(A2aError::TaskNotFound);
+        }
+        if call.operation.is_push() && !self.edge.push {
+            return Err(A2aError::PushNotSupported);
+        }
+        let ask = call.decode()?;
+        if let Some(task) = ask.task() {
+            scope::note_task(task.as_str());
+        }
+        Ok((admitted, ask))
+    }
+}
