@@ -17,14 +17,13 @@ _SEEN = {"s3:ListBucket"}
 _TURNS = {
     "Table": _WRITE | _LIST,
     "Table/index/GSI1": {"dynamodb:Query"},
-    "Bucket": _SEEN,
     "Bucket/v1/*": _OBJECTS,
 }
 # A call may also delete a push config.
 _CALLS = _TURNS | {"Table": _TURNS["Table"] | {"dynamodb:DeleteItem"}}
 # A message can name a file that was uploaded separately.
 _TAKEN = {"Bucket/up/*": {"s3:GetObject"}}
-# The sweep lists objects of tasks only, below their own prefix.
+# Who lists, lists objects of tasks only, below their own prefix.
 _TIDY = {"s3:prefix": "v1/*"}
 _TAKE = {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
 _RECEIVE = _TAKE | {"sqs:ChangeMessageVisibility"}
@@ -47,6 +46,7 @@ RIGHTS = {
     # A caller deletes tasks and contexts here, and their uploads with them.
     "tasks-send": _CALLS
     | {
+        "Bucket": _SEEN,
         "Bucket/v1/*": _OBJECTS | {"s3:DeleteObject"},
         "Bucket/up/*": {"s3:DeleteObject", "s3:GetObject", "s3:PutObject"},
     },
@@ -54,7 +54,6 @@ RIGHTS = {
         # UpdateItem is for the items of limits, and for counters if the parameter Metrics says so.
         "Table": {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"} | _LIST,
         "Table/index/GSI1": {"dynamodb:Query"},
-        "Bucket": _SEEN,
         "Bucket/v1/*": {"s3:GetObject"},
     },
     "tasks-stream": _TURNS | _TAKEN,
@@ -76,7 +75,6 @@ RIGHTS = {
     # It calls foreign servers: of a task it writes only its cursor, and nothing in the bucket.
     "push": {
         "Table": {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"},
-        "Bucket": _SEEN,
         "Bucket/v1/*": {"s3:GetObject"},
         # After a failure it sends a message for later.
         "PushQueue": _TAKE | {"sqs:SendMessage"},
@@ -102,10 +100,10 @@ RIGHTS = {
 }
 # Partitions of counters, which hold no content of a tenant.
 _COUNTERS = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["M#*"]}}
-# The conditions of rights; a list has one for each statement. The sweep may list objects below a prefix. A read names no prefix: without IfExists it would
-# get 403 instead of 404 for a missing object.
+# The conditions of rights; a list has one for each statement.
 CONDITIONS = {
-    ("sweep", "s3:ListBucket"): {"StringLikeIfExists": _TIDY},
+    ("tasks-send", "s3:ListBucket"): {"StringLike": _TIDY},
+    ("sweep", "s3:ListBucket"): {"StringLike": _TIDY},
     ("ops", "s3:ListBucket"): {"StringEquals": {"s3:prefix": "health/"}},
     ("ops", "dynamodb:GetItem"): _COUNTERS,
     ("ops", "dynamodb:Query"): _COUNTERS,
@@ -331,12 +329,28 @@ def rights(stack):
                     wrong.append(f"{directory}: unexpected statement {statement}")
                 for resource in _list(statement["Resource"]):
                     granted.setdefault(_place(resource), set()).update(_list(statement["Action"]))
-        reads = any("s3:GetObject" in actions for actions in granted.values())
-        if reads and "s3:ListBucket" not in granted.get("Bucket", set()):
-            wrong.append(f"{directory}: gets 403 instead of 404 for a missing object")
         if granted != RIGHTS.get(directory):
             wrong.append(f"{directory}: is granted {granted}")
     return wrong
+
+
+def log_rights(stack):
+    """The managed policy that writes logs is for any log group. A boundary leaves the one of the stack."""
+    wrong = []
+    for name in stack.functions:
+        role = stack.transformed["Resources"][f"{name}Role"]["Properties"]
+        if role.get("PermissionsBoundary") != {"Ref": "OneLogGroup"}:
+            wrong.append(f"{name}: has no boundary")
+    expected = [
+        {"Effect": "Allow", "NotAction": ["logs:*"], "Resource": "*"},
+        {
+            "Effect": "Allow",
+            "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
+            "Resource": {"Fn::GetAtt": ["Logs", "Arn"]},
+        },
+    ]
+    boundary = stack.transformed["Resources"]["OneLogGroup"]["Properties"]["PolicyDocument"]["Statement"]
+    return wrong if boundary == expected else wrong + [f"the boundary is {boundary}"]
 
 
 def settings(stack):

@@ -114,6 +114,18 @@ class TheTemplate(unittest.TestCase):
     def test_grants_exactly_what_each_function_needs(self):
         self.assertEqual(checks.rights(STACK), [])
 
+    def test_lets_the_functions_write_to_one_log_group(self):
+        self.assertEqual(checks.log_rights(STACK), [])
+
+    def test_a_closed_default_endpoint_needs_an_address_of_your_own(self):
+        [rule] = STACK.source["Rules"].values()
+        closed = {"Fn::Equals": [{"Ref": "DisableExecuteApi"}, "on"]}
+        named = {"Fn::Not": [{"Fn::Equals": [{"Ref": "PublicUrl"}, ""]}]}
+        self.assertEqual((rule["RuleCondition"], rule["Assertions"][0]["Assert"]), (closed, named))
+        [server] = STACK.transformed["Resources"]["Api"]["Properties"]["Body"]["servers"]
+        endpoint = server["x-amazon-apigateway-endpoint-configuration"]
+        self.assertEqual(endpoint, {"disableExecuteApiEndpoint": {"Fn::If": ["NoExecuteApi", True, False]}})
+
     def test_tells_the_functions_their_base_url(self):
         self.assertEqual(checks.base_url(STACK), [])
 
@@ -470,15 +482,26 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
             self.assertTrue(checks.rights(self.broken(right, f"Action: [{less}]")))
 
     def test_a_sweep_that_can_list_uploads(self):
-        line = '              Condition: {StringLikeIfExists: {"s3:prefix": v1/*}}\n'
-        self.assertTrue(checks.rights(self.broken(line, "")))
+        lines = """              Action: [s3:ListBucket]
+              Resource: !GetAtt Bucket.Arn
+              Condition: {StringLike: {"s3:prefix": v1/*}}
+            - Effect: Allow
+              Action: [sqs:SendMessage]
+"""
+        wide = lines.replace("v1/*", "up/*")
+        self.assertTrue(checks.rights(self.broken(lines, wide)))
 
     def test_a_turn_that_could_remove_an_object(self):
         right = "Action: [s3:AbortMultipartUpload, s3:GetObject, s3:PutObject]"
         self.assertTrue(checks.rights(self.broken(right, right.replace("s3:GetObject", "s3:DeleteObject, s3:GetObject"))))
 
-    def test_a_sweep_that_gets_403_for_a_missing_object(self):
-        self.assertTrue(checks.rights(self.broken("StringLikeIfExists", "StringLike")))
+    def test_a_send_that_can_list_every_object(self):
+        line = '              Condition: {StringLike: {"s3:prefix": v1/*}}\n'
+        self.assertTrue(checks.rights(self.broken(line, "")))
+
+    def test_a_function_that_could_write_to_every_log_group(self):
+        self.assertTrue(checks.log_rights(self.broken("    PermissionsBoundary: !Ref OneLogGroup\n", "")))
+        self.assertTrue(checks.log_rights(self.broken("Resource: !GetAtt Logs.Arn", 'Resource: "*"')))
 
     def test_a_secret_where_none_is_needed(self):
         variable = "          A2A_WORK_QUEUE_URL: !Ref WorkQueue\n"

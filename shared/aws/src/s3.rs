@@ -39,7 +39,7 @@ use bytes::Bytes;
 use metadata::{
     ObjectNote, TASK_NOTE, THREAD_NOTE, note_of, note_of_thread, task_of_note, thread_of_note,
 };
-use outcome::{PutResult, RetryPut, failed, put_of, racing, status, taken};
+use outcome::{PutResult, RetryPut, failed, is_missing, put_of, racing, status, taken};
 use std::time::Duration;
 
 /// Keys in one list or delete request: the limit of S3.
@@ -172,8 +172,7 @@ impl ReadBlobs for S3Blobs {
             .await;
         let head = match asked {
             Ok(head) => head,
-            // The response to a HEAD has no body that could hold `NoSuchKey`.
-            Err(error) if status(&error) == Some(404) => return Ok(None),
+            Err(error) if is_missing(&error) => return Ok(None),
             Err(error) => return Err(failed(status(&error), &error)),
         };
         let noted = |name| head.metadata().and_then(|notes| notes.get(name));
@@ -312,7 +311,7 @@ impl S3Blobs {
             .await;
         match found {
             Ok(object) => Ok(Some(object.body)),
-            Err(error) if error.code() == Some("NoSuchKey") => Ok(None),
+            Err(error) if is_missing(&error) => Ok(None),
             Err(error) => Err(failed(status(&error), &error)),
         }
     }

@@ -6,7 +6,7 @@
 
 use super::metadata::{TASK_NOTE, note};
 use super::multipart::Upload;
-use super::outcome::{PutResult, failed, put_of, racing, status};
+use super::outcome::{PutResult, failed, is_missing, put_of, racing, status};
 use super::{S3Blobs, patient};
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::{Blob, TaskKey};
@@ -41,7 +41,7 @@ impl S3Blobs {
             .config_override(patient())
             .send()
             .await;
-        if matches!(&copied, Err(error) if error.code() == Some("NoSuchKey")) {
+        if matches!(&copied, Err(error) if is_missing(error)) {
             return Ok(false);
         }
         match put_of(copied)? {
@@ -116,7 +116,7 @@ impl Upload<'_> {
             Ok(copied) => copied.copy_part_result.ok_or_else(|| {
                 StoreError::Unavailable("S3 returned no result for the copy of a part".to_owned())
             })?,
-            Err(error) if error.code() == Some("NoSuchKey") => return Ok(None),
+            Err(error) if is_missing(&error) => return Ok(None),
             Err(error) => return Err(failed(status(&error), &error)),
         };
         Ok(Some(

@@ -68,6 +68,19 @@ pub(super) fn status<E>(error: &SdkError<E>) -> Option<u16> {
         .map(|response| response.status().as_u16())
 }
 
+/// Whether the request names an object that does not exist. To a role that may not list the
+/// bucket, S3 says `AccessDenied` instead (Amazon S3 API Reference, "GetObject", under
+/// "Permissions"). Most functions have no such right, so that they cannot list the keys of
+/// other tenants. They can read every key that they name, so for them it means the same.
+/// The response to a HEAD has no body, so no code.
+pub(super) fn is_missing<E: ProvideErrorMetadata>(error: &SdkError<E>) -> bool {
+    match (status(error), error.code()) {
+        (_, Some("NoSuchKey")) | (Some(404), None | Some("NotFound")) => true,
+        (Some(403), code) => matches!(code, None | Some("AccessDenied" | "Forbidden")),
+        _ => false,
+    }
+}
+
 /// The error of a request that S3 did not carry out.
 pub(super) fn failed<E: ProvideErrorMetadata>(
     status: Option<u16>,
@@ -81,5 +94,52 @@ pub(super) fn failed<E: ProvideErrorMetadata>(
         }
         Some(status) => StoreError::Unavailable(format!("S3 answered {status}: {code}")),
         None => StoreError::Unavailable("S3 did not answer".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aws_sdk_s3::error::ErrorMetadata;
+    use aws_sdk_s3::operation::get_object::GetObjectError;
+    use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+    use aws_smithy_runtime_api::http::StatusCode;
+    use aws_smithy_types::body::SdkBody;
+
+    fn answer(status: u16, code: Option<&str>) -> SdkError<GetObjectError> {
+        let mut metadata = ErrorMetadata::builder();
+        if let Some(code) = code {
+            metadata = metadata.code(code);
+        }
+        let status = StatusCode::try_from(status).unwrap();
+        let response = HttpResponse::new(status, SdkBody::empty());
+        SdkError::service_error(GetObjectError::generic(metadata.build()), response)
+    }
+
+    #[test]
+    fn an_object_is_missing_also_to_a_role_that_may_not_list() {
+        for (status, code) in [
+            (404, Some("NoSuchKey")),
+            (404, None),
+            (403, Some("AccessDenied")),
+            (403, None),
+        ] {
+            assert!(is_missing(&answer(status, code)), "{status} {code:?}");
+        }
+    }
+
+    #[test]
+    fn a_broken_signature_or_bucket_is_no_missing_object() {
+        for (status, code) in [
+            (403, Some("SignatureDoesNotMatch")),
+            (403, Some("InvalidAccessKeyId")),
+            (403, Some("RequestTimeTooSkewed")),
+            (404, Some("NoSuchBucket")),
+            (404, Some("NoSuchUpload")),
+            (400, Some("ExpiredToken")),
+            (503, Some("SlowDown")),
+        ] {
+            assert!(!is_missing(&answer(status, code)), "{status} {code:?}");
+        }
     }
 }
