@@ -34,6 +34,8 @@ pub(super) struct Fields {
     pub(super) error: Option<String>,
     pub(super) function: Option<String>,
     pub(super) status: Option<u64>,
+    /// Calls like this one that got no event of their own.
+    pub(super) left_out: Option<u64>,
     pub(super) ms: Option<u64>,
     pub(super) tokens: Option<u64>,
     pub(super) states_cleaned: Option<u64>,
@@ -74,10 +76,12 @@ impl Fields {
     fn call(&self) -> Vec<Measurement> {
         let method = self.method.clone().unwrap_or_else(|| "none".to_owned());
         let status = self.status.unwrap_or_default().to_string();
+        // A flood of refusals gets few events; each says how many were left out before it.
+        let calls = self.left_out.unwrap_or_default().saturating_add(1);
         let mut all = vec![Measurement {
             family: Family::Requests,
             labels: vec![method.clone(), self.skill(), status],
-            amount: 1,
+            amount: calls,
         }];
         all.extend(self.ms.map(|ms| Measurement {
             family: Family::RequestDuration,
@@ -88,14 +92,14 @@ impl Fields {
             all.push(Measurement {
                 family: Family::Errors,
                 labels: vec![self.skill(), reason.clone()],
-                amount: 1,
+                amount: calls,
             });
             if reason == "RATE_LIMITED" {
                 let tenant = self.tenant.clone().unwrap_or_else(|| "none".to_owned());
                 all.push(Measurement {
                     family: Family::RateLimited,
                     labels: vec![tenant, self.skill()],
-                    amount: 1,
+                    amount: calls,
                 });
             }
         }
@@ -192,6 +196,7 @@ impl Visit for Fields {
     fn record_u64(&mut self, field: &Field, value: u64) {
         match field.name() {
             "http.response.status_code" => self.status = Some(value),
+            "a2a.left_out" => self.left_out = Some(value),
             "ms" => self.ms = Some(value),
             "model.tokens" => self.tokens = Some(value),
             "a2a_states_cleaned_total" => self.states_cleaned = Some(value),

@@ -1,6 +1,7 @@
 //! Tests of the Prometheus text, with a parser that checks the rules of the format.
 
 use super::{call, counted, refused, turn};
+use crate::telemetry::events::{self, CallFields};
 use std::collections::BTreeMap;
 
 /// The value of each sample by its name and labels.
@@ -177,6 +178,42 @@ fn a_refusal_by_a_rate_limit_counts_for_its_tenant() {
         .keys()
         .filter(|(name, _)| name == "a2a_rate_limited_total");
     assert_eq!(of_limit.count(), 2);
+}
+
+#[test]
+fn refusals_without_a_line_of_their_own_are_counted() {
+    let metrics = counted(|| {
+        let line = CallFields {
+            tenant: Some("acme"),
+            status: 429,
+            ms: 1,
+            ..CallFields::default()
+        };
+        events::refused(&line, "RATE_LIMITED", 0);
+        // 90 calls got no line since the one before.
+        events::refused(&line, "RATE_LIMITED", 90);
+    });
+    let samples = parsed(&metrics.text());
+    for (name, labels) in [
+        (
+            "a2a_rate_limited_total",
+            [("tenant_id", "acme"), ("skill_name", "unrouted")].as_slice(),
+        ),
+        (
+            "a2a_errors_total",
+            &[("skill_name", "unrouted"), ("reason", "RATE_LIMITED")],
+        ),
+        (
+            "a2a_requests_total",
+            &[
+                ("method", "none"),
+                ("skill_name", "unrouted"),
+                ("status", "429"),
+            ],
+        ),
+    ] {
+        assert_eq!(value(&samples, name, labels), 92.0, "{name}");
+    }
 }
 
 #[test]
