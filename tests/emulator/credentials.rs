@@ -1,6 +1,7 @@
 //! Answers to `auth-required` are sealed everywhere they are stored.
 
 use a2a_lambda::auth::Identity;
+use a2a_lambda::engine::SecretKeys;
 use a2a_lambda::http::Function;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
@@ -237,7 +238,8 @@ async fn a_sealed_answer_opens_only_in_its_own_turn_and_with_its_key() {
         .collect();
     assert_ne!(nonces[0], nonces[1]);
     let other = runtime(&site.clients, |settings| {
-        settings.policy.secret = b"another key of 32 characters ....".to_vec();
+        settings.policy.secrets =
+            SecretKeys::fixed([b"another key of 32 characters ....".to_vec()]);
     });
     let queued = site.stored(&tasks[0]).await;
     let ack = other.engine().work(&work(&queued), &Held, None).await;

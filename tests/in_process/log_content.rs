@@ -5,7 +5,7 @@
 
 use a2a_lambda::engine::{
     Clock as _, Policy, PushDelivery, PushDeliveryError, PushDispatcher, PushServices, RandomIds,
-    SendPush, relay, relay_pushes,
+    SecretKeys, SendPush, relay, relay_pushes,
 };
 use a2a_lambda::outbound::Reach;
 use a2a_lambda::prelude::*;
@@ -169,7 +169,7 @@ fn agent(_: Gate) -> Result<AgentDefinition, BuildError> {
 fn world() -> World {
     World::serving(agent, |settings| {
         settings.policy.reach = Reach::Public;
-        settings.policy.secret = SECRET.to_vec();
+        settings.policy.secrets = SecretKeys::fixed([SECRET.to_vec()]);
     })
     .unwrap()
 }
@@ -354,7 +354,7 @@ async fn worked(world: &World, reply: &Reply, webhook: &Arc<Refuses>) {
         },
         Policy {
             reach: Reach::Public,
-            secret: SECRET.to_vec(),
+            secrets: SecretKeys::fixed([SECRET.to_vec()]),
             ..Policy::default()
         },
     );

@@ -9,6 +9,7 @@ import re
 import subprocess
 import unittest
 
+import checks
 from stack import ROOT
 
 FUNCTIONS = sorted(path.parent.name for path in (ROOT / "functions").glob("*/Cargo.toml"))
@@ -48,7 +49,9 @@ class Functions(unittest.TestCase):
                 features = {name: named[name].partition("[")[2].rstrip("]").split(",") for name in ("a2a-lambda", "tokio")}
                 allowed = {"lambda"} if function == "agent-card" else {"aws", "lambda"}
                 if function == "authorizer":
-                    allowed |= {"jwt", "secrets"}
+                    allowed |= {"jwt"}
+                if checks.NAMED[function] & {"A2A_SECRET_KEY_ID", "A2A_FIRST_KEY"}:
+                    allowed |= {"secrets"}
                 self.assertEqual(set(features["a2a-lambda"]), allowed)
                 self.assertNotIn("full", features["tokio"])
                 self.assertNotIn("test-util", features["tokio"])

@@ -2,12 +2,22 @@
 
 use crate::clients::sdk_config;
 use aws_sdk_secretsmanager::Client;
+use aws_sdk_secretsmanager::error::ProvideErrorMetadata as _;
 use aws_smithy_types::error::display::DisplayErrorContext;
 
 /// A client of Secrets Manager.
 #[derive(Debug, Clone)]
 pub struct Secrets {
     client: Client,
+}
+
+/// A version of a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// The one in use.
+    Current,
+    /// The one that was in use before.
+    Previous,
 }
 
 /// Why a secret cannot be read. The text holds nothing of the secret.
@@ -32,6 +42,35 @@ impl Secrets {
         let config = sdk_config(endpoint, None).await;
         Self {
             client: Client::new(&config),
+        }
+    }
+
+    /// The text of a version of the secret `id`; `None` if there is no such version.
+    ///
+    /// # Errors
+    /// As [`secret`](Self::secret).
+    pub async fn version(&self, id: &str, version: Version) -> Result<Option<String>, SecretError> {
+        let asked = self.client.get_secret_value().secret_id(id);
+        let stage = match version {
+            Version::Current => "AWSCURRENT",
+            Version::Previous => "AWSPREVIOUS",
+        };
+        match asked.version_stage(stage).send().await {
+            Ok(found) => match found.secret_string {
+                Some(text) => Ok(Some(text)),
+                None => Err(SecretError::NoText(id.to_owned())),
+            },
+            // A secret that was never replaced has no previous version.
+            Err(error)
+                if version == Version::Previous
+                    && error.code() == Some("ResourceNotFoundException") =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(SecretError::Unavailable {
+                id: id.to_owned(),
+                cause: DisplayErrorContext(error).to_string(),
+            }),
         }
     }
 

@@ -4,7 +4,9 @@
 //! The tests of this crate run the same functions over mutated examples.
 
 use crate::auth::Caller;
-use crate::engine::fuzz::{PagePosition, PagedList, TaskPosition, content_type, disposition};
+use crate::engine::fuzz::{
+    KeySet, PagePosition, PagedList, TaskPosition, content_type, disposition,
+};
 use crate::store::{StoreError, ThreadPosition, stored};
 use crate::task::{
     A2aError, EventId, ListQuery, Message, Owner, Part, PartContent, Subject, TenantId, Timestamp,
@@ -244,8 +246,9 @@ pub fn cursors(bytes: &[u8]) -> Result<(), Broken> {
         history_length: 0,
         include_artifacts: false,
     };
-    let tasks = PagedList::tasks(b"a secret", &caller, &query);
-    let contexts = PagedList::contexts(b"a secret", &caller);
+    let keys = KeySet::of([b"a secret".to_vec()]);
+    let tasks = PagedList::tasks(&keys, &caller, &query);
+    let contexts = PagedList::contexts(&keys, &caller);
     let opened = tasks.place::<TaskPosition>(text, now).is_ok()
         || contexts.place::<ThreadPosition>(text, now).is_ok();
     kept(!opened, || format!("page token {text:?} opens"))?;

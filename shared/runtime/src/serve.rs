@@ -18,6 +18,8 @@ mod push;
 mod relay;
 mod request;
 mod start;
+#[cfg(feature = "secrets")]
+mod stored_keys;
 #[cfg(feature = "aws")]
 mod streaming;
 #[cfg(feature = "aws")]

@@ -82,6 +82,9 @@ pub struct Settings {
     /// `A2A_SWEEP_INTERVAL`: how often the local agent sweeps: it looks for turns
     /// whose process died.
     pub sweep_interval: Duration,
+    /// `A2A_SECRET_KEY_ID`: the secret of Secrets Manager that holds the secret keys. Who
+    /// reads these settings gives the policy the keys.
+    pub secret_key_id: Option<String>,
     /// The durations and sizes of the engine, and `A2A_SECRET_KEY`.
     pub policy: Policy,
     /// `TCK_STREAMING_TIMEOUT`: in seconds; the conformance kit sets it.
@@ -95,12 +98,17 @@ impl Settings {
     /// [`SettingsError`] for the first setting that cannot be used.
     pub fn read(source: &dyn Source) -> Result<Self, SettingsError> {
         let mut settings = Self::read_public(source)?;
-        settings.policy.secret = Read(source).secret(settings.auth)?;
+        let read = Read(source);
+        settings.secret_key_id = read.secret_key_id()?;
+        settings.policy.secrets = match settings.secret_key_id {
+            Some(_) => Read::unread_keys(),
+            None => read.secret_keys(settings.auth)?,
+        };
         Ok(settings)
     }
 
-    /// Reads the settings without `A2A_SECRET_KEY`, for functions that do not have
-    /// it: they neither make nor read page tokens and sealed secrets.
+    /// Reads the settings without the secret keys, for functions that do not have
+    /// them: they neither make nor read page tokens and sealed secrets.
     ///
     /// # Errors
     /// [`SettingsError`] for the first setting that cannot be used.
@@ -159,6 +167,7 @@ impl Settings {
             push_queue_url: read.optional_url("A2A_PUSH_QUEUE_URL")?,
             metrics: read.metrics()?,
             sweep_interval: read.duration("A2A_SWEEP_INTERVAL", SWEEP_INTERVAL)?,
+            secret_key_id: None,
             policy: read.policy(reach)?,
             tck_streaming_timeout: read.seconds("TCK_STREAMING_TIMEOUT", 2.0)?,
         })

@@ -12,7 +12,9 @@ use crate::store::SimStore;
 use crate::watch::Watch;
 use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::CallBudget;
-use a2a_lambda::engine::{Clock, Engine, Policy, Services, SweepPlaces, relay, relay_pushes};
+use a2a_lambda::engine::{
+    Clock, Engine, Policy, SecretKeys, Services, SweepPlaces, relay, relay_pushes,
+};
 use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::store::queue::Ack;
 use a2a_lambda::store::{WriteTasks, WriteThreads};
@@ -34,7 +36,7 @@ pub(crate) fn policy() -> Policy {
         inline_max: 64,
         // A reader polls a task at rest once a second, up to this age of its stream.
         stream_max_age: Duration::from_secs(30),
-        secret: vec![7],
+        secrets: SecretKeys::fixed([vec![7]]),
         ..Policy::default()
     }
 }

@@ -10,7 +10,6 @@ use super::outcome::{PutResult, failed, is_missing, put_of, racing, status};
 use super::{S3Blobs, patient};
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::{Blob, TaskKey};
-use aws_sdk_s3::error::ProvideErrorMetadata as _;
 use aws_sdk_s3::types::{CompletedPart, MetadataDirective};
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 

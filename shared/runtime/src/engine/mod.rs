@@ -30,12 +30,14 @@ mod handler;
 mod limit_policy;
 mod lots;
 mod seal;
+mod secret_keys;
 mod stream_slots;
 mod turn;
 
 /// The functions and types that the fuzz targets test.
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod fuzz {
+    pub(crate) use super::KeySet;
     pub(crate) use super::files::{content_type, disposition};
     pub(crate) use super::handler::page_token::{PagePosition, PagedList, TaskPosition};
 }
@@ -52,6 +54,8 @@ pub use budget::CallBudget;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use error::EngineError;
 pub use limit_policy::{CallRate, LimitPolicy, RatePolicy, SharedStreams};
+pub(crate) use secret_keys::KeySet;
+pub use secret_keys::{ReadSecretKeys, SECRET_KEY_MIN, SecretKeys};
 pub(crate) use stream_slots::StopFrames;
 pub use turn::event_sink::Frames;
 
@@ -110,8 +114,8 @@ pub struct Policy {
     pub reach: Reach,
     /// What the callers of one tenant may use.
     pub limits: LimitPolicy,
-    /// Authenticates page tokens, and seals secrets at rest.
-    pub secret: Vec<u8>,
+    /// Authenticate page tokens, and seal secrets at rest.
+    pub secrets: SecretKeys,
 }
 
 impl Default for Policy {
@@ -137,7 +141,7 @@ impl Default for Policy {
             reach: Reach::Public,
             idempotent_message_id: false,
             limits: LimitPolicy::default(),
-            secret: Vec::new(),
+            secrets: SecretKeys::default(),
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Seals secrets at rest: the tokens and credentials of push configs, and answers to
-//! `auth-required`. A key derived from `A2A_SECRET_KEY` encrypts and authenticates each
+//! `auth-required`. A key derived from a secret key encrypts and authenticates each
 //! secret and binds it to its place.
 //!
 //! The cipher is AES-256-GCM. The key is derived for this purpose only, so that page
-//! tokens and other uses of `A2A_SECRET_KEY` reveal nothing about it. The nonce is
+//! tokens and other uses of the secret key reveal nothing about it. The nonce is
 //! random and has 96 bits, which is safe for 2^32 secrets per key (NIST SP 800-38D
 //! §8.3).
 
+use super::secret_keys::{KeySet, SecretKey};
 use super::{Engine, EngineError};
 use crate::store::StoreError;
 use crate::task::{
@@ -15,9 +16,8 @@ use crate::task::{
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use hmac::{Hmac, Mac as _};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use sha2::Sha256;
+use std::sync::Arc;
 
 /// The purpose for which the key is derived.
 const PURPOSE: &[u8] = b"a2a-lambda secrets 1";
@@ -26,7 +26,7 @@ const ANSWER_MAX: usize = 32 * 1024;
 
 /// Seals and opens secrets.
 pub(super) struct Sealer {
-    key: Option<LessSafeKey>,
+    keys: Arc<KeySet>,
 }
 
 /// Where a secret belongs: it opens only there.
@@ -82,18 +82,9 @@ impl<'a> SealPlace<'a> {
 }
 
 impl Sealer {
-    /// Creates the sealer of all functions that share `secret`.
-    pub(super) fn new(secret: &[u8]) -> Self {
-        let derived = Hmac::<Sha256>::new_from_slice(secret).map(|mut mac| {
-            mac.update(PURPOSE);
-            mac.finalize().into_bytes()
-        });
-        let key = derived
-            .ok()
-            .and_then(|bytes| UnboundKey::new(&AES_256_GCM, &bytes).ok());
-        Self {
-            key: key.map(LessSafeKey::new),
-        }
+    /// Creates a sealer that seals with the current key, and opens with each of `keys`.
+    pub(super) const fn new(keys: Arc<KeySet>) -> Self {
+        Self { keys }
     }
 
     /// Seals `secret` for `place`. All bits of `number` must be random, since 96 of
@@ -106,8 +97,8 @@ impl Sealer {
     ) -> Option<Sealed> {
         let nonce: [u8; NONCE_LEN] = number.to_be_bytes().first_chunk().copied()?;
         let mut text = secret.expose().as_bytes().to_vec();
-        self.key
-            .as_ref()?
+        let key = self.keys.current();
+        cipher(key)?
             .seal_in_place_append_tag(
                 Nonce::assume_unique_for_key(nonce),
                 Aad::from(place.bytes()),
@@ -115,22 +106,33 @@ impl Sealer {
             )
             .ok()?;
         let whole = [nonce.as_slice(), &text].concat();
-        Some(Sealed::stored(STANDARD_NO_PAD.encode(whole)))
+        let whole = STANDARD_NO_PAD.encode(whole);
+        Some(Sealed::stored(format!("{}.{whole}", key.id())))
     }
 
     /// Opens what was sealed for `place`; `None` if it was sealed for another place or
-    /// under another key.
+    /// under a key that is not known.
     pub(super) fn open(&self, sealed: &Sealed, place: SealPlace<'_>) -> Option<Secret> {
-        let mut whole = STANDARD_NO_PAD.decode(sealed.as_str()).ok()?;
+        let (id, whole) = sealed.as_str().split_once('.')?;
+        let mut whole = STANDARD_NO_PAD.decode(whole).ok()?;
         let (nonce, text) = whole.split_at_mut_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
-        let plain = self
-            .key
-            .as_ref()?
+        let plain = cipher(self.keys.key(id)?)?
             .open_in_place(nonce, Aad::from(place.bytes()), text)
             .ok()?;
         String::from_utf8(plain.to_vec()).ok().map(Secret::new)
     }
+}
+
+/// The cipher under a secret key.
+fn cipher(key: &SecretKey) -> Option<LessSafeKey> {
+    let key = UnboundKey::new(&AES_256_GCM, &key.derive(PURPOSE)).ok()?;
+    Some(LessSafeKey::new(key))
+}
+
+/// The id of the key under which something was sealed.
+pub(super) fn key_id(sealed: &Sealed) -> Option<&str> {
+    sealed.as_str().split_once('.').map(|(id, _)| id)
 }
 
 /// Refuses files in an answer to `auth-required`. The answer itself is sealed, but its
@@ -160,7 +162,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`A2aError::InvalidParams`] if it is too large.
-    pub(super) fn seal_answer(
+    pub(super) async fn seal_answer(
         &self,
         record: &TaskRecord,
         message: &Message,
@@ -177,17 +179,25 @@ impl Engine {
             Err(error) => return Err(error.into()),
         };
         let place = SealPlace::of_answer(record, record.turn() + 1);
-        Sealer::new(&self.reader.policy.secret)
+        Sealer::new(self.reader.policy.secrets.keys().await?)
             .seal(&Secret::new(text), place, self.ids.next())
             .ok_or_else(|| EngineError::broken("failed to seal an answer"))
     }
 
     /// The answer that opened the current turn of `record`; `None` if it was sealed
-    /// under another key.
-    pub(super) fn open_answer(&self, record: &TaskRecord, sealed: &Sealed) -> Option<Message> {
+    /// under a key that is not known.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the keys cannot be read.
+    pub(super) async fn open_answer(
+        &self,
+        record: &TaskRecord,
+        sealed: &Sealed,
+    ) -> Result<Option<Message>, StoreError> {
         let place = SealPlace::of_answer(record, record.turn());
-        let opened = Sealer::new(&self.reader.policy.secret).open(sealed, place)?;
-        a2a_lambda_model::stored::message_of_text(opened.expose()).ok()
+        let keys = self.reader.policy.secrets.keys_with(key_id(sealed)).await?;
+        let opened = Sealer::new(keys).open(sealed, place);
+        Ok(opened.and_then(|text| a2a_lambda_model::stored::message_of_text(text.expose()).ok()))
     }
 }
 
@@ -195,6 +205,33 @@ impl Engine {
 mod tests {
     use super::*;
     use crate::task::{Subject, TenantId};
+
+    fn sealer_of(keys: &[&str]) -> Sealer {
+        let keys = keys.iter().map(|key| key.as_bytes().to_vec());
+        Sealer::new(Arc::new(KeySet::of(keys)))
+    }
+
+    #[test]
+    fn a_replaced_key_still_opens_what_it_has_sealed() {
+        let owner = Owner {
+            tenant: TenantId::parse("acme").unwrap(),
+            subject: Subject::parse("ann").unwrap(),
+        };
+        let (task, config) = (TaskId::made_of(1), PushId::only());
+        let place = SealPlace {
+            owner: &owner,
+            task: &task,
+            of: SealPurpose::Webhook(&config, "token"),
+        };
+        let secret = Secret::new("canary");
+        let before = sealer_of(&["old"]).seal(&secret, place, 7 << 100).unwrap();
+        let after = sealer_of(&["new", "old"]);
+        assert_eq!(after.open(&before, place), Some(secret.clone()));
+        let newer = after.seal(&secret, place, 8 << 100).unwrap();
+        assert_ne!(key_id(&before), key_id(&newer));
+        assert_eq!(sealer_of(&["old"]).open(&newer, place), None);
+        assert_eq!(sealer_of(&["new"]).open(&before, place), None);
+    }
 
     #[test]
     fn a_sealed_secret_opens_only_at_its_place_under_its_key() {
@@ -211,7 +248,7 @@ mod tests {
             task: &task,
             of: SealPurpose::Webhook(&config, "token"),
         };
-        let sealer = Sealer::new(b"secret");
+        let sealer = sealer_of(&["secret"]);
         let secret = Secret::new("canary");
         let sealed = sealer.seal(&secret, place, 7 << 100).unwrap();
         assert!(!sealed.as_str().contains("canary"));
@@ -242,9 +279,9 @@ mod tests {
         ] {
             assert_eq!(sealer.open(&sealed, elsewhere), None);
         }
-        assert_eq!(Sealer::new(b"guess").open(&sealed, place), None);
+        assert_eq!(sealer_of(&["guess"]).open(&sealed, place), None);
         let cut: String = sealed.as_str().chars().skip(2).collect();
-        for broken in ["", "AAAA", "not base64!", &cut] {
+        for broken in ["", ".", "AAAA", "not base64!", &cut] {
             assert_eq!(
                 sealer.open(&Sealed::stored(broken), place),
                 None,
@@ -265,7 +302,7 @@ mod tests {
             task: &task,
             of,
         };
-        let (sealer, secret) = (Sealer::new(b"secret"), Secret::new("canary"));
+        let (sealer, secret) = (sealer_of(&["secret"]), Secret::new("canary"));
         let own = place(SealPurpose::Answer(&write, 2));
         let sealed = sealer.seal(&secret, own, 9 << 100).unwrap();
         assert_eq!(sealer.open(&sealed, own), Some(secret));

@@ -1,6 +1,10 @@
 //! Starts a function: its settings, its log and its counters.
 
 use super::ServeError;
+#[cfg(feature = "secrets")]
+use super::stored_keys::StoredKeys;
+#[cfg(feature = "secrets")]
+use crate::engine::SecretKeys;
 use crate::engine::{Clock as _, Ids as _, RandomIds, SystemClock};
 use crate::settings::{self, Configuration, Environment, Settings, Source as _};
 use crate::store::counters::Counters;
@@ -47,13 +51,16 @@ impl Start {
         })
     }
 
-    /// The settings, with the secret key.
+    /// The settings, with the secret keys. Those of Secrets Manager are read when one is needed.
     ///
     /// # Errors
     /// [`ServeError::Settings`] when a setting cannot be used.
     #[cfg(feature = "aws")]
     pub(super) fn settings(&self) -> Result<Settings, ServeError> {
-        Ok(Settings::read(&self.configuration)?)
+        let settings = Settings::read(&self.configuration)?;
+        #[cfg(feature = "secrets")]
+        let settings = with_stored_keys(settings);
+        Ok(settings)
     }
 
     /// The settings of a function without the secret key.
@@ -77,6 +84,15 @@ impl Start {
             reporter: Arc::new(reporter),
         }
     }
+}
+
+/// The settings with the keys of `A2A_SECRET_KEY_ID`, if it is set.
+#[cfg(feature = "secrets")]
+fn with_stored_keys(mut settings: Settings) -> Settings {
+    if let Some(id) = settings.secret_key_id.clone() {
+        settings.policy.secrets = SecretKeys::stored(Arc::new(StoredKeys { id }));
+    }
+    settings
 }
 
 /// When this process started, to judge the deadlines of its invocations.

@@ -86,7 +86,7 @@ impl Read<'_> {
         })
     }
 
-    fn given(&self, name: &'static str) -> Option<String> {
+    pub(super) fn given(&self, name: &'static str) -> Option<String> {
         Some(self.text(name, "")).filter(|value| !value.is_empty())
     }
 

@@ -30,6 +30,9 @@ pub enum SettingsError {
     /// Development identities need no secret, so a web page could do what it likes.
     #[error("setting `A2A_CORS_ORIGIN` is `*`: with `A2A_AUTH` = `dev` only one origin is allowed")]
     EveryPageInDevelopment,
+    /// It is not clear which keys count.
+    #[error("settings `A2A_SECRET_KEY` and `A2A_SECRET_KEY_ID` are both set: only one is allowed")]
+    TwoSecretKeys,
     /// The configuration file cannot be used.
     #[error("configuration file `{path}`: {why}")]
     File {

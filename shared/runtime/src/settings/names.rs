@@ -46,6 +46,7 @@ pub(super) const NAMES: &[&str] = &[
     "A2A_RATE_TIERS",
     "A2A_RESPONSE_MAX",
     "A2A_SECRET_KEY",
+    "A2A_SECRET_KEY_ID",
     "A2A_STATE_MAX_BYTES",
     "A2A_STATE_TTL",
     "A2A_STREAMS_PER_TENANT",

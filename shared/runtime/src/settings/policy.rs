@@ -3,10 +3,18 @@
 use super::SettingsError;
 use super::read::{Most, Read};
 use crate::auth::AuthMode;
-use crate::engine::Policy;
+use crate::engine::{Policy, ReadSecretKeys, SECRET_KEY_MIN, SecretKeys};
 use crate::outbound::Reach;
+use crate::store::StoreError;
+use crate::task::Secret;
 use crate::telemetry::metrics::MetricsMode;
+use async_trait::async_trait;
+use std::sync::Arc;
 use std::time::Duration;
+
+const SECRET_KEY: &str = "A2A_SECRET_KEY";
+/// Development identities are not secret either.
+const DEVELOPMENT_KEY: &[u8] = b"a2a-lambda development key, not a secret";
 
 /// 5 GiB: the largest object that S3 takes in one PUT.
 const UPLOAD_MOST: Most = (
@@ -19,6 +27,17 @@ const INLINE_MOST: Most = (200 * 1024, "a whole number from 1 to 204800");
 /// A response of a Lambda function has at most 6 MB. The JSON around a body
 /// escapes each of its quotes with a second byte, which counts too.
 const RESPONSE_MOST: Most = (5_900_000, "a whole number from 1 to 5900000");
+
+/// No place for keys: each use of a key fails.
+struct Unread;
+
+#[async_trait]
+impl ReadSecretKeys for Unread {
+    async fn read(&self) -> Result<Vec<Secret>, StoreError> {
+        let why = "this program does not read the secret of `A2A_SECRET_KEY_ID`";
+        Err(StoreError::Refused(why.to_owned()))
+    }
+}
 
 impl Read<'_> {
     /// The engine's durations and sizes, without the secret.
@@ -77,23 +96,42 @@ impl Read<'_> {
         self.choice("A2A_METRICS", allowed, &words, MetricsMode::Off)
     }
 
-    pub(super) fn secret(&self, auth: AuthMode) -> Result<Vec<u8>, SettingsError> {
-        let (name, allowed) = (
-            "A2A_SECRET_KEY",
-            "at least 32 characters, the same for all functions",
-        );
-        match self.0.get(name) {
-            Some(value) if value.len() >= 32 => Ok(value.into_bytes()),
-            // The error ends in the log, so it must not hold the secret.
-            Some(_) => Err(SettingsError::Bad {
-                name,
-                value: "(too short)".to_owned(),
-                allowed,
-            }),
-            None if auth == AuthMode::Dev => {
-                Ok(b"a2a-lambda development key, not a secret".to_vec())
-            }
-            None => Err(SettingsError::Missing { name, allowed }),
+    /// `A2A_SECRET_KEY_ID`, unless `A2A_SECRET_KEY` is set too.
+    pub(super) fn secret_key_id(&self) -> Result<Option<String>, SettingsError> {
+        let id = self.given("A2A_SECRET_KEY_ID");
+        match (&id, self.given(SECRET_KEY)) {
+            (Some(_), Some(_)) => Err(SettingsError::TwoSecretKeys),
+            _ => Ok(id),
         }
+    }
+
+    /// Keys of a program that does not replace them by those of `A2A_SECRET_KEY_ID`.
+    pub(super) fn unread_keys() -> SecretKeys {
+        SecretKeys::stored(Arc::new(Unread))
+    }
+
+    /// The keys of `A2A_SECRET_KEY`, the one in use first.
+    pub(super) fn secret_keys(&self, auth: AuthMode) -> Result<SecretKeys, SettingsError> {
+        let allowed = "at least 32 characters, the same for all functions; after it, with a \
+                       comma, the key before it";
+        let Some(value) = self.given(SECRET_KEY) else {
+            if auth == AuthMode::Dev {
+                return Ok(SecretKeys::fixed([DEVELOPMENT_KEY.to_vec()]));
+            }
+            return Err(SettingsError::Missing {
+                name: SECRET_KEY,
+                allowed,
+            });
+        };
+        let keys: Vec<Vec<u8>> = value.split(',').map(|key| key.trim().into()).collect();
+        if keys.iter().all(|key| key.len() >= SECRET_KEY_MIN) {
+            return Ok(SecretKeys::fixed(keys));
+        }
+        // The error ends in the log, so it must not hold the secret.
+        Err(SettingsError::Bad {
+            name: SECRET_KEY,
+            value: "(too short)".to_owned(),
+            allowed,
+        })
     }
 }

@@ -1,5 +1,6 @@
 use super::read::parse_duration;
 use super::*;
+use crate::engine::SecretKeys;
 use std::collections::BTreeMap;
 
 impl Source for BTreeMap<&str, &str> {
@@ -146,6 +147,27 @@ fn the_state_of_a_thread_may_not_outlive_the_thread() {
     }
     let same = [("A2A_STATE_TTL", "2d"), ("A2A_THREAD_TTL", "48h")];
     assert!(Settings::read_public(&BTreeMap::from(same)).is_ok());
+}
+
+#[test]
+fn a_key_and_the_one_before_it_are_one_setting() {
+    let (new, old) = ("n".repeat(32), "o".repeat(32));
+    let both = format!("{new},{old}");
+    let read = Settings::read(&BTreeMap::from([("A2A_SECRET_KEY", &*both)])).unwrap();
+    let expected = SecretKeys::fixed([new.clone().into_bytes(), old.into_bytes()]);
+    assert_eq!(read.policy.secrets, expected);
+    let short = format!("{new},short");
+    assert!(Settings::read(&BTreeMap::from([("A2A_SECRET_KEY", &*short)])).is_err());
+}
+
+#[test]
+fn a_key_has_one_place() {
+    let (here, there) = ("A2A_SECRET_KEY", "A2A_SECRET_KEY_ID");
+    let key = "0123456789abcdef0123456789abcdef";
+    let both = Settings::read(&BTreeMap::from([(here, key), (there, "keys")]));
+    assert_eq!(both, Err(SettingsError::TwoSecretKeys));
+    let stored = Settings::read(&BTreeMap::from([(there, "keys")])).unwrap();
+    assert_eq!(stored.secret_key_id.as_deref(), Some("keys"));
 }
 
 #[test]
@@ -299,6 +321,7 @@ fn the_documented_defaults_are_those_of_the_code() {
             "A2A_JWT_JWKS_URL",
             "A2A_FIRST_KEY",
             "A2A_SECRET_KEY",
+            "A2A_SECRET_KEY_ID",
             "A2A_CARD_SIGNATURES",
             "A2A_DEPLOYED_AT",
             "A2A_WORK_QUEUE_URL",

@@ -195,7 +195,7 @@ impl Engine {
         let message = placed(command.message.clone(), &record);
         // The answer to an auth-required task may hold credentials, so it is sealed.
         let secret = match is_secret {
-            true => Some(self.seal_answer(&record, &message)?),
+            true => Some(self.seal_answer(&record, &message).await?),
             false => None,
         };
         let mut pin = Vec::new();

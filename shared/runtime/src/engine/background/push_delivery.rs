@@ -34,7 +34,7 @@ pub use send_push::{PushDelivery, PushDeliveryError, SendPush};
 pub use services::PushServices;
 
 use crate::engine::handler::push_config::{PushSecrets, open_secrets};
-use crate::engine::seal::Sealer;
+use crate::engine::seal::{Sealer, key_id};
 use crate::engine::{EngineError, Policy};
 use crate::outbound::OutboundUrl;
 use crate::store::queue::{Ack, PushItem};
@@ -320,7 +320,7 @@ impl PushDispatcher {
         // The policy may be stricter than at the registration, so the URL is checked
         // again.
         let url = OutboundUrl::parse(&listener.url, self.policy.reach)?;
-        let opened = open_secrets(&Sealer::new(&self.policy.secret), push);
+        let opened = self.secrets_of(push).await?;
         let PushSecrets { token, credentials } = opened.ok_or(PushDeliveryError::Sealed)?;
         let notice = PushDelivery {
             url,
@@ -343,6 +343,21 @@ impl PushDispatcher {
             }
         }
         Ok(self.to.clock.now().since(began))
+    }
+
+    /// The secrets of a push config; `None` if they were sealed under a key that is not
+    /// known. A config without secrets needs no key.
+    async fn secrets_of(
+        &self,
+        push: &PushRecord,
+    ) -> Result<Option<PushSecrets>, PushDeliveryError> {
+        let listener = &push.listener;
+        let Some(sealed) = listener.token.as_ref().or(listener.credentials.as_ref()) else {
+            return Ok(Some(PushSecrets::default()));
+        };
+        let keys = self.policy.secrets.keys_with(key_id(sealed)).await;
+        let keys = keys.map_err(|error| PushDeliveryError::NoKeys(error.to_string()))?;
+        Ok(open_secrets(&Sealer::new(keys), push))
     }
 
     /// Removes a task at rest from the index of the sweep, if no push config has events

@@ -145,7 +145,7 @@ impl Engine {
         let loaded = LoadedMessage {
             first: self.load_message_files(first_request_of(&claimed)).await?,
             said: match claimed.secret() {
-                Some(sealed) => self.open_answer(&claimed, sealed),
+                Some(sealed) => self.open_answer(&claimed, sealed).await?,
                 None => self.load_message_files(last_message(&claimed)).await?,
             },
         };

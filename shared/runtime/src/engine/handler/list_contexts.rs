@@ -17,7 +17,8 @@ impl Reader {
         query: &ContextQuery,
     ) -> Result<ContextPage, EngineError> {
         let now = self.clock.now();
-        let list = PagedList::contexts(&self.policy.secret, caller);
+        let keys = self.policy.secrets.keys().await?;
+        let list = PagedList::contexts(&keys, caller);
         let token = query.page_token.as_deref();
         let after = token.map(|token| list.place(token, now)).transpose()?;
         let found = self

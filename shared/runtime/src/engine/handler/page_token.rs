@@ -5,6 +5,8 @@
 //! whatever is wrong with it, so that the error reveals nothing.
 
 use crate::auth::Caller;
+use crate::engine::KeySet;
+use crate::engine::secret_keys::SecretKey;
 use crate::store::{ListPosition, ThreadPosition};
 use crate::task::{A2aError, ContextId, ListQuery, TaskId, Timestamp};
 use base64::Engine as _;
@@ -18,7 +20,7 @@ const LIFETIME: Duration = Duration::from_secs(3600);
 
 /// A list of one caller, to which its tokens are bound.
 pub(crate) struct PagedList<'a> {
-    secret: &'a [u8],
+    keys: &'a KeySet,
     bound: Vec<String>,
 }
 
@@ -32,21 +34,21 @@ pub(crate) trait PagePosition: Sized {
 
 impl<'a> PagedList<'a> {
     /// The caller's tasks that match the filter of `query`.
-    pub(crate) fn tasks(secret: &'a [u8], caller: &Caller, query: &ListQuery) -> Self {
+    pub(crate) fn tasks(keys: &'a KeySet, caller: &Caller, query: &ListQuery) -> Self {
         let context = query.context_id.as_ref().map(ToString::to_string);
         let status = query.status.map(|state| state.as_str().to_owned());
         let after = query.status_after.map(|at| at.as_millis().to_string());
         let filter = [context, status, after].map(Option::unwrap_or_default);
-        Self::of(secret, "tasks", caller, filter)
+        Self::of(keys, "tasks", caller, filter)
     }
 
     /// The caller's contexts.
-    pub(crate) fn contexts(secret: &'a [u8], caller: &Caller) -> Self {
-        Self::of(secret, "contexts", caller, [])
+    pub(crate) fn contexts(keys: &'a KeySet, caller: &Caller) -> Self {
+        Self::of(keys, "contexts", caller, [])
     }
 
     fn of<const N: usize>(
-        secret: &'a [u8],
+        keys: &'a KeySet,
         name: &str,
         caller: &Caller,
         filter: [String; N],
@@ -55,7 +57,7 @@ impl<'a> PagedList<'a> {
         let whose = [name, owner.tenant.as_str(), owner.subject.as_str()];
         let bound = whose.map(str::to_owned).into_iter().chain(filter);
         Self {
-            secret,
+            keys,
             bound: bound.collect(),
         }
     }
@@ -64,7 +66,10 @@ impl<'a> PagedList<'a> {
     pub(crate) fn token(&self, place: &impl PagePosition, now: Timestamp) -> String {
         let until = now.plus(LIFETIME).as_millis();
         let plain = format!("{until} {}", place.write());
-        let tag = self.mac(&plain).finalize().into_bytes();
+        let tag = self
+            .mac(self.keys.current(), &plain)
+            .finalize()
+            .into_bytes();
         let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
         format!("{}.{}", encode(plain.as_bytes()), encode(&tag))
     }
@@ -87,7 +92,8 @@ impl<'a> PagedList<'a> {
         let (plain, tag) = token.split_once('.')?;
         let plain = String::from_utf8(URL_SAFE_NO_PAD.decode(plain).ok()?).ok()?;
         let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
-        self.mac(&plain).verify_slice(&tag).ok()?;
+        let mut keys = self.keys.all();
+        keys.find(|key| self.mac(key, &plain).verify_slice(&tag).is_ok())?;
         let (until, place) = plain.split_once(' ')?;
         let until = Timestamp::from_millis(until.parse().ok()?);
         (now < until).then(|| P::read(place)).flatten()
@@ -95,10 +101,9 @@ impl<'a> PagedList<'a> {
 
     /// The authentication of a token. The length of each field comes first, so that two
     /// different lists of fields never give the same bytes.
-    fn mac(&self, plain: &str) -> Hmac<Sha256> {
-        // HMAC takes keys of any length, so this cannot fail; an empty key would
-        // only mean that no token verifies across processes.
-        let mut mac = Hmac::<Sha256>::new_from_slice(self.secret)
+    fn mac(&self, key: &SecretKey, plain: &str) -> Hmac<Sha256> {
+        // HMAC takes keys of any length, so this cannot fail.
+        let mut mac = Hmac::<Sha256>::new_from_slice(key.bytes())
             .unwrap_or_else(|_| Hmac::<Sha256>::new(&hmac::digest::Key::<Hmac<Sha256>>::default()));
         let bound = self.bound.iter().map(String::as_str);
         for field in std::iter::once("page").chain(bound).chain([plain]) {

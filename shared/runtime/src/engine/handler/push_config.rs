@@ -114,7 +114,7 @@ impl Engine {
     ) -> Result<PushConfig, EngineError> {
         let store = self.push_store()?;
         let mut record = self.reader.load(caller, &command.task).await?;
-        let listener = self.listener(&record, &command.offer)?;
+        let listener = self.listener(&record, &command.offer).await?;
         for _ in 0..ROUNDS {
             self.room_for(&record, &listener, &command.offer).await?;
             if record.state().is_terminal() {
@@ -161,7 +161,7 @@ impl Engine {
         offer: &PushOffer,
     ) -> Result<Change, EngineError> {
         self.push_store()?;
-        let listener = self.listener(record, offer)?;
+        let listener = self.listener(record, offer).await?;
         if record.version() > 0 {
             self.room_for(record, &listener, offer).await?;
         }
@@ -204,7 +204,7 @@ impl Engine {
     }
 
     /// Checks the URL, sets the id and seals the secrets of a push config.
-    fn listener(
+    async fn listener(
         &self,
         record: &TaskRecord,
         offer: &PushOffer,
@@ -214,14 +214,18 @@ impl Engine {
             .map_err(|fault| A2aError::invalid(offer.field("url"), fault.to_string()))?;
         let id = offer.id.clone();
         let id = id.unwrap_or_else(|| PushId::made_of(self.ids.next()));
-        let sealer = Sealer::new(&policy.secret);
+        // A config without secrets needs no key.
+        let sealer = match (&offer.token, &offer.credentials) {
+            (None, None) => None,
+            _ => Some(Sealer::new(policy.secrets.keys().await?)),
+        };
         let seal = |secret: &Option<Secret>, name| {
             let place = SealPlace {
                 owner: record.owner(),
                 task: record.id(),
                 of: SealPurpose::Webhook(&id, name),
             };
-            let Some(secret) = secret else {
+            let (Some(secret), Some(sealer)) = (secret, &sealer) else {
                 return Ok(None);
             };
             let sealed = sealer.seal(secret, place, self.ids.next());
@@ -268,6 +272,7 @@ pub(in crate::engine) const TOKEN: &str = "token";
 pub(in crate::engine) const CREDENTIALS: &str = "credentials";
 
 /// The opened secrets of a push config.
+#[derive(Default)]
 pub(in crate::engine) struct PushSecrets {
     pub(in crate::engine) token: Option<Secret>,
     pub(in crate::engine) credentials: Option<Secret>,

@@ -39,8 +39,11 @@ pub enum PushDeliveryError {
     #[error("the webhook may not be called: its URL {0}")]
     Forbidden(#[from] UrlError),
     /// The stored secrets cannot be opened.
-    #[error("the secrets of the webhook were sealed under another key")]
+    #[error("the secrets of the webhook were sealed under a key that is not known")]
     Sealed,
+    /// The secret keys cannot be read.
+    #[error("failed to read the secret keys: {0}")]
+    NoKeys(String),
 }
 
 /// Sends push deliveries.

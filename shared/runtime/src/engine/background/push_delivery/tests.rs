@@ -5,7 +5,7 @@ use crate::auth::Caller;
 use crate::engine::background::redispatch::QUEUED;
 use crate::engine::commit::Commit;
 use crate::engine::doubles::{FakeQueue, ann, owner, send_command, sent_task, services};
-use crate::engine::{Clock, Engine, RandomIds, SweepReport};
+use crate::engine::{Clock, Engine, RandomIds, SecretKeys, SweepReport};
 use crate::outbound::Reach;
 use crate::skill::{
     Agent, AgentResult, Content, OnInputResult, OnRequestResult, Skill, SkillHandler,
@@ -110,7 +110,7 @@ struct PushFixture {
 impl PushFixture {
     fn new() -> Self {
         let policy = Policy {
-            secret: b"a secret of this test".to_vec(),
+            secrets: SecretKeys::fixed([b"a secret of this test".to_vec()]),
             ..Policy::default()
         };
         let store = Arc::new(MemoryStore::new());

@@ -2,9 +2,16 @@ use super::*;
 use crate::task::{Owner, Subject, TaskState, TenantId};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
-const SECRET: &[u8] = b"secret";
+static SECRET: LazyLock<KeySet> = LazyLock::new(|| keys(&["secret"]));
+static GUESS: LazyLock<KeySet> = LazyLock::new(|| keys(&["guess"]));
+static NONE: LazyLock<KeySet> = LazyLock::new(|| keys(&[]));
+
+fn keys(keys: &[&str]) -> KeySet {
+    KeySet::of(keys.iter().map(|key| key.as_bytes().to_vec()))
+}
 
 fn caller(tenant: &str, subject: &str) -> Caller {
     Caller {
@@ -50,23 +57,23 @@ fn thread_place() -> ThreadPosition {
 /// Lists that differ in one thing from the list of all tasks of `acme` and `ann`.
 fn other_lists() -> Vec<(&'static str, PagedList<'static>)> {
     let ann = caller("acme", "ann");
-    let of = |query: &ListQuery| PagedList::tasks(SECRET, &ann, query);
+    let of = |query: &ListQuery| PagedList::tasks(&SECRET, &ann, query);
     vec![
-        ("a secret", PagedList::tasks(b"guess", &ann, &query())),
-        ("no secret", PagedList::tasks(b"", &ann, &query())),
+        ("a secret", PagedList::tasks(&GUESS, &ann, &query())),
+        ("no secret", PagedList::tasks(&NONE, &ann, &query())),
         (
             "a tenant",
-            PagedList::tasks(SECRET, &caller("evil", "ann"), &query()),
+            PagedList::tasks(&SECRET, &caller("evil", "ann"), &query()),
         ),
         (
             "a subject",
-            PagedList::tasks(SECRET, &caller("acme", "bob"), &query()),
+            PagedList::tasks(&SECRET, &caller("acme", "bob"), &query()),
         ),
         (
             "a cut",
-            PagedList::tasks(SECRET, &caller("acm", "eann"), &query()),
+            PagedList::tasks(&SECRET, &caller("acm", "eann"), &query()),
         ),
-        ("the contexts", PagedList::contexts(SECRET, &ann)),
+        ("the contexts", PagedList::contexts(&SECRET, &ann)),
         (
             "a state",
             of(&ListQuery {
@@ -101,7 +108,7 @@ fn refused<P: PagePosition + std::fmt::Debug>(list: &PagedList<'_>, token: &str,
 #[test]
 fn a_page_token_is_valid_for_its_caller_list_and_filter_only() {
     let ann = caller("acme", "ann");
-    let tasks = PagedList::tasks(SECRET, &ann, &query());
+    let tasks = PagedList::tasks(&SECRET, &ann, &query());
     let token = tasks.token(&task_place(), NOW);
     assert_eq!(tasks.place(&token, NOW), Ok(task_place()));
     for (what, other) in other_lists() {
@@ -110,26 +117,26 @@ fn a_page_token_is_valid_for_its_caller_list_and_filter_only() {
         refused::<TaskPosition>(&other, &token, NOW);
         refused::<ThreadPosition>(&other, &token, NOW);
     }
-    let contexts = PagedList::contexts(SECRET, &ann);
+    let contexts = PagedList::contexts(&SECRET, &ann);
     let token = contexts.token(&thread_place(), NOW);
     assert_eq!(contexts.place(&token, NOW), Ok(thread_place()));
     refused::<TaskPosition>(&tasks, &token, NOW);
     refused::<ThreadPosition>(&tasks, &token, NOW);
     let bob = caller("acme", "bob");
-    refused::<ThreadPosition>(&PagedList::contexts(SECRET, &bob), &token, NOW);
+    refused::<ThreadPosition>(&PagedList::contexts(&SECRET, &bob), &token, NOW);
 }
 
 #[test]
 fn a_page_token_allows_another_page_size_and_projection() {
     let ann = caller("acme", "ann");
-    let token = PagedList::tasks(SECRET, &ann, &query()).token(&task_place(), NOW);
+    let token = PagedList::tasks(&SECRET, &ann, &query()).token(&task_place(), NOW);
     let other = ListQuery {
         page_size: 1,
         history_length: 9,
         include_artifacts: true,
         ..query()
     };
-    let list = PagedList::tasks(SECRET, &ann, &other);
+    let list = PagedList::tasks(&SECRET, &ann, &other);
     assert_eq!(list.place(&token, NOW), Ok(task_place()));
 }
 
@@ -137,8 +144,8 @@ fn a_page_token_allows_another_page_size_and_projection() {
 fn a_page_token_is_valid_for_exactly_one_hour() {
     let ann = caller("acme", "ann");
     let (tasks, contexts) = (
-        PagedList::tasks(SECRET, &ann, &query()),
-        PagedList::contexts(SECRET, &ann),
+        PagedList::tasks(&SECRET, &ann, &query()),
+        PagedList::contexts(&SECRET, &ann),
     );
     let tokens = (
         tasks.token(&task_place(), NOW),
@@ -162,8 +169,8 @@ fn a_page_token_is_valid_for_exactly_one_hour() {
 fn a_page_token_with_a_changed_missing_or_added_byte_is_refused() {
     let ann = caller("acme", "ann");
     let (tasks, contexts) = (
-        PagedList::tasks(SECRET, &ann, &query()),
-        PagedList::contexts(SECRET, &ann),
+        PagedList::tasks(&SECRET, &ann, &query()),
+        PagedList::contexts(&SECRET, &ann),
     );
     for (token, of_tasks) in [
         (tasks.token(&task_place(), NOW), true),
@@ -200,9 +207,9 @@ proptest! {
     #[test]
     fn random_text_is_not_a_page_token(text in ".{0,200}") {
         let ann = caller("acme", "ann");
-        let tasks = PagedList::tasks(SECRET, &ann, &query());
+        let tasks = PagedList::tasks(&SECRET, &ann, &query());
         prop_assert!(tasks.place::<TaskPosition>(&text, NOW).is_err());
-        let contexts = PagedList::contexts(SECRET, &ann);
+        let contexts = PagedList::contexts(&SECRET, &ann);
         prop_assert!(contexts.place::<ThreadPosition>(&text, NOW).is_err());
     }
 
@@ -218,11 +225,25 @@ proptest! {
         let task = TaskId::parse(id.clone()).unwrap();
         let after = ListPosition { at, task };
         let place = TaskPosition { after, total, delivered };
-        let tasks = PagedList::tasks(SECRET, &ann, &query());
+        let tasks = PagedList::tasks(&SECRET, &ann, &query());
         prop_assert_eq!(tasks.place(&tasks.token(&place, NOW), NOW), Ok(place));
         let context = ContextId::parse(id).unwrap();
         let place = ThreadPosition { at, context };
-        let contexts = PagedList::contexts(SECRET, &ann);
+        let contexts = PagedList::contexts(&SECRET, &ann);
         prop_assert_eq!(contexts.place(&contexts.token(&place, NOW), NOW), Ok(place));
     }
+}
+
+#[test]
+fn a_token_opens_after_its_key_was_replaced_and_not_after_it_was_removed() {
+    let ann = caller("acme", "ann");
+    let token = PagedList::tasks(&SECRET, &ann, &query()).token(&task_place(), NOW);
+    let replaced = keys(&["new", "secret"]);
+    let place = PagedList::tasks(&replaced, &ann, &query()).place::<TaskPosition>(&token, NOW);
+    assert_eq!(place, Ok(task_place()));
+    refused::<TaskPosition>(
+        &PagedList::tasks(&keys(&["new"]), &ann, &query()),
+        &token,
+        NOW,
+    );
 }

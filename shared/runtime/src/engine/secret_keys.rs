@@ -1,0 +1,371 @@
+//! The secret keys of a deployment: they authenticate page tokens, and seal secrets at rest.
+//!
+//! The first key makes tokens and seals, each of the others still opens what it has made. So
+//! a key can be replaced without an end of any webhook. What is sealed names its key by an id.
+
+use super::{Clock, SystemClock};
+use crate::store::StoreError;
+use crate::task::{Secret, Timestamp};
+use async_trait::async_trait;
+use hmac::{Hmac, Mac as _};
+use sha2::Sha256;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// The fewest characters of a secret key.
+pub const SECRET_KEY_MIN: usize = 32;
+/// How long keys are used before they are read again.
+const FRESH: Duration = Duration::from_secs(300);
+/// How soon they are read again if a key is not among them, or they could not be read.
+const AGAIN: Duration = Duration::from_secs(10);
+/// The purpose for which the id of a key is derived.
+const ID_PURPOSE: &[u8] = b"a2a-lambda key id 1";
+
+/// Reads the secret keys of a deployment.
+#[async_trait]
+pub trait ReadSecretKeys: Send + Sync {
+    /// The keys, the one in use first. Each has at least [`SECRET_KEY_MIN`] characters.
+    ///
+    /// # Errors
+    /// [`StoreError`] when they cannot be read.
+    async fn read(&self) -> Result<Vec<Secret>, StoreError>;
+}
+
+/// The secret keys of a deployment. Copies share what was read.
+#[derive(Clone)]
+pub struct SecretKeys(Source);
+
+#[derive(Clone)]
+enum Source {
+    Fixed(Arc<KeySet>),
+    Stored(Arc<StoredKeys>),
+}
+
+/// Keys that are read when they are first needed.
+struct StoredKeys {
+    read: Arc<dyn ReadSecretKeys>,
+    clock: Arc<dyn Clock>,
+    known: Mutex<Option<KnownKeys>>,
+}
+
+struct KnownKeys {
+    keys: Arc<KeySet>,
+    read_at: Timestamp,
+    /// When they are read again.
+    until: Timestamp,
+}
+
+impl SecretKeys {
+    /// The keys of a setting, the one in use first. Without a key, an empty one is used.
+    #[must_use]
+    pub fn fixed(keys: impl IntoIterator<Item = Vec<u8>>) -> Self {
+        Self(Source::Fixed(Arc::new(KeySet::of(keys))))
+    }
+
+    /// Keys that `read` reads when they are first needed, and then every five minutes. If
+    /// they cannot be read again, the last ones stay in use.
+    #[must_use]
+    pub fn stored(read: Arc<dyn ReadSecretKeys>) -> Self {
+        Self::stored_at(read, Arc::new(SystemClock))
+    }
+
+    fn stored_at(read: Arc<dyn ReadSecretKeys>, clock: Arc<dyn Clock>) -> Self {
+        Self(Source::Stored(Arc::new(StoredKeys {
+            read,
+            clock,
+            known: Mutex::default(),
+        })))
+    }
+
+    /// The keys.
+    ///
+    /// # Errors
+    /// [`StoreError`] when they were never read and cannot be.
+    pub(super) async fn keys(&self) -> Result<Arc<KeySet>, StoreError> {
+        self.keys_with(None).await
+    }
+
+    /// The keys, with the one that has `id` if there is one: another process may already seal
+    /// with a newer key.
+    ///
+    /// # Errors
+    /// As [`keys`](Self::keys).
+    pub(super) async fn keys_with(&self, id: Option<&str>) -> Result<Arc<KeySet>, StoreError> {
+        match &self.0 {
+            Source::Fixed(keys) => Ok(Arc::clone(keys)),
+            Source::Stored(stored) => stored.keys_with(id).await,
+        }
+    }
+}
+
+impl StoredKeys {
+    async fn keys_with(&self, id: Option<&str>) -> Result<Arc<KeySet>, StoreError> {
+        let mut known = self.known.lock().await;
+        let now = self.clock.now();
+        if let Some(known) = &*known {
+            let unknown = id.is_some_and(|id| known.keys.key(id).is_none());
+            let until = if unknown {
+                known.read_at.plus(AGAIN)
+            } else {
+                known.until
+            };
+            if now < until {
+                return Ok(Arc::clone(&known.keys));
+            }
+        }
+        match self.read.read().await {
+            Ok(keys) => {
+                let keys = keys.iter().map(|key| key.expose().as_bytes().to_vec());
+                let keys = Arc::new(KeySet::of(keys));
+                *known = Some(KnownKeys {
+                    keys: Arc::clone(&keys),
+                    read_at: now,
+                    until: now.plus(FRESH),
+                });
+                Ok(keys)
+            }
+            Err(error) => match &mut *known {
+                Some(known) => {
+                    tracing::warn!("failed to read the secret keys again: {error}");
+                    known.read_at = now;
+                    known.until = now.plus(AGAIN);
+                    Ok(Arc::clone(&known.keys))
+                }
+                None => Err(error),
+            },
+        }
+    }
+}
+
+impl Default for SecretKeys {
+    fn default() -> Self {
+        Self::fixed([])
+    }
+}
+
+/// Equal if they have the same keys, or the same place to read them from.
+impl PartialEq for SecretKeys {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Source::Fixed(one), Source::Fixed(two)) => one == two,
+            (Source::Stored(one), Source::Stored(two)) => Arc::ptr_eq(one, two),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for SecretKeys {}
+
+impl fmt::Debug for SecretKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretKeys(..)")
+    }
+}
+
+/// Some secret keys, the one in use first.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct KeySet {
+    current: SecretKey,
+    older: Vec<SecretKey>,
+}
+
+/// A secret key and its id.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct SecretKey {
+    id: String,
+    bytes: Vec<u8>,
+}
+
+impl KeySet {
+    /// The set of these keys; of an empty key if there is none.
+    pub(crate) fn of(keys: impl IntoIterator<Item = Vec<u8>>) -> Self {
+        let mut keys = keys.into_iter().map(SecretKey::new);
+        Self {
+            current: keys.next().unwrap_or_else(|| SecretKey::new(Vec::new())),
+            older: keys.collect(),
+        }
+    }
+
+    /// The key that makes tokens and seals.
+    pub(super) const fn current(&self) -> &SecretKey {
+        &self.current
+    }
+
+    /// All keys.
+    pub(super) fn all(&self) -> impl Iterator<Item = &SecretKey> {
+        std::iter::once(&self.current).chain(&self.older)
+    }
+
+    /// The key with this id.
+    pub(super) fn key(&self, id: &str) -> Option<&SecretKey> {
+        self.all().find(|key| key.id == id)
+    }
+}
+
+impl SecretKey {
+    fn new(bytes: Vec<u8>) -> Self {
+        let mut key = Self {
+            id: String::new(),
+            bytes,
+        };
+        let derived = key.derive(ID_PURPOSE);
+        key.id = hex::encode(derived.first_chunk::<4>().copied().unwrap_or_default());
+        key
+    }
+
+    /// The id: 8 hex digits that say nothing about the key.
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The key itself.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// A key of 32 bytes for one purpose. Keys for other purposes say nothing about it.
+    pub(super) fn derive(&self, purpose: &[u8]) -> [u8; 32] {
+        // HMAC takes keys of any length, so this never fails.
+        let mac = Hmac::<Sha256>::new_from_slice(&self.bytes);
+        mac.map_or_else(
+            |_| <[u8; 32]>::default(),
+            |mut mac| {
+                mac.update(purpose);
+                mac.finalize().into_bytes().into()
+            },
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::future::BoxFuture;
+    use std::sync::Mutex as StdMutex;
+
+    /// What Secrets Manager holds, how often it was read, and the time.
+    struct Place {
+        keys: StdMutex<Option<Vec<&'static str>>>,
+        reads: StdMutex<u32>,
+        now: StdMutex<Timestamp>,
+    }
+
+    impl Place {
+        fn holding(keys: &[&'static str]) -> Arc<Self> {
+            Arc::new(Self {
+                keys: StdMutex::new(Some(keys.to_vec())),
+                reads: StdMutex::default(),
+                now: StdMutex::default(),
+            })
+        }
+
+        fn keys(self: &Arc<Self>) -> SecretKeys {
+            SecretKeys::stored_at(self.clone(), self.clone())
+        }
+
+        fn hold(&self, keys: Option<&[&'static str]>) {
+            *self.keys.lock().unwrap() = keys.map(<[_]>::to_vec);
+        }
+
+        fn wait(&self, time: Duration) {
+            let mut now = self.now.lock().unwrap();
+            *now = now.plus(time);
+        }
+
+        fn reads(&self) -> u32 {
+            *self.reads.lock().unwrap()
+        }
+    }
+
+    #[async_trait]
+    impl ReadSecretKeys for Place {
+        async fn read(&self) -> Result<Vec<Secret>, StoreError> {
+            *self.reads.lock().unwrap() += 1;
+            let keys = self.keys.lock().unwrap().clone();
+            let keys = keys.ok_or_else(|| StoreError::Unavailable("no answer".to_owned()))?;
+            Ok(keys.into_iter().map(Secret::new).collect())
+        }
+    }
+
+    impl Clock for Place {
+        fn now(&self) -> Timestamp {
+            *self.now.lock().unwrap()
+        }
+
+        fn sleep_until(&self, _: Timestamp) -> BoxFuture<'_, ()> {
+            Box::pin(std::future::ready(()))
+        }
+    }
+
+    fn id(key: &str) -> String {
+        SecretKey::new(key.as_bytes().to_vec()).id
+    }
+
+    #[tokio::test]
+    async fn keys_are_read_when_they_are_needed_and_after_five_minutes() {
+        let place = Place::holding(&["first"]);
+        let keys = place.keys();
+        assert_eq!(place.reads(), 0);
+        keys.keys().await.unwrap();
+        place.wait(FRESH.saturating_sub(Duration::from_millis(1)));
+        keys.clone().keys().await.unwrap();
+        assert_eq!(place.reads(), 1);
+        place.hold(Some(&["second", "first"]));
+        place.wait(Duration::from_millis(1));
+        let found = keys.keys().await.unwrap();
+        assert_eq!((place.reads(), found.current().id()), (2, &*id("second")));
+        assert!(found.key(&id("first")).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_seal_of_a_newer_key_is_a_reason_to_read_again_once_in_ten_seconds() {
+        let place = Place::holding(&["first"]);
+        let keys = place.keys();
+        keys.keys().await.unwrap();
+        place.hold(Some(&["second", "first"]));
+        let newer = id("second");
+        assert!(
+            keys.keys_with(Some(&newer))
+                .await
+                .unwrap()
+                .key(&newer)
+                .is_none()
+        );
+        place.wait(AGAIN);
+        assert!(
+            keys.keys_with(Some(&newer))
+                .await
+                .unwrap()
+                .key(&newer)
+                .is_some()
+        );
+        for _ in 0..5 {
+            keys.keys_with(Some("ffffffff")).await.unwrap();
+        }
+        assert_eq!(place.reads(), 2);
+    }
+
+    #[tokio::test]
+    async fn keys_that_cannot_be_read_again_stay_in_use() {
+        let place = Place::holding(&["first"]);
+        let keys = place.keys();
+        place.hold(None);
+        assert!(keys.keys().await.is_err());
+        place.hold(Some(&["first"]));
+        keys.keys().await.unwrap();
+        place.hold(None);
+        place.wait(FRESH);
+        assert_eq!(keys.keys().await.unwrap().current().id(), id("first"));
+        assert_eq!(place.reads(), 3);
+        keys.keys().await.unwrap();
+        assert_eq!(place.reads(), 3, "not at each call");
+    }
+
+    #[test]
+    fn no_debug_output_shows_a_key() {
+        let keys = SecretKeys::fixed([b"canary".to_vec()]);
+        assert!(!format!("{keys:?}").contains("canary"));
+    }
+}

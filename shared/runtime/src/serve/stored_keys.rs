@@ -1,0 +1,38 @@
+//! Reads the secret keys of a deployment from Secrets Manager.
+
+use super::endpoint;
+use crate::engine::{ReadSecretKeys, SECRET_KEY_MIN};
+use crate::store::StoreError;
+use crate::store::secretsmanager::{Secrets, Version};
+use crate::task::Secret;
+use async_trait::async_trait;
+
+/// The secret with the keys. The key in use is its current version, the one before is its
+/// previous version (AWS Secrets Manager User Guide, "Secret versions").
+pub(super) struct StoredKeys {
+    /// The name or ARN.
+    pub(super) id: String,
+}
+
+#[async_trait]
+impl ReadSecretKeys for StoredKeys {
+    async fn read(&self) -> Result<Vec<Secret>, StoreError> {
+        // Most invocations need no key, so the client is made when one is needed.
+        let at = endpoint("AWS_ENDPOINT_URL_SECRETS_MANAGER");
+        let secrets = Secrets::connect(at.as_deref()).await;
+        let mut keys = Vec::new();
+        for version in [Version::Current, Version::Previous] {
+            let found = secrets.version(&self.id, version).await;
+            let found = found.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+            keys.extend(found);
+        }
+        if keys.is_empty() || keys.iter().any(|key| key.len() < SECRET_KEY_MIN) {
+            let id = &self.id;
+            let why = format!(
+                "a version of the secret `{id}` has fewer than {SECRET_KEY_MIN} characters"
+            );
+            return Err(StoreError::Refused(why));
+        }
+        Ok(keys.into_iter().map(Secret::new).collect())
+    }
+}
