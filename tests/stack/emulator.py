@@ -101,32 +101,55 @@ class Emulator:
         self.log.close()
 
 
-def _serve():
-    from ministack.core import iam_evaluator
-
-    inner = iam_evaluator.enforce
-    record = open(os.environ["STACK_DECISIONS"], "a", buffering=1)
+def _record(iam, path):
+    """Writes each decision about a role to a file."""
+    inner, record = iam.enforce, open(path, "a", buffering=1)
 
     def enforce(access_key_id, iam_action, service, region, resource_arn="*", service_context=None):
         action = SINGLE.get(iam_action, iam_action)
         denied = inner(access_key_id, action, service, region, resource_arn, service_context)
-        caller = iam_evaluator.resolve_caller_identity(access_key_id) or {}
+        caller = iam.resolve_caller_identity(access_key_id) or {}
         _, found, session = caller.get("userArn", "").partition(":assumed-role/")
         if found:
-            role = session.split("/")[0]
-            line = {"role": role, "action": action, "resource": resource_arn, "allowed": denied is None}
-            if denied is not None:
-                line["why"] = str(denied)
+            line = {"role": session.split("/")[0], "action": action, "resource": resource_arn, "allowed": denied is None}
             record.write(json.dumps(line) + "\n")
         return denied
 
-    iam_evaluator.enforce = enforce
-    from ministack import app
+    iam.enforce = enforce
+    return inner, enforce
 
+
+def _make_secrets(provisioners, secrets):
+    """Secrets as CloudFormation makes them: generated with every option, and a `Ref` to one is its ARN."""
+    handlers = provisioners._RESOURCE_HANDLERS["AWS::SecretsManager::Secret"]
+    create = handlers["create"]
+
+    def generated(properties):
+        status, _, body = secrets._get_random_password(dict(properties["GenerateSecretString"]))
+        if status != 200:
+            raise ValueError(body)
+        return json.loads(body)["RandomPassword"]
+
+    def created(*arguments):
+        _, attributes = create(*arguments)
+        return attributes["Arn"], attributes
+
+    provisioners._sm_secret_string = generated
+    handlers["create"] = created
+
+
+def _serve():
+    from ministack import app
+    from ministack.core import iam_evaluator
+    from ministack.services import secretsmanager
+    from ministack.services.cloudformation import provisioners
+
+    inner, enforce = _record(iam_evaluator, os.environ["STACK_DECISIONS"])
     # The modules that took the function by name before it was replaced.
     for module in list(sys.modules.values()):
         if getattr(module, "enforce", None) is inner:
             module.enforce = enforce
+    _make_secrets(provisioners, secretsmanager)
     app.main()
 
 

@@ -296,10 +296,10 @@ def _handler(gateway):
 
         def content(self):
             size = int(self.headers.get("Content-Length", 0))
+            body = self.rfile.read(size)
             if size > BODY_MAX:
-                self.close_connection = True
                 raise Refused("REQUEST_TOO_LARGE", 413)
-            return self.rfile.read(size)
+            return body
 
         def reply(self, status, headers, body):
             self._head(status, headers)

@@ -1,0 +1,101 @@
+"""What an operator sees, and the functions that no call reaches."""
+
+from world import check, message, state
+
+HOOK = "https://hooks.example.invalid/a2a"
+
+
+def case_health_is_public_and_its_report_is_not(world):
+    status, answer = world.stranger().call("GET", "/health")
+    check(status == 200 and set(answer) == {"status"}, "everybody sees the status alone", status, answer)
+    status, _ = world.stranger().call("GET", "/a2a-lambda/health")
+    check(status == 401, "the report needs a key", status)
+    status, answer = world.caller().call("GET", "/a2a-lambda/health")
+    check(status == 403, "with the scope ops", status, answer)
+    status, answer = world.owner().call("GET", "/a2a-lambda/health")
+    check(status == 200, "the first key has it", status, answer)
+    works = {name: it["status"] for name, it in answer["dependencies"].items()}
+    check(len(works) >= 4 and set(works.values()) == {"ok"}, "every dependency works under the role of ops", answer)
+
+
+def case_metrics_count_the_calls_of_other_functions(world):
+    ann = world.caller()
+    for _ in range(3):
+        ann.send("echo count")
+    check(ann.call("GET", "/metrics")[0] == 403, "they need the scope ops")
+
+    def counted():
+        # A process adds its counters to the table at most each 10 s, at the end of a call.
+        ann.call("POST", "/message:send", {"message": message("echo count")})
+        ann.call("GET", "/tasks")
+        status, text = world.owner().call("GET", "/metrics")
+        check(status == 200 and text.startswith("#"), "the text format", status, text)
+        return ann.tenant in text
+
+    world.wait("the count", counted)
+
+
+def case_the_sweep_ends_its_round(world):
+    ann = world.caller()
+    ann.send("note it", contextId="mine")
+    check(world.invoke("sweep", {"source": "aws.events"}) is None, "it has no response")
+    ann.send("recall", contextId="mine")
+
+
+def case_the_sweep_removes_what_no_task_refers_to(world):
+    """The deletion of a context lets the sweep do the rest."""
+    ann = world.caller()
+    first = ann.send("note it")
+    for _ in range(3):
+        ann.send("file 100000", contextId=first["contextId"])
+    ann.call("DELETE", f"/a2a-lambda/contexts/{first['contextId']}")
+    world.invoke("sweep", {"source": "aws.events"})
+    for _ in range(2):
+        world.invoke("sweep", {"source": "aws.events"})
+    check(ann.call("GET", f"/tasks/{first['id']}")[0] == 404, "it is gone")
+
+
+def case_the_relay_takes_a_removal_by_ttl_and_does_nothing(world):
+    key = {"PK": {"S": "T#t#S#ann#T#x"}, "SK": {"S": "META"}}
+    record = {
+        "eventID": "1", "eventName": "REMOVE", "eventVersion": "1.1", "eventSource": "aws:dynamodb", "awsRegion": "us-east-1",
+        "userIdentity": {"type": "Service", "principalId": "dynamodb.amazonaws.com"},
+        "dynamodb": {"Keys": key, "SequenceNumber": "111", "SizeBytes": 20, "StreamViewType": "NEW_IMAGE"},
+        "eventSourceARN": "arn:aws:dynamodb:us-east-1:000000000000:table/t/stream/x",
+    }
+    answer = world.invoke("relay", {"Records": [record]})
+    check(answer == {"batchItemFailures": []}, "the record does not come back", answer)
+
+
+def case_a_webhook_of_a_private_address_is_refused(world):
+    ann = world.caller()
+    task = ann.send("hm")["id"]
+    for url in ("https://10.0.0.1/hook", "https://169.254.169.254/latest", "https://[::1]/", "http://example.com/hook"):
+        status, answer = ann.call("POST", f"/tasks/{task}/pushNotificationConfigs", {"taskId": task, "url": url})
+        check(status == 400, "it is refused", url, status, answer)
+
+
+def case_a_webhook_that_cannot_be_reached_is_tried_again(world):
+    """Stream, relay, push queue and `push`, up to its request. The name does not exist anywhere."""
+    ann = world.caller()
+    ask = {
+        "message": message("file 100000"),
+        "configuration": {"taskPushNotificationConfig": {"url": HOOK}},
+    }
+    task = ann.ok("POST", "/message:send", ask)["task"]
+    check(state(task) == "TASK_STATE_COMPLETED", "the task does not wait for it", task)
+    queue = world.deployment.physical["PushQueue"]
+
+    def delayed():
+        found = world.sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["ApproximateNumberOfMessagesDelayed"])
+        return int(found["Attributes"]["ApproximateNumberOfMessagesDelayed"]) > 0
+
+    world.wait("a message for later", delayed)
+
+
+def case_dead_letters_and_failures_are_empty(world):
+    for name in ("WorkDeadLetters", "PushDeadLetters", "RelayFailures"):
+        found = world.sqs.get_queue_attributes(
+            QueueUrl=world.deployment.physical[name], AttributeNames=["ApproximateNumberOfMessages"]
+        )
+        check(found["Attributes"]["ApproximateNumberOfMessages"] == "0", name, found["Attributes"])
