@@ -86,9 +86,9 @@ class Emulator:
             os.kill(process, signal.SIGKILL)
         return len(found)
 
-    def decided(self, after=0):
-        """The decisions from the line `after` on."""
-        lines = self.decisions.read_text().splitlines()[after:]
+    def decided(self, after=0, before=None):
+        """The decisions of the lines from `after` to `before`."""
+        lines = self.decisions.read_text().splitlines()[after:before]
         return [json.loads(line) for line in lines]
 
     def stop(self):

@@ -12,6 +12,7 @@ import sys
 import time
 import traceback
 
+import rights
 from deploy import ROOT
 from emulator import Emulator
 from world import World
@@ -49,7 +50,7 @@ def run(world, chosen):
     """Runs the cases, each to its end. Returns the number that failed."""
     failed = 0
     for name, case in chosen:
-        began = time.monotonic()
+        began, after = time.monotonic(), len(world.emulator.decided())
         try:
             case(world)
             print(f"ok  {name.replace('_', ' ')} ({time.monotonic() - began:.1f} s)", flush=True)
@@ -58,6 +59,8 @@ def run(world, chosen):
             print(f"FAILED: {name.replace('_', ' ')}: {type(wrong).__name__}: {wrong}", flush=True)
             if not type(wrong).__name__ == "Wrong":
                 traceback.print_exc()
+        world.times[name] = time.monotonic() - began
+        world.marks[name] = after, len(world.emulator.decided())
     return failed
 
 
@@ -75,7 +78,7 @@ def main():
     arguments.add_argument("--binaries", type=pathlib.Path, default=ROOT / "target/debug", help="the folder of the programs")
     arguments.add_argument("--folder", type=pathlib.Path, default=ROOT / "target/stack", help="for packages and logs")
     arguments.add_argument("--only", action="append", default=[], metavar="WORD", help="cases with this in their name")
-    arguments.add_argument("--rights", action="store_true", help="also show that each granted action is needed")
+    arguments.add_argument("--rights", nargs="?", const="", metavar="WORD", help="also show that each grant with WORD is needed")
     arguments.add_argument("--list", action="store_true", help="print the names of the cases")
     options = arguments.parse_args()
     chosen = cases(options.only)
@@ -91,10 +94,8 @@ def main():
         problems = world.gateway.problems + denials(world)
         for problem in problems:
             print(f"FAILED: {problem}")
-        if options.rights and not (failed or problems):
-            import rights
-
-            failed = rights.run(world, chosen)
+        if options.rights is not None and not (failed or problems):
+            failed = rights.run(world, chosen, options.rights)
         report(world)
         print(f"{len(chosen)} cases, {failed} failed; logs: {options.folder}")
         return 1 if failed or problems else 0

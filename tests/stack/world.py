@@ -113,6 +113,8 @@ class World:
 
     def __init__(self, emulator, binaries, agent="stack-agent", patience=60):
         self.emulator, self.binaries, self.patience = emulator, binaries, patience
+        # Of each case: its seconds, and the lines of its decisions.
+        self.times, self.marks = {}, {}
         self.deployment = Deployment(emulator, agent, binaries)
         self.deployment.create()
         self.functions = Functions(self.deployment)

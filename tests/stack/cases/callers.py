@@ -100,6 +100,19 @@ def case_a_blocked_tenant_is_refused_until_its_block_ends(world):
     world.wait("the end of the block", lambda: ann.call("POST", "/message:send", {"message": message("echo")})[0] == 200)
 
 
+def case_a_caller_above_its_rate_is_refused_with_the_time_to_wait(world):
+    """Reads alone, so `tasks-get` counts them. The rate of the stack is 100 calls a minute."""
+    ann = world.caller()
+    for _ in range(250):
+        response = ann.open("GET", "/tasks")
+        text = response.read().decode()
+        if response.status != 200:
+            break
+    check(response.status == 429 and "RATE_LIMITED" in text, "the burst ends", response.status, text)
+    check(int(response.headers["Retry-After"]) >= 1, "with a time", dict(response.headers))
+    check(world.caller().call("GET", "/tasks")[0] == 200, "others are served")
+
+
 def case_headers_of_a_client_keep_their_case_and_name_no_caller(world):
     ann = world.caller()
     status, _ = ann.call("GET", "/tasks", headers={"authorization": f"Bearer {ann.key}", "Authorization": None})
