@@ -4,6 +4,7 @@
 change fails, so none outlives its reason.
 """
 
+import io
 import json
 import pathlib
 import subprocess
@@ -106,11 +107,10 @@ EDITS = [
 class Deployment:
     """The stack on the emulator."""
 
-    def __init__(self, emulator, agent="stack-agent", binaries=None):
-        self.emulator = emulator
+    def __init__(self, emulator, packages):
+        self.emulator, self.packages = emulator, packages
         self.cloudformation, self.s3 = emulator.client("cloudformation"), emulator.client("s3")
         self.lambdas, self.iam = emulator.client("lambda"), emulator.client("iam")
-        self.agent, self.binaries = agent, binaries
         self.edited = []
 
     def create(self):
@@ -124,7 +124,7 @@ class Deployment:
             name: it["Properties"]["CodeUri"].rstrip("/").rsplit("/", 1)[-1]
             for name, it in _named(source, "AWS::Serverless::Function").items()
         }
-        self._edit(packages_are_in_s3, source, self._packages())
+        self._edit(packages_are_in_s3, source, self._uploaded())
         template = transform(source, {}, _ManagedPolicies())
         for edit in EDITS:
             self._edit(edit, template, self._nested)
@@ -154,15 +154,14 @@ class Deployment:
             self._edit(no_metric_math, template, None)
         return self._upload(place, json.dumps(template).encode())
 
-    def _packages(self):
+    def _uploaded(self):
         """The objects with the code of the functions. Those with one program share one object."""
         uris, made = {}, {}
-        for directory in set(self.directories.values()):
-            program = self.agent if self.agent and directory in AGENT else directory
+        for name, directory in self.directories.items():
+            program, package = self.packages(name, directory, self.emulator.folder)
             if program not in made:
-                made[program] = f"{program}.zip"
-                self._upload(made[program], package(self.binaries / program, self.emulator.folder).read_bytes())
-            uris[directory] = f"s3://{BUCKET}/{made[program]}"
+                made[program] = self._upload(f"{program}.zip", package()) and f"s3://{BUCKET}/{program}.zip"
+            uris[directory] = made[program]
         return uris
 
     def _wait(self):
@@ -195,16 +194,39 @@ class Deployment:
         return stage["stageName"], stage.get("variables", {})
 
 
-def package(program, folder):
-    """A zip of `program`, without its debug information, and of the settings file."""
+def dev_packages(binaries):
+    """The dev builds in `binaries`. Functions that serve an agent serve the conformance agent."""
+
+    def chosen(_, directory, folder):
+        program = "stack-agent" if directory in AGENT else directory
+        return program, lambda: _stripped(binaries / program, folder)
+
+    return chosen
+
+
+def built_packages(built):
+    """What `sam build` made for each function, in a folder with its logical name."""
+
+    def chosen(name, directory, _):
+        return directory, lambda: _zip({"bootstrap": (built / name / "bootstrap").read_bytes()})
+
+    return chosen
+
+
+def _stripped(program, folder):
+    """A package of `program`, without its debug information, and of the settings file."""
     stripped = folder / f"{program.name}.stripped"
     subprocess.run(["strip", "-o", stripped, program], check=True)
-    target = folder / f"{program.name}.zip"
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
-        bootstrap = zipfile.ZipInfo("bootstrap")
-        bootstrap.external_attr = 0o755 << 16
-        bootstrap.compress_type = zipfile.ZIP_DEFLATED
-        packed.writestr(bootstrap, stripped.read_bytes())
-        packed.writestr("a2a.json", json.dumps(SETTINGS))
+    content = stripped.read_bytes()
     stripped.unlink()
-    return target
+    return _zip({"bootstrap": content, "a2a.json": json.dumps(SETTINGS).encode()})
+
+
+def _zip(files):
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as packed:
+        for name, content in files.items():
+            entry = zipfile.ZipInfo(name)
+            entry.external_attr, entry.compress_type = 0o755 << 16, zipfile.ZIP_DEFLATED
+            packed.writestr(entry, content, compresslevel=1)
+    return target.getvalue()

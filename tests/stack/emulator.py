@@ -7,6 +7,7 @@ each decision about a role as a JSON line to the file in STACK_DECISIONS.
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -28,6 +29,7 @@ class Emulator:
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
+        self._clear()
         (self.folder / "tmp").mkdir(parents=True, exist_ok=True)
         self.decisions = self.folder / "decisions.jsonl"
         self.decisions.write_text("")
@@ -51,6 +53,13 @@ class Emulator:
             [sys.executable, "-B", __file__], env=variables, stdout=self.log, stderr=self.log, cwd=self.folder,
             start_new_session=True,
         )
+
+    def _clear(self):
+        """Removes what an earlier run left."""
+        for name in ("tmp", "code"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        for log in self.folder.glob("*.log"):
+            log.unlink()
 
     def wait(self):
         while self.process.poll() is None:

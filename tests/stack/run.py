@@ -13,7 +13,7 @@ import time
 import traceback
 
 import rights
-from deploy import ROOT
+from deploy import ROOT, dev_packages
 from emulator import Emulator
 from world import World
 
@@ -89,7 +89,8 @@ def main():
     world = None
     try:
         emulator.wait()
-        world = World(emulator, options.binaries.resolve())
+        binaries = options.binaries.resolve()
+        world = World(emulator, dev_packages(binaries), binaries)
         failed = run(world, chosen)
         problems = world.gateway.problems + denials(world)
         for problem in problems:
