@@ -7,6 +7,7 @@ each decision about a role as a JSON line to the file in STACK_DECISIONS.
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -110,12 +111,32 @@ class Emulator:
         self.log.close()
 
 
+def _leading_keys(body):
+    """The partition keys that a request to DynamoDB names. The emulator knows no dynamodb:LeadingKeys."""
+    found, left = [], [body]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            if "S" in (key := value.get("PK") or {}):
+                found.append(key["S"])
+            left += value.values()
+        elif isinstance(value, list):
+            left += value
+    if named := re.match(r"\s*#?\w+ = (:\w+)", body.get("KeyConditionExpression", "")):
+        found += body["ExpressionAttributeValues"][named[1]].values()
+    return found
+
+
 def _record(iam, path):
     """Writes each decision about a role to a file."""
     inner, record = iam.enforce, open(path, "a", buffering=1)
 
     def enforce(access_key_id, iam_action, service, region, resource_arn="*", service_context=None):
         action = SINGLE.get(iam_action, iam_action)
+        request = iam._signed_request.get()
+        if service == "dynamodb" and request is not None and request.body:
+            keys = _leading_keys(json.loads(request.body))
+            service_context = (service_context or {}) | {"dynamodb:LeadingKeys": keys}
         denied = inner(access_key_id, action, service, region, resource_arn, service_context)
         caller = iam.resolve_caller_identity(access_key_id) or {}
         _, found, session = caller.get("userArn", "").partition(":assumed-role/")

@@ -6,12 +6,36 @@ function is started again, and the cases that used the grant run until one of th
 
 import fnmatch
 import json
+import re
 import time
 
-POLLS = "Lambda's event source mapping polls with it; the emulator polls without a role"
+POLLS = "the event source mapping of Lambda polls with it; the emulator polls without a role"
+ABORTS = "ends a multipart upload that failed; no case breaks one off"
+LISTS = "with it S3 returns 404 and not 403 for a missing object; no case removes an object that is read"
+WAITS = "sends again what waited for 5 minutes; a case would have to wait as long"
 # (folder of the function, action, end of the resource): why no case needs it. A grant that is
 # listed here and needed, or that is not granted, is an error.
-UNPROVEN = {}
+UNPROVEN = (
+    {(function, "s3:AbortMultipartUpload", "bucket/v1/*"): ABORTS for function in ("tasks-send", "tasks-stream", "rpc", "worker")}
+    | {(function, "s3:ListBucket", "bucket"): LISTS for function in ("tasks-get", "tasks-stream", "rpc", "worker", "push")}
+    | {
+        (function, f"sqs:{action}", queue): POLLS
+        for function, queue in (("worker", "WorkQueue"), ("push", "PushQueue"))
+        for action in ("DeleteMessage", "GetQueueAttributes", "ReceiveMessage")
+    }
+    | {("relay", f"dynamodb:{action}", "Table/stream"): POLLS for action in ("DescribeStream", "GetRecords", "GetShardIterator")}
+    | {
+        ("relay", "dynamodb:ListStreams", "Table/stream/*"): POLLS,
+        ("relay", "sqs:SendMessage", "RelayFailures"): "Lambda sends there what the relay gave up on; the emulator does so without a role",
+        ("sweep", "sqs:GetQueueAttributes", "WorkQueue"): WAITS,
+        ("sweep", "sqs:SendMessage", "WorkQueue"): WAITS,
+        ("sweep", "sqs:SendMessage", "PushQueue"): WAITS,
+        ("sweep", "s3:GetObject", "bucket/v1/*"): "reads the content of a large task that it fails or continues; no case has one",
+        ("sweep", "s3:PutObject", "bucket/v1/*"): "stores the content of a large task that it fails or continues; no case has one",
+        ("sweep", "dynamodb:PutItem", "Table"): "notes where a round over all objects stopped; without it the next round begins anew",
+        ("sweep", "s3:DeleteObject", "bucket/up/*"): "removes the upload of a task that a deletion left; no case breaks a deletion off",
+    }
+)
 # So long a case without a right may wait for what does not happen.
 PATIENCE_S = 12
 
@@ -38,8 +62,8 @@ class Grant:
     @property
     def place(self):
         """The resource without the names that the emulator makes up."""
-        name = self.resource.split(":::")[-1].split(":")[-1]
-        head, _, tail = name.removeprefix("table/").partition("/")
+        named = self.resource.partition(":table/")[2] or self.resource.split(":")[-1]
+        head, _, tail = re.sub(r"/stream/\d.*", "/stream", named).partition("/")
         return head.removeprefix("stack-").split("-")[0] + (f"/{tail}" if tail else "")
 
 

@@ -171,6 +171,29 @@ class World:
             time.sleep(0.2)
         raise Wrong(f"{what} did not happen")
 
+    def items(self, tenant, **wanted):
+        """The items of a tenant, those with these attributes."""
+        found = []
+        for page in self.dynamodb.get_paginator("scan").paginate(TableName=self.table, ConsistentRead=True):
+            found += [it for it in page["Items"] if it["PK"]["S"].startswith(f"T#{tenant}#")]
+        return [it for it in found if all(it.get(name) == {"S": value} for name, value in wanted.items())]
+
+    def age(self, tenant):
+        """Lets the times of a tenant pass: leases, the expiry of contexts, and what a sweep waits for."""
+        for item in self.items(tenant):
+            passed = {name: {"N": "1"} for name in ("open_at", "lease_until") if name in item}
+            if item["PK"]["S"].startswith(f"T#{tenant}#C#") and "body" in item:
+                body = json.loads(item["body"]["S"])
+                ended = ("exp", "sexp") if body.get("gone") else ("sexp",)
+                body |= {name: 1 for name in ended if name in body}
+                passed["body"] = {"S": json.dumps(body)}
+                if body.get("gone"):
+                    passed["expires_at"] = {"N": "1"}
+            if item["SK"]["S"] == "STATE":
+                passed["expires_at"] = {"N": "1"}
+            if passed:
+                self.dynamodb.put_item(TableName=self.table, Item=item | passed)
+
     def objects(self, prefix):
         """The keys of the bucket below `prefix`."""
         return [it["Key"] for it in self.deployment.s3.list_objects_v2(Bucket=self.bucket, Prefix=prefix).get("Contents", [])]

@@ -38,24 +38,46 @@ def case_metrics_count_the_calls_of_other_functions(world):
     world.wait("the count", counted)
 
 
-def case_the_sweep_ends_its_round(world):
+def _sweep(world):
+    check(world.invoke("sweep", {"source": "aws.events"}) is None, "the sweep has no response")
+    return True
+
+
+def case_the_sweep_continues_a_turn_of_a_process_that_died(world):
+    ann = world.caller()
+    frames = ann.frames("POST", "/message:stream", {"message": message("steps 4 400")})
+    task = next(frame["task"]["id"] for _, frame in frames if "task" in frame)
+    next(frame for _, frame in frames if "step 1" in str(frame))
+    world.functions.restart(world.deployment.functions["tasks-stream"])
+    world.age(ann.tenant)
+    _sweep(world)
+    ended = ann.until(task)
+    runs = {run.split("-")[1] for run in ended["artifacts"][0]["parts"][0]["data"]["steps"]}
+    check(state(ended) == "TASK_STATE_COMPLETED" and len(runs) == 2, "a worker ends it", ended)
+    world.gateway.problems.clear()  # The gateway noticed that the process died.
+
+
+def case_the_sweep_removes_expired_state(world):
     ann = world.caller()
     ann.send("note it", contextId="mine")
-    check(world.invoke("sweep", {"source": "aws.events"}) is None, "it has no response")
-    ann.send("recall", contextId="mine")
+    ann.send("note " + "it " * 30_000, contextId="large")
+    states = world.items(ann.tenant, SK="STATE")
+    objects = {it["object"]["S"] for it in states if "object" in it}
+    check(len(states) == 2 and len(objects) == 1, "the contexts have state, the larger one in the bucket", states)
+    world.age(ann.tenant)
+    world.wait("the removal", lambda: _sweep(world) and not world.items(ann.tenant, SK="STATE"))
+    check(not objects & set(world.objects("v1/")), "with its object", objects)
 
 
-def case_the_sweep_removes_what_no_task_refers_to(world):
-    """The deletion of a context lets the sweep do the rest."""
+def case_the_sweep_ends_a_deletion(world):
+    """Of a context: the call ends its life, and the sweep lets its id go."""
     ann = world.caller()
-    first = ann.send("note it")
+    ann.send("note it", contextId="mine")
     for _ in range(3):
-        ann.send("file 100000", contextId=first["contextId"])
-    ann.call("DELETE", f"/a2a-lambda/contexts/{first['contextId']}")
-    world.invoke("sweep", {"source": "aws.events"})
-    for _ in range(2):
-        world.invoke("sweep", {"source": "aws.events"})
-    check(ann.call("GET", f"/tasks/{first['id']}")[0] == 404, "it is gone")
+        ann.send("file 100000", contextId="mine")
+    check(ann.call("DELETE", "/a2a-lambda/contexts/mine")[0] in (200, 202, 204), "it is deleted")
+    world.age(ann.tenant)
+    world.wait("the end", lambda: _sweep(world) and not world.items(ann.tenant, status="cleared"))
 
 
 def case_the_relay_takes_a_removal_by_ttl_and_does_nothing(world):
@@ -78,11 +100,21 @@ def case_a_webhook_of_a_private_address_is_refused(world):
         check(status == 400, "it is refused", url, status, answer)
 
 
+def case_a_push_config_is_removed_over_json_rpc(world):
+    ann = world.caller()
+    task = ann.send("hm")["id"]
+    made = ann.rpc("CreateTaskPushNotificationConfig", {"taskId": task, "id": "one", "url": HOOK})
+    check(made["id"] == "one", "it is made", made)
+    ann.rpc("DeleteTaskPushNotificationConfig", {"taskId": task, "id": "one"})
+    left = ann.rpc("ListTaskPushNotificationConfigs", {"taskId": task})
+    check(not left.get("configs"), "and removed", left)
+
+
 def case_a_webhook_that_cannot_be_reached_is_tried_again(world):
     """Stream, relay, push queue and `push`, up to its request. The name does not exist anywhere."""
     ann = world.caller()
     # What the webhook would get is in the bucket.
-    for said in ("echo hello", "echo " + "word " * 20_000):
+    for said in ("echo hello", "echo " + "word " * 60_000):
         ask = {"message": message(said), "configuration": {"taskPushNotificationConfig": {"url": HOOK}}}
         task = ann.ok("POST", "/message:send", ask)["task"]
         check(state(task) == "TASK_STATE_COMPLETED", "the task does not wait for it", task["id"])
