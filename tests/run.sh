@@ -11,9 +11,9 @@ export CARGO_TARGET_DIR=$target
 export CARGO_TERM_COLOR=never
 logs=$target/test-logs
 
-steps=(fmt clippy docs features tests conformance model simulation doc-tests faults kill interop template bans)
+steps=(fmt clippy docs features tests conformance model simulation doc-tests faults kill interop stack template bans)
 # Steps that need a release build, an emulator, a tool from a registry, or much time.
-more=(docker-tests emulator watch ship sam histories)
+more=(docker-tests emulator watch ship stack-rights fresh-clone sam histories)
 
 describe() {
   case $1 in
@@ -32,6 +32,9 @@ describe() {
     faults) echo "faults below the AWS SDK at every store call of nine scenarios" ;;
     kill) echo "the program killed at each store call of seven scenarios, and streams cut after every frame" ;;
     interop) echo "real A2A clients against the local agent" ;;
+    stack) echo "the template deployed to an emulator with IAM, its routes called and its functions driven" ;;
+    stack-rights) echo "each action that a role grants is needed" ;;
+    fresh-clone) echo "clone, sam build, deploy, curl: from a clone to the first answer" ;;
     watch) echo "the functions under cargo lambda watch" ;;
     ship) echo "cargo-lambda and sam build make each function alone; one that aborts at a panic does not start" ;;
     template) echo "the rules for template.yaml, manifests, sources and documents" ;;
@@ -122,7 +125,8 @@ step_doc_tests() { cargo test --locked --workspace --doc; }
 
 step_docker_tests() {
   cargo check --locked -p a2a-lambda-tests --tests --features docker-tests
-  if docker info >/dev/null 2>&1; then
+  # With DOCKER_TESTS=required a container that does not start is a failure.
+  if [[ ${DOCKER_TESTS:-} == required ]] || docker info >/dev/null 2>&1; then
     cargo test --locked -p a2a-lambda-tests --features docker-tests
   else
     say "SKIPPED: docker-tests were compiled and not run, because Docker is not available"
@@ -140,6 +144,31 @@ step_kill() { proof kill; }
 step_interop() {
   bash tests/interop/run.sh
   bash tests/interop/signatures.sh
+}
+
+# The build is that of the step `tests`, so it compiles nothing twice.
+stack() {
+  cargo build --locked --workspace
+  venv stack tests/stack/requirements.txt
+  "$target/venv/stack/bin/python" -B tests/stack/run.py --binaries "$target/debug" --folder "$target/$1" "${@:2}" |
+    tee "$logs/$1.figures"
+}
+step_stack() {
+  stack stack
+  grep -E '^(served|not served|edit|access log|answers)|cases, ' "$logs/stack.figures" >&3
+}
+step_stack_rights() {
+  stack stack-rights --rights
+  grep -E '^not shown|grants, ' "$logs/stack-rights.figures" >&3
+}
+# What is replaced: tests/stack/README.md.
+step_fresh_clone() {
+  venv stack tests/stack/requirements.txt
+  venv sam tests/template/sam.txt
+  venv watch tests/watch/requirements.txt
+  venv aws tests/stack/aws.txt
+  bash tests/stack/fresh_clone.sh "$target" | tee "$logs/fresh-clone.figures"
+  grep -E '^(step|replaced)' "$logs/fresh-clone.figures" >&3
 }
 
 step_watch() {

@@ -16,7 +16,6 @@ _SEEN = {"s3:ListBucket"}
 # A turn writes its task and may read the other tasks of its context.
 _TURNS = {
     "Table": _WRITE | _LIST,
-    "Table/index/GSI1": {"dynamodb:Query"},
     "Bucket/v1/*": _OBJECTS,
 }
 # A call may also delete a push config.
@@ -57,7 +56,8 @@ RIGHTS = {
         "Bucket/v1/*": {"s3:GetObject"},
     },
     "tasks-stream": _TURNS | _TAKEN,
-    "rpc": _CALLS | _TAKEN,
+    # It also lists tasks and contexts.
+    "rpc": _CALLS | _TAKEN | {"Table/index/GSI1": {"dynamodb:Query"}},
     # It forwards records of the stream, and can neither read nor remove anything.
     "relay": {
         "Table.StreamArn": {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"},

@@ -460,13 +460,13 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         line = "      Events:\n        Interval: {Type: Schedule, Properties: {Schedule: !Ref SweepInterval}}\n"
         self.assertTrue(checks.mappings(self.broken(line, "")))
 
-    def test_a_turn_that_cannot_read_its_thread(self):
-        statement = """            # `cx.thread()` reads the tasks of its context from this index.
-            - Effect: Allow
+    def test_a_turn_that_could_read_the_lists(self):
+        begin = "            - Effect: Allow\n              Action: [sqs:ChangeMessageVisibility,"
+        more = """            - Effect: Allow
               Action: [dynamodb:Query]
               Resource: !Sub ${Table.Arn}/index/GSI1
 """
-        self.assertTrue(checks.rights(self.broken(statement, "")))
+        self.assertTrue(checks.rights(self.broken(begin, more + begin)))
 
     def test_a_relay_that_could_read_or_remove_anything(self):
         for right in ("dynamodb:Query", "dynamodb:GetItem", "s3:DeleteObject"):

@@ -1,8 +1,8 @@
 //! The agent for conformance kits and for the tests that run real clients.
 //!
 //! It has one skill that executes commands. A kit puts the command into the beginning of
-//! the message id; the other clients put it into the text. It runs on local machines only;
-//! no deployed function contains it.
+//! the message id; the other clients put it into the text. It runs on local machines only:
+//! under `cargo run`, and on the emulator of `tests/stack`. No deployed function contains it.
 
 mod command;
 
@@ -37,7 +37,7 @@ pub fn agent(streaming_timeout: Duration) -> Result<AgentDefinition, BuildError>
     id = "conformance",
     name = "Conformance",
     tags = ["test"],
-    examples = ["echo hello", "wait 5", "chunks 10 100", "file 1000", "steps 2", "note it", "recall", "refer", "sum", "fail", "reject", "auth"],
+    examples = ["echo hello", "wait 5", "chunks 10 100", "file 1000", "steps 2", "note it", "recall", "refer", "sum", "fail", "reject", "auth", "panic"],
     input_modes = ["*/*"],
     output_modes = ["text/plain", "application/json", "application/octet-stream"],
 )]
@@ -113,6 +113,7 @@ impl Conformance {
             Command::Steps { count, time } => steps(cx, count, time).await,
             Command::Fail => Err(AgentError::domain("FAILED_AS_TOLD", "failed as told")),
             Command::Reject => rejected(),
+            Command::Panic => panics(),
             Command::Auth => Ok(OnInputResult::AuthRequired {
                 message: "Who are you?".into(),
                 slot: Asked,
@@ -181,6 +182,14 @@ fn rejected() -> AgentResult<Ending> {
     Ok(OnInputResult::Rejected {
         reason: "rejected".to_owned(),
     })
+}
+
+#[expect(
+    clippy::panic,
+    reason = "shows what becomes of the task and of the process"
+)]
+fn panics() -> AgentResult<Ending> {
+    panic!("panicked as told")
 }
 
 async fn work_for(cx: &mut TaskContext<'_>, time: Duration) -> AgentResult<Ending> {

@@ -44,6 +44,8 @@ pub(super) enum Command<'a> {
     Reject,
     /// `auth`.
     Auth,
+    /// `panic`.
+    Panic,
     /// Anything else.
     Unknown,
 }
@@ -153,6 +155,7 @@ impl<'a> Command<'a> {
             "fail" => Self::Fail,
             "reject" => Self::Reject,
             "auth" => Self::Auth,
+            "panic" => Self::Panic,
             _ => return None,
         };
         numbers.next().is_none().then_some(command)

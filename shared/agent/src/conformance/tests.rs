@@ -116,6 +116,14 @@ async fn agent_executes_commands_in_the_text() {
 }
 
 #[tokio::test]
+async fn a_panic_as_told_fails_the_task_without_its_text() {
+    let reply = obeys("panic").await;
+    assert_eq!(reply.state(), Some(TaskState::Failed));
+    assert_eq!(reply.error_code(), Some("INTERNAL_ERROR"));
+    assert!(!format!("{reply:?}").contains("as told"), "{reply:?}");
+}
+
+#[tokio::test]
 async fn step_results_name_the_run_that_made_them() {
     let mut bench = bench();
     for (nth, text) in [(1, "steps 2"), (2, "steps 2")] {

@@ -1,0 +1,145 @@
+"""What an operator sees, and the functions that no call reaches."""
+
+import re
+
+from world import check, message, state
+
+HOOK = "https://hooks.example.invalid/a2a"
+
+
+def case_health_is_public_and_its_report_is_not(world):
+    status, answer = world.stranger().call("GET", "/health")
+    check(status == 200 and set(answer) == {"status"}, "everybody sees the status alone", status, answer)
+    status, _ = world.stranger().call("GET", "/a2a-lambda/health")
+    check(status == 401, "the report needs a key", status)
+    status, answer = world.caller().call("GET", "/a2a-lambda/health")
+    check(status == 403, "with the scope ops", status, answer)
+    status, answer = world.owner().call("GET", "/a2a-lambda/health")
+    check(status == 200, "the first key has it", status, answer)
+    works = {name: it["status"] for name, it in answer["dependencies"].items()}
+    check(len(works) >= 4 and set(works.values()) == {"ok"}, "every dependency works under the role of ops", answer)
+
+
+def case_metrics_count_the_calls_of_other_functions(world):
+    ann = world.caller()
+    for _ in range(3):
+        ann.send("echo count")
+    check(ann.call("GET", "/metrics")[0] == 403, "they need the scope ops")
+
+    def counts():
+        status, text = world.owner().call("GET", "/metrics")
+        check(status == 200 and text.startswith("#"), "the text format", status, text)
+        return [_total(text, method) for method in ("SendMessage", "ListTasks")]
+
+    before = counts()
+
+    def counted():
+        # A process adds its counters to the table at most each 10 s, at the end of a call.
+        ann.call("POST", "/message:send", {"message": message("echo count")})
+        ann.call("GET", "/tasks")
+        return all(now > then for now, then in zip(counts(), before))
+
+    world.wait("the count", counted)
+
+
+def _total(text, method):
+    """The calls of a method, over all labels."""
+    found = re.findall(rf'^a2a_requests_total\{{[^}}]*method="{method}"[^}}]*\}} (\d+)', text, re.M)
+    return sum(map(int, found))
+
+
+def _sweep(world):
+    check(world.invoke("sweep", {"source": "aws.events"}) is None, "the sweep has no response")
+    return True
+
+
+def case_the_sweep_continues_a_turn_of_a_process_that_died(world):
+    ann = world.caller()
+    frames = ann.frames("POST", "/message:stream", {"message": message("steps 4 400")})
+    task = next(frame["task"]["id"] for _, frame in frames if "task" in frame)
+    next(frame for _, frame in frames if "step 1" in str(frame))
+    world.functions.restart(world.deployment.functions["tasks-stream"])
+    world.age(ann.tenant)
+    _sweep(world)
+    ended = ann.until(task)
+    runs = {run.split("-")[1] for run in ended["artifacts"][0]["parts"][0]["data"]["steps"]}
+    check(state(ended) == "TASK_STATE_COMPLETED" and len(runs) == 2, "a worker ends it", ended)
+    world.gateway.problems.clear()  # The gateway noticed that the process died.
+
+
+def case_the_sweep_removes_expired_state(world):
+    ann = world.caller()
+    ann.send("note it", contextId="mine")
+    ann.send("note " + "it " * 30_000, contextId="large")
+    states = world.items(ann.tenant, SK="STATE")
+    objects = {it["object"]["S"] for it in states if "object" in it}
+    check(len(states) == 2 and len(objects) == 1, "the contexts have state, the larger one in the bucket", states)
+    world.age(ann.tenant)
+    world.wait("the removal", lambda: _sweep(world) and not world.items(ann.tenant, SK="STATE"))
+    check(not objects & set(world.objects("v1/")), "with its object", objects)
+
+
+def case_the_sweep_ends_a_deletion(world):
+    """Of a context: the call ends its life, and the sweep lets its id go."""
+    ann = world.caller()
+    ann.send("note it", contextId="mine")
+    for _ in range(3):
+        ann.send("file 100000", contextId="mine")
+    check(ann.call("DELETE", "/a2a-lambda/contexts/mine")[0] in (200, 202, 204), "it is deleted")
+    world.age(ann.tenant)
+    world.wait("the end", lambda: _sweep(world) and not world.items(ann.tenant, status="cleared"))
+
+
+def case_the_relay_takes_a_removal_by_ttl_and_does_nothing(world):
+    key = {"PK": {"S": "T#t#S#ann#T#x"}, "SK": {"S": "META"}}
+    record = {
+        "eventID": "1", "eventName": "REMOVE", "eventVersion": "1.1", "eventSource": "aws:dynamodb", "awsRegion": "us-east-1",
+        "userIdentity": {"type": "Service", "principalId": "dynamodb.amazonaws.com"},
+        "dynamodb": {"Keys": key, "SequenceNumber": "111", "SizeBytes": 20, "StreamViewType": "NEW_IMAGE"},
+        "eventSourceARN": "arn:aws:dynamodb:us-east-1:000000000000:table/t/stream/x",
+    }
+    answer = world.invoke("relay", {"Records": [record]})
+    check(answer == {"batchItemFailures": []}, "the record does not come back", answer)
+
+
+def case_a_webhook_of_a_private_address_is_refused(world):
+    ann = world.caller()
+    task = ann.send("hm")["id"]
+    for url in ("https://10.0.0.1/hook", "https://169.254.169.254/latest", "https://[::1]/", "http://example.com/hook"):
+        status, answer = ann.call("POST", f"/tasks/{task}/pushNotificationConfigs", {"taskId": task, "url": url})
+        check(status == 400, "it is refused", url, status, answer)
+
+
+def case_a_push_config_is_removed_over_json_rpc(world):
+    ann = world.caller()
+    task = ann.send("hm")["id"]
+    made = ann.rpc("CreateTaskPushNotificationConfig", {"taskId": task, "id": "one", "url": HOOK})
+    check(made["id"] == "one", "it is made", made)
+    ann.rpc("DeleteTaskPushNotificationConfig", {"taskId": task, "id": "one"})
+    left = ann.rpc("ListTaskPushNotificationConfigs", {"taskId": task})
+    check(not left.get("configs"), "and removed", left)
+
+
+def case_a_webhook_that_cannot_be_reached_is_tried_again(world):
+    """Stream, relay, push queue and `push`, up to its request. The name does not exist anywhere."""
+    ann = world.caller()
+    # What the webhook would get is in the bucket.
+    for said in ("echo hello", "echo " + "word " * 60_000):
+        ask = {"message": message(said), "configuration": {"taskPushNotificationConfig": {"url": HOOK}}}
+        task = ann.ok("POST", "/message:send", ask)["task"]
+        check(state(task) == "TASK_STATE_COMPLETED", "the task does not wait for it", task["id"])
+        world.wait("a second attempt", lambda: _attempts(world, task["id"]) >= 2)
+
+
+def _attempts(world, task):
+    """The attempts of the webhook of a task, by the log of `push`."""
+    lines = [line for line in (world.emulator.folder / "emulator.log").read_text().splitlines() if task in line]
+    return max((int(n) for line in lines for n in re.findall(r'"push.attempts":(\d+)', line)), default=0)
+
+
+def case_dead_letters_and_failures_are_empty(world):
+    for name in ("WorkDeadLetters", "PushDeadLetters", "RelayFailures"):
+        found = world.sqs.get_queue_attributes(
+            QueueUrl=world.deployment.physical[name], AttributeNames=["ApproximateNumberOfMessages"]
+        )
+        check(found["Attributes"]["ApproximateNumberOfMessages"] == "0", name, found["Attributes"])

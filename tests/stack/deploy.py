@@ -1,0 +1,232 @@
+"""Transforms template.yaml as SAM does, and deploys the result to the emulator.
+
+`EDITS` has everything that the deployed template differs in. An edit that finds nothing to
+change fails, so none outlives its reason.
+"""
+
+import io
+import json
+import pathlib
+import subprocess
+import sys
+import time
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/template"))
+BUCKET, STACK = "packages", "stack"
+# The functions that serve an agent, and so are replaced by `stack-agent`.
+AGENT = {"agent-card", "tasks-send", "tasks-get", "tasks-stream", "rpc", "worker", "sweep", "ops"}
+# The settings of the file `a2a.json` in each package: a killed worker is missed sooner.
+SETTINGS = {"A2A_LEASE": "6s"}
+# Parameters as an operator may set them; the others keep their defaults. With `both` the
+# functions also write counters into the table, so `GET /metrics` has something to show.
+PARAMETERS = {"Metrics": "both"}
+
+
+class Unedited(Exception):
+    """An edit did not find what it changes."""
+
+
+def _named(template, kind):
+    found = {name: it for name, it in template["Resources"].items() if it["Type"] == kind}
+    if not found:
+        raise Unedited(f"the template has no {kind}")
+    return found
+
+
+def packages_are_in_s3(source, uris):
+    """What `sam deploy` does: the code of each function is an object."""
+    for name, function in _named(source, "AWS::Serverless::Function").items():
+        place = function["Properties"]["CodeUri"]
+        if not place.startswith("functions/"):
+            raise Unedited(f"{name} has the code {place}")
+        function["Properties"]["CodeUri"] = uris[place.rstrip("/").rsplit("/", 1)[-1]]
+
+
+def nested_templates_are_in_s3(template, nested):
+    """What `sam deploy` does: the template of each nested stack is an object."""
+    for name, stack in _named(template, "AWS::CloudFormation::Stack").items():
+        place = stack["Properties"]["TemplateURL"]
+        if not place.startswith("infra/"):
+            raise Unedited(f"{name} has the template {place}")
+        stack["Properties"]["TemplateURL"] = nested(place)
+
+
+def no_metric_math(template, _):
+    """The emulator has no alarms on metric math."""
+    sums = [name for name, it in _named(template, "AWS::CloudWatch::Alarm").items() if "Metrics" in it["Properties"]]
+    if not sums:
+        raise Unedited("no alarm of the nested stack uses metric math")
+    for name in sums:
+        del template["Resources"][name]
+
+
+def no_code_deploy(template, _):
+    """The emulator has no CodeDeploy: a new version takes over at once."""
+    gone = [*_named(template, "AWS::CodeDeploy::DeploymentGroup"), *_named(template, "AWS::CodeDeploy::Application")]
+    if "CodeDeployServiceRole" not in template["Resources"]:
+        raise Unedited("the template has no role for CodeDeploy")
+    for name in [*gone, "CodeDeployServiceRole"]:
+        del template["Resources"][name]
+    for name, alias in _named(template, "AWS::Lambda::Alias").items():
+        if "CodeDeployLambdaAliasUpdate" not in alias.pop("UpdatePolicy", {}):
+            raise Unedited(f"{name} is not changed by CodeDeploy")
+
+
+def no_refusal_of_plain_http(template, _):
+    """The emulator has no TLS."""
+    policies = _named(template, "AWS::S3::BucketPolicy")
+    statements = [it for p in policies.values() for it in p["Properties"]["PolicyDocument"]["Statement"]]
+    if [it.get("Sid") for it in statements] != ["OnlyOverTls"]:
+        raise Unedited(f"a bucket policy says {statements}")
+    for name in policies:
+        del template["Resources"][name]
+
+
+def concurrency_is_a_number(template, _):
+    """The emulator keeps the value of a parameter as a text, and its poller then stops."""
+    mappings = _named(template, "AWS::Lambda::EventSourceMapping").values()
+    scaled = [it["Properties"]["ScalingConfig"] for it in mappings if "ScalingConfig" in it["Properties"]]
+    for scaling in scaled:
+        parameter = scaling["MaximumConcurrency"]["Ref"]
+        scaling["MaximumConcurrency"] = int(template["Parameters"][parameter]["Default"])
+    if not scaled:
+        raise Unedited("no mapping has a limit of its concurrency")
+
+
+# In their order.
+EDITS = [
+    nested_templates_are_in_s3,
+    no_code_deploy,
+    no_refusal_of_plain_http,
+    concurrency_is_a_number,
+]
+
+
+class Deployment:
+    """The stack on the emulator."""
+
+    def __init__(self, emulator, packages):
+        self.emulator, self.packages = emulator, packages
+        self.cloudformation, self.s3 = emulator.client("cloudformation"), emulator.client("s3")
+        self.lambdas, self.iam = emulator.client("lambda"), emulator.client("iam")
+        self.edited = []
+
+    def create(self):
+        from stack import _ManagedPolicies, template_text
+        from samtranslator.translator.transform import transform
+        from samtranslator.yaml_helper import yaml_parse
+
+        self.s3.create_bucket(Bucket=BUCKET)
+        source = yaml_parse(template_text())
+        self.directories = {
+            name: it["Properties"]["CodeUri"].rstrip("/").rsplit("/", 1)[-1]
+            for name, it in _named(source, "AWS::Serverless::Function").items()
+        }
+        self._edit(packages_are_in_s3, source, self._uploaded())
+        template = transform(source, {}, _ManagedPolicies())
+        for edit in EDITS:
+            self._edit(edit, template, self._nested)
+        self.template = template
+        self.cloudformation.create_stack(
+            StackName=STACK,
+            TemplateURL=self._upload("template.json", json.dumps(template).encode()),
+            Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in PARAMETERS.items()],
+            Capabilities=["CAPABILITY_IAM"],
+        )
+        self._wait()
+        self._describe()
+
+    def _edit(self, edit, template, value):
+        edit(template, value)
+        self.edited.append(edit.__doc__.split("\n")[0])
+
+    def _upload(self, key, content):
+        self.s3.put_object(Bucket=BUCKET, Key=key, Body=content)
+        return f"{self.emulator.url}/{BUCKET}/{key}"
+
+    def _nested(self, place):
+        from samtranslator.yaml_helper import yaml_parse
+
+        template = yaml_parse((ROOT / place).read_text())
+        if place == "infra/alarms.yaml":
+            self._edit(no_metric_math, template, None)
+        return self._upload(place, json.dumps(template).encode())
+
+    def _uploaded(self):
+        """The objects with the code of the functions. Those with one program share one object."""
+        uris, made = {}, {}
+        for name, directory in self.directories.items():
+            program, package = self.packages(name, directory, self.emulator.folder)
+            if program not in made:
+                made[program] = self._upload(f"{program}.zip", package()) and f"s3://{BUCKET}/{program}.zip"
+            uris[directory] = made[program]
+        return uris
+
+    def _wait(self):
+        while True:
+            [stack] = self.cloudformation.describe_stacks(StackName=STACK)["Stacks"]
+            if stack["StackStatus"] == "CREATE_COMPLETE":
+                self.outputs = {it["OutputKey"]: it["OutputValue"] for it in stack["Outputs"]}
+                return
+            if not stack["StackStatus"].endswith("_IN_PROGRESS"):
+                events = self.cloudformation.describe_stack_events(StackName=STACK)["StackEvents"]
+                reasons = [it["ResourceStatusReason"] for it in events if it.get("ResourceStatusReason")]
+                raise RuntimeError(f"the stack is {stack['StackStatus']}: {reasons[-5:]}")
+            time.sleep(0.2)
+
+    def _describe(self):
+        found = self.cloudformation.describe_stack_resources(StackName=STACK)["StackResources"]
+        self.physical = {it["LogicalResourceId"]: it["PhysicalResourceId"] for it in found}
+        # Folder of a function -> its name, its role.
+        self.functions = {folder: self.physical[name] for name, folder in self.directories.items()}
+        self.roles = {folder: self.physical[f"{name}Role"] for name, folder in self.directories.items()}
+
+    @property
+    def body(self):
+        """The OpenAPI document of the API."""
+        return self.template["Resources"]["Api"]["Properties"]["Body"]
+
+    def stage(self):
+        """The variables of the API's stage, as the emulator resolved them."""
+        [stage] = self.emulator.client("apigateway").get_stages(restApiId=self.physical["Api"])["item"]
+        return stage["stageName"], stage.get("variables", {})
+
+
+def dev_packages(binaries):
+    """The dev builds in `binaries`. Functions that serve an agent serve the conformance agent."""
+
+    def chosen(_, directory, folder):
+        program = "stack-agent" if directory in AGENT else directory
+        return program, lambda: _stripped(binaries / program, folder)
+
+    return chosen
+
+
+def built_packages(built):
+    """What `sam build` made for each function, in a folder with its logical name."""
+
+    def chosen(name, directory, _):
+        return directory, lambda: _zip({"bootstrap": (built / name / "bootstrap").read_bytes()})
+
+    return chosen
+
+
+def _stripped(program, folder):
+    """A package of `program`, without its debug information, and of the settings file."""
+    stripped = folder / f"{program.name}.stripped"
+    subprocess.run(["strip", "-o", stripped, program], check=True)
+    content = stripped.read_bytes()
+    stripped.unlink()
+    return _zip({"bootstrap": content, "a2a.json": json.dumps(SETTINGS).encode()})
+
+
+def _zip(files):
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as packed:
+        for name, content in files.items():
+            entry = zipfile.ZipInfo(name)
+            entry.external_attr, entry.compress_type = 0o755 << 16, zipfile.ZIP_DEFLATED
+            packed.writestr(entry, content, compresslevel=1)
+    return target.getvalue()

@@ -1,0 +1,188 @@
+"""Starts the emulator of AWS with its IAM, and records each decision of that IAM.
+
+As a program it is the emulator's process: it corrects the differences to AWS below, and writes
+each decision about a role as a JSON line to the file in STACK_DECISIONS.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+# In AWS these calls need the right to the single action (SQS Developer Guide, "Amazon SQS API
+# permissions"). The emulator asks for a right of their own, which AWS does not have.
+SINGLE = {
+    "sqs:SendMessageBatch": "sqs:SendMessage",
+    "sqs:DeleteMessageBatch": "sqs:DeleteMessage",
+    "sqs:ChangeMessageVisibilityBatch": "sqs:ChangeMessageVisibility",
+}
+ROOT = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
+
+
+class Emulator:
+    """A running emulator, and the processes that it started."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self._clear()
+        (self.folder / "tmp").mkdir(parents=True, exist_ok=True)
+        self.decisions = self.folder / "decisions.jsonl"
+        self.decisions.write_text("")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        # The functions inherit these variables, so they are all of them.
+        variables = {
+            "PATH": os.environ["PATH"],
+            "TMPDIR": str(self.folder / "tmp"),
+            "HOME": str(self.folder / "tmp"),
+            "AUTH": "true",
+            "BIND_HOST": "127.0.0.1",
+            "GATEWAY_PORT": str(self.port),
+            "AWS_ENDPOINT_URL": self.url,
+            "STACK_DECISIONS": str(self.decisions),
+        }
+        self.log = open(self.folder / "emulator.log", "wb")
+        self.process = subprocess.Popen(
+            [sys.executable, "-B", __file__], env=variables, stdout=self.log, stderr=self.log, cwd=self.folder,
+            start_new_session=True,
+        )
+
+    def _clear(self):
+        """Removes what an earlier run left."""
+        for name in ("tmp", "code"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        for log in self.folder.glob("*.log"):
+            log.unlink()
+
+    def wait(self):
+        while self.process.poll() is None:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.05)
+        raise RuntimeError(f"the emulator did not start; its log is {self.log.name}")
+
+    def client(self, service):
+        import boto3
+        from botocore.config import Config
+
+        config = Config(retries={"total_max_attempts": 2}, read_timeout=120, max_pool_connections=50, s3={"addressing_style": "path"})
+        return boto3.client(service, endpoint_url=self.url, config=config, **ROOT)
+
+    def processes(self, function):
+        """The ids of the processes of `function` that the emulator runs."""
+        named = f"AWS_LAMBDA_FUNCTION_NAME={function}".encode()
+        for folder in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if os.getsid(int(folder.name)) != self.process.pid:
+                    continue
+                if named in (folder / "environ").read_bytes().split(b"\0"):
+                    yield int(folder.name)
+            except (OSError, ValueError):
+                continue
+
+    def kill(self, function):
+        """Ends the processes of `function` at once. Returns how many there were."""
+        found = list(self.processes(function))
+        for process in found:
+            os.kill(process, signal.SIGKILL)
+        return len(found)
+
+    def decided(self, after=0, before=None):
+        """The decisions of the lines from `after` to `before`."""
+        lines = self.decisions.read_text().splitlines()[after:before]
+        return [json.loads(line) for line in lines]
+
+    def stop(self):
+        """Ends the emulator and the functions that it started: they are a session of their own."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+        self.log.close()
+
+
+def _leading_keys(body):
+    """The partition keys that a request to DynamoDB names. The emulator knows no dynamodb:LeadingKeys."""
+    found, left = [], [body]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            if "S" in (key := value.get("PK") or {}):
+                found.append(key["S"])
+            left += value.values()
+        elif isinstance(value, list):
+            left += value
+    if named := re.match(r"\s*#?\w+ = (:\w+)", body.get("KeyConditionExpression", "")):
+        found += body["ExpressionAttributeValues"][named[1]].values()
+    return found
+
+
+def _record(iam, path):
+    """Writes each decision about a role to a file."""
+    inner, record = iam.enforce, open(path, "a", buffering=1)
+
+    def enforce(access_key_id, iam_action, service, region, resource_arn="*", service_context=None):
+        action = SINGLE.get(iam_action, iam_action)
+        request = iam._signed_request.get()
+        if service == "dynamodb" and request is not None and request.body:
+            keys = _leading_keys(json.loads(request.body))
+            service_context = (service_context or {}) | {"dynamodb:LeadingKeys": keys}
+        denied = inner(access_key_id, action, service, region, resource_arn, service_context)
+        caller = iam.resolve_caller_identity(access_key_id) or {}
+        _, found, session = caller.get("userArn", "").partition(":assumed-role/")
+        if found:
+            line = {"role": session.split("/")[0], "action": action, "resource": resource_arn, "allowed": denied is None}
+            record.write(json.dumps(line) + "\n")
+        return denied
+
+    iam.enforce = enforce
+    return inner, enforce
+
+
+def _make_secrets(provisioners, secrets):
+    """Secrets as CloudFormation makes them: generated with every option, and a `Ref` to one is its ARN."""
+    handlers = provisioners._RESOURCE_HANDLERS["AWS::SecretsManager::Secret"]
+    create = handlers["create"]
+
+    def generated(properties):
+        status, _, body = secrets._get_random_password(dict(properties["GenerateSecretString"]))
+        if status != 200:
+            raise ValueError(body)
+        return json.loads(body)["RandomPassword"]
+
+    def created(*arguments):
+        _, attributes = create(*arguments)
+        return attributes["Arn"], attributes
+
+    provisioners._sm_secret_string = generated
+    handlers["create"] = created
+
+
+def _serve():
+    from ministack import app
+    from ministack.core import iam_evaluator
+    from ministack.services import secretsmanager
+    from ministack.services.cloudformation import provisioners
+
+    inner, enforce = _record(iam_evaluator, os.environ["STACK_DECISIONS"])
+    # The modules that took the function by name before it was replaced.
+    for module in list(sys.modules.values()):
+        if getattr(module, "enforce", None) is inner:
+            module.enforce = enforce
+    _make_secrets(provisioners, secretsmanager)
+    app.main()
+
+
+if __name__ == "__main__":
+    sys.argv = sys.argv[:1]
+    _serve()
