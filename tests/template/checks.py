@@ -13,8 +13,10 @@ _WRITE = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:Up
 _LIST = {"dynamodb:BatchGetItem"}
 _OBJECTS = {"s3:AbortMultipartUpload", "s3:GetObject", "s3:PutObject"}
 _SEEN = {"s3:ListBucket"}
+_KEYS = {"secretsmanager:GetSecretValue"}
 # A turn writes its task and may read the other tasks of its context.
 _TURNS = {
+    "SecretKey": _KEYS,
     "Table": _WRITE | _LIST,
     "Bucket/v1/*": _OBJECTS,
 }
@@ -50,6 +52,7 @@ RIGHTS = {
         "Bucket/up/*": {"s3:DeleteObject", "s3:GetObject", "s3:PutObject"},
     },
     "tasks-get": {
+        "SecretKey": _KEYS,
         # UpdateItem is for the items of limits, and for counters if the parameter Metrics says so.
         "Table": {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"} | _LIST,
         "Table/index/GSI1": {"dynamodb:Query"},
@@ -69,11 +72,12 @@ RIGHTS = {
     # It reads API keys alone: `KEYS_ONLY` limits its role to their partition.
     "authorizer": {
         "Table": {"dynamodb:GetItem"},
-        "FirstKeySecret": {"secretsmanager:GetSecretValue"},
+        "FirstKeySecret": _KEYS,
     },
     "worker": _TURNS | {"WorkQueue": _RECEIVE},
     # It calls foreign servers: of a task it writes only its cursor, and nothing in the bucket.
     "push": {
+        "SecretKey": _KEYS,
         "Table": {"dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"},
         "Bucket/v1/*": {"s3:GetObject"},
         # After a failure it sends a message for later.
@@ -123,7 +127,7 @@ FORWARDED = [
     for name in ("dispatch", "notify")
 ]
 # The settings that name the resources of a function. All functions have the others.
-_CALLED = {"A2A_TABLE", "A2A_BUCKET", "A2A_SECRET_KEY"}
+_CALLED = {"A2A_TABLE", "A2A_BUCKET", "A2A_SECRET_KEY_ID"}
 # The functions with streams share pools of slots.
 _STREAMS = {"A2A_CONCURRENCY", "A2A_STREAM_POOL"}
 NAMED = {
@@ -134,8 +138,8 @@ NAMED = {
     "rpc": _CALLED | _STREAMS,
     "relay": {"A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
     "authorizer": {"A2A_TABLE", "A2A_FIRST_KEY"},
-    "worker": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL", "A2A_SECRET_KEY"},
-    "push": {"A2A_TABLE", "A2A_BUCKET", "A2A_PUSH_QUEUE_URL", "A2A_SECRET_KEY"},
+    "worker": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL", "A2A_SECRET_KEY_ID"},
+    "push": {"A2A_TABLE", "A2A_BUCKET", "A2A_PUSH_QUEUE_URL", "A2A_SECRET_KEY_ID"},
     "sweep": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
     "ops": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
 }
@@ -364,6 +368,8 @@ def settings(stack):
             wrong.append(f"{directory}: A2A_AUTH is {variables.get('A2A_AUTH')}")
         if "AWS_LAMBDA_HTTP_IGNORE_STAGE_IN_PATH" not in variables:
             wrong.append(f"{directory}: its paths would contain the stage")
+        if "A2A_SECRET_KEY" in variables:
+            wrong.append(f"{directory}: its configuration shows a secret key")
         named = set().union(*NAMED.values()) & variables.keys()
         if named != NAMED.get(directory):
             wrong.append(f"{directory}: has {sorted(named)}")

@@ -505,6 +505,7 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
 
     def test_a_secret_where_none_is_needed(self):
         variable = "          A2A_WORK_QUEUE_URL: !Ref WorkQueue\n"
+        self.assertTrue(checks.settings(self.broken(variable, variable + "          A2A_SECRET_KEY_ID: none\n")))
         self.assertTrue(checks.settings(self.broken(variable, variable + "          A2A_SECRET_KEY: none\n")))
 
     def test_a_table_that_is_deleted_with_the_stack(self):
