@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -81,8 +82,22 @@ impl Call {
         self
     }
 
+    /// The same call to another path of the server.
+    pub(crate) fn at_path(mut self, path: &str) -> Self {
+        let uri: Uri = self.url.parse().unwrap();
+        self.url = format!("http://{}{path}", uri.authority().unwrap());
+        self
+    }
+
     /// The status and the whole body of the response.
     pub(crate) async fn send(self) -> (StatusCode, String) {
+        let (status, body) = self.open().await;
+        let bytes = body.collect().await.unwrap().to_bytes();
+        (status, String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    /// The status, and the body while it arrives. Dropping it closes the connection.
+    pub(crate) async fn open(self) -> (StatusCode, Incoming) {
         let uri: Uri = self.url.parse().unwrap();
         let socket = TcpStream::connect(uri.authority().unwrap().as_str()).await;
         let socket = TokioIo::new(socket.unwrap());
@@ -102,8 +117,7 @@ impl Call {
         let body = Full::new(Bytes::from(self.body.unwrap_or_default()));
         let answer = sender.send_request(request.body(body).unwrap()).await;
         let (head, body) = answer.unwrap().into_parts();
-        let bytes = body.collect().await.unwrap().to_bytes();
-        (head.status, String::from_utf8(bytes.to_vec()).unwrap())
+        (head.status, body)
     }
 
     /// The JSON body of a response with status 200.

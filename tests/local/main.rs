@@ -23,6 +23,8 @@ mod local_access;
 #[cfg(test)]
 mod meter;
 #[cfg(test)]
+mod operators;
+#[cfg(test)]
 mod ops;
 #[cfg(test)]
 mod options;

@@ -1,0 +1,202 @@
+//! What an operator does with the program: keys, blocks, health and metrics.
+
+use crate::agent::{Folder, Running, ended_in};
+use crate::calls::Call;
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// Runs a command on the data folder `data` of `folder` to its end, and returns what it
+/// prints.
+async fn command(folder: &Folder, arguments: &[&str]) -> String {
+    let arguments = [arguments, &["--data", "data"]].concat();
+    let output = ended_in(folder, &arguments, &[]).await;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{arguments:?}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The status of a read with this API key, if there is one.
+async fn status(agent: &Running, key: Option<&str>) -> u16 {
+    let mut call = Call::get(&format!("{}/tasks", agent.base()));
+    if let Some(key) = key {
+        call = call.header("Authorization", &format!("Bearer {key}"));
+    }
+    call.send().await.0.as_u16()
+}
+
+#[tokio::test]
+async fn a_key_is_accepted_until_it_is_withdrawn() {
+    let folder = Folder::new();
+    let serve = ["--data", "data", "--auth", "keys"];
+    // The first start makes the folder.
+    let agent = Running::agent(&folder, &serve).await;
+    assert_eq!(status(&agent, None).await, 401);
+    agent.interrupt().await;
+
+    let owner = ["--tenant", "acme", "--subject", "ann"];
+    let mut keys = Vec::new();
+    for _ in 0..2 {
+        let made = command(&folder, &[&["keys", "create"], &owner[..]].concat()).await;
+        keys.push(made.trim_end().to_owned());
+    }
+    let list = command(&folder, &["keys", "list"]).await;
+    let ids: Vec<&str> = list
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split('\t').next())
+        .collect();
+    assert_eq!(ids.len(), 2, "{list}");
+    for key in &keys {
+        assert!(!list.contains(key.as_str()), "the list shows a secret");
+        assert!(ids.iter().any(|id| key.contains(id)), "{list}");
+    }
+    let agent = Running::agent(&folder, &serve).await;
+    for key in &keys {
+        assert_eq!(status(&agent, Some(key)).await, 200);
+    }
+    assert_eq!(status(&agent, None).await, 401);
+    assert_eq!(status(&agent, Some("dev:acme:ann")).await, 401);
+    agent.interrupt().await;
+
+    let gone = ids.iter().find(|id| keys[0].contains(*id)).unwrap();
+    command(&folder, &["keys", "withdraw", gone]).await;
+    let agent = Running::agent(&folder, &serve).await;
+    assert_eq!(status(&agent, Some(&keys[0])).await, 401);
+    assert_eq!(status(&agent, Some(&keys[1])).await, 200);
+}
+
+#[tokio::test]
+async fn a_blocked_tenant_is_refused_and_others_are_not() {
+    let folder = Folder::new();
+    let settings = [("A2A_RATE_LIMIT", "1000")];
+    let serve = ["--port", "0", "--data", "data"];
+    let start = || Running::start(&folder, &serve, &settings, "listening on ");
+    start().await.interrupt().await;
+    for (done, expected) in [("block-tenant", 403), ("unblock-tenant", 200)] {
+        command(&folder, &[done, "acme"]).await;
+        let agent = start().await;
+        assert_eq!(
+            status(&agent, Some("dev:acme:ann")).await,
+            expected,
+            "{done}"
+        );
+        assert_eq!(status(&agent, Some("dev:other:bob")).await, 200, "{done}");
+        agent.interrupt().await;
+    }
+}
+
+/// The samples of the Prometheus text format, and the kind of each by the name of its
+/// metric. Panics at a sample whose metric has no HELP and TYPE.
+fn samples(text: &str) -> BTreeMap<String, (String, f64)> {
+    let (mut helped, mut kinds, mut samples) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+    for line in text.lines() {
+        if let Some(help) = line.strip_prefix("# HELP ") {
+            helped.push(help.split(' ').next().unwrap());
+        } else if let Some(kind) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = kind.split_once(' ').unwrap();
+            assert_eq!(kinds.insert(name, kind), None, "{name} has two types");
+        } else {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            let name = series.split('{').next().unwrap();
+            let ends = ["", "_bucket", "_sum", "_count"];
+            let mut bases = ends.iter().filter_map(|end| name.strip_suffix(end));
+            let base = bases.find(|base| kinds.contains_key(base));
+            let base = base.unwrap_or_else(|| panic!("{line} has no TYPE"));
+            assert!(helped.contains(&base), "{line} has no HELP");
+            let sample = (kinds[base].to_owned(), value.parse().unwrap());
+            let before = samples.insert(series.to_owned(), sample);
+            assert_eq!(before, None, "{series} is there twice");
+        }
+    }
+    samples
+}
+
+#[tokio::test]
+async fn sums_of_the_metrics_follow_the_calls_and_never_fall() {
+    let folder = Folder::new();
+    let agent = Running::agent(&folder, &["--memory", "--agent", "conformance"]).await;
+    let url = format!("{}/metrics", agent.base());
+    let mut before = BTreeMap::new();
+    for sent in 1..4_u32 {
+        Call::say(agent.base(), "echo hello").json().await;
+        let (status, text) = Call::get(&url).send().await;
+        assert_eq!(status, 200, "{text}");
+        let now = samples(&text);
+        let sends = now.iter().filter(|(series, _)| {
+            series.starts_with("a2a_requests_total{") && series.contains("SendMessage")
+        });
+        let sends: f64 = sends.map(|(_, (_, value))| value).sum();
+        assert_eq!(sends, f64::from(sent), "{text}");
+        for (series, (kind, value)) in &before {
+            let (_, later) = &now[series];
+            assert!(
+                kind == "gauge" || later >= value,
+                "{series}: {value}, {later}"
+            );
+        }
+        before = now;
+    }
+}
+
+#[tokio::test]
+async fn the_card_names_the_issuer_of_the_tokens() {
+    let folder = Folder::new();
+    let settings = [
+        ("A2A_JWT_ISSUER", "https://login.example.com"),
+        ("A2A_JWT_AUDIENCE", "agent"),
+    ];
+    let serve = ["--port", "0", "--data", "data", "--auth", "jwt"];
+    let agent = Running::start(&folder, &serve, &settings, "listening on ").await;
+    let url = format!("{}/.well-known/agent-card.json", agent.base());
+    let card = Call::get(&url).json().await;
+    let schemes = card["securitySchemes"].as_object().unwrap();
+    let issuers = schemes.values().map(|scheme| {
+        // A2A 1.0 wraps the scheme, and 0.3 has it flat.
+        let wrapped = &scheme["openIdConnectSecurityScheme"]["openIdConnectUrl"];
+        if wrapped.is_string() {
+            wrapped.clone()
+        } else {
+            scheme["openIdConnectUrl"].clone()
+        }
+    });
+    let named = json!("https://login.example.com/.well-known/openid-configuration");
+    assert!(issuers.collect::<Vec<_>>().contains(&named), "{card}");
+    assert_eq!(status(&agent, None).await, 401);
+}
+
+#[tokio::test]
+async fn idle_subscriptions_of_a_tenant_do_not_stop_another() {
+    let folder = Folder::new();
+    let settings = [("A2A_STREAMS_PER_TENANT", "20")];
+    let serve = ["--port", "0", "--memory", "--agent", "conformance"];
+    let agent = Running::start(&folder, &serve, &settings, "listening on ").await;
+    let base = agent.base().to_owned();
+    let acme = ("Authorization", "Bearer dev:acme:ann");
+    let asked = Call::say(&base, "?").header(acme.0, acme.1).json().await;
+    let id = asked["task"]["id"].as_str().unwrap();
+    let mut open = Vec::new();
+    let mut refused = 0;
+    for _ in 0..200 {
+        let call = Call::get(&format!("{base}/tasks/{id}:subscribe"));
+        match call.header(acme.0, acme.1).open().await {
+            (status, body) if status == 200 => open.push(body),
+            (status, _) => {
+                assert_eq!(status, 429);
+                refused += 1;
+            }
+        }
+    }
+    assert_eq!((open.len(), refused), (20, 180));
+    let other = ("Authorization", "Bearer dev:other:bob");
+    let said = Call::say(&base, "echo hello").header(other.0, other.1);
+    let said = said.json().await;
+    let own = format!("{base}/tasks/{}", said["task"]["id"].as_str().unwrap());
+    let read = Call::get(&own).header(other.0, other.1).json().await;
+    assert_eq!(read["status"]["state"], "TASK_STATE_COMPLETED");
+    let mut stream = Call::say(&base, "echo hello").at_path("/message:stream");
+    stream = stream.header(other.0, other.1);
+    let (status, frames) = stream.send().await;
+    assert_eq!(status, 200, "{frames}");
+    assert!(frames.contains("TASK_STATE_COMPLETED"), "{frames}");
+    drop(open);
+}
