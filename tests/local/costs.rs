@@ -3,8 +3,8 @@
 use crate::meter::{Bill, Counted, Index, Meter};
 use a2a_lambda::auth::Identity;
 use a2a_lambda::engine::{
-    Clock as _, Policy, PushDelivery, PushDeliveryError, PushDispatcher, PushServices, RandomIds,
-    SendPush, SweepPlaces, SystemClock, relay_pushes,
+    CallRate, Clock as _, LimitPolicy, Policy, PushDelivery, PushDeliveryError, PushDispatcher,
+    PushServices, RandomIds, SendPush, SweepPlaces, SystemClock, relay_pushes,
 };
 use a2a_lambda::http::{Function, HttpService};
 use a2a_lambda::prelude::*;
@@ -126,10 +126,16 @@ impl Counter {
 
     /// Without pumps, so that nothing runs but the calls.
     async fn still(agent: AgentDefinition) -> Self {
+        Self::limited(agent, |_| ()).await
+    }
+
+    /// Without pumps, and with limits of its tenants.
+    async fn limited(agent: AgentDefinition, change: impl FnOnce(&mut LimitPolicy)) -> Self {
         let services = Embedded::start(None).await.unwrap();
         let clients = AwsClients::connect(services.endpoints()).await;
         let meter = Meter::new(indexes(&clients).await, clients.dynamodb.clone());
-        let settings = Settings::read(&Local).unwrap();
+        let mut settings = Settings::read(&Local).unwrap();
+        change(&mut settings.policy.limits);
         let near = counted(&clients, &meter);
         let clock = Arc::new(VirtualClock::starting(SystemClock.now(), 1));
         let runtime = Runtime::builder(agent, settings)
@@ -580,6 +586,78 @@ async fn sweeps(counter: &mut Counter) {
     counter.row("a sweep that finds nothing to do");
 }
 
+/// The conformance agent with limits of its tenants, on the heap: the counter is large.
+async fn limited(change: impl FnOnce(&mut LimitPolicy)) -> Box<Counter> {
+    let agent = reference_agent::conformance::agent(Duration::from_secs(2)).unwrap();
+    let counter = Box::new(Box::pin(Counter::limited(agent, change)).await);
+    // The list takes a lot of tokens under a rate limit, and spends one of them.
+    counter.warm().await;
+    counter
+}
+
+/// What each limit adds to an operation.
+async fn limits(counter: &mut Counter) {
+    for rows in [
+        Box::pin(rated()).await,
+        Box::pin(slots()).await,
+        Box::pin(quota()).await,
+    ] {
+        counter.rows.push_str(&rows);
+    }
+}
+
+async fn rated() -> String {
+    let rate = CallRate::per_minute(1000);
+    let mut counter = limited(|it| it.rates.calls = Some(rate)).await;
+    for _ in 0..9 {
+        counter.send("echo hello").await;
+    }
+    counter.row("nine short sends under a rate limit, with tokens that the process has");
+    counter.send("echo hello").await;
+    counter.row("the tenth, which takes a lot of 10 tokens (1/100 of the rate)");
+    counter.rows
+}
+
+/// A turn of a second that answers at `path`, under these limits. The one before it makes
+/// the item that holds the slots of the tenant, which costs a request more.
+async fn second(path: &str, row: &str, change: impl FnOnce(&mut LimitPolicy)) -> String {
+    let mut counter = limited(change).await;
+    for _ in 0..2 {
+        counter.meter.take();
+        counter.call(path, Some(&message("wait 1")), &[]).await;
+        counter.meter.settles().await;
+    }
+    counter.row(row);
+    counter.rows
+}
+
+async fn slots() -> String {
+    let (send, stream) = ("/message:send", "/message:stream");
+    let turns = |it: &mut LimitPolicy| it.turns_per_tenant = Some(100);
+    let streams = |it: &mut LimitPolicy| it.streams_per_tenant = Some(20);
+    [
+        Box::pin(second(send, "a turn of a second", |_| ())).await,
+        Box::pin(second(send, "the same turn with a turn slot", turns)).await,
+        Box::pin(second(stream, "a turn of a second as a stream", |_| ())).await,
+        Box::pin(second(
+            stream,
+            "the same stream with a stream slot",
+            streams,
+        ))
+        .await,
+    ]
+    .concat()
+}
+
+async fn quota() -> String {
+    let mut counter = limited(|it| it.upload_bytes_per_day = Some(1_000_000)).await;
+    let order = json!({"size": 100_000, "sha256": DIGITS, "filename": "digits.txt",
+        "mediaType": "text/plain"});
+    counter.post("/a2a-lambda/uploads", &order).await;
+    counter.row("the order of an upload under the limit of a day");
+    counter.rows
+}
+
 fn owner() -> Owner {
     Owner {
         tenant: TenantId::parse("local").unwrap(),
@@ -632,6 +710,7 @@ async fn every_operation_costs_what_the_document_says() {
     in_time("sweeps", Box::pin(sweeps(&mut counter))).await;
     in_time("larger", Box::pin(larger(&mut counter))).await;
     in_time("later", Box::pin(later(&mut counter))).await;
+    in_time("limits", Box::pin(limits(&mut counter))).await;
     let (_, shown) = PAPER.split_once(HEADER).expect("the table of costs");
     let (shown, _) = shown.split_once("\n\n").unwrap();
     let rows = counter.rows.trim_end();
