@@ -70,13 +70,31 @@ fn command(folder: &Folder, arguments: &[&str], settings: &[(&str, &str)]) -> Co
 /// Runs the program to its end.
 pub(crate) async fn ended(arguments: &[&str], settings: &[(&str, &str)]) -> Output {
     let folder = Folder::new();
-    let output = command(&folder, arguments, settings).output().await;
+    ended_in(&folder, arguments, settings).await
+}
+
+/// Runs the program in `folder` to its end.
+pub(crate) async fn ended_in(
+    folder: &Folder,
+    arguments: &[&str],
+    settings: &[(&str, &str)],
+) -> Output {
+    let output = command(folder, arguments, settings).output().await;
     output.unwrap()
 }
 
 /// The standard error of a program that does not start.
 pub(crate) async fn refusal(arguments: &[&str], settings: &[(&str, &str)]) -> String {
-    let output = ended(arguments, settings).await;
+    refusal_in(&Folder::new(), arguments, settings).await
+}
+
+/// The standard error of a program that does not start in `folder`.
+pub(crate) async fn refusal_in(
+    folder: &Folder,
+    arguments: &[&str],
+    settings: &[(&str, &str)],
+) -> String {
+    let output = ended_in(folder, arguments, settings).await;
     assert!(!output.status.success(), "{arguments:?} {settings:?}");
     assert!(output.stdout.is_empty(), "{output:?}");
     String::from_utf8(output.stderr).unwrap()
