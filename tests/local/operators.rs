@@ -200,3 +200,53 @@ async fn idle_subscriptions_of_a_tenant_do_not_stop_another() {
     assert!(frames.contains("TASK_STATE_COMPLETED"), "{frames}");
     drop(open);
 }
+
+/// The ids of the tasks of a caller.
+async fn tasks_of(agent: &Running, caller: &str) -> Vec<String> {
+    let call = Call::get(&format!("{}/tasks", agent.base()));
+    let call = call.header("Authorization", &format!("Bearer dev:{caller}"));
+    let list = call.header("A2A-Version", "1.0").json().await;
+    let tasks = list["tasks"].as_array().unwrap();
+    let ids = tasks.iter().map(|task| task["id"].as_str().unwrap());
+    ids.map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn erasing_a_subject_leaves_nothing_of_it_and_all_of_others() {
+    let folder = Folder::new();
+    let serve = ["--data", "data", "--agent", "conformance"];
+    let agent = Running::agent(&folder, &serve).await;
+    for (caller, texts) in [
+        ("acme:ann", &["echo hello", "input", "file"][..]),
+        ("acme:bob", &["echo hello"]),
+        ("other:ann", &["echo hello"]),
+    ] {
+        for text in texts {
+            let say = Call::say(agent.base(), text);
+            let caller = format!("Bearer dev:{caller}");
+            say.header("Authorization", &caller).json().await;
+        }
+    }
+    let bobs = tasks_of(&agent, "acme:bob").await;
+    assert_eq!(tasks_of(&agent, "acme:ann").await.len(), 3);
+    agent.interrupt().await;
+    for subject in ["ann", "bob"] {
+        let owner = ["--tenant", "acme", "--subject", subject];
+        command(&folder, &[&["keys", "create"], &owner[..]].concat()).await;
+    }
+
+    let erase = ["erase-tenant", "acme", "--subject", "ann"];
+    let counted = command(&folder, &[&erase[..], &["--dry-run"]].concat()).await;
+    assert!(counted.starts_with("would be removed: "), "{counted}");
+    let erased = command(&folder, &[&erase[..], &["--yes"]].concat()).await;
+    assert!(erased.contains("1 API keys"), "{erased}");
+    let again = command(&folder, &[&erase[..], &["--yes"]].concat()).await;
+    assert!(again.contains(": 0 contexts, 0 further tasks"), "{again}");
+
+    let keys = command(&folder, &["keys", "list"]).await;
+    assert!(keys.contains("bob") && !keys.contains("ann"), "{keys}");
+    let agent = Running::agent(&folder, &serve).await;
+    assert_eq!(tasks_of(&agent, "acme:ann").await, [""; 0]);
+    assert_eq!(tasks_of(&agent, "acme:bob").await, bobs);
+    assert_eq!(tasks_of(&agent, "other:ann").await.len(), 1);
+}

@@ -5,10 +5,12 @@
 //! succeeds leaves nothing.
 
 use crate::deployment::{Deployment, DeploymentError, Reached};
+use crate::erase_subject::{EraseSubjectError, SubjectData, SubjectErasure};
 use crate::restore;
 use a2a_lambda::store::StoreError;
-use a2a_lambda::store::dynamodb::{EraseError, Erasure};
-use a2a_lambda::task::{IdError, TenantId};
+use a2a_lambda::store::dynamodb::{DynamoStore, EraseError, Erasure};
+use a2a_lambda::store::s3::S3Blobs;
+use a2a_lambda::task::{IdError, Owner, Subject, TenantId};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +24,9 @@ const STRIDE: u64 = 10_000;
 pub struct EraseTenant {
     /// The tenant.
     pub tenant: String,
+    /// Only the data of this subject of the tenant, and its API keys.
+    #[arg(long)]
+    pub subject: Option<String>,
     /// Really remove it. Nothing but a backup brings it back.
     #[arg(long, required_unless_present = "dry_run", conflicts_with = "dry_run")]
     pub yes: bool,
@@ -49,6 +54,9 @@ pub enum EraseTenantError {
     /// The erasure failed before its end.
     #[error("failed to erase the tenant: {0}; run this again")]
     Erase(#[from] EraseError),
+    /// A subject's data may still be there.
+    #[error("failed to erase the subject: {0}")]
+    Subject(#[from] EraseSubjectError),
     /// The tenant's data could not be counted.
     #[error("failed to count: {0}")]
     Count(#[from] StoreError),
@@ -65,6 +73,14 @@ pub async fn run(options: &EraseTenant) -> Result<(), EraseTenantError> {
     let tenant = TenantId::parse(options.tenant.clone())?;
     let reached = options.deployment.reach(options.data.as_deref()).await?;
     let Reached { records, blobs, .. } = &reached;
+    if let Some(subject) = &options.subject {
+        let owner = Owner {
+            tenant,
+            subject: Subject::parse(subject.clone())?,
+        };
+        let text = erase_subject(options.dry_run, owner, records, blobs).await?;
+        return end(&text, options.dry_run, reached).await;
+    }
     let reported = Progress::default();
     let reported = |so_far: &Erasure| reported.say(so_far);
     let text = if options.dry_run {
@@ -80,13 +96,43 @@ pub async fn run(options: &EraseTenant) -> Result<(), EraseTenantError> {
         };
         summary("removed", &tenant, &erased)
     };
+    end(&text, options.dry_run, reached).await
+}
+
+/// Prints the result, and stops the embedded services.
+async fn end(text: &str, dry_run: bool, reached: Reached) -> Result<(), EraseTenantError> {
     io::stdout().write_all(text.as_bytes())?;
-    if options.dry_run {
+    if dry_run {
         reached.stop().await;
     } else {
         reached.stop_and_tidy().await?;
     }
     Ok(())
+}
+
+async fn erase_subject(
+    dry_run: bool,
+    owner: Owner,
+    records: &DynamoStore,
+    blobs: &S3Blobs,
+) -> Result<String, EraseSubjectError> {
+    let Owner { tenant, subject } = &owner;
+    let of = format!("of the subject {subject} of the tenant {tenant}");
+    let data = SubjectData::of(owner, records, blobs)?;
+    let (done, found) = if dry_run {
+        ("would be removed", data.count().await?)
+    } else {
+        ("removed", data.erase().await?)
+    };
+    let SubjectErasure {
+        tasks,
+        contexts,
+        keys,
+        ..
+    } = found;
+    Ok(format!(
+        "{done}: {contexts} contexts, {tasks} further tasks and {keys} API keys {of}\n"
+    ))
 }
 
 fn summary(done: &str, tenant: &TenantId, erasure: &Erasure) -> String {

@@ -14,6 +14,7 @@ pub mod deployment;
 mod dynamodb;
 pub mod embedded;
 pub mod erase;
+mod erase_subject;
 mod files;
 pub mod folder;
 mod host;

@@ -69,7 +69,7 @@ pub(super) fn status<E>(error: &SdkError<E>) -> Option<u16> {
 }
 
 /// Whether the request names an object that does not exist. To a role that may not list the
-/// bucket, S3 says `AccessDenied` instead (Amazon S3 API Reference, "GetObject", under
+/// bucket, S3 says `AccessDenied` instead (Amazon S3 API Reference, "`GetObject`", under
 /// "Permissions"). Most functions have no such right, so that they cannot list the keys of
 /// other tenants. They can read every key that they name, so for them it means the same.
 /// The response to a HEAD has no body, so no code.
