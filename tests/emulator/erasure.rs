@@ -256,6 +256,7 @@ async fn the_command_erases_a_tenant_of_a_data_folder_unless_dry_run() {
     let world = World::new(run(), "command").unwrap();
     let [mine, other] = [&world.owner, &world.stranger];
     let command = |tenant: &str, dry_run: bool| EraseTenant {
+        subject: None,
         tenant: tenant.to_owned(),
         yes: !dry_run,
         dry_run,

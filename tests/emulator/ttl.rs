@@ -94,6 +94,7 @@ impl Stage {
             history_length: 10,
             accepted_output_modes: Vec::new(),
             push: Some(PushOffer {
+                signs: false,
                 at: String::new(),
                 id: None,
                 url: "https://hook.example/ttl".to_owned(),

@@ -83,6 +83,7 @@ impl Versioned {
 
     async fn erase(&self, owner: &Owner) {
         let options = EraseTenant {
+            subject: None,
             tenant: owner.tenant.to_string(),
             yes: true,
             dry_run: false,

@@ -217,7 +217,7 @@ impl SubjectErasure {
     fn failed(&mut self, error: EngineError) -> Result<(), EngineError> {
         match error.refusal {
             A2aError::TaskBusy => self.busy += 1,
-            A2aError::TaskNotFound | A2aError::ContextExpired { .. } => {}
+            A2aError::TaskNotFound | A2aError::ContextExpired => {}
             A2aError::Unfinished { .. } => self.contexts += 1,
             _ => return Err(error),
         }

@@ -11,6 +11,7 @@ mod jcs;
 mod security;
 mod signature;
 
+pub(crate) use self::extension::WEBHOOK_SIGNATURES;
 pub use self::extension::{Extension, OFFERED as EXTENSIONS};
 pub use self::signature::{CardSignature, SignatureError, Unsigned};
 

@@ -287,6 +287,7 @@ pub(crate) fn read_push(config: &Object<'_>, generation: Generation) -> Option<P
         schemes,
         credentials: credentials.map(Secret::new),
         generation,
+        signs: false,
     })
 }
 

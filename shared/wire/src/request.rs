@@ -1,11 +1,12 @@
 //! Reads the parameters of a call and makes the engine's command of them.
 
+use super::card::WEBHOOK_SIGNATURES;
 use super::method::Operation as O;
 use super::{Binding, Call, context_list, idempotency, params, upload, v01, v1, v03};
 use a2a_lambda_model::task::{
     A2aError, CancelCommand, ContextId, ContextQuery, CreatePush, EventId, EventIdError,
-    Generation, GetQuery, ListQuery, PushListQuery, PushQuery, SendCommand, SubscribeCommand,
-    TaskId, UploadOrder,
+    Generation, GetQuery, ListQuery, PushListQuery, PushOffer, PushQuery, SendCommand,
+    SubscribeCommand, TaskId, UploadOrder,
 };
 use serde_json::{Map, Value};
 
@@ -108,13 +109,29 @@ impl Call {
             O::Card => MethodCall::Card(CardForm::AgentCard),
             O::LegacyCard => MethodCall::Card(CardForm::LegacyAgentJson),
             O::ExtendedCard => MethodCall::ExtendedCard,
-            O::CreatePushConfig => MethodCall::CreatePush(Box::new(self.decode_create_push()?)),
+            O::CreatePushConfig => {
+                let mut create = self.decode_create_push()?;
+                self.note_signatures(&mut create.offer)?;
+                MethodCall::CreatePush(Box::new(create))
+            }
             O::GetPushConfig => MethodCall::GetPush(self.decode_get_push()?),
             O::ListPushConfigs => MethodCall::ListPushes(self.decode_list_pushes()?),
             O::DeletePushConfig => MethodCall::DeletePush(self.decode_delete_push()?),
             O::CreateUpload => MethodCall::CreateUpload(upload::decode(&self.params.value)?),
             O::ListSkills => MethodCall::Skills,
         })
+    }
+
+    /// Notes that the deliveries of a push config are signed, if the client named the
+    /// extension for it.
+    fn note_signatures(&self, offer: &mut PushOffer) -> Result<(), A2aError> {
+        let uri = WEBHOOK_SIGNATURES.uri;
+        offer.signs = self.extensions.iter().any(|asked| asked == uri);
+        if offer.signs && offer.token.is_none() {
+            let why = format!("required by the extension `{uri}`: it signs the deliveries");
+            return Err(A2aError::invalid(offer.field("token"), why));
+        }
+        Ok(())
     }
 
     fn path_id(&self) -> &str {
@@ -130,6 +147,9 @@ impl Call {
             (Generation::V01, _) => v01::decode_send(params),
         }?;
         command.idempotency_key = idempotency::key(self.idempotency_key.as_deref(), &command)?;
+        if let Some(offer) = &mut command.push {
+            self.note_signatures(offer)?;
+        }
         Ok(command)
     }
 

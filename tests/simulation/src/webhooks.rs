@@ -26,6 +26,7 @@ impl Endpoint {
         world.ids += 1;
         let name = format!("hook-{}", world.ids);
         Some(PushOffer {
+            signs: false,
             at: String::new(),
             id: PushId::parse(name.clone()).ok(),
             url: format!("{HOOKS}{name}"),

@@ -27,6 +27,9 @@ pub(super) struct StoredPush {
     /// Sealed (encrypted).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cred: Option<String>,
+    /// Whether the token signs deliveries.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    sig: bool,
     at: i64,
     /// The `traceparent` of the call that registered it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,6 +53,7 @@ impl From<&PushRecord> for StoredPush {
             sch: listener.schemes.clone(),
             tok: sealed(&listener.token),
             cred: sealed(&listener.credentials),
+            sig: listener.signs,
             at: push.created_at.as_millis(),
             tp: listener.trace_parent.clone(),
         }
@@ -70,6 +74,7 @@ impl StoredPush {
                 schemes: self.sch,
                 token: self.tok.map(Sealed::stored),
                 credentials: self.cred.map(Sealed::stored),
+                signs: self.sig,
                 trace_parent: self.tp,
             },
             created_at: Timestamp::from_millis(self.at),

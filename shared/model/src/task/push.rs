@@ -78,6 +78,8 @@ pub struct PushOffer {
     pub credentials: Option<Secret>,
     /// The generation it was registered in; deliveries use its wire format.
     pub generation: Generation,
+    /// Whether deliveries are signed under the token, which they then do not contain.
+    pub signs: bool,
 }
 
 impl PushOffer {
@@ -154,8 +156,10 @@ pub struct PushRegistration {
     pub url: String,
     /// The authentication schemes of the deliveries.
     pub schemes: Vec<String>,
-    /// The token that each delivery sends back.
+    /// The token that each delivery sends back, or that signs it.
     pub token: Option<Sealed>,
+    /// Whether the token signs deliveries, which then do not contain it.
+    pub signs: bool,
     /// The credentials for the first scheme.
     pub credentials: Option<Sealed>,
     /// The trace of the call that registered it (W3C Trace Context `traceparent`).
@@ -252,6 +256,7 @@ mod tests {
             schemes: vec!["Bearer".to_owned()],
             credentials: Some(Secret::new("canary-credentials")),
             generation: Generation::V10,
+            signs: false,
         };
         let shown = format!("{offer:?}");
         assert!(shown.contains("hook.example"));

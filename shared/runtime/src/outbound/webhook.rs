@@ -3,10 +3,19 @@
 //! | Header | Holds |
 //! |---|---|
 //! | `Authorization` | scheme and credentials of the push config |
-//! | `X-A2A-Notification-Token` | the token of the push config |
+//! | `X-A2A-Notification-Token` | the token of the push config, unless it signs |
 //! | `X-A2A-Delivery-Id` | the id of the event, unique in its task; a repeated delivery has the same id |
 //! | `traceparent` | the trace of the call that made the push config (W3C Trace Context) |
-//! | `X-A2A-Signature` | `sha256=` and the HMAC-SHA256 in hex of `<delivery id>.<body>` under the token, if there is one |
+//!
+//! A push config made with the extension `urn:a2a-lambda:ext:webhook-signatures:1` has these
+//! headers instead of the token. A receiver computes the signature, compares it in constant
+//! time, and refuses a timestamp that is more than five minutes off or a delivery that it knows.
+//!
+//! | Header | Holds |
+//! |---|---|
+//! | `X-A2A-Timestamp` | the seconds since 1970 of this attempt |
+//! | `X-A2A-Task-Id` | the id of the task |
+//! | `X-A2A-Signature` | `v1=` and the HMAC-SHA256 in hex of `v1.<timestamp>.<task id>.<delivery id>.<body>` under the token |
 
 use crate::engine::{PushDelivery, PushDeliveryError, SendPush};
 use crate::outbound::{FetchError, Fetcher, Reach};
@@ -81,9 +90,15 @@ fn headers(
         headers.insert(AUTHORIZATION, secret(&text)?);
     }
     if let Some(token) = &notice.token {
-        headers.insert("x-a2a-notification-token", secret(token)?);
-        if let Some(signature) = signature(token, &id, body) {
+        if notice.signs {
+            let at = (notice.at.as_millis() / 1000).to_string();
+            let task = notice.task.as_str();
+            let signature = signature(token, &["v1", &at, task, &id], body);
+            headers.insert("x-a2a-timestamp", HeaderValue::from_str(&at)?);
+            headers.insert("x-a2a-task-id", HeaderValue::from_str(task)?);
             headers.insert("x-a2a-signature", HeaderValue::from_str(&signature)?);
+        } else {
+            headers.insert("x-a2a-notification-token", secret(token)?);
         }
     }
     headers.insert("x-a2a-delivery-id", HeaderValue::from_str(&id)?);
@@ -100,29 +115,37 @@ fn secret(text: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
     Ok(value)
 }
 
-fn signature(token: &Secret, id: &str, body: &[u8]) -> Option<String> {
-    // HMAC takes keys of any length, so this never returns `None`.
-    let mut mac = Hmac::<Sha256>::new_from_slice(token.expose().as_bytes()).ok()?;
-    mac.update(id.as_bytes());
-    mac.update(b".");
-    mac.update(body);
-    Some(format!(
-        "sha256={}",
-        hex::encode(mac.finalize().into_bytes())
-    ))
+/// The signature of `fields` and the body, with a dot after each field.
+fn signature(token: &Secret, fields: &[&str], body: &[u8]) -> String {
+    let mac = Hmac::<Sha256>::new_from_slice(token.expose().as_bytes());
+    // HMAC takes keys of any length, so this is never empty.
+    mac.map_or_else(
+        |_| String::new(),
+        |mut mac| {
+            for field in fields {
+                mac.update(field.as_bytes());
+                mac.update(b".");
+            }
+            mac.update(body);
+            format!("v1={}", hex::encode(mac.finalize().into_bytes()))
+        },
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::outbound::OutboundUrl;
-    use crate::task::{EventId, Frame, Generation, Message, Part};
+    use crate::task::{EventId, Frame, Generation, Message, Part, TaskId, Timestamp};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     fn push_payload() -> PushDelivery {
         PushDelivery {
             url: OutboundUrl::parse("https://hook.example/", Reach::Public).unwrap(),
             generation: Generation::V10,
+            task: TaskId::parse("task-1").unwrap(),
+            at: Timestamp::from_millis(1_700_000_000_123),
+            signs: false,
             id: EventId {
                 version: 3,
                 n: 1,
@@ -144,11 +167,30 @@ mod tests {
         assert_eq!(text("x-a2a-notification-token"), "canary-token");
         assert_eq!(text("x-a2a-delivery-id"), "3.1");
         assert_eq!(text("content-type"), "application/a2a+json");
-        // printf '3.1.{}' | openssl dgst -sha256 -hmac canary-token
-        let hash = "e5085ae3cc20dc06c45e233828a10fe801c62de8232823415e2fc1221084f93d";
-        assert_eq!(text("x-a2a-signature"), format!("sha256={hash}"));
+        assert!(!headers.contains_key("x-a2a-signature"));
         let shown = format!("{headers:?}");
         assert!(!shown.contains("canary"), "{shown}");
+    }
+
+    #[test]
+    fn a_signed_delivery_has_a_time_and_a_signature_and_no_token() {
+        let signed = PushDelivery {
+            signs: true,
+            ..push_payload()
+        };
+        let headers = headers(&signed, "application/a2a+json", b"{}").unwrap();
+        let text = |name: &str| headers[name].to_str().unwrap().to_owned();
+        assert_eq!(text("x-a2a-timestamp"), "1700000000");
+        assert_eq!(text("x-a2a-task-id"), "task-1");
+        // printf 'v1.1700000000.task-1.3.1.{}' | openssl dgst -sha256 -hmac canary-token
+        let hash = "89c6c650a32ebeea792cf364887f99b8fe005d78041c5f6b621c93c37e02f4bb";
+        assert_eq!(text("x-a2a-signature"), format!("v1={hash}"));
+        let all = headers.values().map(|value| value.as_bytes());
+        let token = b"canary-token".as_slice();
+        assert!(
+            !all.into_iter()
+                .any(|value| value.windows(12).any(|part| part == token))
+        );
     }
 
     #[test]

@@ -17,9 +17,15 @@ pub(super) const SKILL_SCHEMAS: Extension = Extension {
     description: "JSON schemas of the data parts each skill reads and writes",
 };
 
+/// Signed push deliveries instead of a token in each.
+pub(crate) const WEBHOOK_SIGNATURES: Extension = Extension {
+    uri: "urn:a2a-lambda:ext:webhook-signatures:1",
+    description: "for a push config made with it, each delivery has X-A2A-Signature (HMAC-SHA256 under the config's token) and X-A2A-Timestamp, and no token",
+};
+
 /// The extensions of this server. The card lists them, and a response repeats
 /// those that the client named.
-pub const OFFERED: [Extension; 5] = [
+pub const OFFERED: [Extension; 6] = [
     SKILL_SCHEMAS,
     Extension {
         uri: "urn:a2a-lambda:ext:skill-route:1",
@@ -37,6 +43,7 @@ pub const OFFERED: [Extension; 5] = [
         uri: "urn:a2a-lambda:ext:idempotency:1",
         description: "the metadata `a2a-lambda/idempotencyKey`, or the header `Idempotency-Key`, names a send: sent again, it gets the same task or reply",
     },
+    WEBHOOK_SIGNATURES,
 ];
 
 impl Extension {

@@ -39,6 +39,7 @@ fn a_send_is_read_with_the_clients_task_id() {
             schemes: Vec::new(),
             credentials: None,
             generation: Generation::V01,
+            signs: false,
         }),
         metadata: [("r".to_owned(), json!(1))].into_iter().collect(),
         generation: Generation::V01,

@@ -64,6 +64,7 @@ fn every_member_of_a_send_is_read() {
             schemes: Vec::new(),
             credentials: None,
             generation: Generation::V03,
+            signs: false,
         }),
         metadata: Metadata::from_iter([("a2a-lambda/skillId".to_owned(), json!("s"))]),
         generation: Generation::V03,

@@ -30,6 +30,7 @@ pub(super) fn offer(
         schemes: scheme.into_iter().collect(),
         credentials: credentials.map(Secret::new),
         generation: Generation::V10,
+        signs: false,
     })
 }
 

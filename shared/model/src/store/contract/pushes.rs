@@ -19,6 +19,7 @@ impl World {
             task: record.id().clone(),
             incarnation: record.incarnation.clone(),
             listener: PushRegistration {
+                signs: false,
                 trace_parent: Some("00-1-2-01".to_owned()),
                 id: id.clone(),
                 generation: Generation::V03,

@@ -322,17 +322,20 @@ impl PushDispatcher {
         let url = OutboundUrl::parse(&listener.url, self.policy.reach)?;
         let opened = self.secrets_of(push).await?;
         let PushSecrets { token, credentials } = opened.ok_or(PushDeliveryError::Sealed)?;
+        let began = self.to.clock.now();
         let notice = PushDelivery {
             url,
             generation: listener.generation,
+            task: push.task.clone(),
             id,
+            at: began,
+            signs: listener.signs,
             scheme: listener.schemes.first().cloned(),
             credentials,
             token,
             trace: trace_of(push, id),
             frame,
         };
-        let began = self.to.clock.now();
         tokio::select! {
             // Without `biased` the order is random, and the simulation could not replay a
             // run.

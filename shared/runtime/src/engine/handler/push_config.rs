@@ -234,6 +234,7 @@ impl Engine {
         };
         Ok(PushRegistration {
             token: seal(&offer.token, TOKEN)?,
+            signs: offer.signs,
             credentials: seal(&offer.credentials, CREDENTIALS)?,
             generation: offer.generation,
             url: offer.url.clone(),

@@ -1,7 +1,7 @@
 //! Defines what a push delivery contains, how it can fail, and the trait that sends it.
 
 use crate::outbound::{OutboundUrl, UrlError};
-use crate::task::{EventId, Frame, Generation, Secret};
+use crate::task::{EventId, Frame, Generation, Secret, TaskId, Timestamp};
 use crate::telemetry::TraceContext;
 use async_trait::async_trait;
 
@@ -12,14 +12,20 @@ pub struct PushDelivery {
     pub url: OutboundUrl,
     /// The protocol generation that encodes the body.
     pub generation: Generation,
+    /// The task.
+    pub task: TaskId,
     /// The id of the event, unique within its task.
     pub id: EventId,
+    /// When this attempt is made.
+    pub at: Timestamp,
     /// The scheme of the `Authorization` header.
     pub scheme: Option<String>,
     /// The credentials of the `Authorization` header.
     pub credentials: Option<Secret>,
-    /// The token of the push config, sent as `X-A2A-Notification-Token`.
+    /// The token of the push config, sent as `X-A2A-Notification-Token` unless it signs.
     pub token: Option<Secret>,
+    /// Whether the delivery is signed under the token, which it then does not contain.
+    pub signs: bool,
     /// The trace of the call that registered the push config, in a span of this delivery.
     pub trace: Option<TraceContext>,
     /// The body: an event in 1.0, the task in 0.3 and 0.1.

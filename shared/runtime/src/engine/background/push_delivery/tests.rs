@@ -245,6 +245,7 @@ fn hook(id: &str) -> PushOffer {
         schemes: vec!["Bearer".to_owned()],
         credentials: Some(Secret::new("canary-credentials")),
         generation: Generation::V10,
+        signs: false,
     }
 }
 
