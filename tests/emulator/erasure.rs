@@ -5,6 +5,7 @@
 use crate::full_tenant::{Estate, Stored};
 use crate::object_sweep::engine;
 use a2a_lambda::engine::{Clock as _, SystemClock};
+use a2a_lambda::store::api_keys::{ApiKeyId, ApiKeyRecord, WriteApiKeys as _};
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::{DynamoStore, EraseError, Erasure};
@@ -12,7 +13,7 @@ use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::wrap::WrapBlobs;
 use a2a_lambda::store::{Blobs, ReadTasks as _, StoreError, WriteTasks as _};
 use a2a_lambda::task::{
-    ContextId, IdempotencyKey, Message, Owner, Part, TaskId, TaskKey, ThreadKey,
+    ContextId, IdempotencyKey, Message, Owner, Part, SubjectKey, TaskId, TaskKey, ThreadKey,
 };
 use a2a_lambda_tests::emulator::{Emulator, outside, run};
 use a2a_lambda_tests::faulty::Fault;
@@ -225,6 +226,86 @@ async fn a_tenant_erasure_completes_wherever_it_was_interrupted() {
         }
     }
     assert!(estate.stored(neighbour).await == others, "another tenant");
+}
+
+/// The API key of an owner.
+fn api_key_of(owner: &Owner) -> ApiKeyRecord {
+    // An id has at most 32 characters.
+    let (tenant, subject) = (owner.tenant.folder(), owner.subject.hash());
+    let id = format!("{}{}", &tenant[..16], &subject[..16]);
+    ApiKeyRecord {
+        id: ApiKeyId::parse(&id).unwrap(),
+        hash: [7; 32],
+        owner: owner.clone(),
+        tier: None,
+        scopes: std::collections::BTreeSet::new(),
+        created_at: SystemClock.now(),
+        expires_at: None,
+        note: None,
+    }
+}
+
+#[tokio::test]
+async fn a_subject_erasure_completes_wherever_it_was_interrupted() {
+    let estate = Estate::new("erase-subject").await;
+    let [owner, colleague, stranger] = estate.owners();
+    for owner in [colleague, stranger, owner] {
+        estate.conversation(owner, &context()).await;
+        estate.sundries(owner).await;
+        let records = &estate.near.records;
+        assert!(records.create_api_key(&api_key_of(owner)).await.unwrap());
+    }
+    let far = estate.stored(&stranger.tenant).await;
+    let before = estate.stored(&owner.tenant).await;
+    let rest = {
+        let subject = SubjectKey::of(colleague);
+        let records = &estate.near.records;
+        let removed = records.erase_subject(&subject, &estate.near.blobs, &|_| ());
+        removed.await.unwrap();
+        let mine = estate.stored(&owner.tenant).await;
+        let theirs = |name: &String| !mine.names().contains(name);
+        before
+            .names()
+            .into_iter()
+            .filter(theirs)
+            .collect::<Vec<_>>()
+    };
+    assert!(rest.len() > 20 && rest.len() * 2 == before.names().len());
+    let subject = SubjectKey::of(owner);
+    for calls in 0.. {
+        estate.restore(&before).await;
+        for owner in [owner, colleague] {
+            let key = api_key_of(owner);
+            estate.near.records.create_api_key(&key).await.unwrap();
+        }
+        let blobs = &estate.far.blobs;
+        let job = || estate.far.records.erase_subject(&subject, blobs, &|_| ());
+        estate.line.kill_after(calls, Fault::DieAfter);
+        let done = estate.line.run(job()).await;
+        estate.line.spoil(&[]);
+        let cut = done.is_none();
+        let erased = match done {
+            Some(done) => done.unwrap(),
+            None => job().await.unwrap(),
+        };
+        let left = estate.stored(&owner.tenant).await;
+        assert_eq!(left.names(), rest, "at call {calls}");
+        let keys = estate.near.records.api_keys(None).await.unwrap();
+        let keys: Vec<Owner> = keys.into_iter().map(|key| key.owner).collect();
+        assert!(!keys.contains(owner) && keys.contains(colleague) && keys.contains(stranger));
+        if !cut {
+            let mine = before.names().len() - rest.len();
+            // The API key is not below the tenant.
+            assert_eq!(erased.items + erased.objects, mine as u64 + 1);
+            assert_eq!(erased.rounds, 2, "the last round finds nothing");
+            assert!(calls > 20, "{calls}");
+            break;
+        }
+    }
+    assert!(
+        estate.stored(&stranger.tenant).await == far,
+        "another tenant"
+    );
 }
 
 #[tokio::test]

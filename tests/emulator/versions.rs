@@ -4,7 +4,7 @@
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
-use a2a_lambda::store::s3::{ErasedTenant, S3Blobs, create_bucket};
+use a2a_lambda::store::s3::{Erased, ErasureNote, S3Blobs, create_bucket};
 use a2a_lambda::store::{Blobs as _, ReadTasks as _, WriteTasks as _};
 use a2a_lambda::task::{Message, Owner, Part, TaskId, TaskRecord, TenantId, Timestamp};
 use a2a_lambda_tests::emulator::{Emulator, outside, run};
@@ -137,8 +137,8 @@ async fn a_restored_table_has_its_objects_and_no_erased_tenant() {
 async fn erasures_since_a_time_include_that_time() {
     // All tenants share the records of erasures, so the test needs its own bucket.
     let emulator = Emulator::alone().await.unwrap();
-    let erased = |millis| ErasedTenant {
-        tenant: TenantId::parse("acme-2.x").unwrap(),
+    let erased = |millis| ErasureNote {
+        erased: Erased::Tenant(TenantId::parse("acme-2.x").unwrap()),
         at: Timestamp::from_millis(millis),
     };
     for millis in [20, 30, 10] {

@@ -1,16 +1,16 @@
-//! The command `erase-tenant`: removes all data of one tenant, or counts it.
+//! The command `erase-tenant`: removes all data of a tenant, or of one of its subjects, or
+//! counts it.
 //!
 //! An operator runs it, since it reads the whole table, with permissions that no
 //! function has. After an interrupted run the operator repeats it; a run that
 //! succeeds leaves nothing.
 
 use crate::deployment::{Deployment, DeploymentError, Reached};
-use crate::erase_subject::{EraseSubjectError, SubjectData, SubjectErasure};
 use crate::restore;
 use a2a_lambda::store::StoreError;
-use a2a_lambda::store::dynamodb::{DynamoStore, EraseError, Erasure};
-use a2a_lambda::store::s3::S3Blobs;
-use a2a_lambda::task::{IdError, Owner, Subject, TenantId};
+use a2a_lambda::store::dynamodb::{EraseError, Erasure};
+use a2a_lambda::store::s3::Erased;
+use a2a_lambda::task::{IdError, Owner, Subject, SubjectKey, TenantId};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,19 +45,16 @@ pub struct EraseTenant {
 /// Why a tenant's data may still be there.
 #[derive(Debug, thiserror::Error)]
 pub enum EraseTenantError {
-    /// The tenant's name is not valid.
+    /// The name of the tenant or of the subject is not valid.
     #[error(transparent)]
     Name(#[from] IdError),
     /// The table or the bucket cannot be opened.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
     /// The erasure failed before its end.
-    #[error("failed to erase the tenant: {0}; run this again")]
+    #[error("failed to erase: {0}; run this again")]
     Erase(#[from] EraseError),
-    /// A subject's data may still be there.
-    #[error("failed to erase the subject: {0}")]
-    Subject(#[from] EraseSubjectError),
-    /// The tenant's data could not be counted.
+    /// The data could not be counted.
     #[error("failed to count: {0}")]
     Count(#[from] StoreError),
     /// Standard output cannot be written.
@@ -65,44 +62,32 @@ pub enum EraseTenantError {
     Print(#[from] io::Error),
 }
 
-/// Removes or counts the tenant's data, and prints how much it was.
+/// Removes or counts the data, and prints how much it was.
 ///
 /// # Errors
 /// [`EraseTenantError`]. After an error the operator can repeat the command.
 pub async fn run(options: &EraseTenant) -> Result<(), EraseTenantError> {
-    let tenant = TenantId::parse(options.tenant.clone())?;
+    let (scope, of) = scope(options)?;
     let reached = options.deployment.reach(options.data.as_deref()).await?;
     let Reached { records, blobs, .. } = &reached;
-    if let Some(subject) = &options.subject {
-        let owner = Owner {
-            tenant,
-            subject: Subject::parse(subject.clone())?,
-        };
-        let text = erase_subject(options.dry_run, owner, records, blobs).await?;
-        return end(&text, options.dry_run, reached).await;
-    }
     let reported = Progress::default();
     let reported = |so_far: &Erasure| reported.say(so_far);
-    let text = if options.dry_run {
-        let counted = records.count_tenant(&tenant, blobs, &reported).await?;
-        summary("would be removed", &tenant, &counted)
-    } else {
-        let erased = if options.data.is_some() {
-            // The embedded S3 keeps no object versions, and a data folder needs no note
-            // for a later restore.
-            records.erase_tenant(&tenant, blobs, &reported).await?
-        } else {
-            restore::erase(records, blobs, &tenant, &reported).await?
+    let (done, found) = if options.dry_run {
+        let counted = match &scope {
+            Erased::Tenant(tenant) => records.count_tenant(tenant, blobs, &reported).await?,
+            Erased::Subject(subject) => records.count_subject(subject, blobs, &reported).await?,
         };
-        summary("removed", &tenant, &erased)
+        ("would be removed", counted)
+    } else {
+        // A data folder needs no note for a later restore.
+        let erased = match options.data {
+            Some(_) => restore::erase_once(records, blobs, &scope, &reported).await?,
+            None => restore::erase(records, blobs, scope, &reported).await?,
+        };
+        ("removed", erased)
     };
-    end(&text, options.dry_run, reached).await
-}
-
-/// Prints the result, and stops the embedded services.
-async fn end(text: &str, dry_run: bool, reached: Reached) -> Result<(), EraseTenantError> {
-    io::stdout().write_all(text.as_bytes())?;
-    if dry_run {
+    io::stdout().write_all(summary(done, &of, &found).as_bytes())?;
+    if options.dry_run {
         reached.stop().await;
     } else {
         reached.stop_and_tidy().await?;
@@ -110,32 +95,20 @@ async fn end(text: &str, dry_run: bool, reached: Reached) -> Result<(), EraseTen
     Ok(())
 }
 
-async fn erase_subject(
-    dry_run: bool,
-    owner: Owner,
-    records: &DynamoStore,
-    blobs: &S3Blobs,
-) -> Result<String, EraseSubjectError> {
-    let Owner { tenant, subject } = &owner;
-    let of = format!("of the subject {subject} of the tenant {tenant}");
-    let data = SubjectData::of(owner, records, blobs)?;
-    let (done, found) = if dry_run {
-        ("would be removed", data.count().await?)
-    } else {
-        ("removed", data.erase().await?)
+/// What is erased, as keys and as the operator names it.
+fn scope(options: &EraseTenant) -> Result<(Erased, String), IdError> {
+    let tenant = TenantId::parse(options.tenant.clone())?;
+    let Some(subject) = &options.subject else {
+        let of = format!("the tenant {tenant}");
+        return Ok((Erased::Tenant(tenant), of));
     };
-    let SubjectErasure {
-        tasks,
-        contexts,
-        keys,
-        ..
-    } = found;
-    Ok(format!(
-        "{done}: {contexts} contexts, {tasks} further tasks and {keys} API keys {of}\n"
-    ))
+    let subject = Subject::parse(subject.clone())?;
+    let of = format!("the subject {subject} of the tenant {tenant}");
+    let owner = Owner { tenant, subject };
+    Ok((Erased::Subject(SubjectKey::of(&owner)), of))
 }
 
-fn summary(done: &str, tenant: &TenantId, erasure: &Erasure) -> String {
+fn summary(done: &str, of: &str, erasure: &Erasure) -> String {
     let Erasure {
         read,
         items,
@@ -143,7 +116,7 @@ fn summary(done: &str, tenant: &TenantId, erasure: &Erasure) -> String {
         rounds,
     } = erasure;
     format!(
-        "{done}: {items} items and {objects} objects of the tenant {tenant} \
+        "{done}: {items} items and {objects} objects of {of} \
          ({read} items read in {rounds} rounds)\n"
     )
 }

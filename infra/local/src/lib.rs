@@ -14,7 +14,6 @@ pub mod deployment;
 mod dynamodb;
 pub mod embedded;
 pub mod erase;
-mod erase_subject;
 mod files;
 pub mod folder;
 mod host;

@@ -3,15 +3,15 @@
 //!
 //! A restored table names objects that were removed since. The bucket keeps their
 //! versions for 36 days, so removing the delete markers brings them back. The restored
-//! table also holds data of tenants that were erased since. The command repeats these
-//! erasures.
+//! table also holds data of tenants and subjects that were erased since. The command repeats
+//! these erasures.
 
 use crate::deployment::{Deployment, DeploymentError, Reached};
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::dynamodb::{DynamoStore, EraseError, Erasure};
-use a2a_lambda::store::s3::{ErasedTenant, S3Blobs};
-use a2a_lambda::task::{TenantId, Timestamp};
+use a2a_lambda::store::s3::{Erased, ErasureNote, S3Blobs};
+use a2a_lambda::task::Timestamp;
 use std::collections::BTreeSet;
 use std::io::{self, Write as _};
 
@@ -35,8 +35,8 @@ pub enum RestoreError {
     /// The table or the bucket failed.
     #[error("failed to restore: {0}; run this again")]
     Store(#[from] StoreError),
-    /// The repeated erasure of a tenant failed before its end.
-    #[error("failed to erase a tenant again: {0}; run this again")]
+    /// A repeated erasure failed before its end.
+    #[error("failed to erase again: {0}; run this again")]
     Erase(#[from] EraseError),
     /// Standard output cannot be written.
     #[error("failed to print: {0}")]
@@ -57,36 +57,55 @@ pub async fn run(options: &RestoreObjects) -> Result<(), RestoreError> {
 async fn restored(reached: &Reached, since: Timestamp) -> Result<String, RestoreError> {
     let Reached { records, blobs, .. } = reached;
     let back = blobs.restore_removed(since, &|_| ()).await?;
-    let tenants = blobs.erasures_since(since).await?;
-    let tenants: BTreeSet<TenantId> = tenants.into_iter().map(|it| it.tenant).collect();
+    let notes = blobs.erasures_since(since).await?;
+    let scopes: BTreeSet<Erased> = notes.into_iter().map(|note| note.erased).collect();
     let mut text = format!("{back} delete markers taken away\n");
-    for tenant in &tenants {
-        let erased = erase(records, blobs, tenant, &|_| ()).await?;
-        let Erasure { items, objects, .. } = erased;
+    for scope in scopes {
+        let of = match &scope {
+            Erased::Tenant(tenant) => format!("the tenant {tenant}"),
+            Erased::Subject(subject) => format!("a subject of the tenant {}", subject.tenant()),
+        };
+        let Erasure { items, objects, .. } = erase(records, blobs, scope, &|_| ()).await?;
         text.push_str(&format!(
-            "erased again: {items} items and {objects} objects of the tenant {tenant}\n"
+            "erased again: {items} items and {objects} objects of {of}\n"
         ));
     }
     Ok(text)
 }
 
-/// Removes all data of a tenant, including old versions of its objects, and stores a
-/// note about the erasure in the bucket.
+/// Removes all data of a tenant or of a subject, including old versions of its objects, and
+/// stores a note about the erasure in the bucket.
 pub(crate) async fn erase(
     records: &DynamoStore,
     blobs: &S3Blobs,
-    tenant: &TenantId,
+    scope: Erased,
     reported: &(dyn Fn(&Erasure) + Sync),
 ) -> Result<Erasure, EraseError> {
-    let erased = records.erase_tenant(tenant, blobs, reported).await?;
-    blobs.purge_tenant(tenant, &|_| ()).await?;
+    let done = erase_once(records, blobs, &scope, reported).await?;
     // A later restore to a time before this erasure reads the note and repeats it.
-    let note = ErasedTenant {
-        tenant: tenant.clone(),
+    let note = ErasureNote {
+        erased: scope,
         at: SystemClock.now(),
     };
     blobs.note_erasure(&note).await?;
-    Ok(erased)
+    Ok(done)
+}
+
+/// The same without a note.
+pub(crate) async fn erase_once(
+    records: &DynamoStore,
+    blobs: &S3Blobs,
+    scope: &Erased,
+    reported: &(dyn Fn(&Erasure) + Sync),
+) -> Result<Erasure, EraseError> {
+    match scope {
+        Erased::Tenant(tenant) => {
+            let erased = records.erase_tenant(tenant, blobs, reported).await?;
+            blobs.purge_tenant(tenant, &|_| ()).await?;
+            Ok(erased)
+        }
+        Erased::Subject(subject) => records.erase_subject(subject, blobs, reported).await,
+    }
 }
 
 fn time(text: &str) -> Result<Timestamp, String> {

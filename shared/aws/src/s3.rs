@@ -19,7 +19,7 @@ mod outcome;
 mod presign;
 mod versions;
 
-pub use versions::ErasedTenant;
+pub use versions::{Erased, ErasureNote};
 
 use a2a_lambda_model::store::{
     BlobHead, BlobReader, Blobs, Download, Measured, ReadBlobs, StoreError, UploadTerms, UploadUrl,

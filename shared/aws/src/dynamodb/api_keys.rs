@@ -12,7 +12,8 @@ use async_trait::async_trait;
 use std::collections::BTreeSet;
 
 const HASH: &str = "hash";
-const TENANT: &str = "tenant";
+/// The tenant of the callers.
+pub(super) const TENANT: &str = "tenant";
 const TIER: &str = "tier";
 const SCOPES: &str = "scopes";
 const CREATED_AT: &str = "created_at";

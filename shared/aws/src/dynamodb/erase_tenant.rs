@@ -7,7 +7,7 @@
 
 use super::item::{self, Item};
 use super::store::DynamoStore;
-use super::{key, large_value, outcome};
+use super::{api_keys, key, large_value, outcome};
 use a2a_lambda_model::store::{Blobs, StoreError};
 use a2a_lambda_model::task::TenantId;
 use aws_sdk_dynamodb::config::Builder;
@@ -17,9 +17,9 @@ use aws_sdk_dynamodb::types::{DeleteRequest, WriteRequest};
 use std::time::Duration;
 
 /// If this many rounds all find something, a client still writes.
-const ROUNDS: u32 = 5;
+pub(super) const ROUNDS: u32 = 5;
 /// Deletes in one request: the limit of `BatchWriteItem`.
-const BATCH: usize = 25;
+pub(super) const BATCH: usize = 25;
 /// Objects of one list, and of one delete request.
 const LISTED: usize = 1000;
 /// Attempts of one request. No client waits for the job, and it uses the capacity that
@@ -33,34 +33,44 @@ const LONGEST: Duration = Duration::from_secs(120);
 pub struct Erasure {
     /// Items read from the whole table, of any tenant.
     pub read: u64,
-    /// Items of the tenant, removed or counted.
+    /// Items of the tenant or subject, removed or counted.
     pub items: u64,
-    /// Objects of the tenant, removed or counted.
+    /// Objects of the tenant or subject, removed or counted.
     pub objects: u64,
     /// Rounds that have started.
     pub rounds: u32,
 }
 
-/// Why data of a tenant may be left.
+/// Why data may be left.
 #[derive(Debug, thiserror::Error)]
 pub enum EraseError {
     /// The table or the bucket does not answer. The job can be run again.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Every round has found new data.
-    #[error("the tenant is still being written: take its credentials away, then run this again")]
+    #[error("there is still new data: take the credentials away, then run this again")]
     StillWritten,
 }
 
 /// What a job does with the data that it finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum EraseMode {
+pub(super) enum EraseMode {
     Count,
     Remove,
 }
 
+/// A page of the table.
+pub(super) struct TablePage {
+    /// The number of items read.
+    pub(super) read: u64,
+    /// The keys of a tenant's items and API keys, with the subject if an attribute names it.
+    pub(super) found: Vec<Item>,
+    /// Where the next page starts.
+    pub(super) next: Option<Item>,
+}
+
 /// Receives the progress after each request.
-type OnProgress<'a> = &'a (dyn Fn(&Erasure) + Sync);
+pub(super) type OnProgress<'a> = &'a (dyn Fn(&Erasure) + Sync);
 
 impl DynamoStore {
     /// Removes everything of `tenant` from the table and from `blobs`, until a round finds
@@ -116,72 +126,79 @@ impl DynamoStore {
         so_far.rounds += 1;
         let mut start = None;
         loop {
-            let (read, found, next) = self.tenant_page(tenant, start).await?;
-            so_far.read += read;
-            for keys in found.chunks(BATCH) {
-                if does == EraseMode::Remove {
-                    self.remove_batch(keys).await?;
-                }
-                so_far.items += keys.len() as u64;
-            }
+            let page = self.tenant_page(tenant, start).await?;
+            so_far.read += page.read;
+            self.erase_items(&page.found, does, so_far).await?;
             reported(so_far);
-            start = next;
+            start = page.next;
             if start.is_none() {
                 break;
             }
         }
         for root in [large_value::ROOT, large_value::UPLOADS] {
             let below = format!("{root}{}/", tenant.folder());
-            let mut after: Option<String> = None;
-            loop {
-                let found = blobs.keys(&below, after.as_deref(), LISTED).await?;
-                if does == EraseMode::Remove && !found.is_empty() {
-                    blobs.remove(&found).await?;
-                }
-                so_far.objects += found.len() as u64;
-                reported(so_far);
-                if found.len() < LISTED {
-                    break;
-                }
-                after = found.last().cloned();
-            }
+            erase_objects(&below, blobs, does, so_far).await?;
+            reported(so_far);
         }
         Ok(())
     }
 
-    /// A page of the table: the number of items read, the keys of the tenant's items, and
-    /// where the next page starts.
-    async fn tenant_page(
+    /// Removes or counts the items with the keys of `found`.
+    pub(super) async fn erase_items(
+        &self,
+        found: &[Item],
+        does: EraseMode,
+        so_far: &mut Erasure,
+    ) -> Result<(), StoreError> {
+        for keys in found.chunks(BATCH) {
+            if does == EraseMode::Remove {
+                self.remove_batch(keys).await?;
+            }
+            so_far.items += keys.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// A page of the table: the tenant's items and its API keys.
+    pub(super) async fn tenant_page(
         &self,
         tenant: &TenantId,
         start: Option<Item>,
-    ) -> Result<(u64, Vec<Item>, Option<Item>), StoreError> {
+    ) -> Result<TablePage, StoreError> {
         let found = self
             .client
             .scan()
             .table_name(&self.table)
             .consistent_read(true)
-            .filter_expression("begins_with(PK, :tenant)")
-            .expression_attribute_values(":tenant", item::text(key::tenant(tenant)))
-            .projection_expression("PK, SK")
+            .filter_expression("begins_with(PK, :below) OR (PK = :keys AND #tenant = :tenant)")
+            .expression_attribute_values(":below", item::text(key::tenant(tenant)))
+            .expression_attribute_values(":keys", item::text(key::API_KEYS))
+            .expression_attribute_values(":tenant", item::text(tenant.as_str()))
+            .projection_expression("PK, SK, #subject")
+            .expression_attribute_names("#tenant", api_keys::TENANT)
+            .expression_attribute_names("#subject", item::OWNER_SUBJECT)
             .set_exclusive_start_key(start)
             .customize()
             .config_override(self.patient())
             .send()
             .await
             .map_err(|error| outcome::read_error(&error))?;
-        let read = u64::try_from(found.scanned_count).unwrap_or_default();
-        let keys = found.items.unwrap_or_default();
-        Ok((read, keys, found.last_evaluated_key))
+        Ok(TablePage {
+            read: u64::try_from(found.scanned_count).unwrap_or_default(),
+            found: found.items.unwrap_or_default(),
+            next: found.last_evaluated_key,
+        })
     }
 
     /// Deletes at most [`BATCH`] items.
-    async fn remove_batch(&self, keys: &[Item]) -> Result<(), StoreError> {
+    async fn remove_batch(&self, found: &[Item]) -> Result<(), StoreError> {
         let broken =
             |error: aws_sdk_dynamodb::error::BuildError| StoreError::Refused(error.to_string());
         let mut left = Vec::new();
-        for key in keys {
-            let removal = DeleteRequest::builder().set_key(Some(key.clone())).build();
+        for item in found {
+            let (partition, sort) = (item::string(item, key::PK)?, item::string(item, key::SK)?);
+            let key = item::key_of(partition, sort);
+            let removal = DeleteRequest::builder().set_key(Some(key)).build();
             let removal = removal.map_err(broken)?;
             left.push(WriteRequest::builder().delete_request(removal).build());
         }
@@ -207,7 +224,7 @@ impl DynamoStore {
     }
 
     /// The settings for a request of a job that can wait.
-    fn patient(&self) -> Builder {
+    pub(super) fn patient(&self) -> Builder {
         let config = self.client.config();
         let retries = config.retry_config().cloned();
         let retries = retries.unwrap_or_else(RetryConfig::standard);
@@ -215,5 +232,26 @@ impl DynamoStore {
         Builder::new()
             .retry_config(retries.with_max_attempts(PATIENCE))
             .timeout_config(times)
+    }
+}
+
+/// Removes or counts the objects below `below`.
+pub(super) async fn erase_objects(
+    below: &str,
+    blobs: &dyn Blobs,
+    does: EraseMode,
+    so_far: &mut Erasure,
+) -> Result<(), StoreError> {
+    let mut after: Option<String> = None;
+    loop {
+        let found = blobs.keys(below, after.as_deref(), LISTED).await?;
+        if does == EraseMode::Remove && !found.is_empty() {
+            blobs.remove(&found).await?;
+        }
+        so_far.objects += found.len() as u64;
+        if found.len() < LISTED {
+            return Ok(());
+        }
+        after = found.last().cloned();
     }
 }

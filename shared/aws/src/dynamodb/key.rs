@@ -7,8 +7,8 @@ use a2a_lambda_model::store::limits::{RateBucket, SlotPool};
 use a2a_lambda_model::store::{ListPosition, ThreadPosition};
 use a2a_lambda_model::stored::ChildName;
 use a2a_lambda_model::task::{
-    ContextId, KeyHash, Owner, PushId, StoredValue, TaskId, TaskKey, TaskRecord, TenantId,
-    ThreadKey, Timestamp, WriteId,
+    ContextId, KeyHash, Owner, PushId, StoredValue, SubjectKey, TaskId, TaskKey, TaskRecord,
+    TenantId, ThreadKey, Timestamp, WriteId,
 };
 use sha2::{Digest as _, Sha256};
 use std::num::NonZeroU32;
@@ -117,6 +117,12 @@ pub(super) fn delivery_beside(push: &str) -> String {
 /// Whether this is the sort key of a delivery item.
 pub(super) fn is_delivery(sort: &str) -> bool {
     sort.ends_with(DELIVERY)
+}
+
+/// The address of the task of a partition; `None` for another kind.
+pub(super) fn task_key_of(partition: &str) -> Option<TaskKey> {
+    let (tenant, local) = partition.strip_prefix("T#")?.split_once("#K#")?;
+    TaskKey::stored(tenant, local)
 }
 
 /// The tenant and the id in the partition key of a task; `None` for another kind.
@@ -275,6 +281,21 @@ pub(super) fn list_shard(owner: &Owner, shard: u32) -> String {
     format!("{}#{shard}", list(owner))
 }
 
+/// Whether this is the partition of a context or of the list of a subject. A task's partition
+/// may not show its subject: the `META` item in it does.
+pub(super) fn is_of_subject(partition: &str, subject: &SubjectKey) -> bool {
+    let (tenant, hash) = (subject.tenant(), subject.hash());
+    let of_tenant = partition.strip_prefix("T#").and_then(|rest| {
+        let rest = rest.strip_prefix(tenant.as_str())?;
+        rest.strip_prefix('#')
+    });
+    of_tenant.is_some_and(|local| match local.split_once('#') {
+        Some(("C", thread)) => thread.split('#').next() == Some(hash),
+        Some(("L", list)) => list == hash,
+        _ => false,
+    })
+}
+
 /// The shard, out of `shards`, of a task or a thread by its id. All processes compute the
 /// same.
 pub(super) fn shard_of(id: &str, shards: NonZeroU32) -> u32 {
@@ -375,6 +396,32 @@ mod tests {
     }
 
     #[test]
+    fn a_partition_of_a_subject_is_of_no_other_subject() {
+        let [ann, bob, far] = [("acme", "ann"), ("acme", "bob"), ("acme.2", "ann")]
+            .map(|(tenant, subject)| owner(tenant, subject));
+        let named = TaskId::parse("order:1").unwrap();
+        let context = ContextId::parse("C").unwrap();
+        let partitions = |of: &Owner| [thread(of, &context), list(of)];
+        let subject = SubjectKey::of(&ann);
+        for partition in partitions(&ann) {
+            assert!(is_of_subject(&partition, &subject), "{partition}");
+        }
+        let others = [&bob, &far].into_iter().flat_map(partitions);
+        let hash = IdempotencyKey::parse("x").unwrap().hash(&ann);
+        let shared = [
+            task(&TaskKey::new(&ann, &TaskId::made_of(7))),
+            task(&TaskKey::new(&ann, &named)),
+            idempotency(&ann.tenant, &hash),
+            limits(&ann.tenant),
+            API_KEYS.to_owned(),
+            counters(0),
+        ];
+        for partition in others.chain(shared) {
+            assert!(!is_of_subject(&partition, &subject), "{partition}");
+        }
+    }
+
+    #[test]
     fn only_limits_have_keys_that_match_the_right_of_tasks_get() {
         // The pattern `T#*#R#limits`, where `*` also matches `#`.
         let matches = |key: &str| key.starts_with("T#") && key.ends_with("#R#limits");
@@ -405,7 +452,9 @@ mod tests {
             let owner = owner(tenant, "x#K#y~z");
             for id in ["x", "K", ".", &TaskId::made_of(7).to_string()] {
                 let id = TaskId::parse(id).unwrap();
-                let found = task_of(&task(&TaskKey::new(&owner, &id)));
+                let key = TaskKey::new(&owner, &id);
+                assert_eq!(task_key_of(&task(&key)), Some(key.clone()));
+                let found = task_of(&task(&key));
                 assert_eq!(found, Some((owner.tenant.clone(), id)));
             }
             let context = ContextId::parse("K").unwrap();

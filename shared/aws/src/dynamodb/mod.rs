@@ -20,7 +20,8 @@
 //! - `push`: push configs; `push_item` converts them to items and back
 //! - `limits`: rates, leased slots and totals of a tenant; `known_buckets`: what a process
 //!   remembers of the rates
-//! - `delete`: deletions; `erase_tenant`: removes all data of a tenant
+//! - `delete`: deletions; `erase_tenant`: removes all data of a tenant; `erase_subject`: all
+//!   data of one of its subjects
 //! - `counters`: counters that all processes share, and the check of the table
 //! - `stream_record`: reads the records of the table's stream
 //! - `table`: creates the table for emulators
@@ -37,6 +38,7 @@ mod conditional_write;
 mod contexts;
 mod counters;
 mod delete;
+mod erase_subject;
 mod erase_tenant;
 mod expiry_index;
 mod idempotency;

@@ -7,7 +7,7 @@
 use super::outcome::{failed, status};
 use super::{KEYS, S3Blobs};
 use a2a_lambda_model::store::StoreError;
-use a2a_lambda_model::task::{TenantId, Timestamp};
+use a2a_lambda_model::task::{SubjectKey, TenantId, Timestamp};
 use aws_sdk_s3::error::ProvideErrorMetadata as _;
 use aws_sdk_s3::operation::list_object_versions::ListObjectVersionsOutput;
 use aws_sdk_s3::types::ObjectIdentifier;
@@ -18,13 +18,22 @@ const ERASED: &str = "erased/";
 /// Receives the number of versions removed so far.
 type OnRemoved<'a> = &'a (dyn Fn(u64) + Sync);
 
-/// A tenant that was erased, and the time at which its erasure ended.
+/// What was erased, and the time at which the erasure ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ErasedTenant {
-    /// The tenant.
-    pub tenant: TenantId,
+pub struct ErasureNote {
+    /// What was erased.
+    pub erased: Erased,
     /// The end of the erasure.
     pub at: Timestamp,
+}
+
+/// What an erasure removes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Erased {
+    /// A whole tenant.
+    Tenant(TenantId),
+    /// One subject of a tenant.
+    Subject(SubjectKey),
 }
 
 /// The position at which the next page of a list of versions begins.
@@ -49,16 +58,28 @@ impl S3Blobs {
         let mut removed = 0;
         for root in ["v1", "up"] {
             let below = format!("{root}/{}/", tenant.folder());
-            let every = |page: &ListObjectVersionsOutput| {
-                let versions = page.versions().iter();
-                let versions = versions.map(|it| (it.key.clone(), it.version_id.clone()));
-                let markers = page.delete_markers().iter();
-                let markers = markers.map(|it| (it.key.clone(), it.version_id.clone()));
-                versions.chain(markers).collect()
-            };
-            removed += self.remove_versions(&below, every, reported).await?;
+            removed += self.purge_below(&below, reported).await?;
         }
         Ok(removed)
+    }
+
+    /// The same for the objects whose keys begin with `prefix`.
+    ///
+    /// # Errors
+    /// As [`S3Blobs::purge_tenant`].
+    pub(crate) async fn purge_below(
+        &self,
+        prefix: &str,
+        reported: OnRemoved<'_>,
+    ) -> Result<u64, StoreError> {
+        let every = |page: &ListObjectVersionsOutput| {
+            let versions = page.versions().iter();
+            let versions = versions.map(|it| (it.key.clone(), it.version_id.clone()));
+            let markers = page.delete_markers().iter();
+            let markers = markers.map(|it| (it.key.clone(), it.version_id.clone()));
+            versions.chain(markers).collect()
+        };
+        self.remove_versions(prefix, every, reported).await
     }
 
     /// Removes the delete markers that were set at or after `since` on objects of tasks and
@@ -83,14 +104,18 @@ impl S3Blobs {
         self.remove_versions("v1/", later, reported).await
     }
 
-    /// Records that a tenant was erased, so that a restore to an earlier time erases it
-    /// again.
+    /// Records an erasure, so that a restore to an earlier time repeats it. The name of the
+    /// record holds the hash of a subject, not the subject.
     ///
     /// # Errors
     /// As [`a2a_lambda_model::store::Blobs::put`].
-    pub async fn note_erasure(&self, erased: &ErasedTenant) -> Result<(), StoreError> {
-        let ErasedTenant { tenant, at } = erased;
-        let key = format!("{ERASED}{:013}-{tenant}", at.as_millis());
+    pub async fn note_erasure(&self, note: &ErasureNote) -> Result<(), StoreError> {
+        let erased = match &note.erased {
+            Erased::Tenant(tenant) => tenant.to_string(),
+            // No tenant contains a `/`.
+            Erased::Subject(subject) => format!("{}/{}", subject.tenant(), subject.hash()),
+        };
+        let key = format!("{ERASED}{:013}-{erased}", note.at.as_millis());
         self.keep(&key, None, bytes::Bytes::new()).await
     }
 
@@ -98,13 +123,13 @@ impl S3Blobs {
     ///
     /// # Errors
     /// [`StoreError`] when the bucket does not answer.
-    pub async fn erasures_since(&self, since: Timestamp) -> Result<Vec<ErasedTenant>, StoreError> {
+    pub async fn erasures_since(&self, since: Timestamp) -> Result<Vec<ErasureNote>, StoreError> {
         use a2a_lambda_model::store::Blobs as _;
         let mut after = Some(format!("{ERASED}{:013}", since.as_millis()));
         let mut found = Vec::new();
         loop {
             let keys = self.keys(ERASED, after.as_deref(), KEYS).await?;
-            found.extend(keys.iter().filter_map(|key| erased_of(key)));
+            found.extend(keys.iter().filter_map(|key| note_of(key)));
             if keys.len() < KEYS {
                 return Ok(found);
             }
@@ -170,10 +195,14 @@ impl S3Blobs {
     }
 }
 
-fn erased_of(key: &str) -> Option<ErasedTenant> {
-    let (at, tenant) = key.strip_prefix(ERASED)?.split_once('-')?;
-    Some(ErasedTenant {
-        tenant: TenantId::parse(tenant).ok()?,
+fn note_of(key: &str) -> Option<ErasureNote> {
+    let (at, erased) = key.strip_prefix(ERASED)?.split_once('-')?;
+    let erased = match erased.split_once('/') {
+        Some((tenant, subject)) => Erased::Subject(SubjectKey::stored(tenant, subject)?),
+        None => Erased::Tenant(TenantId::parse(erased).ok()?),
+    };
+    Some(ErasureNote {
+        erased,
         at: Timestamp::from_millis(at.parse().ok()?),
     })
 }
@@ -183,12 +212,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_about_an_erasure_names_the_tenant_and_its_time() {
-        let erased = erased_of("erased/1764000000123-acme-2.x").unwrap();
-        assert_eq!(erased.tenant, TenantId::parse("acme-2.x").unwrap());
-        assert_eq!(erased.at, Timestamp::from_millis(1_764_000_000_123));
-        for other in ["erased/acme", "erased/x-acme", "v1/1-acme", "erased/1-a#b"] {
-            assert_eq!(erased_of(other), None, "{other}");
+    fn a_note_about_an_erasure_names_the_tenant_or_subject_and_its_time() {
+        let hash = "0123456789abcdef0123456789abcdef";
+        let tenant = Erased::Tenant(TenantId::parse("acme-2.x").unwrap());
+        let subject = Erased::Subject(SubjectKey::stored("acme-2.x", hash).unwrap());
+        for (name, erased) in [("acme-2.x", tenant), (&format!("acme-2.x/{hash}"), subject)] {
+            let note = note_of(&format!("erased/1764000000123-{name}")).unwrap();
+            assert_eq!(note.erased, erased);
+            assert_eq!(note.at, Timestamp::from_millis(1_764_000_000_123));
+        }
+        for other in [
+            "erased/acme",
+            "erased/x-acme",
+            "v1/1-acme",
+            "erased/1-a#b",
+            "erased/1-a/b",
+        ] {
+            assert_eq!(note_of(other), None, "{other}");
         }
     }
 }

@@ -29,6 +29,7 @@ mod part;
 mod push;
 mod record;
 mod state;
+mod subject_key;
 mod thread_key;
 mod timestamp;
 mod used;
@@ -61,6 +62,7 @@ pub use push::{
 pub use record::RecordFields;
 pub use record::{Base, NewTask, Saved, SavedSlot, Task, TaskRecord, Transition, TurnRequest};
 pub use state::{TaskEvent, TaskState, TransitionError};
+pub use subject_key::SubjectKey;
 pub use thread_key::ThreadKey;
 pub use timestamp::Timestamp;
 pub use used::Used;

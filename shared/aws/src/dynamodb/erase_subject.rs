@@ -1,0 +1,221 @@
+//! Removes everything of one subject of a tenant. An operator runs this job; no function does.
+//!
+//! The job reads the whole table, as the erasure of a tenant does. Contexts and lists name
+//! the subject in their partition keys, and API keys in an attribute. Of a task only the `META`
+//! item names it. So that item goes last, after everything that can be found by it: an
+//! interrupted job finds the task again.
+
+use super::erase_tenant::{EraseError, EraseMode, Erasure, OnProgress, ROUNDS, erase_objects};
+use super::item::{self, Item};
+use super::store::DynamoStore;
+use super::{key, large_value, outcome};
+use crate::s3::S3Blobs;
+use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::task::{Owner, Subject, SubjectKey, TaskKey};
+
+/// A job and what it does.
+struct SubjectJob<'a> {
+    subject: &'a SubjectKey,
+    blobs: &'a S3Blobs,
+    does: EraseMode,
+    reported: OnProgress<'a>,
+}
+
+/// What a page of the table holds of a subject.
+#[derive(Default)]
+struct Found {
+    /// Items that can go in any order.
+    items: Vec<Item>,
+    tasks: Vec<TaskKey>,
+}
+
+impl DynamoStore {
+    /// Removes everything of `subject` from the table and from `blobs`, old versions of its
+    /// objects included, until a round finds nothing. Turns that run meanwhile find their
+    /// tasks gone and cannot write to them. What a tenant's subjects share stays: rates,
+    /// slots and totals.
+    ///
+    /// # Errors
+    /// [`EraseError`]. What was removed before the error stays removed; run the job again.
+    pub async fn erase_subject(
+        &self,
+        subject: &SubjectKey,
+        blobs: &S3Blobs,
+        reported: OnProgress<'_>,
+    ) -> Result<Erasure, EraseError> {
+        let job = SubjectJob {
+            subject,
+            blobs,
+            does: EraseMode::Remove,
+            reported,
+        };
+        let mut so_far = Erasure::default();
+        while so_far.rounds < ROUNDS {
+            let (items, objects) = (so_far.items, so_far.objects);
+            self.subject_round(&job, &mut so_far).await?;
+            if (so_far.items, so_far.objects) == (items, objects) {
+                return Ok(so_far);
+            }
+        }
+        Err(EraseError::StillWritten)
+    }
+
+    /// Counts what [`DynamoStore::erase_subject`] would remove, at the cost of one of its
+    /// rounds.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table or the bucket does not answer.
+    pub async fn count_subject(
+        &self,
+        subject: &SubjectKey,
+        blobs: &S3Blobs,
+        reported: OnProgress<'_>,
+    ) -> Result<Erasure, StoreError> {
+        let job = SubjectJob {
+            subject,
+            blobs,
+            does: EraseMode::Count,
+            reported,
+        };
+        let mut so_far = Erasure::default();
+        self.subject_round(&job, &mut so_far).await?;
+        Ok(so_far)
+    }
+
+    async fn subject_round(
+        &self,
+        job: &SubjectJob<'_>,
+        so_far: &mut Erasure,
+    ) -> Result<(), StoreError> {
+        so_far.rounds += 1;
+        let mut start = None;
+        loop {
+            let page = self.tenant_page(job.subject.tenant(), start).await?;
+            so_far.read += page.read;
+            let found = Found::in_page(page.found, job.subject);
+            self.erase_items(&found.items, job.does, so_far).await?;
+            for task in &found.tasks {
+                self.erase_task(job, task, so_far).await?;
+                (job.reported)(so_far);
+            }
+            (job.reported)(so_far);
+            start = page.next;
+            if start.is_none() {
+                break;
+            }
+        }
+        let (tenant, hash) = (job.subject.tenant().folder(), job.subject.hash());
+        let contexts = format!("{}{tenant}/C.{hash}.", large_value::ROOT);
+        let uploads = format!("{}{tenant}/{hash}/", large_value::UPLOADS);
+        for below in [contexts, uploads] {
+            job.erase_below(&below, so_far).await?;
+            (job.reported)(so_far);
+        }
+        Ok(())
+    }
+
+    /// Removes or counts a task: its objects, its idempotency keys, its items, and `META` last.
+    async fn erase_task(
+        &self,
+        job: &SubjectJob<'_>,
+        task: &TaskKey,
+        so_far: &mut Erasure,
+    ) -> Result<(), StoreError> {
+        let below = format!("{}{}/", large_value::ROOT, task.folder());
+        job.erase_below(&below, so_far).await?;
+        let mut items = Vec::new();
+        match self.own_item(task).await {
+            Ok(Some(record)) => {
+                let keys = record.held_keys().iter();
+                let partitions = keys.map(|held| key::idempotency(task.tenant(), held));
+                items.extend(partitions.map(|partition| item::key_of(&partition, key::IDEM)));
+            }
+            Ok(None) => {}
+            // A damaged task goes too. Native TTL removes its idempotency keys.
+            Err(StoreError::Corrupt(error)) => tracing::warn!(%error, "erasing a damaged task"),
+            Err(error) => return Err(error),
+        }
+        let (last, beside): (Vec<Item>, Vec<Item>) = self
+            .every_key_of(&key::task(task))
+            .await?
+            .into_iter()
+            .partition(|found| item::string(found, key::SK).is_ok_and(|sort| sort == key::META));
+        items.extend(beside);
+        self.erase_items(&items, job.does, so_far).await?;
+        self.erase_items(&last, job.does, so_far).await
+    }
+
+    /// The keys of all items of a partition.
+    async fn every_key_of(&self, partition: &str) -> Result<Vec<Item>, StoreError> {
+        let (mut keys, mut start) = (Vec::new(), None);
+        loop {
+            let page = self
+                .client
+                .query()
+                .table_name(&self.table)
+                .consistent_read(true)
+                .key_condition_expression("PK = :pk")
+                .expression_attribute_values(":pk", item::text(partition))
+                .projection_expression("PK, SK")
+                .set_exclusive_start_key(start)
+                .customize()
+                .config_override(self.patient())
+                .send()
+                .await
+                .map_err(|error| outcome::read_error(&error))?;
+            keys.extend(page.items.unwrap_or_default());
+            start = page.last_evaluated_key;
+            if start.is_none() {
+                return Ok(keys);
+            }
+        }
+    }
+}
+
+impl SubjectJob<'_> {
+    /// Removes the objects below `below` with all their versions, or counts the objects.
+    async fn erase_below(&self, below: &str, so_far: &mut Erasure) -> Result<(), StoreError> {
+        erase_objects(below, self.blobs, self.does, so_far).await?;
+        if self.does == EraseMode::Remove {
+            self.blobs.purge_below(below, &|_| ()).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Found {
+    /// What belongs to `subject` among the items of its tenant.
+    fn in_page(page: Vec<Item>, subject: &SubjectKey) -> Self {
+        let mut found = Self::default();
+        for item in page {
+            let (Ok(partition), Ok(sort)) =
+                (item::string(&item, key::PK), item::string(&item, key::SK))
+            else {
+                continue;
+            };
+            if partition == key::API_KEYS {
+                if names(&item, subject) {
+                    found.items.push(item);
+                }
+            } else if key::is_of_subject(partition, subject) {
+                found.items.push(item);
+            } else if sort == key::META && names(&item, subject) {
+                found.tasks.extend(key::task_key_of(partition));
+            }
+        }
+        found
+    }
+}
+
+/// Whether an attribute of the item names the subject. The item is of its tenant.
+fn names(item: &Item, subject: &SubjectKey) -> bool {
+    item::string(item, item::OWNER_SUBJECT)
+        .ok()
+        .and_then(|name| Subject::parse(name).ok())
+        .is_some_and(|name| {
+            subject.is_of(&Owner {
+                tenant: subject.tenant().clone(),
+                subject: name,
+            })
+        })
+}
