@@ -62,9 +62,9 @@ pub enum EraseSubjectError {
 }
 
 /// The engine deletes by ids, so that all settings have their defaults.
-struct Defaults;
+struct DefaultSettings;
 
-impl Source for Defaults {
+impl Source for DefaultSettings {
     fn get(&self, name: &str) -> Option<String> {
         (name == "A2A_AUTH").then(|| "dev".to_owned())
     }
@@ -88,7 +88,7 @@ impl SubjectData {
         blobs: &S3Blobs,
     ) -> Result<Self, EraseSubjectError> {
         let store = Arc::new(records.clone());
-        let settings = Settings::read(&Defaults)?;
+        let settings = Settings::read(&DefaultSettings)?;
         let runtime = Runtime::builder(reference_agent::agent()?, settings)
             .tasks(store.clone())
             .pushes(store.clone())
