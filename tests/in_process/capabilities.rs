@@ -118,6 +118,24 @@ async fn extends(world: &World, extension: &Value) {
             let again = dialect.task(&world.call(&request).await);
             assert_eq!(at(&first, "/id"), at(&again, "/id"));
         }
+        Some("webhook-signatures:1") => {
+            let dialect = Dialect::Rest10;
+            let mut params = dialect.say(&Say::to("echo", "hi"));
+            let config = json!({"url": "https://hook.example/", "token": "a-token"});
+            params["configuration"] = json!({"taskPushNotificationConfig": config});
+            let signed = |params: &Value| {
+                let request = dialect.request(Op::Send, "", params);
+                request.header("a2a-extensions", uri)
+            };
+            let reply = world.call(&signed(&params)).await;
+            assert_eq!(reply.status, 200, "{}", reply.text());
+            let config = &mut params["configuration"]["taskPushNotificationConfig"];
+            *config = json!({"url": "https://hook.example/"});
+            let refused = world.call(&signed(&params)).await;
+            assert_eq!(refused.status, 400, "nothing could sign the deliveries");
+            let field = "configuration.taskPushNotificationConfig.token";
+            assert!(refused.text().contains(field), "{}", refused.text());
+        }
         // `uploads.rs` and `contexts.rs` test these.
         Some("uploads:1" | "contexts:1") => {}
         _ => panic!("no check for the extension {uri}"),

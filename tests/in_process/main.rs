@@ -23,6 +23,7 @@ mod context_membership;
 mod contexts;
 #[cfg(test)]
 mod cors;
+#[cfg(test)]
 mod credentials;
 #[cfg(test)]
 mod deleted_contexts;

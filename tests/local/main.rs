@@ -11,6 +11,7 @@ mod calls;
 mod configuration;
 #[cfg(test)]
 mod context_client;
+#[cfg(test)]
 mod costs;
 #[cfg(test)]
 mod documented;

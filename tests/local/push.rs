@@ -148,6 +148,11 @@ async fn agent(folder: &Folder) -> Running {
 
 /// Sends `text` with a push config, without waiting. Returns the task's id.
 async fn begun(base: &str, text: &str, hook: &str) -> String {
+    begun_with(base, text, hook, "").await
+}
+
+/// The same with extensions.
+async fn begun_with(base: &str, text: &str, hook: &str, extensions: &str) -> String {
     let message = json!({"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}]});
     let config = json!({
         "url": hook,
@@ -158,7 +163,9 @@ async fn begun(base: &str, text: &str, hook: &str) -> String {
         "message": message,
         "configuration": {"returnImmediately": true, "taskPushNotificationConfig": config},
     });
-    let task = Call::say(base, text).body(&body).json().await["task"].clone();
+    let call = Call::say(base, text).body(&body);
+    let call = call.header("A2A-Extensions", extensions);
+    let task = call.json().await["task"].clone();
     task["id"]
         .as_str()
         .unwrap_or_else(|| panic!("{task}"))
@@ -185,10 +192,36 @@ async fn a_webhook_that_fails_twice_still_gets_every_event_in_order() {
         assert_eq!(got.header("authorization"), "Bearer some-credentials");
         assert_eq!(got.header("x-a2a-notification-token"), "a-token");
         assert_eq!(got.header("content-type"), "application/a2a+json");
-        assert!(got.header("x-a2a-signature").starts_with("sha256="));
+        assert_eq!(got.header("x-a2a-signature"), "");
         let inner = got.body.as_object().unwrap().values().next().unwrap();
         assert_eq!(inner["taskId"], id.as_str(), "{}", got.body);
     }
+}
+
+#[tokio::test]
+async fn signed_deliveries_show_a_time_and_a_signature_and_never_the_token() {
+    let folder = Folder::new();
+    let agent = agent(&folder).await;
+    let (hooks, url) = Hooks::start().await;
+    let extension = "urn:a2a-lambda:ext:webhook-signatures:1";
+    let hook = format!("{url}/signed");
+    let id = begun_with(agent.base(), "chunks 2 20", &hook, extension).await;
+    let got = hooks.until("/signed", completed).await;
+    let mut signatures = std::collections::BTreeSet::new();
+    for got in &got {
+        assert_eq!(got.header("x-a2a-task-id"), id);
+        assert!(got.header("x-a2a-timestamp").parse::<u64>().is_ok());
+        let signature = got.header("x-a2a-signature");
+        assert!(signature.starts_with("v1=") && signature.len() == 67);
+        signatures.insert(signature);
+        let shown = format!("{:?} {}", got.headers, got.body);
+        assert!(!shown.contains("a-token"), "{shown}");
+    }
+    assert_eq!(
+        signatures.len(),
+        got.len(),
+        "each signature is of its event"
+    );
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ AGENT = {"agent-card", "tasks-send", "tasks-get", "tasks-stream", "rpc", "worker
 SETTINGS = {"A2A_LEASE": "6s"}
 # Parameters as an operator may set them; the others keep their defaults. With `both` the
 # functions also write counters into the table, so `GET /metrics` has something to show.
-PARAMETERS = {"Metrics": "both"}
+PARAMETERS = {"Metrics": "both", "CorsOrigin": "https://app.example.com"}
 
 
 class Unedited(Exception):

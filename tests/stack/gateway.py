@@ -66,12 +66,15 @@ class Routes:
 
 
 class Gateway:
-    """The API at `http://127.0.0.1:<port>/<stage>`, and at `domains`: host to base path."""
+    """The API at `http://127.0.0.1:<port>/<stage>`, and at `domains`: host to base path.
 
-    def __init__(self, body, api, stage, variables, functions, domains):
+    `origin` is the parameter CorsOrigin.
+    """
+
+    def __init__(self, body, api, stage, variables, functions, domains, origin):
         self.routes = Routes(body["paths"])
         self.api, self.stage, self.variables, self.functions = api, stage, variables, functions
-        self.domains = domains
+        self.domains, self.origin = domains, origin
         self.answers = body["x-amazon-apigateway-gateway-responses"]
         [scheme] = body["components"]["securitySchemes"].values()
         self.authorizer = scheme["x-amazon-apigateway-authorizer"]
@@ -184,11 +187,14 @@ class Gateway:
             operation = match and match[1].get(request.command)
             if not operation:
                 raise Refused("MISSING_AUTHENTICATION_TOKEN", 403)
+            self.routes_served.add((request.command, match[0]))
+            if operation["x-amazon-apigateway-integration"]["type"] == "mock":
+                self._mock(request, operation["x-amazon-apigateway-integration"])
+                return
             event = self.event(request, match, seen, whole)
             if operation["security"] != [{"NONE": []}]:
                 self.admit(event)
             event["body"] = body.decode() if body else None
-            self.routes_served.add((request.command, match[0]))
             integration = operation["x-amazon-apigateway-integration"]
             function = self.functions.of(integration["uri"])
             if integration.get("responseTransferMode") == "STREAM":
@@ -197,6 +203,24 @@ class Gateway:
                 self._whole(request, function, event)
         except Refused as refused:
             self._refuse(request, refused)
+
+    def _mock(self, request, integration):
+        """The answer to a preflight, which API Gateway makes itself."""
+        response = integration["responses"]["default"]
+        headers = [
+            (name.removeprefix("method.response.header."), self._text(value))
+            for name, value in response["responseParameters"].items()
+        ]
+        request.reply(int(response["statusCode"]), headers, b"{}")
+
+    def _text(self, value):
+        """A static value between its quotes. CloudFormation resolves the one with a condition."""
+        if isinstance(value, dict):
+            condition, chosen, _ = value["Fn::If"]
+            if condition != "HasCorsOrigin":
+                raise ValueError(f"an unknown condition: {value}")
+            value = chosen["Fn::Sub"].replace("${CorsOrigin}", self.origin)
+        return value.strip("'")
 
     def _whole(self, request, function, event):
         answer, error = self.functions.invoke(function, event)
@@ -255,7 +279,7 @@ class Gateway:
         found = self.answers.get(refused.kind) or self.answers[default]
         headers = [("x-amzn-ErrorType", refused.kind), ("Content-Type", "application/json")]
         for name, value in found.get("responseParameters", {}).items():
-            headers.append((name.removeprefix("gatewayresponse.header."), value.strip("'")))
+            headers.append((name.removeprefix("gatewayresponse.header."), self._text(value)))
         text = found["responseTemplates"]["application/json"]
         request.reply(int(found.get("statusCode", refused.status)), headers, text.encode())
 
@@ -292,7 +316,7 @@ def _handler(gateway):
         def do_GET(self):
             gateway.serve(self)
 
-        do_POST = do_DELETE = do_PUT = do_PATCH = do_GET
+        do_POST = do_DELETE = do_PUT = do_PATCH = do_OPTIONS = do_GET
 
         def content(self):
             size = int(self.headers.get("Content-Length", 0))

@@ -11,13 +11,11 @@ import time
 
 POLLS = "the event source mapping of Lambda polls with it; the emulator polls without a role"
 ABORTS = "ends a multipart upload that failed; no case breaks one off"
-LISTS = "with it S3 returns 404 and not 403 for a missing object; no case removes an object that is read"
 WAITS = "sends again what waited for 5 minutes; a case would have to wait as long"
 # (folder of the function, action, end of the resource): why no case needs it. A grant that is
 # listed here and needed, or that is not granted, is an error.
 UNPROVEN = (
     {(function, "s3:AbortMultipartUpload", "bucket/v1/*"): ABORTS for function in ("tasks-send", "tasks-stream", "rpc", "worker")}
-    | {(function, "s3:ListBucket", "bucket"): LISTS for function in ("tasks-get", "tasks-stream", "rpc", "worker", "push")}
     | {
         (function, f"sqs:{action}", queue): POLLS
         for function, queue in (("worker", "WorkQueue"), ("push", "PushQueue"))

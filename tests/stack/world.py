@@ -7,7 +7,7 @@ import subprocess
 import time
 import uuid
 
-from deploy import ROOT, Deployment
+from deploy import PARAMETERS, ROOT, Deployment
 from functions import Functions
 from gateway import Gateway
 
@@ -122,7 +122,7 @@ class World:
         api = self.deployment.physical["Api"]
         self.url = variables["publicUrl"]
         host = self.url.split("/")[2]
-        self.gateway = Gateway(self.deployment.body, api, stage, variables, self.functions, {DOMAIN: BASE})
+        self.gateway = Gateway(self.deployment.body, api, stage, variables, self.functions, {DOMAIN: BASE}, PARAMETERS["CorsOrigin"])
         check(host.startswith(api), "the stage says its address", variables)
         self.first_key = self._first_key()
         self.dynamodb, self.sqs = emulator.client("dynamodb"), emulator.client("sqs")

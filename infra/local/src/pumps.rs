@@ -91,7 +91,7 @@ impl Pumps {
         };
         let dispatcher = PushDispatcher::new(outgoing, policy);
         let mut pumps = JoinSet::new();
-        let relay = Relay {
+        let relay = LocalRelay {
             queue: queue.clone(),
             pushes: pushes.clone(),
         };
@@ -115,13 +115,13 @@ impl Pumps {
 }
 
 /// The relay: sends turns and push deliveries from the stream to the queues.
-struct Relay {
+struct LocalRelay {
     queue: LocalQueue<WorkItem>,
     pushes: LocalQueue<PushItem>,
 }
 
 #[async_trait]
-impl TakeRecords for Relay {
+impl TakeRecords for LocalRelay {
     async fn take(&self, batch: &Batch) -> bool {
         let images = batch.images();
         relay(&self.queue, &images).await.is_empty()

@@ -5,7 +5,7 @@
 
 use crate::auth::Caller;
 use crate::engine::fuzz::{
-    KeySet, PagePosition, PagedList, TaskPosition, content_type, disposition,
+    PagePosition, PagedList, SecretKeySet, TaskPosition, content_type, disposition,
 };
 use crate::store::{StoreError, ThreadPosition, stored};
 use crate::task::{
@@ -246,7 +246,7 @@ pub fn cursors(bytes: &[u8]) -> Result<(), Broken> {
         history_length: 0,
         include_artifacts: false,
     };
-    let keys = KeySet::of([b"a secret".to_vec()]);
+    let keys = SecretKeySet::of([b"a secret".to_vec()]);
     let tasks = PagedList::tasks(&keys, &caller, &query);
     let contexts = PagedList::contexts(&keys, &caller);
     let opened = tasks.place::<TaskPosition>(text, now).is_ok()

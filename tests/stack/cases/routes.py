@@ -2,9 +2,11 @@
 
 import uuid
 
+from deploy import PARAMETERS
 from world import check, message
 
 HOOK = "https://hooks.example.com/a2a"
+ORIGIN = PARAMETERS["CorsOrigin"]
 OLD = {"A2A-Version": None}
 # The agent of these cases has no extended card. Its refusal shows that the route is served.
 EXTENDED = {"/extendedAgentCard", "/v1/card", "/{tenant}/extendedAgentCard", "/agent/authenticatedExtendedCard"}
@@ -77,7 +79,12 @@ def case_every_route_of_the_template_is_answered(world):
     ended, open_task = frame["task"]["id"], ann.send("hm")["id"]
     ann.until(ended)
     rows = _rows(open_task, ended, event, ann.tenant)
-    routes = [(method.upper(), path) for path, methods in world.deployment.body["paths"].items() for method in methods]
+    paths = world.deployment.body["paths"]
+    for path in paths:
+        asked = path.replace("{tenant}", ann.tenant).replace("{id}", "x").replace("{configId}", "x")
+        response = world.stranger().open("OPTIONS", asked)
+        check(response.status == 200 and response.getheader("Access-Control-Allow-Origin") == ORIGIN, f"OPTIONS {path}")
+    routes = [(method.upper(), path) for path, methods in paths.items() for method in methods if method != "options"]
     last = {  # These end what the others use.
         ("POST", "/tasks/cancel"): ("/tasks/cancel", {"id": ann.send("hm")["id"]}, OLD),
         ("DELETE", "/a2a-lambda/tasks/{id}"): (f"/a2a-lambda/tasks/{ended}", None, {}),

@@ -37,7 +37,7 @@ mod turn;
 /// The functions and types that the fuzz targets test.
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod fuzz {
-    pub(crate) use super::KeySet;
+    pub(crate) use super::SecretKeySet;
     pub(crate) use super::files::{content_type, disposition};
     pub(crate) use super::handler::page_token::{PagePosition, PagedList, TaskPosition};
 }
@@ -54,7 +54,7 @@ pub use budget::CallBudget;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use error::EngineError;
 pub use limit_policy::{CallRate, LimitPolicy, RatePolicy, SharedStreams};
-pub(crate) use secret_keys::KeySet;
+pub(crate) use secret_keys::SecretKeySet;
 pub use secret_keys::{ReadSecretKeys, SECRET_KEY_MIN, SecretKeys};
 pub(crate) use stream_slots::StopFrames;
 pub use turn::event_sink::Frames;

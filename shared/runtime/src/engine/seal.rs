@@ -7,7 +7,7 @@
 //! random and has 96 bits, which is safe for 2^32 secrets per key (NIST SP 800-38D
 //! §8.3).
 
-use super::secret_keys::{KeySet, SecretKey};
+use super::secret_keys::{SecretKey, SecretKeySet};
 use super::{Engine, EngineError};
 use crate::store::StoreError;
 use crate::task::{
@@ -26,7 +26,7 @@ const ANSWER_MAX: usize = 32 * 1024;
 
 /// Seals and opens secrets.
 pub(super) struct Sealer {
-    keys: Arc<KeySet>,
+    keys: Arc<SecretKeySet>,
 }
 
 /// Where a secret belongs: it opens only there.
@@ -83,7 +83,7 @@ impl<'a> SealPlace<'a> {
 
 impl Sealer {
     /// Creates a sealer that seals with the current key, and opens with each of `keys`.
-    pub(super) const fn new(keys: Arc<KeySet>) -> Self {
+    pub(super) const fn new(keys: Arc<SecretKeySet>) -> Self {
         Self { keys }
     }
 
@@ -208,7 +208,7 @@ mod tests {
 
     fn sealer_of(keys: &[&str]) -> Sealer {
         let keys = keys.iter().map(|key| key.as_bytes().to_vec());
-        Sealer::new(Arc::new(KeySet::of(keys)))
+        Sealer::new(Arc::new(SecretKeySet::of(keys)))
     }
 
     #[test]

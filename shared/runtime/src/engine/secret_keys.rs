@@ -35,23 +35,23 @@ pub trait ReadSecretKeys: Send + Sync {
 
 /// The secret keys of a deployment. Copies share what was read.
 #[derive(Clone)]
-pub struct SecretKeys(Source);
+pub struct SecretKeys(SecretKeySource);
 
 #[derive(Clone)]
-enum Source {
-    Fixed(Arc<KeySet>),
-    Stored(Arc<StoredKeys>),
+enum SecretKeySource {
+    Fixed(Arc<SecretKeySet>),
+    Stored(Arc<StoredSecretKeys>),
 }
 
 /// Keys that are read when they are first needed.
-struct StoredKeys {
+struct StoredSecretKeys {
     read: Arc<dyn ReadSecretKeys>,
     clock: Arc<dyn Clock>,
-    known: Mutex<Option<KnownKeys>>,
+    known: Mutex<Option<KnownSecretKeys>>,
 }
 
-struct KnownKeys {
-    keys: Arc<KeySet>,
+struct KnownSecretKeys {
+    keys: Arc<SecretKeySet>,
     read_at: Timestamp,
     /// When they are read again.
     until: Timestamp,
@@ -61,7 +61,7 @@ impl SecretKeys {
     /// The keys of a setting, the one in use first. Without a key, an empty one is used.
     #[must_use]
     pub fn fixed(keys: impl IntoIterator<Item = Vec<u8>>) -> Self {
-        Self(Source::Fixed(Arc::new(KeySet::of(keys))))
+        Self(SecretKeySource::Fixed(Arc::new(SecretKeySet::of(keys))))
     }
 
     /// Keys that `read` reads when they are first needed, and then every five minutes. If
@@ -72,7 +72,7 @@ impl SecretKeys {
     }
 
     fn stored_at(read: Arc<dyn ReadSecretKeys>, clock: Arc<dyn Clock>) -> Self {
-        Self(Source::Stored(Arc::new(StoredKeys {
+        Self(SecretKeySource::Stored(Arc::new(StoredSecretKeys {
             read,
             clock,
             known: Mutex::default(),
@@ -83,7 +83,7 @@ impl SecretKeys {
     ///
     /// # Errors
     /// [`StoreError`] when they were never read and cannot be.
-    pub(super) async fn keys(&self) -> Result<Arc<KeySet>, StoreError> {
+    pub(super) async fn keys(&self) -> Result<Arc<SecretKeySet>, StoreError> {
         self.keys_with(None).await
     }
 
@@ -92,16 +92,19 @@ impl SecretKeys {
     ///
     /// # Errors
     /// As [`keys`](Self::keys).
-    pub(super) async fn keys_with(&self, id: Option<&str>) -> Result<Arc<KeySet>, StoreError> {
+    pub(super) async fn keys_with(
+        &self,
+        id: Option<&str>,
+    ) -> Result<Arc<SecretKeySet>, StoreError> {
         match &self.0 {
-            Source::Fixed(keys) => Ok(Arc::clone(keys)),
-            Source::Stored(stored) => stored.keys_with(id).await,
+            SecretKeySource::Fixed(keys) => Ok(Arc::clone(keys)),
+            SecretKeySource::Stored(stored) => stored.keys_with(id).await,
         }
     }
 }
 
-impl StoredKeys {
-    async fn keys_with(&self, id: Option<&str>) -> Result<Arc<KeySet>, StoreError> {
+impl StoredSecretKeys {
+    async fn keys_with(&self, id: Option<&str>) -> Result<Arc<SecretKeySet>, StoreError> {
         let mut known = self.known.lock().await;
         let now = self.clock.now();
         if let Some(known) = &*known {
@@ -118,8 +121,8 @@ impl StoredKeys {
         match self.read.read().await {
             Ok(keys) => {
                 let keys = keys.iter().map(|key| key.expose().as_bytes().to_vec());
-                let keys = Arc::new(KeySet::of(keys));
-                *known = Some(KnownKeys {
+                let keys = Arc::new(SecretKeySet::of(keys));
+                *known = Some(KnownSecretKeys {
                     keys: Arc::clone(&keys),
                     read_at: now,
                     until: now.plus(FRESH),
@@ -149,8 +152,8 @@ impl Default for SecretKeys {
 impl PartialEq for SecretKeys {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            (Source::Fixed(one), Source::Fixed(two)) => one == two,
-            (Source::Stored(one), Source::Stored(two)) => Arc::ptr_eq(one, two),
+            (SecretKeySource::Fixed(one), SecretKeySource::Fixed(two)) => one == two,
+            (SecretKeySource::Stored(one), SecretKeySource::Stored(two)) => Arc::ptr_eq(one, two),
             _ => false,
         }
     }
@@ -166,7 +169,7 @@ impl fmt::Debug for SecretKeys {
 
 /// Some secret keys, the one in use first.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct KeySet {
+pub(crate) struct SecretKeySet {
     current: SecretKey,
     older: Vec<SecretKey>,
 }
@@ -178,7 +181,7 @@ pub(super) struct SecretKey {
     bytes: Vec<u8>,
 }
 
-impl KeySet {
+impl SecretKeySet {
     /// The set of these keys; of an empty key if there is none.
     pub(crate) fn of(keys: impl IntoIterator<Item = Vec<u8>>) -> Self {
         let mut keys = keys.into_iter().map(SecretKey::new);

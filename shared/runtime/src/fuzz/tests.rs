@@ -118,7 +118,7 @@ fn mutated_page_tokens_and_positions_are_refused() {
         at: Timestamp::from_millis(5),
         context: crate::task::ContextId::parse("c").unwrap(),
     };
-    let other = KeySet::of([b"another secret".to_vec()]);
+    let other = SecretKeySet::of([b"another secret".to_vec()]);
     let token = PagedList::contexts(&other, &caller).token(&place, place.at);
     let texts = [
         token.as_str(),

@@ -2,7 +2,7 @@
 
 use super::ServeError;
 #[cfg(feature = "secrets")]
-use super::stored_keys::StoredKeys;
+use super::stored_keys::SecretsManagerKeys;
 #[cfg(feature = "secrets")]
 use crate::engine::SecretKeys;
 use crate::engine::{Clock as _, Ids as _, RandomIds, SystemClock};
@@ -90,7 +90,7 @@ impl Start {
 #[cfg(feature = "secrets")]
 fn with_stored_keys(mut settings: Settings) -> Settings {
     if let Some(id) = settings.secret_key_id.clone() {
-        settings.policy.secrets = SecretKeys::stored(Arc::new(StoredKeys { id }));
+        settings.policy.secrets = SecretKeys::stored(Arc::new(SecretsManagerKeys { id }));
     }
     settings
 }

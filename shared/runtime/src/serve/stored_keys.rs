@@ -9,13 +9,13 @@ use async_trait::async_trait;
 
 /// The secret with the keys. The key in use is its current version, the one before is its
 /// previous version (AWS Secrets Manager User Guide, "Secret versions").
-pub(super) struct StoredKeys {
+pub(super) struct SecretsManagerKeys {
     /// The name or ARN.
     pub(super) id: String,
 }
 
 #[async_trait]
-impl ReadSecretKeys for StoredKeys {
+impl ReadSecretKeys for SecretsManagerKeys {
     async fn read(&self) -> Result<Vec<Secret>, StoreError> {
         // Most invocations need no key, so the client is made when one is needed.
         let at = endpoint("AWS_ENDPOINT_URL_SECRETS_MANAGER");

@@ -1,6 +1,6 @@
 //! Writes the JSON documents of the cards.
 
-use super::extension::{OFFERED, SKILL_SCHEMAS};
+use super::extension::{OFFERED, SKILL_SCHEMAS, WEBHOOK_SIGNATURES};
 use super::security;
 use super::{CardInfo, SkillInfo};
 use serde_json::{Map, Value, json};
@@ -147,11 +147,14 @@ fn capabilities(info: &CardInfo) -> CardMembers {
     capabilities
 }
 
-/// The extensions (A2A 1.0 §4.6.1); the one for schemas only if a skill has one.
+/// The extensions (A2A 1.0 §4.6.1); the one for schemas only if a skill has one, the one for
+/// webhooks only if there are push configs.
 fn extensions(info: &CardInfo) -> Vec<Value> {
     let declared = OFFERED.into_iter().filter_map(|extension| {
         if extension == SKILL_SCHEMAS {
             skill_schemas(info).map(|schemas| extension.declared(Some(schemas)))
+        } else if extension == WEBHOOK_SIGNATURES && !info.capabilities.push_notifications {
+            None
         } else {
             Some(extension.declared(None))
         }

@@ -5,7 +5,7 @@
 //! whatever is wrong with it, so that the error reveals nothing.
 
 use crate::auth::Caller;
-use crate::engine::KeySet;
+use crate::engine::SecretKeySet;
 use crate::engine::secret_keys::SecretKey;
 use crate::store::{ListPosition, ThreadPosition};
 use crate::task::{A2aError, ContextId, ListQuery, TaskId, Timestamp};
@@ -20,7 +20,7 @@ const LIFETIME: Duration = Duration::from_secs(3600);
 
 /// A list of one caller, to which its tokens are bound.
 pub(crate) struct PagedList<'a> {
-    keys: &'a KeySet,
+    keys: &'a SecretKeySet,
     bound: Vec<String>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) trait PagePosition: Sized {
 
 impl<'a> PagedList<'a> {
     /// The caller's tasks that match the filter of `query`.
-    pub(crate) fn tasks(keys: &'a KeySet, caller: &Caller, query: &ListQuery) -> Self {
+    pub(crate) fn tasks(keys: &'a SecretKeySet, caller: &Caller, query: &ListQuery) -> Self {
         let context = query.context_id.as_ref().map(ToString::to_string);
         let status = query.status.map(|state| state.as_str().to_owned());
         let after = query.status_after.map(|at| at.as_millis().to_string());
@@ -43,12 +43,12 @@ impl<'a> PagedList<'a> {
     }
 
     /// The caller's contexts.
-    pub(crate) fn contexts(keys: &'a KeySet, caller: &Caller) -> Self {
+    pub(crate) fn contexts(keys: &'a SecretKeySet, caller: &Caller) -> Self {
         Self::of(keys, "contexts", caller, [])
     }
 
     fn of<const N: usize>(
-        keys: &'a KeySet,
+        keys: &'a SecretKeySet,
         name: &str,
         caller: &Caller,
         filter: [String; N],

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
-static SECRET: LazyLock<KeySet> = LazyLock::new(|| keys(&["secret"]));
-static GUESS: LazyLock<KeySet> = LazyLock::new(|| keys(&["guess"]));
-static NONE: LazyLock<KeySet> = LazyLock::new(|| keys(&[]));
+static SECRET: LazyLock<SecretKeySet> = LazyLock::new(|| keys(&["secret"]));
+static GUESS: LazyLock<SecretKeySet> = LazyLock::new(|| keys(&["guess"]));
+static NONE: LazyLock<SecretKeySet> = LazyLock::new(|| keys(&[]));
 
-fn keys(keys: &[&str]) -> KeySet {
-    KeySet::of(keys.iter().map(|key| key.as_bytes().to_vec()))
+fn keys(keys: &[&str]) -> SecretKeySet {
+    SecretKeySet::of(keys.iter().map(|key| key.as_bytes().to_vec()))
 }
 
 fn caller(tenant: &str, subject: &str) -> Caller {
