@@ -199,13 +199,22 @@ class TheTemplate(unittest.TestCase):
         }
         self.assertEqual(checks.table_shape(STACK.transformed["Resources"]["Table"]["Properties"]), expected)
 
-    def test_has_three_stages_that_give_every_required_parameter(self):
+    def test_a_trial_cannot_become_expensive(self):
+        config = tomllib.loads((ROOT / "samconfig.toml").read_text())
+        self.assertEqual(STACK.source["Parameters"]["DetailedApiMetrics"]["Default"], "off")
+        for name in ("default", "dev"):
+            given = dict(o.split("=", 1) for o in config[name]["deploy"]["parameters"]["parameter_overrides"])
+            self.assertNotIn("DetailedApiMetrics", given)
+            self.assertLessEqual(int(given["TableMaxReadUnits"]), 500)
+            self.assertLessEqual(int(given["TableMaxWriteUnits"]), 200)
+
+    def test_has_stages_that_give_every_required_parameter(self):
         config = tomllib.loads((ROOT / "samconfig.toml").read_text())
         parameters = STACK.source["Parameters"]
         required = {name for name, parameter in parameters.items() if "Default" not in parameter}
-        for stage in ("dev", "staging", "prod"):
-            given = dict(o.split("=", 1) for o in config[stage]["deploy"]["parameters"]["parameter_overrides"])
-            self.assertEqual(given["Stage"], stage)
+        for name in ("default", "dev", "staging", "prod"):
+            given = dict(o.split("=", 1) for o in config[name]["deploy"]["parameters"]["parameter_overrides"])
+            self.assertEqual(given["Stage"], "dev" if name == "default" else name)
             self.assertLessEqual(required, given.keys())
             self.assertLessEqual(given.keys(), parameters.keys())
             for name, value in given.items():

@@ -136,7 +136,7 @@ impl Progress {
                 rounds,
             } = so_far;
             // The erasure continues even if standard error is closed.
-            let _told = writeln!(
+            let _printed = writeln!(
                 io::stderr(),
                 "round {rounds}: {read} items read, {items} items and {objects} objects found"
             );

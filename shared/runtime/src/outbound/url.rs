@@ -11,7 +11,7 @@ const MAX: usize = 2048;
 /// Most bytes of a host name (RFC 1035).
 const MAX_NAME: usize = 253;
 /// Last labels of names that resolve inside a network.
-const INSIDE: [&str; 12] = [
+const INSIDE: [&str; 13] = [
     "localhost",
     "localdomain",
     "local",
@@ -21,6 +21,8 @@ const INSIDE: [&str; 12] = [
     "corp",
     "home",
     "lan",
+    // Services of Kubernetes, as `kubernetes.default.svc`.
+    "svc",
     "home.arpa",
     "in-addr.arpa",
     "ip6.arpa",

@@ -181,6 +181,8 @@ const NOT_PUBLIC: &[&str] = &[
     "https://wiki.corp/",
     "https://nas.home/",
     "https://router.lan/",
+    "https://kubernetes.default.svc/api",
+    "https://db.shop.svc.cluster.local/",
     "https://router.home.arpa/",
     "https://1.0.0.127.in-addr.arpa/",
     "https://intranet/",
