@@ -232,7 +232,9 @@ async fn a_tenant_erasure_completes_wherever_it_was_interrupted() {
 fn api_key_of(owner: &Owner) -> ApiKeyRecord {
     // An id has at most 32 characters.
     let (tenant, subject) = (owner.tenant.folder(), owner.subject.hash());
-    let id = format!("{}{}", &tenant[..16], &subject[..16]);
+    let id: String = (tenant.chars().take(16))
+        .chain(subject.chars().take(16))
+        .collect();
     ApiKeyRecord {
         id: ApiKeyId::parse(&id).unwrap(),
         hash: [7; 32],
