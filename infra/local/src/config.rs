@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// Runs the whole agent on this machine: no AWS account, nothing to install.
 ///
 /// DynamoDB and S3 are served in process; tasks and artifacts are kept in the
-/// data folder, so a restart goes on where the last run ended.
+/// data folder, so a restart continues where the last run ended.
 #[derive(Debug, Parser)]
 #[command(name = "a2a-local", version)]
 pub struct Cli {

@@ -49,7 +49,7 @@ impl CallBudget {
         }
     }
 
-    /// The same limits for a caller whose credentials end at `end`. A turn goes on after
+    /// The same limits for a caller whose credentials end at `end`. A turn continues after
     /// that; what a stream shows does not.
     pub(crate) const fn for_credentials(self, end: Option<Timestamp>) -> Self {
         Self {

@@ -68,10 +68,10 @@ impl SecretKeys {
     /// they cannot be read again, the last ones stay in use.
     #[must_use]
     pub fn stored(read: Arc<dyn ReadSecretKeys>) -> Self {
-        Self::stored_at(read, Arc::new(SystemClock))
+        Self::stored_with(read, Arc::new(SystemClock))
     }
 
-    fn stored_at(read: Arc<dyn ReadSecretKeys>, clock: Arc<dyn Clock>) -> Self {
+    fn stored_with(read: Arc<dyn ReadSecretKeys>, clock: Arc<dyn Clock>) -> Self {
         Self(SecretKeySource::Stored(Arc::new(StoredSecretKeys {
             read,
             clock,
@@ -265,7 +265,7 @@ mod tests {
         }
 
         fn keys(self: &Arc<Self>) -> SecretKeys {
-            SecretKeys::stored_at(self.clone(), self.clone())
+            SecretKeys::stored_with(self.clone(), self.clone())
         }
 
         fn hold(&self, keys: Option<&[&'static str]>) {

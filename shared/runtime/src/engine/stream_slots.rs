@@ -2,7 +2,7 @@
 //!
 //! A stream renews its leases while it runs and frees them at its end. After a crash they
 //! end by themselves. If an operator blocks the tenant, the stream shows no further frame;
-//! its turn goes on.
+//! its turn continues.
 //!
 //! If the store does not answer, the stream runs without a slot.
 

@@ -33,7 +33,7 @@ pub(super) type Until = (Timestamp, Arc<dyn Clock>);
 
 /// Starts `produce` and responds with a stream of its frames, up to `until`. The stream
 /// stays open until the turn rests, since Lambda runs the turn only so long. What the turn
-/// does after `until` is not sent, and the client is told to reconnect. `produce` can end
+/// does after `until` is not sent, and the client has to reconnect. `produce` can end
 /// the frames with an error before its own end.
 ///
 /// # Errors
@@ -94,7 +94,7 @@ struct SseBody {
     next: Option<Frame>,
     log: StreamLog,
     until: Option<Until>,
-    /// Whether the client was told that its credentials have ended.
+    /// Whether the client knows that its credentials have ended.
     ended: bool,
 }
 

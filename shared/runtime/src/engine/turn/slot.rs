@@ -190,7 +190,7 @@ impl TurnSlot {
             SlotState::Renewing(renewed) => {
                 self.state = match renewed.await {
                     Ok(true) => lessor.leased(),
-                    // The turn goes on to the end of its invocation.
+                    // The turn continues to the end of its invocation.
                     Ok(false) => {
                         tracing::warn!("a turn has lost its slot, or its tenant is blocked");
                         SlotState::Without
