@@ -74,16 +74,21 @@ impl Versioned {
 
     /// The number of versions and delete markers of an owner's tenant.
     async fn versions(&self, owner: &Owner) -> usize {
+        self.versions_below(&owner.tenant.folder()).await
+    }
+
+    /// The number of versions and delete markers in a folder.
+    async fn versions_below(&self, folder: &str) -> usize {
         let bucket = self.deployment.bucket.clone().unwrap();
         let list = self.emulator.clients.s3.list_object_versions();
-        let below = format!("v1/{}/", owner.tenant.folder());
+        let below = format!("v1/{folder}/");
         let found = list.bucket(bucket).prefix(below).send().await.unwrap();
         found.versions().len() + found.delete_markers().len()
     }
 
-    async fn erase(&self, owner: &Owner) {
+    async fn erase(&self, owner: &Owner, subject: Option<&str>) {
         let options = EraseTenant {
-            subject: None,
+            subject: subject.map(str::to_owned),
             tenant: owner.tenant.to_string(),
             yes: true,
             dry_run: false,
@@ -95,14 +100,16 @@ impl Versioned {
 }
 
 #[tokio::test]
-async fn a_restored_table_has_its_objects_and_no_erased_tenant() {
+async fn a_restored_table_has_its_objects_and_no_erased_tenant_or_subject() {
     let Some(url) = outside() else {
         println!("SKIPPED: the embedded S3 keeps no versions");
         return;
     };
     let case = Versioned::at(url).await;
     let [mine, other] = [&case.world.owner, &case.world.stranger];
+    let colleague = &case.world.colleague;
     let (kept, erased) = (case.large(mine).await, case.large(other).await);
+    let forgotten = case.large(colleague).await;
     // S3 records times in whole seconds.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     let since = SystemClock.now();
@@ -112,12 +119,18 @@ async fn a_restored_table_has_its_objects_and_no_erased_tenant() {
         .filter(|key| key.contains(&mine.tenant.folder()))
         .collect();
     case.blobs.remove(&removed).await.unwrap();
-    case.erase(other).await;
+    case.erase(other, None).await;
+    let subject = colleague.subject.as_str();
+    case.erase(colleague, Some(subject)).await;
     assert_eq!((case.names(mine).await, case.names(other).await), (0, 0));
     assert_eq!(case.versions(other).await, 0, "an erasure keeps no version");
-    // The restored table contains the erased tenant's task again, but not its object.
-    let back = case.world.create(&erased);
-    case.records.commit(&back).await.unwrap();
+    let folder = forgotten.key().folder();
+    assert_eq!(case.versions_below(&folder).await, 0, "nor of a subject");
+    // The restored table contains the erased tasks again, but not their objects.
+    for task in [&erased, &forgotten] {
+        let back = case.world.create(task);
+        case.records.commit(&back).await.unwrap();
+    }
     restore::run(&RestoreObjects {
         since,
         deployment: case.deployment.clone(),
@@ -128,9 +141,12 @@ async fn a_restored_table_has_its_objects_and_no_erased_tenant() {
     let found = case.records.load(mine, kept.id(), now).await.unwrap();
     let words = |task: &TaskRecord| task.view(10, true).history;
     assert_eq!(words(&found.unwrap()), words(&kept));
-    let found = case.records.load(other, erased.id(), now).await.unwrap();
-    assert!(found.is_none(), "the erasure is repeated");
+    for task in [&erased, &forgotten] {
+        let found = case.records.load(task.owner(), task.id(), now);
+        assert!(found.await.unwrap().is_none(), "the erasure is repeated");
+    }
     assert_eq!(case.versions(other).await, 0);
+    assert_eq!(case.versions_below(&folder).await, 0);
 }
 
 #[tokio::test]
