@@ -61,7 +61,8 @@ def case_a_stream_shows_events_while_the_skill_runs(world):
     """A frame is read before the task is canceled, so it did not wait for the end of the response."""
     ann = world.caller()
     for path in ("/message:stream", "/"):
-        ask = {"message": message("wait 600")}
+        config = {"url": "https://hooks.example.com/a2a", "token": "t"}
+        ask = {"message": message("wait 600"), "configuration": {"taskPushNotificationConfig": config}}
         body = ask if path != "/" else {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": ask}
         frames = (frame.get("result", frame) for _, frame in ann.frames("POST", path, body))
         first = next(frames)
