@@ -204,7 +204,14 @@ impl HttpConnector for Counted<SharedHttpConnector> {
         HttpConnectorFuture::new(async move {
             me.meter.open.send_modify(|open| *open += 1);
             let answer = match request.headers().get("x-amz-target").map(str::to_owned) {
-                Some(target) => me.table(target.rsplit('.').next().unwrap(), request).await,
+                Some(target) => {
+                    let operation = target.rsplit('.').next().unwrap().to_owned();
+                    let me = me.clone();
+                    // A task of its own: the calls of the meter would add their stack to that
+                    // of the call which they measure.
+                    let table = async move { me.table(&operation, request).await };
+                    tokio::spawn(table).await.unwrap()
+                }
                 None => {
                     let operation = format!("{} object", request.method());
                     me.meter.add(&operation, Written::default(), 0);

@@ -26,7 +26,8 @@ impl DynamoStore {
         &self,
         statements: &[ConditionalWrite],
     ) -> Result<WriteResult, StoreError> {
-        match outcome::write(&self.client, &self.table, statements).await {
+        // Boxed, since the future of a request is large, and each caller would hold it.
+        match Box::pin(outcome::write(&self.client, &self.table, statements)).await {
             WriteOutcome::Done => Ok(WriteResult::Done),
             WriteOutcome::Refused(checks) => Ok(WriteResult::Refused(checks)),
             WriteOutcome::Unknown(why) => Ok(WriteResult::Unknown(why)),

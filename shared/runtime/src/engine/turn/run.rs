@@ -57,7 +57,9 @@ impl Engine {
         sink: &mut EventSink,
     ) -> Result<TurnEnd, EngineError> {
         let report = TurnReport::begin(self, &work, receipt.is_some());
-        let ended = Box::pin(report.run(self.run_turn(slot, work, receipt, sink))).await;
+        // Boxed here, so that the wrappers of the report hold a pointer, not the whole turn.
+        let turn = Box::pin(self.run_turn(slot, work, receipt, sink));
+        let ended = report.run(turn).await;
         report.end(&ended);
         ended
     }
