@@ -160,6 +160,13 @@ async fn a_flood_of_refusals_is_not_a_flood_of_lines() {
         world.call(&request).await;
     }
     assert_eq!(lines.with_message("refused").len(), 10);
+    // The other 90 are counted, each as itself. The log of a process does not show them.
+    let counted = lines.with_message("left out");
+    assert_eq!(counted.len(), 90);
+    for event in counted {
+        assert_eq!(event["target"], "a2a_lambda::left_out");
+        assert_eq!(event["a2a.error"], "TASK_NOT_FOUND");
+    }
     lines.clear();
     tokio::time::advance(std::time::Duration::from_secs(1)).await;
     world.call(&request).await;

@@ -139,6 +139,25 @@ async fn sums_of_the_metrics_follow_the_calls_and_never_fall() {
 }
 
 #[tokio::test]
+async fn each_call_of_a_flood_that_is_refused_is_counted() {
+    let folder = Folder::new();
+    let agent = Running::logging(&folder).await;
+    let unknown = format!("{}/tasks/none", agent.base());
+    for _ in 0..60 {
+        let (status, _) = Call::get(&unknown).send().await;
+        assert_eq!(status, 404);
+    }
+    let (_, text) = Call::get(&format!("{}/metrics", agent.base())).send().await;
+    let errors = samples(&text).into_iter().filter(|(series, _)| {
+        series.starts_with("a2a_errors_total{") && series.contains("TASK_NOT_FOUND")
+    });
+    assert_eq!(errors.map(|(_, (_, value))| value).sum::<f64>(), 60.0);
+    let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
+    assert!(log.contains("TASK_NOT_FOUND"), "{log}");
+    assert!(!log.contains("left out"), "{log}");
+}
+
+#[tokio::test]
 async fn the_card_names_the_issuer_of_the_tokens() {
     let folder = Folder::new();
     let settings = [

@@ -7,7 +7,7 @@
 //! random and has 96 bits, which is safe for 2^32 secrets per key (NIST SP 800-38D
 //! §8.3).
 
-use super::secret_keys::{SecretKey, SecretKeySet};
+use super::secret_keys::{self, SecretKey, SecretKeySet};
 use super::{Engine, EngineError};
 use crate::store::StoreError;
 use crate::task::{
@@ -132,7 +132,7 @@ fn cipher(key: &SecretKey) -> Option<LessSafeKey> {
 
 /// The id of the key under which something was sealed.
 pub(super) fn key_id(sealed: &Sealed) -> Option<&str> {
-    sealed.as_str().split_once('.').map(|(id, _)| id)
+    secret_keys::id_in(sealed.as_str())
 }
 
 /// Refuses files in an answer to `auth-required`. The answer itself is sealed, but its
@@ -184,18 +184,25 @@ impl Engine {
             .ok_or_else(|| EngineError::broken("failed to seal an answer"))
     }
 
-    /// The answer that opened the current turn of `record`; `None` if it was sealed
-    /// under a key that is not known.
+    /// The answer that opened the current turn of `record`; `None` if it does not open, or
+    /// if its key is still not known to the last attempt.
     ///
     /// # Errors
-    /// [`StoreError`] when the keys cannot be read.
+    /// [`StoreError`] when the keys cannot be read, or do not yet contain the key of the
+    /// answer. Another process may have sealed it with a key that this one gets later.
     pub(super) async fn open_answer(
         &self,
         record: &TaskRecord,
         sealed: &Sealed,
     ) -> Result<Option<Message>, StoreError> {
         let place = SealPlace::of_answer(record, record.turn());
-        let keys = self.reader.policy.secrets.keys_with(key_id(sealed)).await?;
+        let (policy, id) = (&self.reader.policy, key_id(sealed));
+        let keys = policy.secrets.keys_with(id).await?;
+        let unknown = id.is_some_and(|id| keys.key(id).is_none());
+        if unknown && record.attempt() < policy.max_attempts {
+            let why = "the key of an answer is not known to this process";
+            return Err(StoreError::Unavailable(why.to_owned()));
+        }
         let opened = Sealer::new(keys).open(sealed, place);
         Ok(opened.and_then(|text| a2a_lambda_model::stored::message_of_text(text.expose()).ok()))
     }

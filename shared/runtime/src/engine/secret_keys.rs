@@ -87,6 +87,17 @@ impl SecretKeys {
         self.keys_with(None).await
     }
 
+    /// The keys for a page of a list, with that of its token if the caller has one.
+    ///
+    /// # Errors
+    /// As [`keys`](Self::keys).
+    pub(super) async fn keys_of_token(
+        &self,
+        token: Option<&str>,
+    ) -> Result<Arc<SecretKeySet>, StoreError> {
+        self.keys_with(token.and_then(id_in)).await
+    }
+
     /// The keys, with the one that has `id` if there is one: another process may already seal
     /// with a newer key.
     ///
@@ -174,6 +185,11 @@ pub(crate) struct SecretKeySet {
     older: Vec<SecretKey>,
 }
 
+/// The id of the key of `text`: what stands before its first dot.
+pub(super) fn id_in(text: &str) -> Option<&str> {
+    text.split_once('.').map(|(id, _)| id)
+}
+
 /// A secret key and its id.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct SecretKey {
@@ -196,14 +212,10 @@ impl SecretKeySet {
         &self.current
     }
 
-    /// All keys.
-    pub(super) fn all(&self) -> impl Iterator<Item = &SecretKey> {
-        std::iter::once(&self.current).chain(&self.older)
-    }
-
     /// The key with this id.
     pub(super) fn key(&self, id: &str) -> Option<&SecretKey> {
-        self.all().find(|key| key.id == id)
+        let mut keys = std::iter::once(&self.current).chain(&self.older);
+        keys.find(|key| key.id == id)
     }
 }
 

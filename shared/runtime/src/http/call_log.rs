@@ -199,9 +199,11 @@ impl CallLog {
         let now = self.edge.clock.now();
         let tenant = self.scope.tenant();
         let admitted = lock(&self.edge.shared.refusals).admit(reason, tenant, now);
-        if let Some(left_out) = admitted {
-            self.in_span(|| events::refused(&self.fields(status), reason, left_out));
-        }
+        let fields = self.fields(status);
+        self.in_span(|| match admitted {
+            Some(left_out) => events::refused(&fields, reason, left_out),
+            None => events::left_out(&fields, reason),
+        });
     }
 
     fn fields(&self, status: u16) -> CallFields<'_> {

@@ -6,6 +6,9 @@ use tracing::Level;
 
 /// The target of the line of a call.
 pub const CALL: &str = "a2a_lambda::call";
+/// The target of a refused call that is counted and has no line. [`start`](super::start)
+/// keeps it out of the log.
+pub const LEFT_OUT: &str = "a2a_lambda::left_out";
 /// The target of the line of a turn.
 pub const TURN: &str = "a2a_lambda::turn";
 /// The target of the line of a round of the sweep.
@@ -28,47 +31,47 @@ pub(crate) struct CallFields<'a> {
     pub(crate) trace_id: Option<&'a str>,
 }
 
+/// Writes an event of a call: the fields of `$line`, and those that follow.
+macro_rules! call_event {
+    ($target:expr, $line:expr, $message:literal, { $($extra:tt)* }) => {
+        tracing::event!(
+            target: $target,
+            Level::INFO,
+            a2a.method = $line.method,
+            a2a.generation = $line.generation,
+            a2a.tenant = $line.tenant,
+            a2a.skill = $line.skill,
+            a2a.task = $line.task,
+            http.response.status_code = $line.status,
+            ms = $line.ms,
+            units.read = $line.units.map(Units::read),
+            units.write = $line.units.map(Units::write),
+            aws.request_id = $line.request_id,
+            trace_id = $line.trace_id,
+            $($extra)*
+            $message
+        )
+    };
+}
+
 /// Logs a call that got its answer.
 pub(crate) fn call(line: &CallFields<'_>) {
-    tracing::event!(
-        target: CALL,
-        Level::INFO,
-        a2a.method = line.method,
-        a2a.generation = line.generation,
-        a2a.tenant = line.tenant,
-        a2a.skill = line.skill,
-        a2a.task = line.task,
-        http.response.status_code = line.status,
-        ms = line.ms,
-        units.read = line.units.map(Units::read),
-        units.write = line.units.map(Units::write),
-        aws.request_id = line.request_id,
-        trace_id = line.trace_id,
-        "call"
-    );
+    call_event!(CALL, line, "call", {});
 }
 
 /// Logs a call that got an error. `left_out` is the number of such lines that were not
 /// written since the last one.
 pub(crate) fn refused(line: &CallFields<'_>, reason: &str, left_out: u64) {
-    tracing::event!(
-        target: CALL,
-        Level::INFO,
-        a2a.method = line.method,
-        a2a.generation = line.generation,
-        a2a.tenant = line.tenant,
-        a2a.skill = line.skill,
-        a2a.task = line.task,
-        http.response.status_code = line.status,
+    let left_out = (left_out > 0).then_some(left_out);
+    call_event!(CALL, line, "refused", {
         a2a.error = reason,
-        a2a.left_out = (left_out > 0).then_some(left_out),
-        ms = line.ms,
-        units.read = line.units.map(Units::read),
-        units.write = line.units.map(Units::write),
-        aws.request_id = line.request_id,
-        trace_id = line.trace_id,
-        "refused"
-    );
+        a2a.left_out = left_out,
+    });
+}
+
+/// Counts a call that got an error, without a line: a flood of calls is no flood of lines.
+pub(crate) fn left_out(line: &CallFields<'_>, reason: &str) {
+    call_event!(LEFT_OUT, line, "left out", { a2a.error = reason, });
 }
 
 /// The fields of the line of a turn.

@@ -27,6 +27,7 @@ pub use scope::CurrentMeter;
 pub use trace::TraceContext;
 
 use format::ShortLines;
+use tracing_subscriber::filter::{FilterExt as _, filter_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, fmt};
@@ -48,6 +49,7 @@ pub enum LogFormat {
 pub fn start(format: LogFormat, filter: Option<&str>) -> Metrics {
     let filter =
         EnvFilter::try_new(filter.unwrap_or("info")).unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = filter.and(filter_fn(|event| event.target() != events::LEFT_OUT));
     let lines = fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));

@@ -17,9 +17,9 @@ impl Reader {
         query: &ContextQuery,
     ) -> Result<ContextPage, EngineError> {
         let now = self.clock.now();
-        let keys = self.policy.secrets.keys().await?;
-        let list = PagedList::contexts(&keys, caller);
         let token = query.page_token.as_deref();
+        let keys = self.policy.secrets.keys_of_token(token).await?;
+        let list = PagedList::contexts(&keys, caller);
         let after = token.map(|token| list.place(token, now)).transpose()?;
         let found = self
             .threads

@@ -19,9 +19,9 @@ impl Reader {
     /// `InvalidParams` for a page token of another caller or filter, or an expired one.
     pub async fn list(&self, caller: &Caller, query: &ListQuery) -> Result<Page, EngineError> {
         let now = self.clock.now();
-        let keys = self.policy.secrets.keys().await?;
-        let list = PagedList::tasks(&keys, caller, query);
         let token = query.page_token.as_deref();
+        let keys = self.policy.secrets.keys_of_token(token).await?;
+        let list = PagedList::tasks(&keys, caller, query);
         let place: Option<TaskPosition> = token.map(|token| list.place(token, now)).transpose()?;
         // The first page counts; its token carries the total to the next pages.
         let count_limit = if place.is_none() {

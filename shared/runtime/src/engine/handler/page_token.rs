@@ -1,7 +1,7 @@
 //! Page tokens: a position in a list, authenticated and bound to caller, list and
 //! filter, so that a caller cannot use another caller's token.
 //!
-//! All lists have the same token format. A token that does not open gets the same error
+//! All lists have the same token format, which begins with the id of its key. A token that does not open gets the same error
 //! whatever is wrong with it, so that the error reveals nothing.
 
 use crate::auth::Caller;
@@ -66,12 +66,11 @@ impl<'a> PagedList<'a> {
     pub(crate) fn token(&self, place: &impl PagePosition, now: Timestamp) -> String {
         let until = now.plus(LIFETIME).as_millis();
         let plain = format!("{until} {}", place.write());
-        let tag = self
-            .mac(self.keys.current(), &plain)
-            .finalize()
-            .into_bytes();
+        let key = self.keys.current();
+        let tag = self.mac(key, &plain).finalize().into_bytes();
         let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
-        format!("{}.{}", encode(plain.as_bytes()), encode(&tag))
+        let id = key.id();
+        format!("{id}.{}.{}", encode(plain.as_bytes()), encode(&tag))
     }
 
     /// The position in a token.
@@ -89,11 +88,12 @@ impl<'a> PagedList<'a> {
     }
 
     fn open<P: PagePosition>(&self, token: &str, now: Timestamp) -> Option<P> {
-        let (plain, tag) = token.split_once('.')?;
+        let (id, signed) = token.split_once('.')?;
+        let key = self.keys.key(id)?;
+        let (plain, tag) = signed.split_once('.')?;
         let plain = String::from_utf8(URL_SAFE_NO_PAD.decode(plain).ok()?).ok()?;
         let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
-        let mut keys = self.keys.all();
-        keys.find(|key| self.mac(key, &plain).verify_slice(&tag).is_ok())?;
+        self.mac(key, &plain).verify_slice(&tag).ok()?;
         let (until, place) = plain.split_once(' ')?;
         let until = Timestamp::from_millis(until.parse().ok()?);
         (now < until).then(|| P::read(place)).flatten()

@@ -2,17 +2,9 @@
 
 use super::family::Family;
 use super::registry::UNROUTED;
+use crate::telemetry::events::{CALL, LEFT_OUT, START, SWEEP, TURN};
 use std::fmt::Debug;
 use tracing::field::{Field, Visit};
-
-/// The target of the event of a call.
-pub(super) const CALL: &str = "a2a_lambda::call";
-/// The target of the event of a turn.
-pub(super) const TURN: &str = "a2a_lambda::turn";
-/// The target of the event of a sweep.
-pub(super) const SWEEP: &str = "a2a_lambda::sweep";
-/// The target of the event of a start.
-pub(super) const START: &str = "a2a_lambda::start";
 
 /// An amount of one metric.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +26,6 @@ pub(super) struct Fields {
     pub(super) error: Option<String>,
     pub(super) function: Option<String>,
     pub(super) status: Option<u64>,
-    /// Calls like this one that got no event of their own.
-    pub(super) left_out: Option<u64>,
     pub(super) ms: Option<u64>,
     pub(super) tokens: Option<u64>,
     pub(super) states_cleaned: Option<u64>,
@@ -65,7 +55,7 @@ impl Fields {
     /// What an event with this target measured.
     pub(super) fn measured(&self, target: &str) -> Vec<Measurement> {
         match target {
-            CALL => self.call(),
+            CALL | LEFT_OUT => self.call(),
             TURN => self.turn(),
             SWEEP => self.sweep(),
             START => self.start(),
@@ -76,12 +66,10 @@ impl Fields {
     fn call(&self) -> Vec<Measurement> {
         let method = self.method.clone().unwrap_or_else(|| "none".to_owned());
         let status = self.status.unwrap_or_default().to_string();
-        // A flood of refusals gets few events; each says how many were left out before it.
-        let calls = self.left_out.unwrap_or_default().saturating_add(1);
         let mut all = vec![Measurement {
             family: Family::Requests,
             labels: vec![method.clone(), self.skill(), status],
-            amount: calls,
+            amount: 1,
         }];
         all.extend(self.ms.map(|ms| Measurement {
             family: Family::RequestDuration,
@@ -92,14 +80,14 @@ impl Fields {
             all.push(Measurement {
                 family: Family::Errors,
                 labels: vec![self.skill(), reason.clone()],
-                amount: calls,
+                amount: 1,
             });
             if reason == "RATE_LIMITED" {
                 let tenant = self.tenant.clone().unwrap_or_else(|| "none".to_owned());
                 all.push(Measurement {
                     family: Family::RateLimited,
                     labels: vec![tenant, self.skill()],
-                    amount: calls,
+                    amount: 1,
                 });
             }
         }
@@ -196,7 +184,6 @@ impl Visit for Fields {
     fn record_u64(&mut self, field: &Field, value: u64) {
         match field.name() {
             "http.response.status_code" => self.status = Some(value),
-            "a2a.left_out" => self.left_out = Some(value),
             "ms" => self.ms = Some(value),
             "model.tokens" => self.tokens = Some(value),
             "a2a_states_cleaned_total" => self.states_cleaned = Some(value),

@@ -1,6 +1,6 @@
 //! Counts calls, turns, sweeps and starts from their log events.
 //!
-//! A layer of `tracing` reads the events of four targets, whatever `A2A_LOG` shows. So the
+//! A layer of `tracing` reads the events of these targets, whatever `A2A_LOG` shows. So the
 //! engine has no counters of its own.
 //!
 //! - `family`: the name, help text and labels of each metric
@@ -22,9 +22,10 @@ mod text;
 pub use report::{FunctionName, Reporter};
 
 use self::emf::EmfLines;
-use self::measure::{CALL, Fields, START, SWEEP, TURN};
+use self::measure::Fields;
 use self::registry::Registry;
 use crate::store::counters::Counter;
+use crate::telemetry::events::{CALL, LEFT_OUT, START, SWEEP, TURN};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::Layer;
@@ -84,7 +85,8 @@ impl Metrics {
     where
         S: Subscriber + for<'s> LookupSpan<'s>,
     {
-        let counted = |event: &Metadata<'_>| [CALL, TURN, SWEEP, START].contains(&event.target());
+        let counted =
+            |event: &Metadata<'_>| [CALL, LEFT_OUT, TURN, SWEEP, START].contains(&event.target());
         Counting(self.clone())
             .with_filter(filter_fn(counted).with_max_level_hint(LevelFilter::INFO))
     }

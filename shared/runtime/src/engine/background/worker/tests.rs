@@ -22,6 +22,8 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
+mod answers;
+
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Counts the runs of the skill and the effects of its steps.
@@ -639,113 +641,6 @@ async fn worker_knows_the_callers_tier_scopes_and_output_modes() {
         None,
         "the request is kept only while the turn runs"
     );
-}
-
-/// The size of the file of `input`.
-fn weighed(input: &Content) -> String {
-    let file = input.first_file();
-    let bytes = file.as_ref().and_then(FilePart::bytes);
-    format!("{:?}", bytes.map(|bytes| bytes.len()))
-}
-
-/// Weighs a file.
-#[skill(id = "weigh", tags = ["test"])]
-async fn weigh(input: Content) -> AgentResult<String> {
-    Ok(weighed(&input))
-}
-
-// With two skills that take a file, the router has to ask.
-/// Weighs a file.
-#[skill(id = "scale", tags = ["test"])]
-async fn scale(input: Content) -> AgentResult<String> {
-    Ok(weighed(&input))
-}
-
-#[tokio::test(start_paused = true)]
-async fn file_sent_before_the_routers_question_reaches_the_skill() {
-    for mode in [SendMode::Blocking, SendMode::Immediate] {
-        let agent = Agent::builder("test").skill(weigh).skill(scale);
-        let fixture = WorkerFixture::with(agent.build().unwrap(), Arc::default());
-        let mut command = send_command("", SendMode::Blocking);
-        let file = PartContent::Raw(vec![7; 40_000].into());
-        command.message.parts = vec![Part::new(file)];
-        let asked = sent_task(&fixture.engine, &ann(), command).await;
-        assert_eq!(asked.status.state, TaskState::InputRequired);
-        let mut command = send_command("weigh", mode);
-        command.message.task_id = Some(asked.id.clone());
-        sent_task(&fixture.engine, &ann(), command).await;
-        if mode == SendMode::Immediate {
-            assert_eq!(fixture.work(&asked.id).await, Ack::Delete);
-        }
-        let record = fixture.record(&asked.id).await;
-        let said = Artifact::from(record.artifacts()[0].clone())
-            .text()
-            .unwrap();
-        assert_eq!(said, "Some(40000)", "{mode:?}");
-    }
-}
-
-/// Asks for a file, and returns the SHA-256 of the bytes that come with the answer.
-#[skill(id = "digest", tags = ["test"])]
-struct Digests;
-
-#[derive(serde::Serialize, serde::Deserialize)]
-struct FileWanted;
-
-impl SkillSlot for FileWanted {}
-
-impl SkillHandler<FileWanted> for Digests {
-    type Input = Content;
-    type Output = String;
-
-    async fn on_request(
-        &self,
-        _: &mut TaskContext<'_>,
-        _: Content,
-    ) -> AgentResult<OnRequestResult<String, FileWanted>> {
-        OnRequestResult::ask("which file?", FileWanted)
-    }
-
-    async fn on_input_received(
-        &self,
-        _: &mut TaskContext<'_>,
-        _: FileWanted,
-        answer: Content,
-    ) -> AgentResult<OnInputResult<String, FileWanted>> {
-        let file = answer.first_file();
-        let bytes = file.as_ref().and_then(FilePart::bytes);
-        let bytes = bytes.ok_or_else(|| AgentError::invalid_input("no bytes"))?;
-        OnInputResult::done(Measured::of(bytes).sha256)
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_large_file_of_a_queued_answer_reaches_the_skill_unchanged() {
-    let agent = Agent::builder("test").skill(Digests).build().unwrap();
-    let fixture = WorkerFixture::with(agent, Arc::default());
-    let asked = fixture.send("hi", SendMode::Blocking).await;
-    assert_eq!(asked.status.state, TaskState::InputRequired);
-    let bytes: Bytes = (0..=250_u8).cycle().take(40_000).collect();
-    let digest = Measured::of(&bytes).sha256;
-
-    let mut answer = send_command("this one", SendMode::Immediate);
-    answer.message.task_id = Some(asked.id.clone());
-    let file = Part::new(PartContent::Raw(bytes));
-    answer.message.parts.push(file);
-    let queued = sent_task(&fixture.engine, &ann(), answer).await;
-    assert_eq!(queued.status.state, TaskState::Submitted);
-    // The record names the bytes and does not hold them.
-    let record = fixture.record(&asked.id).await;
-    let said = record.history().last().unwrap();
-    let PartContent::Stored(blob) = &said.parts[1].content else {
-        panic!("{:?}", said.parts);
-    };
-    assert_eq!((blob.size, &blob.sha256), (40_000, &digest));
-
-    assert_eq!(fixture.work(&asked.id).await, Ack::Delete);
-    let record = fixture.record(&asked.id).await;
-    let made = Artifact::from(record.artifacts()[0].clone());
-    assert_eq!(made.text().unwrap(), digest);
 }
 
 #[test]
