@@ -131,7 +131,7 @@ run() {
 }
 
 install
-(cd "$root" && cargo build -q -p a2a-local)
+(cd "$root" && cargo build -q -p local-agent)
 commit=$(git -C "$kit" rev-parse HEAD 2>/dev/null || echo unknown)
 echo "kit $generation at $commit"
 

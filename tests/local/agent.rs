@@ -14,7 +14,7 @@ pub(crate) fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let output = std::process::Command::new(env!("CARGO"))
-            .args(["build", "--locked", "-p", "a2a-local"])
+            .args(["build", "--locked", "-p", "local-agent"])
             .arg("--message-format=json-render-diagnostics")
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .stderr(Stdio::inherit())

@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUNTIME, MODEL, WIRE, AWS = (f"shared/{crate}/src" for crate in ("runtime", "model", "wire", "aws"))
 # The crates of the library.
 LIBRARY = (WIRE, MODEL, AWS, RUNTIME)
-ROOTS = (*(f"{crate}/lib.rs" for crate in LIBRARY), "shared/macros/src/lib.rs", "infra/local/src/lib.rs", "infra/local/src/main.rs")
+ROOTS = (*(f"{crate}/lib.rs" for crate in LIBRARY), "shared/macros/src/lib.rs", "shared/local/src/lib.rs", "infra/local/src/main.rs")
 AREAS = ("wire", "model", "aws", "engine", "skill", "http", "serve")
 
 # Limits of `--check`.
@@ -37,7 +37,7 @@ WORDS_NOT_IN = ("docs/style.md", "tests/template/house.py")
 
 # Type names that may be declared more than once: the folders or files that may declare them,
 # and the reason. A further declaration in another place fails.
-LOCAL, STORED, TASK = "infra/local/src/", f"{MODEL}/stored/", f"{MODEL}/task/"
+LOCAL, STORED, TASK = "shared/local/src/", f"{MODEL}/stored/", f"{MODEL}/task/"
 A_STORED_FORM = "the private stored form of the task's type of this name"
 A_PROGRAM = "the local agent is a program of its own and never imports the other type"
 ALLOWED = {

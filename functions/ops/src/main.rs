@@ -6,5 +6,5 @@ use a2a_lambda::health::Checks;
 async fn main() -> Result<(), lambda_runtime::Error> {
     // A service that your skills use is a dependency too: add its check here.
     let own = Checks::new();
-    Ok(a2a_lambda::serve::ops(reference_agent::agent(), own).await?)
+    Ok(a2a_lambda::serve::ops(reference_agent::agent, own).await?)
 }

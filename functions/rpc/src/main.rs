@@ -2,5 +2,5 @@
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
-    Ok(a2a_lambda::serve::rpc(reference_agent::agent()).await?)
+    Ok(a2a_lambda::serve::rpc(reference_agent::agent).await?)
 }

@@ -1,13 +1,14 @@
-//! The program that `cargo run` starts: the whole agent on this machine.
+//! The program that `cargo run` starts: the agents of this repository on this machine.
 
-use a2a_local::cli;
-use clap::Parser as _;
+use a2a_local::{Agents, LocalAgent};
 use std::process::ExitCode;
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    match cli::run(a2a_local::config::Cli::parse()).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => cli::fail(&error),
-    }
+fn main() -> ExitCode {
+    let reference = LocalAgent::new("reference", |_| reference_agent::agent());
+    let conformance = LocalAgent::new("conformance", |settings| {
+        reference_agent::conformance::agent(settings.tck_streaming_timeout)
+    });
+    // The webhooks of the conformance kits are plain HTTP on this machine.
+    let agents = Agents::new(reference).with(conformance.calling_loopback());
+    agents.serve()
 }

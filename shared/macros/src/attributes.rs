@@ -1,11 +1,12 @@
 //! Parses the arguments of `#[skill(…)]`.
 
 use syn::parse::{Parse, ParseStream};
-use syn::{Ident, LitBool, LitStr, Token, bracketed};
+use syn::punctuated::Punctuated;
+use syn::{Ident, LitBool, LitStr, Token, Type, bracketed};
 
 /// All keys, for the error message that lists them.
-const KEYS: &str =
-    "`id`, `name`, `description`, `tags`, `examples`, `input_modes`, `output_modes`, `background`";
+const KEYS: &str = "`id`, `name`, `description`, `tags`, `examples`, `input_modes`, `output_modes`, `background`, \
+     `states`";
 
 #[derive(Default)]
 pub(crate) struct Attributes {
@@ -17,6 +18,8 @@ pub(crate) struct Attributes {
     pub(crate) input_modes: Vec<LitStr>,
     pub(crate) output_modes: Vec<LitStr>,
     pub(crate) background: bool,
+    /// The types of the states that a struct takes.
+    pub(crate) states: Vec<Type>,
 }
 
 impl Parse for Attributes {
@@ -30,6 +33,11 @@ impl Parse for Attributes {
                     key.span(),
                     format!("`{key}` is given twice"),
                 ));
+            }
+            if !input.peek(Token![=]) {
+                let value = if key == "background" { "true" } else { "…" };
+                let message = format!("`{key}` needs a value: `{key} = {value}`");
+                return Err(syn::Error::new(key.span(), message));
             }
             input.parse::<Token![=]>()?;
             attributes.set(&key, input)?;
@@ -53,6 +61,7 @@ impl Attributes {
             "input_modes" => self.input_modes = texts(key, input)?,
             "output_modes" => self.output_modes = texts(key, input)?,
             "background" => self.background = flag(key, input)?,
+            "states" => self.states = types(input)?,
             _ => {
                 let message = format!("unknown key `{key}`; allowed are {KEYS}");
                 return Err(syn::Error::new(key.span(), message));
@@ -92,6 +101,13 @@ fn texts(key: &Ident, input: ParseStream<'_>) -> syn::Result<Vec<LitStr>> {
         return Err(syn::Error::new(key.span(), message));
     }
     Ok(texts)
+}
+
+fn types(input: ParseStream<'_>) -> syn::Result<Vec<Type>> {
+    let list;
+    bracketed!(list in input);
+    let types = Punctuated::<Type, Token![,]>::parse_terminated(&list)?;
+    Ok(types.into_iter().collect())
 }
 
 fn flag(key: &Ident, input: ParseStream<'_>) -> syn::Result<bool> {

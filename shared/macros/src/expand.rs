@@ -4,7 +4,10 @@ use crate::attributes::Attributes;
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned as _;
-use syn::{Attribute, Expr, FnArg, Item, ItemFn, ItemStruct, Lit, LitStr, Meta, ReturnType};
+use syn::{
+    Attribute, Expr, FnArg, GenericArgument, Item, ItemFn, ItemStruct, Lit, LitStr, Meta,
+    PathArguments, ReturnType, Type,
+};
 
 pub(crate) fn skill(attributes: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
     let attributes: Attributes = syn::parse2(attributes)?;
@@ -23,11 +26,16 @@ fn of_struct(attributes: &Attributes, item: &ItemStruct) -> syn::Result<TokenStr
     let metadata = metadata(attributes, &item.attrs)?;
     let checks = checks(attributes);
     let (generics, arguments, bounds) = item.generics.split_for_impl();
+    let states = &attributes.states;
     Ok(quote! {
         #item
         #checks
         impl #generics ::a2a_lambda::skill::Skill for #name #arguments #bounds {
             const METADATA: ::a2a_lambda::skill::SkillMetadata = #metadata;
+
+            fn states() -> ::std::vec::Vec<::a2a_lambda::skill::NeededState> {
+                ::std::vec![#(::a2a_lambda::skill::State::<#states>::need()),*]
+            }
         }
     })
 }
@@ -36,6 +44,10 @@ fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> 
     let metadata = metadata(attributes, &item.attrs)?;
     let checks = checks(attributes);
     let signature = Signature::of(&item)?;
+    if let Some(first) = attributes.states.first() {
+        let message = "an `async fn` skill takes its states as arguments: `State<…>`";
+        return Err(syn::Error::new(first.span(), message));
+    }
     let (docs, rest) = item.attrs.into_iter().partition(is_doc);
     let docs: Vec<Attribute> = docs;
     item.attrs = rest;
@@ -45,12 +57,17 @@ fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> 
     // The struct gets the visibility of the function, which moves into the handler.
     let visibility = std::mem::replace(&mut item.vis, syn::Visibility::Inherited);
     let name = &item.sig.ident;
-    let Signature { input, reply, cx } = signature;
-    let arguments = if cx {
-        quote!(__cx, __input)
-    } else {
-        quote!(__input)
-    };
+    let Signature {
+        input,
+        reply,
+        cx,
+        states,
+    } = signature;
+    let cx = cx.then(|| quote!(__cx,));
+    let held: Vec<_> = (0..states.len())
+        .map(|number| quote::format_ident!("__state{number}"))
+        .collect();
+    let arguments = quote!(#cx #(#held,)* __input);
     // With the span of the return type, the compiler reports a wrong type there.
     let output = quote_spanned! {reply.span()=>
         <<#reply as ::a2a_lambda::skill::SkillReturn>::Reply
@@ -66,6 +83,10 @@ fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> 
 
         impl ::a2a_lambda::skill::Skill for #name {
             const METADATA: ::a2a_lambda::skill::SkillMetadata = #metadata;
+
+            fn states() -> ::std::vec::Vec<::a2a_lambda::skill::NeededState> {
+                ::std::vec![#(::a2a_lambda::skill::State::<#states>::need()),*]
+            }
         }
 
         impl ::a2a_lambda::skill::SkillHandler for #name {
@@ -83,6 +104,7 @@ fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> 
                 // Avoids a warning about an unused parameter when the function takes no
                 // context.
                 let _ = &__cx;
+                #(let #held = ::a2a_lambda::skill::State::<#states>::of(__cx).await?;)*
                 ::a2a_lambda::skill::SkillReturn::into_result(#name(#arguments).await)
                     .map(::a2a_lambda::skill::IntoReply::into_reply)
             }
@@ -90,11 +112,20 @@ fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> 
     })
 }
 
-/// The parts of an `async fn([cx,] input) -> reply`.
+/// The parts of an `async fn([cx,] [state, …] input) -> reply`.
 struct Signature {
     input: TokenStream,
     reply: TokenStream,
     cx: bool,
+    /// The `T` of each `State<T>`.
+    states: Vec<TokenStream>,
+}
+
+/// What an argument of a skill is.
+enum Argument<'a> {
+    Context,
+    State(&'a GenericArgument),
+    Input(&'a Type),
 }
 
 impl Signature {
@@ -112,28 +143,83 @@ impl Signature {
             let message = "a skill returns `AgentResult<_>`";
             return Err(syn::Error::new(signature.paren_token.span.close(), message));
         };
-        let arguments: Vec<&FnArg> = signature.inputs.iter().collect();
-        let (cx, input) = match arguments.as_slice() {
-            [input] => (false, input),
-            [_, input] => (true, input),
-            _ => {
-                let message = "a skill takes its input, and before it `cx: &mut TaskContext<'_>` if it \
-                     needs one";
-                return Err(syn::Error::new(signature.paren_token.span.join(), message));
+        let (mut cx, mut states, mut input) = (false, Vec::new(), None);
+        for (place, argument) in signature.inputs.iter().enumerate() {
+            let span = argument.span();
+            if input.is_some() {
+                return Err(syn::Error::new(span, ORDER));
+            }
+            match Argument::of(argument)? {
+                Argument::Context if place == 0 => cx = true,
+                Argument::Context => return Err(syn::Error::new(span, ORDER)),
+                Argument::State(state) => states.push(state.to_token_stream()),
+                Argument::Input(ty) => input = Some(ty.to_token_stream()),
+            }
+        }
+        let no_input = || syn::Error::new(signature.paren_token.span.join(), ORDER);
+        Ok(Self {
+            input: input.ok_or_else(no_input)?,
+            reply: reply.to_token_stream(),
+            cx,
+            states,
+        })
+    }
+}
+
+/// The order of a skill's arguments.
+const ORDER: &str = "a skill takes `cx: &mut TaskContext<'_>` first if it needs one, then each \
+                     `State<…>`, and last its one input";
+
+impl<'a> Argument<'a> {
+    fn of(argument: &'a FnArg) -> syn::Result<Self> {
+        let ty = match argument {
+            FnArg::Typed(argument) => &*argument.ty,
+            FnArg::Receiver(receiver) => {
+                let message = "a skill has no `self`: put `#[skill]` on a struct and implement `SkillHandler`";
+                return Err(syn::Error::new(receiver.span(), message));
             }
         };
-        match input {
-            FnArg::Typed(input) => Ok(Self {
-                input: input.ty.to_token_stream(),
-                reply: reply.to_token_stream(),
-                cx,
-            }),
-            FnArg::Receiver(receiver) => Err(syn::Error::new(
-                receiver.span(),
-                "a skill has no `self`: put `#[skill]` on a struct and implement `SkillHandler`",
-            )),
+        match ty {
+            Type::Reference(to) if is_named(&to.elem, "TaskContext") => {
+                if to.mutability.is_none() {
+                    let message = "the context is `cx: &mut TaskContext<'_>`";
+                    return Err(syn::Error::new(ty.span(), message));
+                }
+                Ok(Self::Context)
+            }
+            Type::Reference(to) => {
+                let owned = if is_named(&to.elem, "str") {
+                    "`String`"
+                } else {
+                    "the owned type"
+                };
+                let message =
+                    format!("a skill owns its input: write {owned} instead of a reference");
+                Err(syn::Error::new(ty.span(), message))
+            }
+            Type::Path(path) => match path.path.segments.last() {
+                Some(last) if last.ident == "State" => match &last.arguments {
+                    PathArguments::AngleBracketed(types) if types.args.len() == 1 => {
+                        Ok(types.args.first().map_or(Self::Input(ty), Self::State))
+                    }
+                    _ => Err(syn::Error::new(ty.span(), "a state is `State<T>`")),
+                },
+                Some(last) if last.ident == "TaskContext" => {
+                    let message = "the context is `cx: &mut TaskContext<'_>`";
+                    Err(syn::Error::new(ty.span(), message))
+                }
+                _ => Ok(Self::Input(ty)),
+            },
+            _ => Ok(Self::Input(ty)),
         }
     }
+}
+
+/// Whether a type is a path that ends with `name`.
+fn is_named(ty: &Type, name: &str) -> bool {
+    let Type::Path(path) = ty else { return false };
+    let last = path.path.segments.last();
+    last.is_some_and(|segment| segment.ident == name)
 }
 
 fn metadata(attributes: &Attributes, docs: &[Attribute]) -> syn::Result<TokenStream> {

@@ -9,19 +9,20 @@ use proc_macro::TokenStream;
 /// Makes a struct or an `async fn` a skill.
 ///
 /// The arguments are `#[skill(id, name, description, tags, examples, input_modes,
-/// output_modes, background)]`:
+/// output_modes, background, states)]`:
 ///
 /// - `id` and `tags` are required.
 /// - `description` defaults to the doc comment, which is required without it.
 /// - `name` defaults to the id.
 /// - `input_modes` and `output_modes` default to what the types imply. Their form is
 ///   checked at compile time.
-/// - `background` defaults to `false`.
+/// - `background` defaults to `false`: `background = true`.
+/// - `states` are the types of the `State`s that a struct takes: `states = [Prices]`.
 ///
 /// The item is one of:
 ///
 /// - A **struct**: the attribute implements `Skill`; implement `SkillHandler` yourself.
-/// - An **`async fn([cx,] input) -> AgentResult<R>`**: it becomes a unit struct of the same
+/// - An **`async fn([cx,] [state: State<T>, …] input) -> AgentResult<R>`**: it becomes a unit struct of the same
 ///   name and visibility, with a one-shot handler. `R` is an output type (completes the
 ///   task), `Content` (a reply without a task), or an `OnRequestResult<O>` (used
 ///   unchanged).

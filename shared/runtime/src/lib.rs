@@ -145,7 +145,8 @@ pub mod prelude {
     pub use crate::skill::{
         Agent, AgentDefinition, AgentError, AgentResult, Artifact, AuthHint, BuildError, Content,
         FilePart, Hybrid, HybridSkill, NoOutput, NoSlot, OnInputResult, OnRequestResult, Settled,
-        Skill, SkillHandler, SkillMetadata, SkillSet, SkillSlot, TaskContext, TextOr, Thread,
+        Skill, SkillHandler, SkillMetadata, SkillSet, SkillSlot, State, TaskContext, TextOr,
+        Thread,
     };
 }
 

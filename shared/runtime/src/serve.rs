@@ -35,7 +35,7 @@ pub use self::{push::push, relay::relay, sweep::sweep, worker::worker};
 use crate::http::{Body, HttpService};
 use crate::panics::PanicAborts;
 use crate::settings::SettingsError;
-use crate::skill::{AgentDefinition, BuildError};
+use crate::skill::{AgentBuildError, BuildAgent, StateError};
 use crate::telemetry::metrics::Reporter;
 use futures::{StreamExt as _, stream};
 use http::Response;
@@ -61,9 +61,6 @@ use crate::store::counters::Counters;
 #[cfg(feature = "aws")]
 use crate::store::sqs::SqsQueue;
 
-/// The result of an agent's builder. A function with an error does not start.
-pub type Built = Result<AgentDefinition, BuildError>;
-
 /// Why a function does not start. `main` returns it, and Rust prints the `Debug` form of
 /// such an error: it is the text for the operator.
 #[derive(thiserror::Error)]
@@ -71,9 +68,12 @@ pub enum ServeError {
     /// A setting cannot be used.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// A skill cannot be published.
+    /// The agent cannot be built.
+    #[error("failed to build the agent: {0}")]
+    Agent(#[source] AgentBuildError),
+    /// A state of the skills cannot be made.
     #[error(transparent)]
-    Agent(#[from] BuildError),
+    State(#[from] StateError),
     /// The agent has no valid card.
     #[error(transparent)]
     Runtime(#[from] crate::runtime::RuntimeError),
@@ -95,10 +95,11 @@ impl fmt::Debug for ServeError {
 ///
 /// # Errors
 /// [`ServeError`] when the function cannot start.
-pub async fn agent_card(agent: Built) -> Result<(), ServeError> {
+pub async fn agent_card(agent: impl BuildAgent) -> Result<(), ServeError> {
     let start = Start::begin("agent-card")?;
     let settings = start.public_settings()?;
-    let edge = crate::runtime::card_edge(agent?, &settings)?;
+    let agent = agent.build().map_err(ServeError::Agent)?;
+    let edge = crate::runtime::card_edge(agent, &settings)?;
     buffered(edge, start.ready(&settings, None)).await
 }
 
@@ -107,7 +108,7 @@ pub async fn agent_card(agent: Built) -> Result<(), ServeError> {
 /// # Errors
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
-pub async fn tasks_send(agent: Built) -> Result<(), ServeError> {
+pub async fn tasks_send(agent: impl BuildAgent) -> Result<(), ServeError> {
     let (edge, started) = edge(agent, "tasks-send", Function::TasksSend).await?;
     buffered(edge, started).await
 }
@@ -117,7 +118,7 @@ pub async fn tasks_send(agent: Built) -> Result<(), ServeError> {
 /// # Errors
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
-pub async fn tasks_get(agent: Built) -> Result<(), ServeError> {
+pub async fn tasks_get(agent: impl BuildAgent) -> Result<(), ServeError> {
     let (edge, started) = edge(agent, "tasks-get", Function::TasksGet).await?;
     streaming(edge, started).await
 }
@@ -127,7 +128,7 @@ pub async fn tasks_get(agent: Built) -> Result<(), ServeError> {
 /// # Errors
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
-pub async fn tasks_stream(agent: Built) -> Result<(), ServeError> {
+pub async fn tasks_stream(agent: impl BuildAgent) -> Result<(), ServeError> {
     let (edge, started) = edge(agent, "tasks-stream", Function::TasksStream).await?;
     streaming(edge, started).await
 }
@@ -137,7 +138,7 @@ pub async fn tasks_stream(agent: Built) -> Result<(), ServeError> {
 /// # Errors
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
-pub async fn rpc(agent: Built) -> Result<(), ServeError> {
+pub async fn rpc(agent: impl BuildAgent) -> Result<(), ServeError> {
     let (edge, started) = edge(agent, "rpc", Function::Rpc).await?;
     streaming(edge, started).await
 }
@@ -147,7 +148,7 @@ pub async fn rpc(agent: Built) -> Result<(), ServeError> {
 /// # Errors
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
-pub async fn ops(agent: Built, own: Checks) -> Result<(), ServeError> {
+pub async fn ops(agent: impl BuildAgent, own: Checks) -> Result<(), ServeError> {
     let start = Start::begin("ops")?;
     let settings = start.public_settings()?;
     let mut checks = own;
@@ -157,7 +158,8 @@ pub async fn ops(agent: Built, own: Checks) -> Result<(), ServeError> {
     if let Some(queue) = push_queue(&settings).await {
         checks = checks.with("push-queue", Arc::new(queue));
     }
-    let runtime = Runtime::builder(agent?, settings.clone()).aws(&clients().await);
+    let agent = agent.build().map_err(ServeError::Agent)?;
+    let runtime = Runtime::builder(agent, settings.clone()).aws(&clients().await);
     let edge = runtime.checks(checks).build()?.edge(Function::Ops);
     // It has no right to write, so it reports to CloudWatch alone.
     buffered(edge, start.ready(&settings, None)).await
@@ -166,13 +168,16 @@ pub async fn ops(agent: Built, own: Checks) -> Result<(), ServeError> {
 /// The edge of a function with a store.
 #[cfg(feature = "aws")]
 async fn edge(
-    agent: Built,
+    agent: impl BuildAgent,
     name: &'static str,
     function: Function,
 ) -> Result<(HttpService, Started), ServeError> {
     let start = Start::begin(name)?;
     let settings = start.settings()?;
-    let agent = agent?;
+    let agent = agent.build().map_err(ServeError::Agent)?;
+    if function.runs_skills() {
+        agent.make_states().await?;
+    }
     let clients = clients().await;
     let counters = counters(&clients, &settings);
     let runtime = Runtime::builder(agent, settings.clone()).aws(&clients);

@@ -32,6 +32,10 @@ fn each_mistake_in_the_attribute_has_its_own_message() {
         ("tags = []", "`tags` must not be empty"),
         (r#"tags = [" "]"#, "`tags` must not be empty"),
         ("background = 1", "`background` is `true` or `false`"),
+        (
+            "background",
+            "`background` needs a value: `background = true`",
+        ),
     ] {
         let message = message(attributes, STRUCT);
         assert!(message.contains(part), "{attributes}: {message}");
@@ -45,10 +49,34 @@ fn each_mistake_in_the_item_has_its_own_message() {
         ("fn x(a: String) -> R {}", "a skill is an `async fn`"),
         ("async fn x<T>(a: T) -> R {}", "no generic parameters"),
         ("async fn x(a: String) {}", "returns `AgentResult<_>`"),
-        ("async fn x() -> R {}", "a skill takes its input"),
+        ("async fn x() -> R {}", "and last its one input"),
         (
             "async fn x(a: A, b: B, c: C) -> R {}",
-            "a skill takes its input",
+            "each `State<…>`, and last its one input",
+        ),
+        (
+            "async fn x(a: A, cx: &mut TaskContext<'_>) -> R {}",
+            "a skill takes `cx: &mut TaskContext<'_>` first",
+        ),
+        (
+            "async fn x(a: String, s: State<T>) -> R {}",
+            "each `State<…>`, and last its one input",
+        ),
+        (
+            "async fn x(cx: &TaskContext<'_>, a: A) -> R {}",
+            "the context is `cx: &mut",
+        ),
+        (
+            "async fn x(cx: TaskContext<'_>, a: A) -> R {}",
+            "the context is `cx: &mut",
+        ),
+        (
+            "async fn x(a: &str) -> R {}",
+            "write `String` instead of a reference",
+        ),
+        (
+            "async fn x(s: State, a: A) -> R {}",
+            "a state is `State<T>`",
         ),
         ("async fn x(&self) -> R {}", "a skill has no `self`"),
     ] {

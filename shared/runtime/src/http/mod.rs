@@ -62,6 +62,17 @@ pub enum Function {
     Ops,
 }
 
+impl Function {
+    /// Whether the function runs skills.
+    #[must_use]
+    pub const fn runs_skills(self) -> bool {
+        match self {
+            Self::TasksSend | Self::TasksStream | Self::Rpc => true,
+            Self::AgentCard | Self::TasksGet | Self::Ops => false,
+        }
+    }
+}
+
 /// The HTTP edge of one function.
 #[derive(Debug, Clone)]
 pub struct HttpService {

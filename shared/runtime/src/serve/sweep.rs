@@ -1,9 +1,10 @@
 //! Runs the function `sweep`, which looks for turns whose process died.
 
 use super::start::Start;
-use super::{Built, ServeError, clients, counters, push_queue, queue};
+use super::{ServeError, clients, counters, push_queue, queue};
 use crate::engine::{EngineError, SweepPlaces, SweepRound};
 use crate::runtime::{Runtime, stores};
+use crate::skill::BuildAgent;
 use crate::telemetry::events;
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde::de::IgnoredAny;
@@ -14,7 +15,7 @@ use tokio::sync::Mutex;
 ///
 /// # Errors
 /// [`ServeError`] when the function cannot start.
-pub async fn sweep(agent: Built) -> Result<(), ServeError> {
+pub async fn sweep(agent: impl BuildAgent) -> Result<(), ServeError> {
     let start = Start::begin("sweep")?;
     let settings = start.public_settings()?;
     let clients = clients().await;
@@ -23,7 +24,8 @@ pub async fn sweep(agent: Built) -> Result<(), ServeError> {
     let turns = &queue(&settings).await?;
     let pushes = push_queue(&settings).await;
     let tasks = store.clone();
-    let runtime = Runtime::builder(agent?, settings.clone())
+    let agent = agent.build().map_err(ServeError::Agent)?;
+    let runtime = Runtime::builder(agent, settings.clone())
         .aws(&clients)
         .build()?;
     let mut engine = runtime.engine().clone();

@@ -2,9 +2,10 @@
 
 use super::batch::BatchResponse;
 use super::start::Start;
-use super::{Built, ServeError, clients, counters, queue};
+use super::{ServeError, clients, counters, queue};
 use crate::engine::Engine;
 use crate::runtime::Runtime;
+use crate::skill::BuildAgent;
 use crate::store::queue::{Ack, Receipt, WorkItem};
 use crate::store::sqs::{self, SqsQueue};
 use crate::task::Timestamp;
@@ -19,13 +20,15 @@ use std::convert::Infallible;
 ///
 /// # Errors
 /// [`ServeError`] when the function cannot start.
-pub async fn worker(agent: Built) -> Result<(), ServeError> {
+pub async fn worker(agent: impl BuildAgent) -> Result<(), ServeError> {
     let start = Start::begin("worker")?;
     let settings = start.settings()?;
     let queue = queue(&settings).await?;
     let clients = clients().await;
     let counters = counters(&clients, &settings);
-    let runtime = Runtime::builder(agent?, settings.clone())
+    let agent = agent.build().map_err(ServeError::Agent)?;
+    agent.make_states().await?;
+    let runtime = Runtime::builder(agent, settings.clone())
         .aws(&clients)
         .build()?;
     let worker = &Worker {

@@ -8,6 +8,7 @@ mod artifact_chunks;
 pub use artifact_chunks::ArtifactChunks;
 
 use super::model::Model;
+use super::state::States;
 use super::turn_host::{Emission, TurnHost};
 use super::{
     AgentError, AgentResult, Artifact, Content, FilePart, FileSource, OpenFile, ReferencedTask,
@@ -41,6 +42,7 @@ pub(crate) struct TurnFacts {
     /// The task ids in the message's `referenceTaskIds`, unchanged.
     pub(crate) references: Vec<String>,
     pub(crate) model: Option<Arc<dyn Model>>,
+    pub(crate) states: States,
 }
 
 /// A handler's access to its turn. It borrows the turn, so a skill cannot emit anything
@@ -58,6 +60,10 @@ impl<'a> TaskContext<'a> {
 
     pub(crate) fn new(host: &'a dyn TurnHost, facts: &'a TurnFacts) -> Self {
         Self { host, facts }
+    }
+
+    pub(super) const fn states(&self) -> &States {
+        &self.facts.states
     }
 
     /// The same turn with a shorter lifetime.

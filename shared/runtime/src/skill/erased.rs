@@ -1,5 +1,6 @@
 //! One object-safe trait for skills of every type, for the engine.
 
+use super::state::NeededState;
 use super::{
     AgentError, AgentResult, Content, OnRequestResult, Settled, SkillHandler, SkillInput,
     SkillMetadata, SkillOutput, SkillSlot, TaskContext, media, output, slot,
@@ -15,6 +16,8 @@ use super::turn::{Decoded, SkillOutcome, TurnStart};
 pub(crate) trait AnySkill: Send + Sync {
     /// The metadata, with name and modes filled in.
     fn metadata(&self) -> &SkillMetadata;
+    /// The states that the skill needs.
+    fn states(&self) -> Vec<NeededState>;
     /// Whether the skill can make a task. A skill that cannot only replies, so the engine
     /// prepares no task for it.
     fn makes_task(&self) -> bool;
@@ -98,7 +101,7 @@ impl<S: SkillSlot, H: SkillHandler<S>> ErasedSkill<H, S> {
         input: Decoded,
     ) -> AgentResult<OnRequestResult<H::Output, S>> {
         let input = input.0.downcast::<H::Input>().map_err(|_| {
-            AgentError::internal(format_args!(
+            AgentError::internal(format!(
                 "skill `{}` got the decoded input of another skill",
                 self.metadata.id
             ))
@@ -143,6 +146,10 @@ fn filled_in<S: SkillSlot, H: SkillHandler<S>>() -> SkillMetadata {
 impl<S: SkillSlot, H: SkillHandler<S>> AnySkill for ErasedSkill<H, S> {
     fn metadata(&self) -> &SkillMetadata {
         &self.metadata
+    }
+
+    fn states(&self) -> Vec<NeededState> {
+        H::states()
     }
 
     fn makes_task(&self) -> bool {

@@ -17,6 +17,10 @@ pub type AgentResult<T> = Result<T, AgentError>;
 /// does not implement [`std::error::Error`], because that conversion would then overlap
 /// with `From<T> for T`.
 ///
+/// `anyhow::Error` and boxed errors do not implement it either. Convert them with
+/// `.map_err(AgentError::internal)?`, or with another constructor that takes a cause. The log
+/// then has the whole chain of causes.
+///
 /// ```
 /// use a2a_lambda::skill::{AgentError, AgentResult};
 ///
@@ -152,17 +156,18 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// Constructors whose argument is the private cause; the public text is fixed.
+/// Constructors whose argument is the private cause: an error, a boxed error, or a text. The
+/// public text is fixed.
 macro_rules! fixed_text {
     ($($(#[$doc:meta])* $name:ident => $code:ident, $text:literal;)*) => {
         impl AgentError {
             $(
                 $(#[$doc])*
                 ///
-                /// `cause` is private; the public text is fixed.
+                /// `cause` is private and logged with its own causes; the public text is fixed.
                 #[must_use]
-                pub fn $name(cause: impl fmt::Display) -> Self {
-                    Self::new(ErrorCode::$code, $text).caused_by(cause.to_string())
+                pub fn $name(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+                    Self::new(ErrorCode::$code, $text).with_cause(&*cause.into())
                 }
             )*
         }
@@ -320,12 +325,8 @@ impl AgentError {
 
     /// Sets the private cause, including its own chain of causes.
     #[must_use]
-    pub fn with_cause(self, cause: &(dyn Error + 'static)) -> Self {
-        self.caused_by(chain(cause))
-    }
-
-    fn caused_by(mut self, cause: String) -> Self {
-        self.0.cause = Some(cause);
+    pub fn with_cause(mut self, cause: &(dyn Error + 'static)) -> Self {
+        self.0.cause = Some(chain(cause));
         self
     }
 
@@ -367,7 +368,7 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 
 impl<E: Error + 'static> From<E> for AgentError {
     fn from(error: E) -> Self {
-        Self::internal("").with_cause(&error)
+        Self::internal(String::new()).with_cause(&error)
     }
 }
 

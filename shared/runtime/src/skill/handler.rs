@@ -1,6 +1,7 @@
 //! The handlers that a skill author writes.
 
 use super::metadata::SkillMetadata;
+use super::state::NeededState;
 use super::{
     AgentError, AgentResult, Artifact, Content, NoSlot, OnInputResult, OnRequestResult, SkillInput,
     SkillOutput, SkillSlot, TaskContext,
@@ -17,6 +18,12 @@ use std::future::Future;
 pub trait Skill {
     /// The metadata.
     const METADATA: SkillMetadata;
+
+    /// The states that the skill needs.
+    #[doc(hidden)]
+    fn states() -> Vec<NeededState> {
+        Vec::new()
+    }
 }
 
 /// The handlers of a skill.

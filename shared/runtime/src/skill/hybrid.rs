@@ -144,6 +144,10 @@ impl SkillSlot for Asked {}
 
 impl<M: Skill, F> Skill for HybridSkill<M, F> {
     const METADATA: SkillMetadata = M::METADATA;
+
+    fn states() -> Vec<super::state::NeededState> {
+        M::states()
+    }
 }
 
 impl<M, F> HybridSkill<M, F>

@@ -6,6 +6,7 @@
 //! - `outcome`: the results of a handler; only these values end a task
 //! - `context`: what a handler can do during a turn; `turn_host` is the engine's side of it
 //! - `error`: the one error type of skills
+//! - `state`: what the skills of an agent share
 //! - `registry`: the agent, its skills and its manifest
 //! - `erased`: one trait for skills of every type, for the engine
 //! - `hybrid`: skills that decide with the text of a reply whether to ask or to finish
@@ -30,6 +31,7 @@ mod output;
 mod registry;
 pub(crate) mod route;
 mod slot;
+pub(crate) mod state;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -51,9 +53,13 @@ pub use metadata::SkillMetadata;
 pub use outcome::{AuthHint, OnInputResult, OnRequestResult};
 pub use output::{IntoReply, NoOutput, SkillOutput, SkillReturn};
 pub use registry::{
-    Agent, AgentBuilder, AgentDefinition, AgentManifest, BuildError, SkillManifest, SkillSet,
+    Agent, AgentBuildError, AgentBuilder, AgentDefinition, AgentManifest, BuildAgent, BuildError,
+    SkillManifest, SkillSet,
 };
 pub use slot::{NoSlot, SkillSlot};
+#[doc(hidden)]
+pub use state::NeededState;
+pub use state::{State, StateError};
 
 pub(crate) use context::TurnFacts;
 pub(crate) use erased::AnySkill;

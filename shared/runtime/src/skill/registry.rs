@@ -8,11 +8,14 @@ mod manifest;
 pub use manifest::{AgentManifest, SkillManifest};
 
 use super::erased::{AnySkill, ErasedSkill};
+use super::state::{NeededState, StateError, States};
 use super::{SkillHandler, SkillMetadata, SkillSlot, is_media_type};
 use crate::task::SkillId;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 
 /// The entry point for building an [`AgentDefinition`].
@@ -49,7 +52,35 @@ impl Agent {
             dispatcher_prompt: None,
             extended_description: None,
             skills: Vec::new(),
+            states: States::default(),
         }
+    }
+}
+
+/// Why an agent cannot be built or started: an error of the library or of its author.
+pub type AgentBuildError = Box<dyn Error + Send + Sync>;
+
+/// Builds the agent of a program: any function without arguments whose result is an
+/// [`AgentDefinition`] or an error.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not build an agent",
+    note = "pass a function without arguments that returns `Result<AgentDefinition, _>`"
+)]
+pub trait BuildAgent {
+    /// Builds the agent.
+    ///
+    /// # Errors
+    /// The error of the function.
+    fn build(self) -> Result<AgentDefinition, AgentBuildError>;
+}
+
+impl<F, E> BuildAgent for F
+where
+    F: FnOnce() -> Result<AgentDefinition, E>,
+    E: Into<AgentBuildError>,
+{
+    fn build(self) -> Result<AgentDefinition, AgentBuildError> {
+        self().map_err(Into::into)
     }
 }
 
@@ -87,6 +118,7 @@ pub struct AgentBuilder {
     dispatcher_prompt: Option<String>,
     extended_description: Option<String>,
     skills: Vec<Registered>,
+    states: States,
 }
 
 #[derive(Clone)]
@@ -123,6 +155,28 @@ impl AgentBuilder {
     #[must_use]
     pub fn dispatcher_prompt(mut self, prompt: impl Into<String>) -> Self {
         self.dispatcher_prompt = Some(prompt.into());
+        self
+    }
+
+    /// Adds the factory of a [`State`](super::State). A process that runs skills calls it once:
+    /// a function at its start, any other program at the first skill that needs the state. The
+    /// functions for the card, for reads and for the sweep never call it.
+    #[must_use]
+    pub fn state<T, F, W, E>(mut self, make: F) -> Self
+    where
+        T: Send + Sync + 'static,
+        F: Fn() -> W + Send + Sync + 'static,
+        W: Future<Output = Result<T, E>> + Send + 'static,
+        E: Into<AgentBuildError>,
+    {
+        self.states.add(make);
+        self
+    }
+
+    /// Adds a [`State`](super::State) that exists already.
+    #[must_use]
+    pub fn state_value<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.states.add_value(value);
         self
     }
 
@@ -192,6 +246,10 @@ impl AgentBuilder {
         let mut skills = Vec::new();
         for registered in self.skills {
             let id = checked(registered.skill.metadata())?;
+            let needed = registered.skill.states();
+            if let Some(state) = needed.iter().find(|state| !self.states.have(state)) {
+                return Err(BuildError::missing_state(&id, state));
+            }
             skills.push(SkillManifest::of(&registered));
             if handlers.insert(id, registered.skill).is_some() {
                 let id = skills.pop().map(|skill| skill.metadata.id.to_owned());
@@ -211,6 +269,7 @@ impl AgentBuilder {
                 skills,
             }),
             handlers: Arc::new(handlers),
+            states: self.states,
         })
     }
 }
@@ -282,6 +341,26 @@ pub enum BuildError {
         /// The invalid mode.
         media_type: String,
     },
+    /// A skill takes a state that the agent does not have.
+    #[error(
+        "the skill `{id}` takes `State<{state}>`, which has no factory: add it with \
+         `Agent::builder(…).state(…)`"
+    )]
+    MissingState {
+        /// The id of the skill.
+        id: String,
+        /// The type.
+        state: &'static str,
+    },
+}
+
+impl BuildError {
+    fn missing_state(skill: &SkillId, state: &NeededState) -> Self {
+        Self::MissingState {
+            id: skill.as_str().to_owned(),
+            state: state.name(),
+        }
+    }
 }
 
 /// An agent: its manifest and its handlers. Only the manifest is serialized. Clones share
@@ -290,6 +369,7 @@ pub enum BuildError {
 pub struct AgentDefinition {
     manifest: Arc<AgentManifest>,
     handlers: Arc<BTreeMap<SkillId, Arc<dyn AnySkill>>>,
+    states: States,
 }
 
 impl SkillManifest {
@@ -312,6 +392,25 @@ impl AgentDefinition {
     #[must_use]
     pub fn manifest(&self) -> &AgentManifest {
         &self.manifest
+    }
+
+    /// Makes the states of the skills, which otherwise are made when a skill first needs them.
+    ///
+    /// # Errors
+    /// [`StateError`] of the first factory that fails.
+    pub async fn make_states(&self) -> Result<(), StateError> {
+        self.states.make().await
+    }
+
+    /// The same agent with this value as the state of its type.
+    #[must_use]
+    pub fn with_state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.states.add_value(value);
+        self
+    }
+
+    pub(crate) const fn states(&self) -> &States {
+        &self.states
     }
 
     /// The skill with this id.

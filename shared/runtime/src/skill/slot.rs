@@ -70,7 +70,7 @@ pub(super) fn restore<S: SkillSlot>(saved: SavedSlot) -> AgentResult<S> {
     let SavedSlot { version, value } = saved;
     if version != S::VERSION {
         return S::migrate(version, value).ok_or_else(|| {
-            AgentError::state_incompatible(format_args!(
+            AgentError::state_incompatible(format!(
                 "the slot has version {version}, expected {}",
                 S::VERSION
             ))

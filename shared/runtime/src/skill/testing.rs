@@ -155,6 +155,7 @@ pub(super) fn facts() -> TurnFacts {
         accepted_output_modes: Vec::new(),
         references: Vec::new(),
         model: None::<Arc<dyn Model>>,
+        states: super::state::States::default(),
     }
 }
 

@@ -25,6 +25,13 @@ impl SkillTest {
         self
     }
 
+    /// Sets the [`State`](crate::skill::State) of this type that skills get, for example a fake
+    /// one. The factory of the agent is not called.
+    pub fn state<T: Send + Sync + 'static>(&mut self, value: T) -> &mut Self {
+        self.agent = self.agent.clone().with_state(value);
+        self
+    }
+
     /// Sets how much time each invocation has left when its turn begins. A skill reads
     /// the rest with `TaskContext::time_left`. Without this a turn has no limit.
     pub const fn time_left(&mut self, left: Duration) -> &mut Self {

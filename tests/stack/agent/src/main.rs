@@ -15,7 +15,7 @@ const KIT: Duration = Duration::from_secs(2);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    let agent = conformance::agent(KIT);
+    let agent = || conformance::agent(KIT);
     let function = function();
     // `<name of the stack>-<folder of the function>`.
     let is = |folder: &str| function.ends_with(&format!("-{folder}"));

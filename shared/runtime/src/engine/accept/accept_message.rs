@@ -260,6 +260,7 @@ impl Engine {
             .clone_from(&command.accepted_output_modes);
         facts.set_message(&command.message);
         facts.model.clone_from(&self.model);
+        facts.states.clone_from(self.agent.states());
         facts
     }
 }

@@ -269,6 +269,7 @@ impl Engine {
             facts.accepted_output_modes.clone_from(modes);
         }
         facts.model.clone_from(&self.model);
+        facts.states.clone_from(self.agent.states());
         if let Some(said) = &loaded.said {
             facts.set_message(said);
         }

@@ -14,6 +14,7 @@ use crate::engine::Engine;
 use crate::engine::clock::lock;
 use crate::engine::files::chained_reader::ChainedReader;
 use crate::engine::files::object_key::Attempt;
+use crate::skill::state::States;
 use crate::skill::turn_host::{Emission, References, Step, TurnHost};
 use crate::skill::{AgentError, AgentResult, Artifact, Content, TurnFacts};
 use crate::store::{BlobReader, StoreError, stored};
@@ -271,6 +272,7 @@ impl TurnFacts {
             accepted_output_modes: Vec::new(),
             references: Vec::new(),
             model: None,
+            states: States::default(),
         }
     }
 

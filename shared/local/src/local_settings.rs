@@ -1,11 +1,10 @@
 //! Reads the settings of the local agent: first the command line, then the environment,
 //! then the configuration file.
 
-use crate::config::{AgentName, Auth, Serve};
+use crate::config::{Auth, Serve};
 use crate::embedded::{BUCKET, TABLE};
 use crate::folder::{make_private, private_file};
 use a2a_lambda::http::Hosts;
-use a2a_lambda::outbound::Reach;
 use a2a_lambda::settings::{Configuration, Settings, SettingsError, Source};
 use a2a_lambda::store::aws::Endpoints;
 use a2a_lambda::task::Timestamp;
@@ -131,10 +130,6 @@ impl Serve {
         if !self.address(configuration)?.ip().is_loopback() {
             // Other machines reach the agent under host names that are not known here.
             settings.hosts = Hosts::Any;
-        }
-        if self.agent == AgentName::Conformance && settings.policy.reach == Reach::Public {
-            // The webhooks of the conformance kits are plain HTTP on this machine.
-            settings.policy.reach = Reach::Loopback;
         }
         Ok(settings)
     }

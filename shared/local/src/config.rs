@@ -132,8 +132,8 @@ pub struct Serve {
     #[arg(long, value_enum, default_value_t = Auth::Dev)]
     pub auth: Auth,
     /// Which agent to serve.
-    #[arg(long, value_enum, default_value_t = AgentName::Reference)]
-    pub agent: AgentName,
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
     /// Which members the agent card has: `union` for clients of every protocol
     /// generation, `v1` for those of 1.0 only.
     #[arg(long, value_enum)]
@@ -147,15 +147,6 @@ pub struct Serve {
     /// Allow development identities beyond loopback.
     #[arg(long)]
     pub insecure_dev: bool,
-}
-
-/// The agents that can be served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum AgentName {
-    /// The skills of `shared/agent`.
-    Reference,
-    /// The agent the conformance kits and client walks talk to.
-    Conformance,
 }
 
 /// Who may call the local agent.

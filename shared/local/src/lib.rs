@@ -5,6 +5,7 @@
 //! routes each request to the function that API Gateway would choose.
 
 mod accept;
+mod agents;
 pub mod api_keys;
 mod aws_json;
 pub mod block;
@@ -29,3 +30,5 @@ mod sigv4;
 mod sqs;
 mod stream;
 pub mod watch;
+
+pub use agents::{Agents, LocalAgent, serve};

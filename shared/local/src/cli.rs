@@ -1,8 +1,9 @@
 //! Runs the commands of `a2a-local`.
 
+use crate::agents::Agents;
 use crate::api_keys::{self, KeysError};
 use crate::block::{self, BlockTenantError};
-use crate::config::{AgentName, Cli, Command, GrowList, Serve};
+use crate::config::{Cli, Command, GrowList, Serve};
 use crate::embedded::{Embedded, EmbeddedError, TABLE};
 use crate::erase::{self, EraseTenantError};
 use crate::local_settings::ConfigError;
@@ -13,9 +14,10 @@ use crate::sign::{self, SignError};
 use crate::watch::{self, WatchError};
 use a2a_lambda::auth::AuthMode;
 use a2a_lambda::engine::{Clock as _, LimitPolicy, SystemClock};
+use a2a_lambda::outbound::Reach;
 use a2a_lambda::runtime::{Runtime, RuntimeError, stores};
 use a2a_lambda::settings::{Configuration, Environment, Settings, Source as _, warn_of_unknown};
-use a2a_lambda::skill::{AgentDefinition, BuildError};
+use a2a_lambda::skill::{AgentBuildError, AgentDefinition, StateError};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::dynamodb::{DynamoStore, create_table};
@@ -38,9 +40,12 @@ pub enum RunError {
     /// The command line or a setting cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The agent cannot be published.
+    /// The agent cannot be built.
+    #[error("failed to build the agent: {0}")]
+    Agent(#[source] AgentBuildError),
+    /// A state of the skills cannot be made.
     #[error(transparent)]
-    Agent(#[from] BuildError),
+    State(#[from] StateError),
     /// The agent has no valid card.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
@@ -94,7 +99,7 @@ pub enum RunError {
 ///
 /// # Errors
 /// [`RunError`] when it cannot start.
-pub async fn run(cli: Cli) -> Result<(), RunError> {
+pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
     // The other commands act on a deployment, and have nothing to do with the file.
     let configuration = match cli.command {
         None => Configuration::load().map_err(ConfigError::from)?,
@@ -114,8 +119,8 @@ pub async fn run(cli: Cli) -> Result<(), RunError> {
         Some(Command::BlockTenant(options)) => Ok(block::run(&options, true).await?),
         Some(Command::UnblockTenant(options)) => Ok(block::run(&options, false).await?),
         Some(Command::RestoreObjects(options)) => Ok(restore::run(&options).await?),
-        Some(Command::SignCard(options)) => Ok(sign::run(&options).await?),
-        None => agent(cli.serve, &configuration, metrics).await,
+        Some(Command::SignCard(options)) => Ok(sign::run(&options, agents).await?),
+        None => agent(agents, cli.serve, &configuration, metrics).await,
     }
 }
 
@@ -127,13 +132,14 @@ fn print(text: &str) -> io::Result<()> {
 
 /// Prints why the program ended.
 #[must_use]
-pub fn fail(error: &RunError) -> ExitCode {
+pub(crate) fn fail(error: &RunError) -> ExitCode {
     // If standard error is closed, the exit code has to do.
     let _told = writeln!(io::stderr(), "error: {error}");
     ExitCode::FAILURE
 }
 
 async fn agent(
+    agents: &Agents,
     options: Serve,
     configuration: &Configuration,
     metrics: Metrics,
@@ -143,9 +149,14 @@ async fn agent(
         .await
         .map_err(|source| RunError::Listen { address, source })?;
     let address = listener.local_addr()?;
-    let settings = options.settings(configuration, &format!("http://{address}"))?;
+    let mut settings = options.settings(configuration, &format!("http://{address}"))?;
+    let chosen = agents.named(options.agent.as_deref());
+    if chosen.calls_loopback() && settings.policy.reach == Reach::Public {
+        settings.policy.reach = Reach::Loopback;
+    }
     let (embedded, endpoints, clients) = store(&options, &settings).await?;
-    let agent = definition(options.agent, &settings)?;
+    let agent = chosen.build(&settings).map_err(RunError::Agent)?;
+    agent.make_states().await?;
     let banner = banner(&agent, &options, &settings, (address, configuration.path()));
     let mut runtime = Runtime::builder(agent, settings.clone())
         .aws(&clients)
@@ -200,15 +211,6 @@ async fn store(
     create_table(&clients.dynamodb, &settings.table).await?;
     create_bucket(&clients.s3, &settings.bucket).await?;
     Ok((None, endpoints, clients))
-}
-
-fn definition(name: AgentName, settings: &Settings) -> Result<AgentDefinition, BuildError> {
-    match name {
-        AgentName::Reference => reference_agent::agent(),
-        AgentName::Conformance => {
-            reference_agent::conformance::agent(settings.tck_streaming_timeout)
-        }
-    }
 }
 
 async fn aws(data: Option<&Path>) -> Result<(), RunError> {

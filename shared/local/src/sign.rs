@@ -7,11 +7,12 @@ mod served;
 
 pub use self::served::ServedError;
 
-use crate::config::{AgentName, Card};
+use crate::agents::Agents;
+use crate::config::Card;
 use a2a_lambda::protocol::{CardError, CardSignature, Unsigned};
 use a2a_lambda::runtime::cards;
 use a2a_lambda::settings::{Environment, Settings, SettingsError, Source};
-use a2a_lambda::skill::BuildError;
+use a2a_lambda::skill::AgentBuildError;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clap::ValueEnum;
@@ -25,7 +26,6 @@ use sha2::{Digest as _, Sha256};
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// What to sign, and with which key.
 #[derive(Debug, Clone, clap::Args)]
@@ -57,8 +57,8 @@ pub struct SignCard {
     #[arg(long, value_enum, conflicts_with = "input")]
     pub card: Option<Card>,
     /// Whose card.
-    #[arg(long, value_enum, default_value_t = AgentName::Reference, conflicts_with = "input")]
-    pub agent: AgentName,
+    #[arg(long, value_name = "NAME", conflicts_with = "input")]
+    pub agent: Option<String>,
     /// The name of the key; else its JWK thumbprint (RFC 7638).
     #[arg(long, value_name = "ID")]
     pub kid: Option<String>,
@@ -104,9 +104,9 @@ pub enum SignError {
     /// A setting cannot be used.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// The agent cannot be published.
-    #[error(transparent)]
-    Agent(#[from] BuildError),
+    /// The agent cannot be built.
+    #[error("failed to build the agent: {0}")]
+    Agent(#[source] AgentBuildError),
     /// The agent has no valid card.
     #[error("failed to make the agent card: {0}")]
     Invalid(#[from] CardError),
@@ -135,13 +135,13 @@ impl Source for Deployed<'_> {
 ///
 /// # Errors
 /// [`SignError`] when a card cannot be signed.
-pub async fn run(options: &SignCard) -> Result<(), SignError> {
+pub async fn run(options: &SignCard, agents: &Agents) -> Result<(), SignError> {
     let key = Key::read(&options.key, options.kid.as_deref())?;
     let text = match options.print {
         Print::Jwks => format!("{}\n", json!({"keys": [key.jwk()]})),
-        Print::Card => signed(&key, options).await?,
+        Print::Card => signed(&key, options, agents).await?,
         Print::Setting => {
-            let cards = cards_of(options).await?;
+            let cards = cards_of(options, agents).await?;
             let signatures = cards.iter().flat_map(|card| key.sign(card, options));
             let words: Vec<String> = signatures.map(|one| one.to_string()).collect();
             format!("{}\n", words.join(" "))
@@ -154,8 +154,8 @@ pub async fn run(options: &SignCard) -> Result<(), SignError> {
 }
 
 /// The public card with its signatures, as the same bytes that a function serves.
-async fn signed(key: &Key, options: &SignCard) -> Result<String, SignError> {
-    let mut card = cards_of(options)
+async fn signed(key: &Key, options: &SignCard, agents: &Agents) -> Result<String, SignError> {
+    let mut card = cards_of(options, agents)
         .await?
         .into_iter()
         .next()
@@ -170,7 +170,7 @@ async fn signed(key: &Key, options: &SignCard) -> Result<String, SignError> {
 
 /// The cards of the deployment, the card in the file, or the cards of the agent, the
 /// public one first.
-async fn cards_of(options: &SignCard) -> Result<Vec<Value>, SignError> {
+async fn cards_of(options: &SignCard, agents: &Agents) -> Result<Vec<Value>, SignError> {
     if let Some(url) = &options.url {
         let token = match &options.token_file {
             Some(path) => Some(fs::read_to_string(path).map_err(|source| failed(path, source))?),
@@ -189,10 +189,8 @@ async fn cards_of(options: &SignCard) -> Result<Vec<Value>, SignError> {
         return Err(SignError::NoUrl);
     }
     let settings = Settings::read_public(&source)?;
-    let agent = match options.agent {
-        AgentName::Reference => reference_agent::agent()?,
-        AgentName::Conformance => reference_agent::conformance::agent(Duration::from_secs(2))?,
-    };
+    let agent = agents.named(options.agent.as_deref());
+    let agent = agent.build(&settings).map_err(SignError::Agent)?;
     let url = settings.public_url.without_stage();
     let cards = cards(&agent, &settings, url.ok_or(SignError::NoUrl)?)?;
     Ok(cards.documents().map(|one| one.value.clone()).collect())
@@ -266,6 +264,7 @@ fn thumbprint(secret: &SecretKey) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agents::LocalAgent;
     use p256::ecdsa::VerifyingKey;
     use p256::ecdsa::signature::Verifier as _;
     use p256::pkcs8::{EncodePrivateKey as _, LineEnding};
@@ -274,6 +273,11 @@ mod tests {
         let secret = SecretKey::from_slice(&[7; 32]).unwrap();
         let kid = thumbprint(&secret);
         Key { secret, kid }
+    }
+
+    fn agents() -> Agents {
+        let reference = |_: &Settings| reference_agent::agent();
+        Agents::new(LocalAgent::new("reference", reference))
     }
 
     fn options() -> SignCard {
@@ -286,7 +290,7 @@ mod tests {
             token_file: None,
             public_url: Some("https://agent.example".to_owned()),
             card: Some(Card::Union),
-            agent: AgentName::Reference,
+            agent: None,
             kid: None,
             jku: None,
         }
@@ -316,7 +320,7 @@ mod tests {
     async fn a_signed_card_verifies_with_the_public_key_and_belongs_to_the_card() {
         let key = key();
         let verifier = VerifyingKey::from(&SigningKey::from(&key.secret));
-        for card in cards_of(&options()).await.unwrap() {
+        for card in cards_of(&options(), &agents()).await.unwrap() {
             for unsigned in Unsigned::of(&card, &key.kid, None) {
                 let input = unsigned.signing_input();
                 let signature: Signature = SigningKey::from(&key.secret).sign(input.as_bytes());
@@ -348,6 +352,9 @@ mod tests {
             public_url: None,
             ..options()
         };
-        assert!(matches!(cards_of(&nowhere).await, Err(SignError::NoUrl)));
+        assert!(matches!(
+            cards_of(&nowhere, &agents()).await,
+            Err(SignError::NoUrl)
+        ));
     }
 }
