@@ -31,6 +31,7 @@ fn compiler_reports_each_mistake_with_its_own_error() {
     let mut errors = errors(&output.stdout);
     for program in &programs {
         let found = errors.remove(&program.name).unwrap_or_default();
+        let (found, printed) = (found.codes, found.printed);
         let found: Vec<_> = found.iter().map(String::as_str).collect();
         assert!(
             matches!(found.as_slice(), [only] if only.contains(&program.error)),
@@ -38,5 +39,12 @@ fn compiler_reports_each_mistake_with_its_own_error() {
             program.name,
             program.error
         );
+        if let Some(text) = &program.text {
+            assert!(
+                printed.contains(text),
+                "{}: no `{text}` in\n{printed}",
+                program.name
+            );
+        }
     }
 }

@@ -13,18 +13,22 @@ pub(crate) struct Program {
     pub(crate) bad: String,
     /// The error code of the compiler, or a part of its text for an error without a code.
     pub(crate) error: String,
+    /// A part of what the compiler prints for an error with a code.
+    pub(crate) text: Option<String>,
 }
 
 impl Program {
     fn read(path: &Path) -> Self {
         let good = fs::read_to_string(path).unwrap();
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        let header = |key: &str| {
+        let optional = |key: &str| {
             let prefix = format!("//! {key}: `");
-            let line = good.lines().find_map(|line| line.strip_prefix(&prefix));
-            let value = line.unwrap_or_else(|| panic!("{name}: no `{key}` in the header"));
-            value.strip_suffix('`').unwrap().to_owned()
+            let line = good.lines().find_map(|line| line.strip_prefix(&prefix))?;
+            Some(line.strip_suffix('`').unwrap().to_owned())
         };
+        let header =
+            |key: &str| optional(key).unwrap_or_else(|| panic!("{name}: no `{key}` in the header"));
+        let text = optional("text");
         let (replace, with, error) = (header("replace"), header("with"), header("error"));
         let (head, body) = good.split_at(good.find("\nuse ").unwrap());
         let count = body.matches(&replace).count();
@@ -35,6 +39,7 @@ impl Program {
             good,
             bad,
             error,
+            text,
         }
     }
 }
@@ -120,9 +125,18 @@ pub(crate) fn build(folder: &Path, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// The error codes of each program, or the text of an error without a code.
-pub(crate) fn errors(stdout: &[u8]) -> BTreeMap<String, BTreeSet<String>> {
-    let mut errors: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+/// The errors of one program.
+#[derive(Default)]
+pub(crate) struct Errors {
+    /// Their codes, or the text of an error without a code.
+    pub(crate) codes: BTreeSet<String>,
+    /// What the compiler prints.
+    pub(crate) printed: String,
+}
+
+/// The errors of each program.
+pub(crate) fn errors(stdout: &[u8]) -> BTreeMap<String, Errors> {
+    let mut errors: BTreeMap<String, Errors> = BTreeMap::new();
     for line in stdout.split(|byte| *byte == b'\n') {
         let Ok(line) = serde_json::from_slice::<Value>(line) else {
             continue;
@@ -134,7 +148,10 @@ pub(crate) fn errors(stdout: &[u8]) -> BTreeMap<String, BTreeSet<String>> {
         }
         let program = line["target"]["name"].as_str().unwrap().to_owned();
         let code = message["code"]["code"].as_str().unwrap_or(text).to_owned();
-        errors.entry(program).or_default().insert(code);
+        let of_program = errors.entry(program).or_default();
+        of_program.codes.insert(code);
+        let printed = message["rendered"].as_str().unwrap_or_default();
+        of_program.printed.push_str(printed);
     }
     errors
 }

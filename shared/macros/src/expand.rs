@@ -143,6 +143,14 @@ impl Signature {
             let message = "a skill returns `AgentResult<_>`";
             return Err(syn::Error::new(signature.paren_token.span.close(), message));
         };
+        if let Some(slot) = slot_in(reply) {
+            let slot = slot.to_token_stream();
+            let message = format!(
+                "an `async fn` skill cannot ask: put `#[skill]` on a struct, and write \
+                 `impl SkillHandler<{slot}>` for it"
+            );
+            return Err(syn::Error::new(reply.span(), message));
+        }
         let (mut cx, mut states, mut input) = (false, Vec::new(), None);
         for (place, argument) in signature.inputs.iter().enumerate() {
             let span = argument.span();
@@ -215,6 +223,22 @@ impl<'a> Argument<'a> {
     }
 }
 
+/// The `S` of an `OnRequestResult<O, S>` in the return type of a skill.
+fn slot_in(ty: &Type) -> Option<&GenericArgument> {
+    let Type::Path(path) = ty else { return None };
+    let last = path.path.segments.last()?;
+    let PathArguments::AngleBracketed(types) = &last.arguments else {
+        return None;
+    };
+    if last.ident == "OnRequestResult" {
+        return types.args.iter().nth(1);
+    }
+    types.args.iter().find_map(|argument| match argument {
+        GenericArgument::Type(inner) => slot_in(inner),
+        _ => None,
+    })
+}
+
 /// Whether a type is a path that ends with `name`.
 fn is_named(ty: &Type, name: &str) -> bool {
     let Type::Path(path) = ty else { return false };
@@ -225,6 +249,13 @@ fn is_named(ty: &Type, name: &str) -> bool {
 fn metadata(attributes: &Attributes, docs: &[Attribute]) -> syn::Result<TokenStream> {
     let needed = |what| syn::Error::new(Span::call_site(), what);
     let id = (attributes.id.as_ref()).ok_or_else(|| needed("a skill needs `id = \"…\"`"))?;
+    if !is_skill_id(&id.value()) {
+        let message = format!(
+            "the skill id `{}` must be `[a-z0-9][a-z0-9._-]{{0,63}}`",
+            id.value()
+        );
+        return Err(syn::Error::new(id.span(), message));
+    }
     if attributes.tags.is_empty() {
         return Err(needed("a skill needs `tags = [\"…\"]`"));
     }
@@ -255,6 +286,15 @@ fn metadata(attributes: &Attributes, docs: &[Attribute]) -> syn::Result<TokenStr
             background: #background,
         }
     })
+}
+
+/// Whether an agent takes a skill with this id: the rule of `SkillId`.
+fn is_skill_id(id: &str) -> bool {
+    let is_inner = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-');
+    let first = id.bytes().next();
+    first.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        && id.len() <= 64
+        && id.as_bytes().iter().all(is_inner)
 }
 
 /// Checks the media types at compile time, with the library's own function.

@@ -26,6 +26,10 @@ fn each_mistake_in_the_attribute_has_its_own_message() {
         ("id = 5", "`id` is a text: `id = \"…\"`"),
         (r#"id = """#, "`id` must not be empty"),
         (
+            r#"id = "Book Table", tags = ["t"], description = "d""#,
+            "the skill id `Book Table` must be `[a-z0-9][a-z0-9._-]{0,63}`",
+        ),
+        (
             r#"tags = "t""#,
             "`tags` is a list of texts: `tags = [\"…\"]`",
         ),
@@ -79,6 +83,10 @@ fn each_mistake_in_the_item_has_its_own_message() {
             "a state is `State<T>`",
         ),
         ("async fn x(&self) -> R {}", "a skill has no `self`"),
+        (
+            "async fn x(a: A) -> AgentResult<OnRequestResult<String, Ask>> {}",
+            "write `impl SkillHandler<Ask>`",
+        ),
     ] {
         let message = message(WHOLE, item);
         assert!(message.contains(part), "{item}: {message}");

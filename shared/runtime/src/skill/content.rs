@@ -127,6 +127,13 @@ impl From<String> for Content {
     }
 }
 
+/// One data part with the value.
+impl From<Value> for Content {
+    fn from(value: Value) -> Self {
+        Self::from_parts(vec![Part::data(value)])
+    }
+}
+
 impl From<Vec<Part>> for Content {
     fn from(parts: Vec<Part>) -> Self {
         Self::from_parts(parts)

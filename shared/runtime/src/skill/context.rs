@@ -76,10 +76,7 @@ impl<'a> TaskContext<'a> {
     ///
     /// # Errors
     /// When an earlier emission could not be stored, or the task was canceled.
-    pub async fn send_intermediate_update(
-        &mut self,
-        message: impl Into<Content>,
-    ) -> AgentResult<()> {
+    pub async fn send_intermediate_update(&self, message: impl Into<Content>) -> AgentResult<()> {
         self.host.emit(Emission::Update(message.into())).await
     }
 
@@ -88,7 +85,7 @@ impl<'a> TaskContext<'a> {
     ///
     /// # Errors
     /// When an earlier emission could not be stored, or the task was canceled.
-    pub async fn send_partial_artifact(&mut self, artifact: Artifact) -> AgentResult<()> {
+    pub async fn send_partial_artifact(&self, artifact: Artifact) -> AgentResult<()> {
         let artifact = self.kept(artifact).await?;
         let emission = Emission::Artifact {
             artifact,
@@ -162,9 +159,9 @@ impl<'a> TaskContext<'a> {
         }
     }
 
-    /// Writes the artifact `name` in chunks. The writer borrows the context until it is
-    /// finished.
-    pub fn artifact_chunks(&mut self, name: impl Into<String>) -> ArtifactChunks<'_> {
+    /// Writes the artifact `name` in chunks. The skill may send updates and run steps between
+    /// the chunks.
+    pub fn artifact_chunks(&self, name: impl Into<String>) -> ArtifactChunks<'_> {
         ArtifactChunks::new(self.host, name.into())
     }
 
@@ -173,7 +170,7 @@ impl<'a> TaskContext<'a> {
     ///
     /// # Errors
     /// `SERIALIZATION`, `STATE_TOO_LARGE`, or when the value cannot be stored.
-    pub async fn save_data(&mut self, key: &str, value: &impl Serialize) -> AgentResult<()> {
+    pub async fn save_data(&self, key: &str, value: &impl Serialize) -> AgentResult<()> {
         self.host.save(key.to_owned(), to_value(value)?).await
     }
 
@@ -191,7 +188,7 @@ impl<'a> TaskContext<'a> {
     ///
     /// # Errors
     /// `SERIALIZATION` or `STATE_TOO_LARGE`.
-    pub fn save_session(&mut self, key: &str, value: &impl Serialize) -> AgentResult<()> {
+    pub fn save_session(&self, key: &str, value: &impl Serialize) -> AgentResult<()> {
         self.host.save_session(key.to_owned(), to_value(value)?)
     }
 
@@ -214,7 +211,7 @@ impl<'a> TaskContext<'a> {
     /// # Errors
     /// None at present. A thread that grows past its limit fails the task with
     /// `STATE_TOO_LARGE`.
-    pub fn add_event(&mut self, event: impl Into<Content>) -> AgentResult<()> {
+    pub fn add_event(&self, event: impl Into<Content>) -> AgentResult<()> {
         self.host.add_event(event.into())
     }
 

@@ -73,6 +73,11 @@ pub trait Skill {
 /// let agent = Agent::builder("calculator").skill(Add).build()?;
 /// # Ok::<(), BuildError>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no skill",
+    note = "put `#[skill(id = \"…\", tags = [\"…\"])]` on it; a struct also needs \
+            `impl SkillHandler for …`"
+)]
 pub trait SkillHandler<S: SkillSlot = NoSlot>: Skill + Send + Sync + 'static {
     /// The input type. The engine decodes it before the task exists, so an invalid input
     /// makes no task.

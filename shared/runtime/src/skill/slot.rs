@@ -21,6 +21,11 @@ use serde_json::Value;
 /// }
 /// impl SkillSlot for Ask {}
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no slot of a skill",
+    note = "derive `serde::Serialize` and `serde::Deserialize` for it, and write \
+            `impl SkillSlot for {Self} {{}}`"
+)]
 pub trait SkillSlot: Serialize + DeserializeOwned + Send + 'static {
     /// Whether a skill with this slot type can ask. It is false only for [`NoSlot`].
     const CAN_ASK: bool = true;

@@ -3,6 +3,7 @@
 use crate::skill::turn_host::{Emission, TurnHost};
 use crate::skill::{AgentResult, Artifact};
 use crate::task::Part;
+use futures::{Stream, StreamExt as _};
 use std::fmt;
 
 /// Writes one artifact in chunks. Each chunk is sent to the client without waiting for the
@@ -38,6 +39,41 @@ impl<'a> ArtifactChunks<'a> {
     /// When an earlier emission could not be stored, or the task was canceled.
     pub async fn push_part(&mut self, part: Part) -> AgentResult<()> {
         self.emit(part, false).await
+    }
+
+    /// Adds each text of a stream as a chunk, such as the tokens of a model, and ends the
+    /// artifact. Returns the whole text.
+    ///
+    /// ```
+    /// use a2a_lambda::prelude::*;
+    /// use futures::stream;
+    ///
+    /// /// Counts.
+    /// #[skill(id = "count", tags = ["example"])]
+    /// async fn count(cx: &mut TaskContext<'_>, _: String) -> AgentResult<()> {
+    ///     let words = stream::iter(["one ", "two ", "three"]).map(AgentResult::Ok);
+    ///     cx.artifact_chunks("numbers").push_all(words).await?;
+    ///     Ok(())
+    /// }
+    /// # use futures::StreamExt as _;
+    /// ```
+    ///
+    /// # Errors
+    /// The first error of the stream: the artifact then keeps the chunks before it. When an
+    /// earlier emission could not be stored, or the task was canceled.
+    pub async fn push_all<T: Into<String>>(
+        mut self,
+        texts: impl Stream<Item = AgentResult<T>>,
+    ) -> AgentResult<String> {
+        let mut texts = std::pin::pin!(texts);
+        let mut whole = String::new();
+        while let Some(text) = texts.next().await {
+            let text = text?.into();
+            whole.push_str(&text);
+            self.push(text).await?;
+        }
+        self.finish().await?;
+        Ok(whole)
     }
 
     /// Ends the artifact with an empty text part, since a chunk must have a part.

@@ -19,7 +19,7 @@ use std::time::Duration;
 #[test]
 fn updates_and_artifacts_are_emitted_in_order() {
     let (host, facts) = (RecordingHost::default(), facts());
-    let mut cx = TaskContext::new(&host, &facts);
+    let cx = TaskContext::new(&host, &facts);
     block_on(async {
         cx.send_intermediate_update("reading").await?;
         cx.send_partial_artifact(Artifact::from_text("draft", "one"))
@@ -96,7 +96,7 @@ fn a_stored_step_of_another_form_is_incompatible() {
 #[test]
 fn data_of_the_task_and_of_the_session_are_kept_apart() {
     let (host, facts) = (RecordingHost::default(), facts());
-    let mut cx = TaskContext::new(&host, &facts);
+    let cx = TaskContext::new(&host, &facts);
     block_on(async {
         cx.save_data("city", &"Oslo").await?;
         cx.save_session("name", &"Ann")?;
@@ -196,7 +196,7 @@ fn artifacts_of_a_referenced_task_are_found_by_name() {
         ..RecordingHost::default()
     };
     let facts = facts();
-    let mut cx = TaskContext::new(&host, &facts);
+    let cx = TaskContext::new(&host, &facts);
     let references = block_on(cx.references()).unwrap();
     // `references` does not borrow the context, so an update is possible in between.
     block_on(cx.send_intermediate_update("looking")).unwrap();
