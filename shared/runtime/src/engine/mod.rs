@@ -60,8 +60,8 @@ pub(crate) use stream_slots::StopFrames;
 pub use turn::event_sink::Frames;
 
 use crate::outbound::Reach;
-use crate::skill::AgentDefinition;
 use crate::skill::model::Model;
+use crate::skill::{AgentDefinition, AgentError};
 use crate::store::limits::Limits;
 use crate::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use crate::store::queue::PushQueue;
@@ -180,6 +180,8 @@ pub struct Engine {
     pub(crate) pushes: Option<Arc<dyn WritePushes>>,
     /// The store and the queue with which a sweep repeats push deliveries.
     pub(crate) push_queue: Option<(Arc<dyn DeliverPushes>, Arc<dyn PushQueue>)>,
+    /// Gets the error of each turn that fails, with its private cause. Tests of skills use it.
+    pub(crate) failures: Option<Arc<dyn Fn(&AgentError) + Send + Sync>>,
 }
 
 /// The services that an [`Engine`] uses.
@@ -239,6 +241,13 @@ impl Reader {
 }
 
 impl Engine {
+    /// The same engine, which gives the error of each turn that fails to `report`.
+    #[must_use]
+    pub(crate) fn reporting(mut self, report: Arc<dyn Fn(&AgentError) + Send + Sync>) -> Self {
+        self.failures = Some(report);
+        self
+    }
+
     /// Creates an engine that serves `agent` with `services`.
     #[must_use]
     pub fn new(agent: Arc<AgentDefinition>, services: Services, policy: Policy) -> Self {
@@ -259,6 +268,7 @@ impl Engine {
             model: services.model,
             pushes: None,
             push_queue: None,
+            failures: None,
         }
     }
 

@@ -5,6 +5,7 @@ use crate::settings::{Settings, Source};
 use crate::skill::route::{self, RouteRequest, Routed};
 use crate::skill::{AgentDefinition, AnySkill, Content, media};
 use crate::task::{Message, Metadata};
+use serde_json::Value;
 
 /// A mistake in the definition of an agent that its clients would notice.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,6 +27,15 @@ pub enum AgentCheckError {
         /// refuses the message.
         reaches: String,
     },
+    /// A skill takes every JSON object as its input.
+    #[error(
+        "skill `{skill}` takes any JSON object, so the router gives it data that is meant for \
+         others: put `#[serde(deny_unknown_fields)]` on its input"
+    )]
+    AnyObject {
+        /// The id of the skill.
+        skill: String,
+    },
     /// A skill cannot decode its own example as its input.
     #[error("skill `{skill}` does not take its own example `{example}`: {why}")]
     Input {
@@ -42,6 +52,7 @@ pub enum AgentCheckError {
 ///
 /// It checks that
 /// - the agent has a valid card;
+/// - no skill takes any JSON object, beside other skills;
 /// - each example of a skill that takes text can be decoded as the skill's input;
 /// - the router chooses that skill for the example, when the message does not name a
 ///   skill.
@@ -50,7 +61,12 @@ pub enum AgentCheckError {
 #[must_use]
 pub fn check_agent(agent: &AgentDefinition) -> Vec<AgentCheckError> {
     let mut faults: Vec<AgentCheckError> = card(agent).into_iter().collect();
+    let several = agent.skills().count() > 1;
     for (id, skill) in agent.skills() {
+        if several && takes_any_object(skill.input_schema()) {
+            let skill = id.as_str().to_owned();
+            faults.push(AgentCheckError::AnyObject { skill });
+        }
         for example in skill.metadata().examples {
             faults.extend(fits(&**skill, example));
             faults.extend(reaches(agent, id.as_str(), &**skill, example));
@@ -77,6 +93,15 @@ fn card(agent: &AgentDefinition) -> Option<AgentCheckError> {
         Err(error) => error.to_string(),
     };
     Some(AgentCheckError::Card { why })
+}
+
+/// Whether a schema is that of a struct that admits every object: it requires no member and
+/// ignores unknown ones.
+fn takes_any_object(schema: &Value) -> bool {
+    let required = schema.get("required").and_then(Value::as_array);
+    schema.get("properties").is_some()
+        && required.is_none_or(Vec::is_empty)
+        && schema.get("additionalProperties") != Some(&Value::Bool(false))
 }
 
 fn takes(skill: &dyn AnySkill, content: &Content) -> bool {

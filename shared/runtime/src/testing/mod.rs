@@ -15,7 +15,8 @@
 //! `tokio::time`, take real time; under `#[tokio::test(start_paused = true)]` they
 //! take none. The executor has to be Tokio, with its timer enabled.
 //!
-//! - here: the client, which runs a turn for each message
+//! - here: the client, and what it notes of each message
+//! - `invocations`: the call of a message, and the workers that continue its turn
 //! - `options`: the methods that set the caller, the model, the time, the agent and the
 //!   next message
 //! - `reply`: the result of a message
@@ -24,6 +25,7 @@
 
 mod check;
 mod clock;
+mod invocations;
 mod options;
 mod reply;
 mod store;
@@ -32,21 +34,20 @@ pub use check::{AgentCheckError, check_agent};
 pub use reply::{Reply, SkillTestError};
 
 use crate::auth::Caller;
-use crate::engine::{CallBudget, Engine, Policy, Services};
+use crate::engine::{Engine, Policy, Services};
 use crate::skill::model::Model;
-use crate::skill::{AgentDefinition, Content, media};
+use crate::skill::{AgentDefinition, AgentError, Content, media};
 use crate::task::metadata_keys;
 use crate::task::{
     CancelCommand, ContextId, Event, Frame, Generation, GetQuery, IdError, Message, Metadata,
     Owner, Part, SendCommand, SendMode, SkillId, Subject, TaskId, TenantId,
 };
 use clock::{CountedIds, TestClock};
+use invocations::Interruption;
 use std::collections::BTreeSet;
-use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use store::TestStore;
-use tokio::sync::mpsc;
 
 /// The most messages of history in a [`Reply`].
 const HISTORY: usize = 100;
@@ -89,6 +90,7 @@ pub struct SkillTest {
     task: Option<TaskId>,
     open: bool,
     events: Vec<Event>,
+    cause: Arc<Mutex<Option<String>>>,
     next: Next,
 }
 
@@ -98,7 +100,7 @@ struct Next {
     references: Vec<String>,
     accepted_output_modes: Vec<String>,
     message_id: Option<String>,
-    cancel_after: Option<u64>,
+    interruption: Option<Interruption>,
 }
 
 impl SkillTest {
@@ -119,11 +121,16 @@ impl SkillTest {
             task: None,
             open: false,
             events: Vec::new(),
+            cause: Arc::default(),
             next: Next::default(),
         }
     }
 
     /// Sends a message from the user and waits until the turn has ended.
+    ///
+    /// A turn that does not end in its call goes on in workers, as a deployed one does: that
+    /// of a background skill, one whose time is over, and one whose process died. The bench's
+    /// clock moves over the waits between them.
     ///
     /// The message continues the current task while that task is not terminal.
     /// Otherwise it makes a new task in the same context.
@@ -134,27 +141,43 @@ impl SkillTest {
     ///   belongs to another caller.
     /// - [`SkillTestError::OutputMode`] when the skill returned a media type that is not
     ///   among its output modes.
+    /// - [`SkillTestError::NoCrash`] when the turn ended before
+    ///   [`SkillTest::crash_after`] could end its process.
+    /// - [`SkillTestError::NeverRests`] when many workers did not bring the turn to its end.
     pub async fn send(&mut self, content: impl Into<Content>) -> Result<Reply, SkillTestError> {
         let next = std::mem::take(&mut self.next);
-        let cancel_after = next.cancel_after;
+        let interruption = next.interruption;
         let command = self.command(content.into(), next);
-        let caller = self.calling()?;
-        let engine = self.engine();
         self.events.clear();
-        let (frames, mut shown) = mpsc::unbounded_channel();
-        let budget = CallBudget::until(self.time_left.map(|left| self.clock.later(left)));
-        let turn = Box::pin(engine.stream(&caller, command, budget, frames));
-        self.run(&engine, &caller, cancel_after, turn).await?;
-        let mut said = None;
-        while let Ok(frame) = shown.try_recv() {
+        *lock(&self.cause) = None;
+        let (frames, left) = self.invoke(command, interruption).await?;
+        let (mut said, mut seen) = (None, 0);
+        for frame in frames {
+            if let Frame::Event { event, .. } = &frame {
+                seen = event.seq;
+            }
             said = self.note(frame)?.or(said);
+        }
+        if let Some(id) = left {
+            self.follow(id, seen).await?;
         }
         let reply = match said {
             Some(message) => Reply::Message(message),
-            None => self.look(&engine, &caller).await?,
+            None => self.look(&self.engine(), &self.calling()?).await?,
         };
         self.check_output(&reply)?;
         Ok(reply)
+    }
+
+    /// Notes what workers have stored after the event `seen`.
+    async fn follow(&mut self, id: TaskId, seen: u64) -> Result<(), SkillTestError> {
+        if let Some(record) = self.stored(&self.calling()?, &id).await? {
+            let events = record.events_after(seen).map(|event| event.event.clone());
+            self.events.extend(events);
+            self.context = Some(record.context_id().clone());
+        }
+        self.task = Some(id);
+        Ok(())
     }
 
     /// Cancels the current task, between two turns. To cancel during a turn, use
@@ -185,6 +208,13 @@ impl SkillTest {
         Ok(Reply::Task(Box::new(task)))
     }
 
+    /// The private cause of the last failure: what a function logs and no client gets. `None`
+    /// if the last message failed no task, or the skill gave no cause.
+    #[must_use]
+    pub fn cause(&self) -> Option<String> {
+        lock(&self.cause).clone()
+    }
+
     /// The events that a client which streams would have received during the last
     /// [`SkillTest::send`], in order: status updates and artifact updates. The first
     /// frame of a stream, the task itself, is not among them.
@@ -208,7 +238,10 @@ impl SkillTest {
             flush_interval: Duration::ZERO,
             ..Policy::default()
         };
-        Engine::new(Arc::new(self.agent.clone()), services, policy)
+        let cause = Arc::clone(&self.cause);
+        Engine::new(Arc::new(self.agent.clone()), services, policy).reporting(Arc::new(
+            move |error: &AgentError| *lock(&cause) = error.cause().map(str::to_owned),
+        ))
     }
 
     fn calling(&self) -> Result<Caller, SkillTestError> {
@@ -239,35 +272,6 @@ impl SkillTest {
             metadata: Metadata::new(),
             generation: Generation::V10,
             idempotency_key: None,
-        }
-    }
-
-    /// Runs a turn to its end. Cancels its task after `cancel_after` events, if given.
-    async fn run<T, E: Into<SkillTestError>>(
-        &self,
-        engine: &Engine,
-        caller: &Caller,
-        cancel_after: Option<u64>,
-        turn: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, SkillTestError> {
-        let Some(events) = cancel_after else {
-            return turn.await.map_err(Into::into);
-        };
-        let stop = self.store.stop_after(events);
-        let watch = async {
-            // An error means that the turn ended with fewer events.
-            let Ok(id) = stop.reached.await else {
-                return std::future::pending::<Result<Infallible, SkillTestError>>().await;
-            };
-            engine.cancel(caller, &cancel(id)).await?;
-            // The send fails when the turn has ended meanwhile: nothing to release.
-            let _gone = stop.go_on.send(());
-            std::future::pending().await
-        };
-        tokio::select! {
-            biased;
-            done = turn => done.map_err(Into::into),
-            Err(error) = watch => Err(error),
         }
     }
 
@@ -328,6 +332,10 @@ impl SkillTest {
         }
         Ok(())
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn cancel(id: TaskId) -> CancelCommand {

@@ -1,6 +1,7 @@
 //! Sets the options of a [`SkillTest`]: its caller, model, time and agent, and the next
 //! message.
 
+use super::invocations::Interruption;
 use super::{SkillTest, caller};
 use crate::skill::AgentDefinition;
 use crate::skill::model::Model;
@@ -88,7 +89,49 @@ impl SkillTest {
     /// events. If the turn has ended by then, [`SkillTest::send`] returns the error of the
     /// cancellation.
     pub const fn cancel_after(&mut self, events: u64) -> &mut Self {
-        self.next.cancel_after = Some(events);
+        self.next.interruption = Some(Interruption::CancelAfter(events));
         self
+    }
+
+    /// Kills the process of the next turn after the skill has stored `things`: updates,
+    /// artifacts, results of steps, saved values. A worker then runs the turn again, and
+    /// [`SkillTest::send`] returns its reply. So a test sees whether the skill repeats what
+    /// it must do once.
+    ///
+    /// ```
+    /// use a2a_lambda::prelude::*;
+    /// use a2a_lambda::SkillTest;
+    /// use std::sync::atomic::{AtomicU32, Ordering};
+    ///
+    /// static PAID: AtomicU32 = AtomicU32::new(0);
+    ///
+    /// /// Pays, and says so.
+    /// #[skill(id = "pay", tags = ["example"])]
+    /// async fn pay(cx: &mut TaskContext<'_>, amount: String) -> AgentResult<String> {
+    ///     let number = cx
+    ///         .step("pay", async { Ok(PAID.fetch_add(1, Ordering::SeqCst)) })
+    ///         .await?;
+    ///     Ok(format!("{amount}, number {number}"))
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let agent = Agent::builder("bank").skill(pay).build()?;
+    /// let mut client = SkillTest::new(&agent, "pay");
+    /// client.crash_after(1).send("5 EUR").await?;
+    /// assert_eq!(PAID.load(Ordering::SeqCst), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub const fn crash_after(&mut self, things: u64) -> &mut Self {
+        self.next.interruption = Some(Interruption::CrashAfter(things));
+        self
+    }
+
+    /// Sends the next messages to another skill of the agent. The conversation stays: the
+    /// skills share what they save for it.
+    pub fn skill(&mut self, id: impl Into<String>) -> &mut Self {
+        self.skill = id.into();
+        self.new_task()
     }
 }

@@ -34,6 +34,18 @@ pub enum SkillTestError {
     /// No message has made a task yet.
     #[error("there is no task yet")]
     NoTask,
+    /// The turn ended before the process could die.
+    #[error("the turn stored fewer than {things} things, so no process died")]
+    NoCrash {
+        /// The number given to [`SkillTest::crash_after`](super::SkillTest::crash_after).
+        things: u64,
+    },
+    /// The turn did not end.
+    #[error("{workers} workers did not bring the turn to its end")]
+    NeverRests {
+        /// The number of workers.
+        workers: u32,
+    },
     /// An id, a tenant or a subject is not valid.
     #[error(transparent)]
     Id(#[from] IdError),

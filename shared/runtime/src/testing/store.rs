@@ -1,6 +1,7 @@
 //! The memory store behind a bench: it encodes and decodes each record as
 //! DynamoDB would, and can hold a turn after a number of its events.
 
+use super::invocations::Interruption;
 use crate::store::memory::MemoryStore;
 use crate::store::wrap::{WrapBlobs, WrapTasks, WrapThreads};
 use crate::store::{
@@ -9,7 +10,7 @@ use crate::store::{
 };
 use crate::task::{ContextId, Owner, TaskId, TaskRecord};
 use async_trait::async_trait;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 /// The store of one bench.
@@ -17,22 +18,25 @@ use tokio::sync::oneshot;
 pub(super) struct TestStore {
     memory: MemoryStore,
     brake: Mutex<Option<Brake>>,
+    /// Gets the id of the next task whose turn a worker has to run.
+    queued: Mutex<Option<oneshot::Sender<TaskId>>>,
 }
 
-/// Holds the commit of a turn once the turn has stored `events` events.
+/// Holds a commit of a turn.
 #[derive(Debug)]
 struct Brake {
-    events: u64,
-    /// The number of the last event before those that count. The turn's first commit,
-    /// which opens it, sets this.
-    base: Option<u64>,
+    after: Interruption,
+    /// What was there before the turn began: the number of the last event, and the commits.
+    /// The first commit of a running turn sets this.
+    base: Option<(u64, u64)>,
+    commits: u64,
     reached: oneshot::Sender<TaskId>,
     go_on: oneshot::Receiver<()>,
 }
 
-/// The test's side of a held turn.
+/// The test's side of a turn that will be held.
 #[derive(Debug)]
-pub(super) struct Stop {
+pub(super) struct Hold {
     /// Receives the task's id when the turn is held.
     pub(super) reached: oneshot::Receiver<TaskId>,
     /// Releases the turn.
@@ -40,40 +44,62 @@ pub(super) struct Stop {
 }
 
 impl TestStore {
-    /// Holds the next turn after this many of its events.
-    pub(super) fn stop_after(&self, events: u64) -> Stop {
+    /// Holds the next turn where `after` says.
+    pub(super) fn hold(&self, after: Interruption) -> Hold {
         let (reached, on_reached) = oneshot::channel();
         let (on_go, go_on) = oneshot::channel();
-        self.set(Some(Brake {
-            events,
+        *lock(&self.brake) = Some(Brake {
+            after,
             base: None,
+            commits: 0,
             reached,
             go_on,
-        }));
-        Stop {
+        });
+        Hold {
             reached: on_reached,
             go_on: on_go,
         }
     }
 
-    fn set(&self, brake: Option<Brake>) -> Option<Brake> {
-        let mut held = self.brake.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut held, brake)
+    /// Receives the id of the next task whose turn a worker has to run.
+    pub(super) fn when_queued(&self) -> oneshot::Receiver<TaskId> {
+        let (sender, receiver) = oneshot::channel();
+        *lock(&self.queued) = Some(sender);
+        receiver
     }
 
     async fn brake(&self, record: &TaskRecord) {
-        let Some(mut brake) = self.set(None) else {
+        if record.dispatch().is_some() {
+            if !record.state().is_at_rest()
+                && let Some(queued) = lock(&self.queued).take()
+            {
+                // It fails when the bench waits no more.
+                let _gone = queued.send(record.id().clone());
+            }
+            return;
+        }
+        let Some(mut brake) = lock(&self.brake).take() else {
             return;
         };
-        let base = *brake.base.get_or_insert(record.last_seq());
-        if record.last_seq() < base + brake.events {
-            self.set(Some(brake));
+        brake.commits += 1;
+        let (events, commits) = (record.last_seq(), brake.commits);
+        let (first, before) = *brake.base.get_or_insert((events, commits));
+        let is_reached = match brake.after {
+            Interruption::CancelAfter(many) => events >= first + many,
+            Interruption::CrashAfter(many) => commits >= before + many,
+        };
+        if !is_reached {
+            *lock(&self.brake) = Some(brake);
             return;
         }
         // Both fail when the bench has been dropped: then the turn is not held.
         let _gone = brake.reached.send(record.id().clone());
         let _gone = brake.go_on.await;
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[async_trait]

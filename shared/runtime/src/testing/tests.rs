@@ -1,3 +1,5 @@
+mod invocations;
+
 use super::*;
 use crate::prelude::*;
 use crate::task::{A2aError, TaskState};

@@ -295,6 +295,9 @@ impl Engine {
     pub(in crate::engine) fn failure(&self, record: &TaskRecord, error: &AgentError) -> Change {
         let code = error.code();
         log_failure(record, error);
+        if let Some(report) = &self.failures {
+            report(error);
+        }
         let mut message = self.says(record, Content::from_text(error.text()));
         let details = Value::Object(error.details().clone());
         message

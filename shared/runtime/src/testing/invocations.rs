@@ -1,0 +1,212 @@
+//! Runs the invocations of a message: the call, and the workers that continue its turn.
+
+use super::store::Hold;
+use super::{SkillTest, SkillTestError, cancel};
+use crate::auth::Caller;
+use crate::engine::{CallBudget, Leases};
+use crate::store::queue::{OpenTask, Receipt, SweepTasks, WorkItem, WorkQueue};
+use crate::store::{ReadTasks as _, StoreError};
+use crate::task::{Frame, SendCommand, TaskId, TaskRecord};
+use async_trait::async_trait;
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// The most workers that continue one turn.
+const WORKERS: u32 = 64;
+/// The sweep takes a turn over this long after its lease, and a little later.
+const AFTER_LEASE: Duration = Duration::from_secs(60);
+
+/// What happens to a turn while it runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Interruption {
+    /// Its task is cancelled after so many events.
+    CancelAfter(u64),
+    /// Its process dies after the skill has stored so many things.
+    CrashAfter(u64),
+}
+
+/// How an invocation ended.
+enum Invocation<T> {
+    /// By itself.
+    Ended(T),
+    /// A worker has to continue the turn, or to begin it.
+    Left(TaskId),
+}
+
+impl SkillTest {
+    /// Runs the turn of a message in a call, and as long as it is not at rest in workers.
+    /// Returns the frames of the call.
+    ///
+    /// # Errors
+    /// Those of [`SkillTest::send`].
+    pub(super) async fn invoke(
+        &self,
+        command: SendCommand,
+        interruption: Option<Interruption>,
+    ) -> Result<(Vec<Frame>, Option<TaskId>), SkillTestError> {
+        let (caller, engine) = (self.calling()?, self.engine());
+        let mut hold = interruption.map(|it| (it, self.store.hold(it)));
+        let queued = self.store.when_queued();
+        let (frames, mut shown) = mpsc::unbounded_channel();
+        let turn = Box::pin(engine.stream(&caller, command, self.budget(), frames));
+        let ended = self.watched(&caller, &mut hold, Some(queued), turn).await?;
+        let left = match ended {
+            Invocation::Ended(done) => {
+                done?;
+                None
+            }
+            Invocation::Left(id) => {
+                self.workers(&caller, &mut hold, &id).await?;
+                Some(id)
+            }
+        };
+        if let Some((Interruption::CrashAfter(things), _)) = hold {
+            return Err(SkillTestError::NoCrash { things });
+        }
+        let mut frames = Vec::new();
+        while let Ok(frame) = shown.try_recv() {
+            frames.push(frame);
+        }
+        Ok((frames, left))
+    }
+
+    fn budget(&self) -> CallBudget {
+        CallBudget::until(self.time_left.map(|left| self.clock.later(left)))
+    }
+
+    /// Runs `work` until it ends, its turn goes to a queue, or its process dies.
+    async fn watched<T>(
+        &self,
+        caller: &Caller,
+        hold: &mut Option<(Interruption, Hold)>,
+        queued: Option<oneshot::Receiver<TaskId>>,
+        work: impl Future<Output = T>,
+    ) -> Result<Invocation<T>, SkillTestError> {
+        let mut work = pin!(work);
+        let mut queued = pin!(received(queued));
+        loop {
+            let reached = received(hold.as_mut().map(|(_, hold)| &mut hold.reached));
+            let held = tokio::select! {
+                biased;
+                id = &mut queued => return Ok(Invocation::Left(id)),
+                id = reached => id,
+                done = &mut work => return Ok(Invocation::Ended(done)),
+            };
+            match hold.take() {
+                Some((Interruption::CancelAfter(_), hold)) => {
+                    self.engine().cancel(caller, &cancel(held)).await?;
+                    // The send fails when the turn has ended meanwhile: nothing to release.
+                    let _gone = hold.go_on.send(());
+                }
+                // The future of the turn is dropped, as a process that dies drops it.
+                Some((Interruption::CrashAfter(_), _)) | None => {
+                    return Ok(Invocation::Left(held));
+                }
+            }
+        }
+    }
+
+    /// Runs workers until the task is at rest. Their time is that of the bench's clock.
+    async fn workers(
+        &self,
+        caller: &Caller,
+        hold: &mut Option<(Interruption, Hold)>,
+        id: &TaskId,
+    ) -> Result<(), SkillTestError> {
+        for _ in 0..WORKERS {
+            let engine = self.engine();
+            let Some(record) = self.stored(caller, id).await? else {
+                return Ok(());
+            };
+            if record.state().is_at_rest() {
+                return Ok(());
+            }
+            let Some(dispatch) = record.dispatch() else {
+                // Its process died: the sweep notices it when the lease has ended.
+                self.clock
+                    .advance(engine.reader().policy.lease + AFTER_LEASE);
+                engine
+                    .sweep(&Only(&record), &Dropped, Leases::Respect)
+                    .await?;
+                continue;
+            };
+            let item = WorkItem {
+                owner: record.owner().clone(),
+                task: id.clone(),
+                incarnation: record.incarnation().clone(),
+                turn: record.turn(),
+                dispatch,
+            };
+            let deadline = self.time_left.map(|left| self.clock.later(left));
+            let work = Box::pin(engine.work(&item, &Unhidden, deadline));
+            self.watched(caller, hold, None, work).await?;
+        }
+        Err(SkillTestError::NeverRests { workers: WORKERS })
+    }
+
+    /// The task as it is stored.
+    pub(super) async fn stored(
+        &self,
+        caller: &Caller,
+        id: &TaskId,
+    ) -> Result<Option<TaskRecord>, SkillTestError> {
+        let now = self.clock.later(Duration::ZERO);
+        let found = self.store.load(&caller.owner, id, now).await;
+        Ok(found.map_err(crate::engine::EngineError::from)?)
+    }
+}
+
+/// The value, when it comes; never without a sender.
+async fn received<R>(receiver: Option<R>) -> TaskId
+where
+    R: Future<Output = Result<TaskId, oneshot::error::RecvError>>,
+{
+    if let Some(receiver) = receiver
+        && let Ok(id) = receiver.await
+    {
+        return id;
+    }
+    std::future::pending().await
+}
+
+/// The index of the sweep with one task.
+struct Only<'a>(&'a TaskRecord);
+
+#[async_trait]
+impl SweepTasks for Only<'_> {
+    async fn open_tasks(
+        &self,
+        _: u32,
+        _: Option<String>,
+        _: usize,
+    ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
+        let (owner, task) = (self.0.owner().clone(), self.0.id().clone());
+        Ok((vec![OpenTask { owner, task }], None))
+    }
+}
+
+/// A queue without memory: the bench reads from the task which turn has to run.
+struct Dropped;
+
+#[async_trait]
+impl WorkQueue for Dropped {
+    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
+        Ok(vec![true; items.len()])
+    }
+
+    async fn waiting(&self) -> Result<usize, StoreError> {
+        Ok(0)
+    }
+}
+
+/// A receipt of a message that no other worker can see.
+struct Unhidden;
+
+#[async_trait]
+impl Receipt for Unhidden {
+    async fn hide(&self, _: Duration) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
