@@ -366,6 +366,8 @@ def settings(stack):
         directory = stack.functions[name]
         if variables.get("A2A_AUTH") != "gateway":
             wrong.append(f"{directory}: A2A_AUTH is {variables.get('A2A_AUTH')}")
+        if variables.get("A2A_FUNCTION") != directory:
+            wrong.append(f"{directory}: A2A_FUNCTION is {variables.get('A2A_FUNCTION')}")
         if "AWS_LAMBDA_HTTP_IGNORE_STAGE_IN_PATH" not in variables:
             wrong.append(f"{directory}: its paths would contain the stage")
         if "A2A_SECRET_KEY" in variables:

@@ -2,7 +2,7 @@
 
 use crate::accept::{ConnectionLimits, accept};
 use a2a_lambda::auth::Identity;
-use a2a_lambda::http::{Body, Function, HttpService};
+use a2a_lambda::http::{Body, Edges};
 use a2a_lambda::runtime::Runtime;
 use bytes::{Bytes, BytesMut};
 use http::header::CONNECTION;
@@ -29,12 +29,7 @@ const LIMITS: ConnectionLimits = ConnectionLimits {
 /// The edges of all functions, behind one base URL.
 #[derive(Debug)]
 pub struct Functions {
-    agent_card: HttpService,
-    tasks_send: HttpService,
-    tasks_get: HttpService,
-    tasks_stream: HttpService,
-    rpc: HttpService,
-    ops: HttpService,
+    edges: Edges,
     max_body: usize,
 }
 
@@ -43,26 +38,15 @@ impl Functions {
     #[must_use]
     pub fn new(runtime: &Runtime, max_body: usize) -> Self {
         Self {
-            agent_card: runtime.edge(Function::AgentCard),
-            tasks_send: runtime.edge(Function::TasksSend),
-            tasks_get: runtime.edge(Function::TasksGet),
-            tasks_stream: runtime.edge(Function::TasksStream),
-            rpc: runtime.edge(Function::Rpc),
-            ops: runtime.edge(Function::Ops),
+            edges: runtime.edges(),
             max_body,
         }
     }
 
     /// Answers one request with the function that API Gateway would choose.
     pub async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
-        let edge = match Function::of(request.method().as_str(), request.uri().path()) {
-            Function::AgentCard => &self.agent_card,
-            Function::TasksSend => &self.tasks_send,
-            Function::TasksGet => &self.tasks_get,
-            Function::TasksStream => &self.tasks_stream,
-            Function::Rpc => &self.rpc,
-            Function::Ops => &self.ops,
-        };
+        let (method, path) = (request.method().as_str(), request.uri().path());
+        let edge = self.edges.for_route(method, path);
         let identity = Identity::of(request.headers());
         let (parts, body) = request.into_parts();
         let body = match timeout(BODY, read(body, self.max_body)).await {

@@ -7,7 +7,7 @@ pub use agent_card::cards;
 use crate::auth::Credentials;
 use crate::engine::{Clock, Engine, Ids, RandomIds, RatePolicy, Services, SystemClock};
 use crate::health::{Checks, Health};
-use crate::http::{Backend, CardsByUrl, EdgeLog, Function, HttpService, MetricsSource, Ops};
+use crate::http::{Backend, CardsByUrl, EdgeLog, Edges, Function, HttpService, MetricsSource, Ops};
 use crate::panics::{self, PanicAborts};
 use crate::settings::Settings;
 use crate::skill::AgentDefinition;
@@ -94,6 +94,12 @@ impl Runtime {
     #[must_use]
     pub const fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// The edges of all functions.
+    #[must_use]
+    pub fn edges(&self) -> Edges {
+        Edges::of(|function| self.edge(function))
     }
 
     /// The edge of one function. It has only the part of the engine that the

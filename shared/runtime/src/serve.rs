@@ -3,6 +3,7 @@
 //! - here: the functions that answer HTTP requests
 //! - `start`: the settings, the log and the counters of a function
 //! - `request`: an event of API Gateway as a request
+//! - `function`: one program for all functions of a deployment
 //! - `authorizer`: the function that says to API Gateway who calls
 //! - `relay`, `worker`, `push`, `sweep`: the functions that the table's stream, the
 //!   queues and the schedule start
@@ -11,6 +12,8 @@
 mod authorizer;
 #[cfg(feature = "aws")]
 mod batch;
+#[cfg(all(feature = "jwt", feature = "secrets"))]
+mod function;
 mod path;
 #[cfg(feature = "aws")]
 mod push;
@@ -28,7 +31,7 @@ mod sweep;
 mod worker;
 
 #[cfg(all(feature = "jwt", feature = "secrets"))]
-pub use self::authorizer::authorizer;
+pub use self::{authorizer::authorizer, function::function};
 #[cfg(feature = "aws")]
 pub use self::{push::push, relay::relay, sweep::sweep, worker::worker};
 
@@ -68,6 +71,14 @@ pub enum ServeError {
     /// A setting cannot be used.
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    /// `A2A_FUNCTION` names no function.
+    #[error("setting `A2A_FUNCTION` is `{name}`: one of {known}")]
+    Function {
+        /// Its value.
+        name: String,
+        /// The names of the functions.
+        known: String,
+    },
     /// The agent cannot be built.
     #[error("failed to build the agent: {0}")]
     Agent(#[source] AgentBuildError),

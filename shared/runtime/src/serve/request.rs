@@ -31,10 +31,15 @@ pub(super) async fn answer(
     edge.handle(request, identity, deadline).await
 }
 
+/// The path of an event below the API.
+pub(super) fn path_of(request: &lambda_http::Request) -> &str {
+    path::below_the_api(request.raw_http_path(), resource(request))
+}
+
 /// The request without its Lambda envelope. Its path is the raw one, which has
 /// no stage of API Gateway before it, without the base path of a custom domain.
 pub(super) fn plain(request: lambda_http::Request) -> Request<Bytes> {
-    let path = path::below_the_api(request.raw_http_path(), resource(&request)).to_owned();
+    let path = path_of(&request).to_owned();
     let stage = stage_url(&request);
     let query = request.uri().query().map(str::to_owned);
     let (mut parts, body) = request.into_parts();

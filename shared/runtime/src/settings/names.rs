@@ -22,6 +22,7 @@ pub(super) const NAMES: &[&str] = &[
     "A2A_FIRST_KEY_SUBJECT",
     "A2A_FIRST_KEY_TENANT",
     "A2A_FLUSH_INTERVAL",
+    "A2A_FUNCTION",
     "A2A_IDEMPOTENT_MESSAGE_ID",
     "A2A_INLINE_MAX",
     "A2A_JWT_ALGORITHMS",
@@ -121,7 +122,14 @@ mod tests {
         let mut read = asked.0.into_inner();
         read.retain(|name| name.starts_with(PREFIX));
         // The functions and the local agent read these themselves.
-        read.extend(["A2A_BIND", "A2A_CONFIG", "A2A_LOG", "A2A_PORT"].map(str::to_owned));
+        let elsewhere = [
+            "A2A_BIND",
+            "A2A_CONFIG",
+            "A2A_FUNCTION",
+            "A2A_LOG",
+            "A2A_PORT",
+        ];
+        read.extend(elsewhere.map(str::to_owned));
         assert_eq!(
             read,
             NAMES
