@@ -8,7 +8,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use std::fmt;
 use std::process::ExitCode;
 
-type Make = Box<dyn Fn(&Settings) -> Result<AgentDefinition, AgentBuildError> + Send + Sync>;
+type BuildFn = Box<dyn Fn(&Settings) -> Result<AgentDefinition, AgentBuildError> + Send + Sync>;
 
 /// Serves `agent`: the whole program, with its options, commands and errors.
 ///
@@ -44,7 +44,7 @@ where
 /// An agent that a program serves.
 pub struct LocalAgent {
     name: &'static str,
-    make: Make,
+    make: BuildFn,
     calls_loopback: bool,
 }
 
@@ -56,7 +56,7 @@ impl LocalAgent {
         F: Fn(&Settings) -> Result<AgentDefinition, E> + Send + Sync + 'static,
         E: Into<AgentBuildError>,
     {
-        let make: Make = Box::new(move |settings| make(settings).map_err(Into::into));
+        let make: BuildFn = Box::new(move |settings| make(settings).map_err(Into::into));
         Self {
             name,
             make,

@@ -26,18 +26,25 @@ fn of_struct(attributes: &Attributes, item: &ItemStruct) -> syn::Result<TokenStr
     let metadata = metadata(attributes, &item.attrs)?;
     let checks = checks(attributes);
     let (generics, arguments, bounds) = item.generics.split_for_impl();
-    let states = &attributes.states;
+    let members = members(&metadata, &attributes.states);
     Ok(quote! {
         #item
         #checks
         impl #generics ::a2a_lambda::skill::Skill for #name #arguments #bounds {
-            const METADATA: ::a2a_lambda::skill::SkillMetadata = #metadata;
-
-            fn states() -> ::std::vec::Vec<::a2a_lambda::skill::NeededState> {
-                ::std::vec![#(::a2a_lambda::skill::State::<#states>::need()),*]
-            }
+            #members
         }
     })
+}
+
+/// The members of `impl Skill`.
+fn members(metadata: &TokenStream, states: &[impl ToTokens]) -> TokenStream {
+    quote! {
+        const METADATA: ::a2a_lambda::skill::SkillMetadata = #metadata;
+
+        fn states() -> ::std::vec::Vec<::a2a_lambda::skill::NeededState> {
+            ::std::vec![#(::a2a_lambda::skill::State::<#states>::need()),*]
+        }
+    }
 }
 
 fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> {
@@ -63,6 +70,7 @@ fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> 
         cx,
         states,
     } = signature;
+    let members = members(&metadata, &states);
     let cx = cx.then(|| quote!(__cx,));
     let held: Vec<_> = (0..states.len())
         .map(|number| quote::format_ident!("__state{number}"))
@@ -82,11 +90,7 @@ fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> 
         #checks
 
         impl ::a2a_lambda::skill::Skill for #name {
-            const METADATA: ::a2a_lambda::skill::SkillMetadata = #metadata;
-
-            fn states() -> ::std::vec::Vec<::a2a_lambda::skill::NeededState> {
-                ::std::vec![#(::a2a_lambda::skill::State::<#states>::need()),*]
-            }
+            #members
         }
 
         impl ::a2a_lambda::skill::SkillHandler for #name {

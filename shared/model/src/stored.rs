@@ -130,7 +130,7 @@ pub fn head_of_text(text: &str, beside: &ItemAttributes) -> Result<TaskRecord, S
 /// [`StoreError::TooLarge`], as [`task_text`].
 pub fn state_text(state: &ThreadState) -> Result<String, StoreError> {
     checked(
-        serde_json::to_string(&thread::State::from(state))
+        serde_json::to_string(&thread::StoredState::from(state))
             .map_err(|error| StoreError::Refused(error.to_string()))?,
         MAX_BYTES,
     )
@@ -141,7 +141,7 @@ pub fn state_text(state: &ThreadState) -> Result<String, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] when the text is not a state.
 pub fn state_of_text(text: &str) -> Result<ThreadState, StoreError> {
-    serde_json::from_str::<thread::State>(text)
+    serde_json::from_str::<thread::StoredState>(text)
         .map_err(corrupt)?
         .into_state()
 }
@@ -208,7 +208,7 @@ pub fn saved_size(saved: &Saved) -> usize {
 /// The encoded size in bytes of a thread's state.
 #[must_use]
 pub fn state_size(state: &ThreadState) -> usize {
-    length(&thread::State::from(state))
+    length(&thread::StoredState::from(state))
 }
 
 /// The length of the JSON text of `form`, without building the text.

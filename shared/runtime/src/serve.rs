@@ -1,6 +1,8 @@
 //! Runs each Lambda function: its `main` calls one function of this module.
 //!
 //! - here: the functions that answer HTTP requests
+//! - `error`: why a function does not start
+//! - `services`: the services of AWS that functions use
 //! - `start`: the settings, the log and the counters of a function
 //! - `request`: an event of API Gateway as a request
 //! - `function`: one program for all functions of a deployment
@@ -12,6 +14,7 @@
 mod authorizer;
 #[cfg(feature = "aws")]
 mod batch;
+mod error;
 #[cfg(all(feature = "jwt", feature = "secrets"))]
 mod function;
 mod path;
@@ -20,6 +23,8 @@ mod push;
 #[cfg(feature = "aws")]
 mod relay;
 mod request;
+#[cfg(feature = "aws")]
+mod services;
 mod start;
 #[cfg(feature = "secrets")]
 mod stored_keys;
@@ -35,10 +40,10 @@ pub use self::{authorizer::authorizer, function::function};
 #[cfg(feature = "aws")]
 pub use self::{push::push, relay::relay, sweep::sweep, worker::worker};
 
+pub use self::error::ServeError;
+
 use crate::http::{Body, HttpService};
-use crate::panics::PanicAborts;
-use crate::settings::SettingsError;
-use crate::skill::{AgentBuildError, BuildAgent, StateError};
+use crate::skill::BuildAgent;
 use crate::telemetry::metrics::Reporter;
 use futures::{StreamExt as _, stream};
 use http::Response;
@@ -46,7 +51,6 @@ use http_body_util::{BodyExt as _, BodyStream, StreamBody};
 use lambda_http::service_fn;
 use start::{Start, Started};
 use std::convert::Infallible;
-use std::fmt;
 use std::sync::Arc;
 
 #[cfg(feature = "aws")]
@@ -54,53 +58,9 @@ use crate::health::Checks;
 #[cfg(feature = "aws")]
 use crate::http::Function;
 #[cfg(feature = "aws")]
-use crate::runtime::{Runtime, stores};
+use crate::runtime::Runtime;
 #[cfg(feature = "aws")]
-use crate::settings::{Environment, Settings, Source as _};
-#[cfg(feature = "aws")]
-use crate::store::aws::{AwsClients, Endpoints, sqs_client};
-#[cfg(feature = "aws")]
-use crate::store::counters::Counters;
-#[cfg(feature = "aws")]
-use crate::store::sqs::SqsQueue;
-
-/// Why a function does not start. `main` returns it, and Rust prints the `Debug` form of
-/// such an error: it is the text for the operator.
-#[derive(thiserror::Error)]
-pub enum ServeError {
-    /// A setting cannot be used.
-    #[error(transparent)]
-    Settings(#[from] SettingsError),
-    /// `A2A_FUNCTION` names no function.
-    #[error("setting `A2A_FUNCTION` is `{name}`: one of {known}")]
-    Function {
-        /// Its value.
-        name: String,
-        /// The names of the functions.
-        known: String,
-    },
-    /// The agent cannot be built.
-    #[error("failed to build the agent: {0}")]
-    Agent(#[source] AgentBuildError),
-    /// A state of the skills cannot be made.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// The agent has no valid card.
-    #[error(transparent)]
-    Runtime(#[from] crate::runtime::RuntimeError),
-    /// The program is compiled so that a panic ends it.
-    #[error(transparent)]
-    Panic(#[from] PanicAborts),
-    /// The Lambda runtime ended with an error.
-    #[error("the lambda runtime failed: {0}")]
-    Lambda(#[from] lambda_http::Error),
-}
-
-impl fmt::Debug for ServeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+use services::{clients, counters, push_queue, queue};
 
 /// Serves the public agent card.
 ///
@@ -194,54 +154,6 @@ async fn edge(
     let runtime = Runtime::builder(agent, settings.clone()).aws(&clients);
     let edge = runtime.build()?.edge(function);
     Ok((edge, start.ready(&settings, counters)))
-}
-
-/// The counters of all processes, if the settings send counters there.
-#[cfg(feature = "aws")]
-fn counters(clients: &AwsClients, settings: &Settings) -> Option<Arc<dyn Counters>> {
-    let store = || Arc::new(stores(clients, settings).0) as Arc<dyn Counters>;
-    settings.metrics.stores().then(store)
-}
-
-/// Clients of AWS, or of the emulator that `AWS_ENDPOINT_URL…` names.
-#[cfg(feature = "aws")]
-async fn clients() -> AwsClients {
-    let endpoints = Endpoints {
-        dynamodb: endpoint("AWS_ENDPOINT_URL_DYNAMODB"),
-        s3: endpoint("AWS_ENDPOINT_URL_S3"),
-        keys: None,
-    };
-    AwsClients::connect(&endpoints).await
-}
-
-/// The work queue.
-///
-/// # Errors
-/// [`ServeError::Settings`] when the settings name none.
-#[cfg(feature = "aws")]
-async fn queue(settings: &Settings) -> Result<SqsQueue, ServeError> {
-    let url = settings.work_queue()?;
-    let client = sqs_client(endpoint("AWS_ENDPOINT_URL_SQS").as_deref()).await;
-    Ok(SqsQueue::new(client, url))
-}
-
-/// The push queue, if the settings name one and push notifications are on.
-#[cfg(feature = "aws")]
-async fn push_queue(settings: &Settings) -> Option<SqsQueue> {
-    let url = settings
-        .push_queue_url
-        .as_deref()
-        .filter(|_| settings.push)?;
-    let client = sqs_client(endpoint("AWS_ENDPOINT_URL_SQS").as_deref()).await;
-    Some(SqsQueue::new(client, url))
-}
-
-/// The endpoint in the variable `name`, else in `AWS_ENDPOINT_URL`; `None` means
-/// AWS itself.
-#[cfg(feature = "aws")]
-fn endpoint(name: &str) -> Option<String> {
-    let everywhere = || Environment.get("AWS_ENDPOINT_URL");
-    Environment.get(name).or_else(everywhere)
 }
 
 /// Serves a function whose API Gateway integration sends whole responses.

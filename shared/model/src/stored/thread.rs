@@ -25,14 +25,14 @@ pub(super) struct StoredThread {
     /// Whether the context has been deleted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     gone: bool,
-    st: State,
+    st: StoredState,
     /// Members that a later version of this program added.
     #[serde(flatten)]
     more: Metadata,
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct State {
+pub(super) struct StoredState {
     schema: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     e: Vec<StoredMessage>,
@@ -43,7 +43,7 @@ pub(super) struct State {
     more: Metadata,
 }
 
-impl From<&ThreadState> for State {
+impl From<&ThreadState> for StoredState {
     fn from(state: &ThreadState) -> Self {
         Self {
             schema: SCHEMA,
@@ -54,7 +54,7 @@ impl From<&ThreadState> for State {
     }
 }
 
-impl State {
+impl StoredState {
     pub(super) fn into_state(self) -> Result<ThreadState, StoreError> {
         known(self.schema)?;
         Ok(ThreadState {
@@ -79,7 +79,7 @@ impl From<&ThreadRecord> for StoredThread {
             sexp: record.state_expires_at.as_millis(),
             sv: record.state_version,
             gone: record.is_cleared(),
-            st: State::from(&record.state),
+            st: StoredState::from(&record.state),
             more: record.unknown.clone(),
         }
     }

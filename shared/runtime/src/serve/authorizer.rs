@@ -4,8 +4,9 @@
 //! covers every method of the stage, and the result names the caller and nothing of the
 //! request.
 
+use super::error::ServeError;
+use super::services::{clients, endpoint};
 use super::start::Start;
-use super::{ServeError, clients, endpoint};
 use crate::auth::{Admitted, AuthError, Credentials, FirstKey, FirstSecret, HttpKeys, JwtVerifier};
 use crate::engine::{Clock, SystemClock};
 use crate::store::StoreError;

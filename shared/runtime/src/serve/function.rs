@@ -1,9 +1,11 @@
 //! One program for all functions of a deployment.
 
+use super::error::ServeError;
+use super::services::{clients, counters};
 use super::start::Start;
 use super::{
-    ServeError, agent_card, authorizer, clients, counters, ops, push, relay, request, rpc,
-    streaming, sweep, tasks_get, tasks_send, tasks_stream, worker,
+    agent_card, authorizer, ops, push, relay, request, rpc, streaming, sweep, tasks_get,
+    tasks_send, tasks_stream, worker,
 };
 use crate::health::Checks;
 use crate::runtime::Runtime;

@@ -1,8 +1,9 @@
 //! Runs the function `push`, which posts events to webhooks.
 
 use super::batch::BatchResponse;
+use super::error::ServeError;
+use super::services::{clients, counters, endpoint};
 use super::start::Start;
-use super::{ServeError, clients, counters, endpoint};
 use crate::engine::{PushDispatcher, PushServices, RandomIds, SystemClock};
 use crate::outbound::webhook::WebhookClient;
 use crate::runtime::stores;

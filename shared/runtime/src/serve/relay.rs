@@ -1,7 +1,8 @@
 //! Runs the function `relay`, which reads the table's stream.
 
+use super::error::ServeError;
+use super::services::{push_queue, queue};
 use super::start::Start;
-use super::{ServeError, push_queue, queue};
 use crate::engine;
 use crate::store::dynamodb::task_image_of_event;
 use crate::store::queue::{PushQueue, WorkQueue};

@@ -1,6 +1,6 @@
 //! Starts a function: its settings, its log and its counters.
 
-use super::ServeError;
+use super::error::ServeError;
 #[cfg(feature = "secrets")]
 use super::stored_keys::SecretsManagerKeys;
 #[cfg(feature = "secrets")]

@@ -1,6 +1,6 @@
 //! Reads the secret keys of a deployment from Secrets Manager.
 
-use super::endpoint;
+use super::services::endpoint;
 use crate::engine::{ReadSecretKeys, SECRET_KEY_MIN};
 use crate::store::StoreError;
 use crate::store::secretsmanager::{Secrets, Version};

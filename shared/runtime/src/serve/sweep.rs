@@ -1,7 +1,8 @@
 //! Runs the function `sweep`, which looks for turns whose process died.
 
+use super::error::ServeError;
+use super::services::{clients, counters, push_queue, queue};
 use super::start::Start;
-use super::{ServeError, clients, counters, push_queue, queue};
 use crate::engine::{EngineError, SweepPlaces, SweepRound};
 use crate::runtime::{Runtime, stores};
 use crate::skill::BuildAgent;

@@ -1,8 +1,9 @@
 //! Runs the function `worker`, which runs the turns of the work queue.
 
 use super::batch::BatchResponse;
+use super::error::ServeError;
+use super::services::{clients, counters, queue};
 use super::start::Start;
-use super::{ServeError, clients, counters, queue};
 use crate::engine::Engine;
 use crate::runtime::Runtime;
 use crate::skill::BuildAgent;

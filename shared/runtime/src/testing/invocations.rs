@@ -28,9 +28,9 @@ pub(super) enum Interruption {
 }
 
 /// How an invocation ended.
-enum Invocation<T> {
+enum InvocationEnd<T> {
     /// By itself.
-    Ended(T),
+    Done(T),
     /// A worker has to continue the turn, or to begin it.
     Left(TaskId),
 }
@@ -53,11 +53,11 @@ impl SkillTest {
         let turn = Box::pin(engine.stream(&caller, command, self.budget(), frames));
         let ended = self.watched(&caller, &mut hold, Some(queued), turn).await?;
         let left = match ended {
-            Invocation::Ended(done) => {
+            InvocationEnd::Done(done) => {
                 done?;
                 None
             }
-            Invocation::Left(id) => {
+            InvocationEnd::Left(id) => {
                 self.workers(&caller, &mut hold, &id).await?;
                 Some(id)
             }
@@ -83,16 +83,16 @@ impl SkillTest {
         hold: &mut Option<(Interruption, Hold)>,
         queued: Option<oneshot::Receiver<TaskId>>,
         work: impl Future<Output = T>,
-    ) -> Result<Invocation<T>, SkillTestError> {
+    ) -> Result<InvocationEnd<T>, SkillTestError> {
         let mut work = pin!(work);
         let mut queued = pin!(received(queued));
         loop {
             let reached = received(hold.as_mut().map(|(_, hold)| &mut hold.reached));
             let held = tokio::select! {
                 biased;
-                id = &mut queued => return Ok(Invocation::Left(id)),
+                id = &mut queued => return Ok(InvocationEnd::Left(id)),
                 id = reached => id,
-                done = &mut work => return Ok(Invocation::Ended(done)),
+                done = &mut work => return Ok(InvocationEnd::Done(done)),
             };
             match hold.take() {
                 Some((Interruption::CancelAfter(_), hold)) => {
@@ -102,7 +102,7 @@ impl SkillTest {
                 }
                 // The future of the turn is dropped, as a process that dies drops it.
                 Some((Interruption::CrashAfter(_), _)) | None => {
-                    return Ok(Invocation::Left(held));
+                    return Ok(InvocationEnd::Left(held));
                 }
             }
         }

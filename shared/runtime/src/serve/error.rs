@@ -1,0 +1,44 @@
+//! Why a function does not start.
+
+use crate::panics::PanicAborts;
+use crate::settings::SettingsError;
+use crate::skill::{AgentBuildError, StateError};
+use std::fmt;
+
+/// Why a function does not start. `main` returns it, and Rust prints the `Debug` form of
+/// such an error: it is the text for the operator.
+#[derive(thiserror::Error)]
+pub enum ServeError {
+    /// A setting cannot be used.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// `A2A_FUNCTION` names no function.
+    #[error("setting `A2A_FUNCTION` is `{name}`: one of {known}")]
+    Function {
+        /// Its value.
+        name: String,
+        /// The names of the functions.
+        known: String,
+    },
+    /// The agent cannot be built.
+    #[error("failed to build the agent: {0}")]
+    Agent(#[source] AgentBuildError),
+    /// A state of the skills cannot be made.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The agent has no valid card.
+    #[error(transparent)]
+    Runtime(#[from] crate::runtime::RuntimeError),
+    /// The program is compiled so that a panic ends it.
+    #[error(transparent)]
+    Panic(#[from] PanicAborts),
+    /// The Lambda runtime ended with an error.
+    #[error("the lambda runtime failed: {0}")]
+    Lambda(#[from] lambda_http::Error),
+}
+
+impl fmt::Debug for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
