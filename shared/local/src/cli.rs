@@ -11,6 +11,7 @@ use crate::pumps::{Pumps, PumpsError};
 use crate::restore::{self, RestoreError};
 use crate::server::{Functions, serve};
 use crate::sign::{self, SignError};
+use crate::template::{self, TemplateError};
 use crate::watch::{self, WatchError};
 use a2a_lambda::auth::AuthMode;
 use a2a_lambda::engine::{Clock as _, LimitPolicy, SystemClock};
@@ -87,6 +88,9 @@ pub enum RunError {
     /// The card cannot be signed.
     #[error(transparent)]
     Sign(#[from] SignError),
+    /// The templates are not written, or differ.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
     /// The functions do not run under `cargo lambda watch`.
     #[error(transparent)]
     Watch(#[from] WatchError),
@@ -119,6 +123,7 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
         Some(Command::BlockTenant(options)) => Ok(block::run(&options, true).await?),
         Some(Command::UnblockTenant(options)) => Ok(block::run(&options, false).await?),
         Some(Command::RestoreObjects(options)) => Ok(restore::run(&options).await?),
+        Some(Command::Template(options)) => Ok(template::run(&options)?),
         Some(Command::SignCard(options)) => Ok(sign::run(&options, agents).await?),
         None => agent(agents, cli.serve, &configuration, metrics).await,
     }

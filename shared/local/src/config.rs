@@ -5,6 +5,7 @@ use crate::block::BlockTenant;
 use crate::erase::EraseTenant;
 use crate::restore::RestoreObjects;
 use crate::sign::SignCard;
+use crate::template::WriteTemplate;
 use crate::watch::Watch;
 use a2a_lambda::auth::AuthMode;
 use a2a_lambda::store::dynamodb::MAX_SHARDS;
@@ -49,6 +50,11 @@ pub enum Command {
     /// starts `cargo lambda watch` on loopback with the settings it needs. Other
     /// settings (`A2A_…`) of the environment reach the functions.
     Watch(Watch),
+    /// Writes the SAM template of an agent whose Lambda functions are one program.
+    ///
+    /// Run it again after an upgrade of the library. It replaces `template.yaml` and the files
+    /// in `infra` that it names.
+    Template(WriteTemplate),
     /// Signs the agent card of a deployment (A2A 1.0 §8.4: ES256).
     ///
     /// Without --in the card is that of the agent in this program under the

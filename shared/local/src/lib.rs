@@ -29,6 +29,7 @@ pub mod sign;
 mod sigv4;
 mod sqs;
 mod stream;
+pub mod template;
 pub mod watch;
 
 pub use agents::{Agents, LocalAgent, serve};
