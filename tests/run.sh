@@ -13,7 +13,7 @@ logs=$target/test-logs
 
 steps=(fmt clippy docs features tests conformance model simulation doc-tests faults kill interop stack template bans)
 # Steps that need a release build, an emulator, a tool from a registry, or much time.
-more=(docker-tests emulator watch ship stack-rights fresh-clone sam histories)
+more=(docker-tests emulator watch ship stack-rights fresh-clone author sam histories)
 
 describe() {
   case $1 in
@@ -35,6 +35,7 @@ describe() {
     stack) echo "the template deployed to an emulator with IAM, its routes called and its functions driven" ;;
     stack-rights) echo "each action that a role grants is needed" ;;
     fresh-clone) echo "clone, sam build, deploy, curl: from a clone to the first answer" ;;
+    author) echo "the folder template, copied as an author does: built, tested and run" ;;
     watch) echo "the functions under cargo lambda watch" ;;
     ship) echo "cargo-lambda and sam build make each function alone; one that aborts at a panic does not start" ;;
     template) echo "the rules for template.yaml, manifests, sources and documents" ;;
@@ -162,6 +163,11 @@ step_stack_rights() {
   grep -E '^not shown|grants, ' "$logs/stack-rights.figures" >&3
 }
 # What is replaced: tests/stack/README.md.
+step_author() {
+  bash tests/author/run.sh | tee "$logs/author.figures"
+  grep -E '^(the agent|hand-written)' "$logs/author.figures" >&3
+}
+
 step_fresh_clone() {
   venv stack tests/stack/requirements.txt
   venv sam tests/template/sam.txt

@@ -136,6 +136,12 @@ mod tests {
     }
 
     #[test]
+    fn the_folder_for_authors_has_the_template_of_this_version() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../template");
+        run(&options(&folder, true)).unwrap();
+    }
+
+    #[test]
     fn a_template_that_was_changed_or_is_old_is_reported_and_written_again() {
         let name = format!("a2a-template-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
