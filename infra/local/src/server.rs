@@ -1,6 +1,7 @@
 //! Serves the edges of all functions over HTTP/1.1.
 
 use crate::accept::{ConnectionLimits, accept};
+use crate::page::Page;
 use a2a_lambda::auth::Identity;
 use a2a_lambda::http::{Body, Function, HttpService};
 use a2a_lambda::runtime::Runtime;
@@ -35,6 +36,7 @@ pub struct Functions {
     tasks_stream: HttpService,
     rpc: HttpService,
     ops: HttpService,
+    page: Option<Page>,
     max_body: usize,
 }
 
@@ -49,12 +51,25 @@ impl Functions {
             tasks_stream: runtime.edge(Function::TasksStream),
             rpc: runtime.edge(Function::Rpc),
             ops: runtime.edge(Function::Ops),
+            page: None,
             max_body,
         }
     }
 
+    /// Adds the page for the developer.
+    #[must_use]
+    pub fn with_page(mut self, page: Option<Page>) -> Self {
+        self.page = page;
+        self
+    }
+
     /// Answers one request with the function that API Gateway would choose.
     pub async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        if let Some(page) = &self.page
+            && let Some(answer) = Box::pin(page.answer(&request)).await
+        {
+            return answer;
+        }
         let edge = match Function::of(request.method().as_str(), request.uri().path()) {
             Function::AgentCard => &self.agent_card,
             Function::TasksSend => &self.tasks_send,
