@@ -411,7 +411,7 @@ describe("10 000 tasks", () => {
     await page.getByText("State: completed").waitFor({ timeout: 30000 });
     assert.ok((await page.locator("*").count()) < 2000);
     await page.getByRole("link", { name: "Webhooks" }).click();
-    await page.getByText("Read 1000 tasks").waitFor({ timeout: 30000 });
+    await page.getByText(`Read ${Math.min(count, 1000)} tasks`).waitFor({ timeout: 30000 });
     console.log(`${count} tasks: the first page took ${took} ms`);
   });
 });

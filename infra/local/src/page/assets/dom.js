@@ -34,7 +34,7 @@ export function el(name, properties = {}, ...children) {
 
 /** Adds children; texts become text nodes. */
 export function put(parent, ...children) {
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child === undefined || child === null || child === false) continue;
     parent.append(child instanceof Node ? child : document.createTextNode(plain(child)));
   }

@@ -16,7 +16,7 @@ function paged({ caption, columns, read }) {
   const error = el("p", { class: "error", role: "alert" });
   const tokens = [""];
   const back = button("Newer", () => show(tokens.length - 2));
-  const on = button("Older", () => show(tokens.length - 1 + 1));
+  const on = button("Older", () => show(tokens.length));
   let next = "";
   async function show(index) {
     error.textContent = "";
