@@ -140,7 +140,12 @@ mod tests {
         let admission = at("127.0.0.1:8080");
         let own = ("host", "127.0.0.1:8080");
         assert_eq!(admission.reads(&headers(&[own])), Ok(()));
-        for host in ["localhost:8080", "127.0.0.1", "127.0.0.1:8081", "evil.example"] {
+        for host in [
+            "localhost:8080",
+            "127.0.0.1",
+            "127.0.0.1:8081",
+            "evil.example",
+        ] {
             let refused = admission.reads(&headers(&[("host", host)]));
             assert_eq!(refused, Err(OnlyHere::Host), "{host}");
         }

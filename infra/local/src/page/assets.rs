@@ -63,7 +63,11 @@ pub(super) fn named(name: &str) -> Option<Asset> {
         "process.js" => include_str!("assets/process.js"),
         _ => return None,
     };
-    let media_type = if name.ends_with(".css") { STYLE } else { SCRIPT };
+    let media_type = if name.ends_with(".css") {
+        STYLE
+    } else {
+        SCRIPT
+    };
     Some(Asset { media_type, text })
 }
 

@@ -5,7 +5,9 @@ use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::push::ReadPushes as _;
 use a2a_lambda::store::{ReadTasks as _, StoreError};
-use a2a_lambda::task::{Event, LoggedEvent, Message, Owner, PartContent, TaskId, TaskRecord, Timestamp};
+use a2a_lambda::task::{
+    Event, LoggedEvent, Message, Owner, PartContent, TaskId, TaskRecord, Timestamp,
+};
 use serde_json::{Map, Value, json};
 
 /// The inside of a task; `None` if the owner has no such task.
@@ -22,14 +24,18 @@ pub(super) async fn task(
         return Ok(None);
     };
     let pushes = store.pushes(owner, id).await?;
-    let pushes = pushes.iter().filter(|push| push.incarnation == *record.incarnation());
+    let pushes = pushes
+        .iter()
+        .filter(|push| push.incarnation == *record.incarnation());
     let last = record.last_seq();
     let mut inside = Map::new();
     inside.insert("facts".to_owned(), facts(&record));
     inside.insert("steps".to_owned(), steps(&record));
     let events = record.log().iter().map(event).collect();
     inside.insert("events".to_owned(), events);
-    let pushes = pushes.map(|push| webhooks::shown(push, last, now)).collect();
+    let pushes = pushes
+        .map(|push| webhooks::shown(push, last, now))
+        .collect();
     inside.insert("webhooks".to_owned(), pushes);
     Ok(Some(inside))
 }
@@ -83,7 +89,8 @@ fn event(logged: &LoggedEvent) -> Value {
             "lastChunk": update.last_chunk,
         }),
     };
-    let mut shown = json!({"id": logged.id.to_string(), "version": logged.id.version, "seq": logged.seq});
+    let mut shown =
+        json!({"id": logged.id.to_string(), "version": logged.id.version, "seq": logged.seq});
     if let (Some(shown), Value::Object(what)) = (shown.as_object_mut(), what) {
         shown.extend(what);
     }

@@ -44,7 +44,9 @@ pub(super) async fn page(
         looked = looked.saturating_add(page.records.len());
         for head in page.records.iter().filter(|it| !it.listeners().is_empty()) {
             let pushes = store.pushes(owner, head.id()).await?;
-            let pushes = pushes.iter().filter(|it| it.incarnation == *head.incarnation());
+            let pushes = pushes
+                .iter()
+                .filter(|it| it.incarnation == *head.incarnation());
             found.extend(pushes.map(|push| shown(push, head.last_seq(), now)));
         }
         next = page.next;

@@ -86,6 +86,11 @@ async function start() {
     if (hasToken()) notice(error.message);
   }
   callerForm(auth);
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    // The fragment names a view, so the link must not change it.
+    event.preventDefault();
+    document.getElementById("main").focus();
+  });
   addEventListener("hashchange", route);
   await route();
 }
