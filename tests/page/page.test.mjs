@@ -1,9 +1,13 @@
 // The page of the local agent in a real browser.
 
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { statSync } from "node:fs";
 import { after, afterEach, before, describe, test } from "node:test";
+import { promisify } from "node:util";
 import { a2a, openBrowser, picture, saying, startAgent } from "./setup.mjs";
+
+const run = promisify(execFile);
 
 let browser;
 before(async () => { browser = await openBrowser(); });
@@ -227,6 +231,10 @@ describe("the conformance agent", () => {
     for (const [name, mark] of [["curl", "curl http://127.0.0.1"], ["Python", "urllib.request"], ["a2acli", "a2acli --agent-card"]]) {
       await page.getByRole("button", { name: `Copy as ${name}` }).click();
       await page.locator("pre").filter({ hasText: mark }).waitFor();
+      const text = await page.locator("pre").filter({ hasText: mark }).innerText();
+      // What is copied is a whole program.
+      const [shell, option] = name === "Python" ? ["python3", "-c"] : ["bash", "-c"];
+      if (name !== "a2acli") assert.match((await run(shell, [option, text])).stdout, /TASK_STATE_COMPLETED/, name);
     }
     await page.screenshot({ path: picture("task-light.png") });
     await page.emulateMedia({ colorScheme: "dark" });
@@ -284,7 +292,9 @@ describe("the conformance agent", () => {
     await page.evaluate((to) => { location.hash = `#/task/${to}`; }, id);
     await page.getByText("Attempt 2 of turn 1").waitFor();
     assert.equal(await page.getByText(/^Step step#\d finished$/).count(), 8);
-    await page.screenshot({ path: picture("after-kill.png"), fullPage: true });
+    await page.emulateMedia({ colorScheme: "dark" });
+    await page.getByText("The turn waits for a worker").evaluate((it) => it.scrollIntoView({ block: "center" }));
+    await page.screenshot({ path: picture("after-kill-dark.png") });
   });
 });
 

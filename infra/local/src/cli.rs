@@ -6,7 +6,7 @@ use crate::config::{AgentName, Cli, Command, GrowList, Serve};
 use crate::embedded::{Embedded, EmbeddedError, TABLE};
 use crate::erase::{self, EraseTenantError};
 use crate::local_settings::ConfigError;
-use crate::page::{Page, PageParts, log_notes};
+use crate::page::{AgentPage, PageParts, log_notes};
 use crate::pumps::{Pumps, PumpsError};
 use crate::restore::{self, RestoreError};
 use crate::server::{Functions, serve};
@@ -149,7 +149,7 @@ async fn agent(
     let (embedded, endpoints, clients) = store(&options, &settings).await?;
     let agent = definition(options.agent, &settings)?;
     let banner = banner(&agent, &options, &settings, (address, configuration.path()));
-    let page = Page::open(&PageParts {
+    let page = AgentPage::open(&PageParts {
         address,
         agent: &agent,
         settings: &settings,
@@ -180,7 +180,7 @@ async fn agent(
     // send a signal immediately.
     let mut interrupted = Box::pin(interrupted());
     let _not_yet = futures::poll!(&mut interrupted);
-    print(&(page.as_ref().map(Page::line).unwrap_or_default() + &banner))?;
+    print(&(page.as_ref().map(AgentPage::line).unwrap_or_default() + &banner))?;
     let functions = Functions::new(&runtime, settings.max_body).with_page(page);
     serve(listener, Arc::new(functions), interrupted).await;
     pumps.stop().await;

@@ -1,7 +1,7 @@
 //! Serves the edges of all functions over HTTP/1.1.
 
 use crate::accept::{ConnectionLimits, accept};
-use crate::page::Page;
+use crate::page::AgentPage;
 use a2a_lambda::auth::Identity;
 use a2a_lambda::http::{Body, Function, HttpService};
 use a2a_lambda::runtime::Runtime;
@@ -36,7 +36,7 @@ pub struct Functions {
     tasks_stream: HttpService,
     rpc: HttpService,
     ops: HttpService,
-    page: Option<Page>,
+    page: Option<AgentPage>,
     max_body: usize,
 }
 
@@ -58,7 +58,7 @@ impl Functions {
 
     /// Adds the page for the developer.
     #[must_use]
-    pub fn with_page(mut self, page: Option<Page>) -> Self {
+    pub fn with_page(mut self, page: Option<AgentPage>) -> Self {
         self.page = page;
         self
     }

@@ -23,7 +23,7 @@ const MOST: usize = 100_000;
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Which task: tenant, subject, task.
-type Whose = (String, String, String);
+type OwnedTask = (String, String, String);
 
 /// The commits of all tasks, from the stream of the table.
 #[derive(Debug)]
@@ -62,11 +62,15 @@ impl CommitHistory {
     pub(super) fn of(&self, owner: &Owner, task: &TaskId) -> Value {
         let kept = self.kept.kept();
         let commits = kept.of.get(&whose(owner, task));
-        commits.into_iter().flatten().map(Commit::to_json).collect()
+        commits
+            .into_iter()
+            .flatten()
+            .map(CommitNote::to_json)
+            .collect()
     }
 }
 
-fn whose(owner: &Owner, task: &TaskId) -> Whose {
+fn whose(owner: &Owner, task: &TaskId) -> OwnedTask {
     let Owner { tenant, subject } = owner;
     (tenant.to_string(), subject.to_string(), task.to_string())
 }
@@ -90,9 +94,9 @@ impl Default for KeptCommits {
 
 #[derive(Debug, Default)]
 struct Commits {
-    of: BTreeMap<Whose, VecDeque<Commit>>,
-    /// Whose commits were kept, in their order.
-    order: VecDeque<Whose>,
+    of: BTreeMap<OwnedTask, VecDeque<CommitNote>>,
+    /// The owners of the kept commits, in the order of the commits.
+    order: VecDeque<OwnedTask>,
 }
 
 impl KeptCommits {
@@ -119,7 +123,7 @@ impl TakeRecords for KeptCommits {
 }
 
 impl Commits {
-    fn add(&mut self, whose: Whose, commit: Commit) {
+    fn add(&mut self, whose: OwnedTask, commit: CommitNote) {
         let own = self.of.entry(whose.clone()).or_default();
         // A heartbeat writes the item, and is no commit.
         if own.back().is_some_and(|last| last.is_same_as(&commit)) {
@@ -141,7 +145,7 @@ impl Commits {
 
 /// One commit of a task.
 #[derive(Debug)]
-struct Commit {
+struct CommitNote {
     incarnation: String,
     version: u64,
     epoch: Option<u64>,
@@ -154,7 +158,7 @@ struct Commit {
     steps: BTreeSet<String>,
 }
 
-impl Commit {
+impl CommitNote {
     fn is_same_as(&self, other: &Self) -> bool {
         self.incarnation == other.incarnation && self.version == other.version
     }
@@ -175,7 +179,7 @@ impl Commit {
 }
 
 /// The commit in a record; `None` if the record is about something else.
-fn commit_of(record: &Record) -> Option<(Whose, Commit)> {
+fn commit_of(record: &Record) -> Option<(OwnedTask, CommitNote)> {
     let image = record.dynamodb()?.new_image()?;
     let text = |name: &str| match image.get(name)? {
         AttributeValue::S(text) | AttributeValue::N(text) => Some(text.clone()),
@@ -188,7 +192,7 @@ fn commit_of(record: &Record) -> Option<(Whose, Commit)> {
     let later = body.get("up").and_then(Value::as_i64).unwrap_or_default();
     let steps = body.get("sv").and_then(|saved| saved.get("s"));
     let steps = steps.and_then(Value::as_object);
-    let commit = Commit {
+    let commit = CommitNote {
         version: task.version,
         epoch: text("epoch").and_then(|it| it.parse().ok()),
         turn: task.turn,
@@ -208,10 +212,10 @@ fn commit_of(record: &Record) -> Option<(Whose, Commit)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Commit, Commits, Whose};
+    use super::{CommitNote, Commits, OwnedTask};
 
-    fn commit(version: u64) -> Commit {
-        Commit {
+    fn commit(version: u64) -> CommitNote {
+        CommitNote {
             incarnation: "one".to_owned(),
             version,
             epoch: Some(1),
@@ -227,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_heartbeat_is_no_commit() {
-        let whose: Whose = ("t".into(), "s".into(), "task".into());
+        let whose: OwnedTask = ("t".into(), "s".into(), "task".into());
         let mut commits = Commits::default();
         for version in [1, 1, 2] {
             commits.add(whose.clone(), commit(version));

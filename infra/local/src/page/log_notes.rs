@@ -130,6 +130,7 @@ impl Visit for ReadFields {
 #[cfg(test)]
 mod tests {
     use super::{LogNotes, MOST};
+    use tracing::Level;
     use tracing_subscriber::layer::SubscriberExt as _;
 
     #[test]
@@ -137,9 +138,9 @@ mod tests {
         let notes = LogNotes::default();
         let log = tracing_subscriber::registry().with(notes.layer());
         tracing::subscriber::with_default(log, || {
-            tracing::error!(target: "a2a_lambda::engine", task.id = %"t1", error.code = "X", error.cause = "why", "failed");
-            tracing::error!(target: "other", task.id = %"t1", "not ours");
-            tracing::info!(target: "a2a_lambda::call", a2a.task = "t1", "call");
+            tracing::event!(target: "a2a_lambda::engine", Level::ERROR, task.id = "t1", error.code = "X", error.cause = "why", "failed");
+            tracing::event!(target: "other", Level::ERROR, task.id = "t1", "not ours");
+            tracing::event!(target: "a2a_lambda::call", Level::INFO, a2a.task = "t1", "call");
         });
         let found = notes.of("t1");
         assert_eq!(found.as_array().unwrap().len(), 1);
@@ -154,7 +155,7 @@ mod tests {
         let log = tracing_subscriber::registry().with(notes.layer());
         tracing::subscriber::with_default(log, || {
             for n in 0..=MOST {
-                tracing::info!(target: "a2a_lambda::turn", a2a.task = "t", n, "turn");
+                tracing::event!(target: "a2a_lambda::turn", Level::INFO, a2a.task = "t", n, "turn");
             }
         });
         let found = notes.of("t");

@@ -72,7 +72,7 @@ pub struct PageParts<'a> {
 
 /// The page. It exists only if the agent listens on a loopback address.
 #[derive(Debug)]
-pub struct Page {
+pub struct AgentPage {
     admission: Admission,
     authentication: Authentication,
     tasks: DynamoStore,
@@ -117,7 +117,7 @@ impl PageError {
     }
 }
 
-impl Page {
+impl AgentPage {
     /// The page; `None` beyond loopback.
     ///
     /// # Errors

@@ -65,6 +65,8 @@ export async function send({ parts: sent, skill = "", task = "" }) {
   if (task) more.taskId = task;
   const secret = task && known.get(task)?.state === "auth-required";
   put(log, el("article", { class: "panel user", "aria-label": "Your message" }, secret ? said("(the answer is not shown)") : parts(sent)));
+  // The continued task comes after the answer.
+  if (task) put(log, panelOf(task).element);
   await run({ body: { message: message(sent, more) }, task });
 }
 

@@ -24,6 +24,7 @@ export async function taskView(id, alive) {
     const state = stateOf(task.status);
     if (shown.state && shown.state !== state) announce(`The task is ${state}`);
     Object.assign(shown, { state, version, delivered });
+    shown.ended(ENDED.includes(state));
     replace(head, summary(task, inside));
     replace(happened, history(task, inside));
     for (const it of happened.querySelectorAll("details > summary")) {
@@ -31,13 +32,18 @@ export async function taskView(id, alive) {
     }
     return task;
   };
+  const cancel = action("Cancel", async () => {
+    await call(taskPath(id, ":cancel"), { method: "POST", body: {} });
+    await read();
+  });
+  shown.ended = (ended) => { cancel.hidden = ended; };
   const task = await read();
   poll(read, shown, alive);
   const first = (task.history ?? []).find((it) => it.role === "ROLE_USER");
   return [
     el("h1", { tabindex: "-1" }, `Task ${id}`),
     head,
-    actions(id, first, shown, read),
+    el("div", { class: "row" }, cancel, actions(id, first)),
     happened,
     el("h2", {}, "As each generation reads it"),
     generations(id),
@@ -55,17 +61,13 @@ async function poll(read, shown, alive) {
   }
 }
 
-function actions(id, first, shown, read) {
+function actions(id, first) {
   const gone = async () => {
     await call(`/a2a-lambda/tasks/${encodeURIComponent(id)}`, { method: "DELETE" });
     announce("The task is deleted");
     location.hash = "#/tasks";
   };
-  return el("div", { class: "row" },
-    action("Cancel", async () => {
-      await call(taskPath(id, ":cancel"), { method: "POST", body: {} });
-      await read();
-    }),
+  return [
     action("Delete", gone, { class: "danger" }),
     first && button("Send again", () => {
       const skill = first.metadata?.["a2a-lambda/skillId"] ?? "";
@@ -75,7 +77,8 @@ function actions(id, first, shown, read) {
     action("Open in the chat", async () => {
       location.hash = "#/chat";
       await openTask(id);
-    }));
+    }),
+  ];
 }
 
 function summary(task, inside) {
@@ -129,9 +132,10 @@ function timeline({ commits = [], events = [], log = [] }) {
   const entries = [];
   let before = { version: 0, epoch: 0, turn: 0, attempt: 0, handOvers: 0, steps: [], state: "", waitsForWorker: false };
   const timeOf = new Map();
+  const withEvents = new Set(events.map((it) => it.version));
   for (const commit of commits) {
     timeOf.set(commit.version, commit.at);
-    entries.push(...changes(before, commit).map(([text, kind]) => ({ at: commit.at, order: commit.version, text, kind })));
+    entries.push(...changes(before, commit, withEvents).map(([text, kind]) => ({ at: commit.at, order: commit.version, text, kind })));
     before = { ...commit, handOvers: commit.handOvers ?? 0 };
   }
   for (const event of events) {
@@ -145,7 +149,7 @@ function timeline({ commits = [], events = [], log = [] }) {
 }
 
 /** What one commit changed, in words. */
-function changes(before, now) {
+function changes(before, now, withEvents) {
   const found = [];
   if (!before.version) found.push(["The task was created"]);
   if (now.turn > before.turn && before.version) found.push([`Turn ${now.turn} begins`]);
@@ -156,7 +160,8 @@ function changes(before, now) {
   const known = new Set(before.steps);
   for (const step of now.steps) if (!known.has(step)) found.push([`Step ${step} finished`]);
   if (now.state !== before.state) found.push([`State: ${now.state}`, ["failed", "rejected"].includes(now.state) ? "failure" : ""]);
-  if (!found.length) found.push([`Stored version ${now.version}`, "quiet-entry"]);
+  // An event shows its own commit.
+  if (!found.length && !withEvents.has(now.version)) found.push([`Stored version ${now.version}`, "quiet-entry"]);
   return found;
 }
 
