@@ -117,7 +117,7 @@ pub async fn run(cli: Cli) -> Result<(), RunError> {
         Some(Command::UnblockTenant(options)) => Ok(block::run(&options, false).await?),
         Some(Command::RestoreObjects(options)) => Ok(restore::run(&options).await?),
         Some(Command::SignCard(options)) => Ok(sign::run(&options).await?),
-        None => agent(cli.serve, &configuration, metrics).await,
+        None => Box::pin(agent(cli.serve, &configuration, metrics)).await,
     }
 }
 
