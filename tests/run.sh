@@ -13,7 +13,7 @@ logs=$target/test-logs
 
 steps=(fmt clippy docs features tests conformance model simulation doc-tests faults kill interop stack template bans)
 # Steps that need a release build, an emulator, a tool from a registry, or much time.
-more=(docker-tests emulator watch ship stack-rights fresh-clone author sam histories)
+more=(docker-tests emulator watch ship stack-rights fresh-clone author sam histories page)
 
 describe() {
   case $1 in
@@ -39,6 +39,7 @@ describe() {
     watch) echo "the functions under cargo lambda watch" ;;
     ship) echo "cargo-lambda and sam build make each function alone; one that aborts at a panic does not start" ;;
     template) echo "the rules for template.yaml, manifests, sources and documents" ;;
+    page) echo "the page of the local agent, used in Chromium" ;;
     sam) echo "the SAM CLI and its linter accept template.yaml" ;;
     bans) echo "what each function links" ;;
   esac
@@ -176,6 +177,8 @@ step_fresh_clone() {
   bash tests/stack/fresh_clone.sh "$target" | tee "$logs/fresh-clone.figures"
   grep -E '^(step|replaced)' "$logs/fresh-clone.figures" >&3
 }
+
+step_page() { bash tests/page/run.sh; }
 
 step_watch() {
   venv watch tests/watch/requirements.txt

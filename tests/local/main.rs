@@ -30,6 +30,8 @@ mod ops;
 #[cfg(test)]
 mod options;
 #[cfg(test)]
+mod page;
+#[cfg(test)]
 mod push;
 #[cfg(test)]
 mod restart;

@@ -7,6 +7,7 @@ use crate::config::{Cli, Command, GrowList, Serve};
 use crate::embedded::{Embedded, EmbeddedError, TABLE};
 use crate::erase::{self, EraseTenantError};
 use crate::local_settings::ConfigError;
+use crate::page::{AgentPage, PageParts, log_notes};
 use crate::pumps::{Pumps, PumpsError};
 use crate::restore::{self, RestoreError};
 use crate::server::{Functions, serve};
@@ -110,7 +111,8 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
         Some(_) => Configuration::default(),
     };
     let filter = configuration.get("A2A_LOG");
-    let metrics = telemetry::start(LogFormat::Text, filter.as_deref().or(Some(LOG)));
+    let filter = filter.as_deref().or(Some(LOG));
+    let metrics = telemetry::start_with(LogFormat::Text, filter, Some(log_notes().layer()));
     warn_of_unknown();
     match cli.command {
         Some(Command::Aws { data, memory }) => aws((!memory).then_some(data.as_path())).await,
@@ -125,7 +127,7 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
         Some(Command::RestoreObjects(options)) => Ok(restore::run(&options).await?),
         Some(Command::Template(options)) => Ok(template::run(&options)?),
         Some(Command::SignCard(options)) => Ok(sign::run(&options, agents).await?),
-        None => agent(agents, cli.serve, &configuration, metrics).await,
+        None => Box::pin(agent(agents, cli.serve, &configuration, metrics)).await,
     }
 }
 
@@ -163,6 +165,14 @@ async fn agent(
     let agent = chosen.build(&settings).map_err(RunError::Agent)?;
     agent.make_states().await?;
     let banner = banner(&agent, &options, &settings, (address, configuration.path()));
+    let page = AgentPage::open(&PageParts {
+        address,
+        agent: &agent,
+        settings: &settings,
+        clients: &clients,
+        endpoints: &endpoints,
+        keeps_data: options.keeps_data(),
+    })?;
     let mut runtime = Runtime::builder(agent, settings.clone())
         .aws(&clients)
         .metrics(metrics);
@@ -186,14 +196,9 @@ async fn agent(
     // send a signal immediately.
     let mut interrupted = Box::pin(interrupted());
     let _not_yet = futures::poll!(&mut interrupted);
-    io::stdout().write_all(banner.as_bytes())?;
-    io::stdout().flush()?;
-    serve(
-        listener,
-        Arc::new(Functions::new(&runtime, settings.max_body)),
-        interrupted,
-    )
-    .await;
+    print(&(page.as_ref().map(AgentPage::line).unwrap_or_default() + &banner))?;
+    let functions = Functions::new(&runtime, settings.max_body).with_page(page);
+    serve(listener, Arc::new(functions), interrupted).await;
     pumps.stop().await;
     if let Some(embedded) = embedded {
         embedded.stop().await;

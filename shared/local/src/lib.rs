@@ -21,6 +21,7 @@ mod host;
 mod keys;
 pub mod local_settings;
 mod objects;
+pub mod page;
 pub mod pumps;
 pub mod queue;
 pub mod restore;

@@ -144,6 +144,11 @@ impl Serve {
         Some(endpoints)
     }
 
+    /// Whether the data outlives the process.
+    pub(crate) const fn keeps_data(&self) -> bool {
+        self.endpoint.is_some() || !self.memory
+    }
+
     /// The data folder; `None` with `--memory`.
     #[must_use]
     pub fn folder(&self) -> Option<&Path> {

@@ -1,6 +1,7 @@
 //! Serves the edges of all functions over HTTP/1.1.
 
 use crate::accept::{ConnectionLimits, accept};
+use crate::page::AgentPage;
 use a2a_lambda::auth::Identity;
 use a2a_lambda::http::{Body, Edges};
 use a2a_lambda::runtime::Runtime;
@@ -30,6 +31,7 @@ const LIMITS: ConnectionLimits = ConnectionLimits {
 #[derive(Debug)]
 pub struct Functions {
     edges: Edges,
+    page: Option<AgentPage>,
     max_body: usize,
 }
 
@@ -39,12 +41,25 @@ impl Functions {
     pub fn new(runtime: &Runtime, max_body: usize) -> Self {
         Self {
             edges: runtime.edges(),
+            page: None,
             max_body,
         }
     }
 
+    /// Adds the page for the developer.
+    #[must_use]
+    pub fn with_page(mut self, page: Option<AgentPage>) -> Self {
+        self.page = page;
+        self
+    }
+
     /// Answers one request with the function that API Gateway would choose.
     pub async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        if let Some(page) = &self.page
+            && let Some(answer) = Box::pin(page.answer(&request)).await
+        {
+            return answer;
+        }
         let (method, path) = (request.method().as_str(), request.uri().path());
         let edge = self.edges.for_route(method, path);
         let identity = Identity::of(request.headers());

@@ -28,9 +28,9 @@ pub use trace::TraceContext;
 
 use format::ShortLines;
 use tracing_subscriber::filter::{FilterExt as _, filter_fn};
-use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::layer::{Identity, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, Layer as _, fmt};
+use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +47,14 @@ pub enum LogFormat {
 ///
 /// Panics are logged from then on with their place, and without their text.
 pub fn start(format: LogFormat, filter: Option<&str>) -> Metrics {
+    start_with(format, filter, None::<Identity>)
+}
+
+/// As [`start`], and shows every event of the log to `watcher` too.
+pub fn start_with<W>(format: LogFormat, filter: Option<&str>, watcher: Option<W>) -> Metrics
+where
+    W: Layer<Registry> + Send + Sync + 'static,
+{
     let filter =
         EnvFilter::try_new(filter.unwrap_or("info")).unwrap_or_else(|_| EnvFilter::new("info"));
     let filter = filter.and(filter_fn(|event| event.target() != events::LEFT_OUT));
@@ -54,7 +62,9 @@ pub fn start(format: LogFormat, filter: Option<&str>) -> Metrics {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
     let metrics = Metrics::default();
-    let counting = tracing_subscriber::registry().with(metrics.layer());
+    let counting = tracing_subscriber::registry()
+        .with(watcher)
+        .with(metrics.layer());
     // An error means that logging has started already: the first start counts.
     let _started = match format {
         LogFormat::Json => counting

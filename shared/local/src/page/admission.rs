@@ -1,0 +1,187 @@
+//! Decides which requests the page accepts.
+//!
+//! A web page of another site must not reach the page, not even from another port of this
+//! machine. So `Host` has to be the exact address of the agent, and `Origin`, if there is
+//! one, has to be its origin. Everything but the files of the page also needs the token.
+
+use crate::keys::mac;
+use crate::page::restart;
+use a2a_lambda::engine::{Ids as _, RandomIds};
+use hmac::Mac as _;
+use http::{HeaderMap, StatusCode, header};
+use std::net::SocketAddr;
+
+/// The header with the token.
+const TOKEN: &str = "x-a2a-local-token";
+
+/// Why a request is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum OnlyHere {
+    /// `Host` names something else.
+    #[error("not served under the host of the request")]
+    Host,
+    /// Another page sent it.
+    #[error("not served to other web pages")]
+    Origin,
+    /// The token is missing or wrong.
+    #[error("the token of this run is missing; open the address that the program printed")]
+    Token,
+}
+
+impl OnlyHere {
+    pub(super) const fn status(self) -> StatusCode {
+        match self {
+            Self::Host => StatusCode::MISDIRECTED_REQUEST,
+            Self::Origin => StatusCode::FORBIDDEN,
+            Self::Token => StatusCode::UNAUTHORIZED,
+        }
+    }
+}
+
+/// What requests are compared with.
+#[derive(Debug)]
+pub(super) struct Admission {
+    /// The address of the agent, as `Host` names it.
+    pub(super) host: String,
+    /// The token of this run.
+    pub(super) token: String,
+    origin: String,
+    by_name: String,
+}
+
+impl Admission {
+    /// The token is random; after a kill it is that of the run before.
+    pub(super) fn new(address: SocketAddr) -> Self {
+        let random = || format!("{:032x}{:032x}", RandomIds.next(), RandomIds.next());
+        // HTTP leaves out the port 80.
+        let host = match address {
+            SocketAddr::V4(v4) if v4.port() == 80 => v4.ip().to_string(),
+            SocketAddr::V6(v6) if v6.port() == 80 => format!("[{}]", v6.ip()),
+            _ => address.to_string(),
+        };
+        Self {
+            token: restart::kept_token().unwrap_or_else(random),
+            origin: format!("http://{host}"),
+            by_name: host.replace(&address.ip().to_string(), "localhost"),
+            host,
+        }
+    }
+
+    /// Whether the request names `localhost` and the port of the agent.
+    pub(super) fn is_by_name(&self, headers: &HeaderMap) -> bool {
+        only(headers, header::HOST.as_str()).is_some_and(|host| host == self.by_name)
+    }
+
+    /// Admits a request for a file of the page.
+    ///
+    /// # Errors
+    /// [`OnlyHere`] for another host or a page of another origin.
+    pub(super) fn reads(&self, headers: &HeaderMap) -> Result<(), OnlyHere> {
+        if only(headers, header::HOST.as_str()) != Some(self.host.as_str()) {
+            return Err(OnlyHere::Host);
+        }
+        let mut origins = headers.get_all(header::ORIGIN).iter();
+        if !origins.all(|origin| origin.as_bytes() == self.origin.as_bytes()) {
+            return Err(OnlyHere::Origin);
+        }
+        // `none`: the user opened the address.
+        let mut sites = headers.get_all("sec-fetch-site").iter();
+        let own = |site: &str| ["same-origin", "none"].contains(&site);
+        if !sites.all(|site| site.to_str().is_ok_and(own)) {
+            return Err(OnlyHere::Origin);
+        }
+        Ok(())
+    }
+
+    /// Admits a request for anything else: it also needs the token.
+    ///
+    /// # Errors
+    /// [`OnlyHere`] as for [`Admission::reads`], and without the token.
+    pub(super) fn admit(&self, headers: &HeaderMap) -> Result<(), OnlyHere> {
+        self.reads(headers)?;
+        let given = only(headers, TOKEN).unwrap_or_default();
+        // It compares HMACs, so that its time does not depend on where two texts differ.
+        let code = |text: &str| mac(self.token.as_bytes(), text.as_bytes());
+        let same = match (code(given), code(&self.token)) {
+            (Some(given), Some(own)) => given.verify(&own.finalize().into_bytes()).is_ok(),
+            _ => false,
+        };
+        if same { Ok(()) } else { Err(OnlyHere::Token) }
+    }
+}
+
+/// The value of a header that occurs once.
+fn only<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?.to_str().ok()?;
+    values.next().is_none().then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Admission, OnlyHere, TOKEN};
+    use http::{HeaderMap, HeaderName, HeaderValue};
+
+    fn headers(all: &[(&'static str, &str)]) -> HeaderMap {
+        let all = all.iter();
+        all.map(|(name, value)| {
+            let value = HeaderValue::from_str(value).unwrap();
+            (HeaderName::from_static(name), value)
+        })
+        .collect()
+    }
+
+    fn at(address: &str) -> Admission {
+        Admission::new(address.parse().unwrap())
+    }
+
+    #[test]
+    fn only_the_exact_host_and_origin_pass() {
+        let admission = at("127.0.0.1:8080");
+        let own = ("host", "127.0.0.1:8080");
+        assert_eq!(admission.reads(&headers(&[own])), Ok(()));
+        for host in [
+            "localhost:8080",
+            "127.0.0.1",
+            "127.0.0.1:8081",
+            "evil.example",
+        ] {
+            let refused = admission.reads(&headers(&[("host", host)]));
+            assert_eq!(refused, Err(OnlyHere::Host), "{host}");
+        }
+        assert_eq!(admission.reads(&HeaderMap::new()), Err(OnlyHere::Host));
+        let from = |origin| admission.reads(&headers(&[own, ("origin", origin)]));
+        assert_eq!(from("http://127.0.0.1:8080"), Ok(()));
+        for origin in [
+            "http://localhost:8080",
+            "http://127.0.0.1:3000",
+            "https://127.0.0.1:8080",
+            "null",
+            "",
+        ] {
+            assert_eq!(from(origin), Err(OnlyHere::Origin), "{origin}");
+        }
+        for site in ["cross-site", "same-site"] {
+            let refused = admission.reads(&headers(&[own, ("sec-fetch-site", site)]));
+            assert_eq!(refused, Err(OnlyHere::Origin), "{site}");
+        }
+    }
+
+    #[test]
+    fn only_the_token_of_the_run_passes() {
+        let admission = at("[::1]:8080");
+        let own = ("host", "[::1]:8080");
+        let given = |token: &str| admission.admit(&headers(&[own, (TOKEN, token)]));
+        assert_eq!(given(&admission.token), Ok(()));
+        assert_eq!(given(""), Err(OnlyHere::Token));
+        assert_eq!(given(&at("127.0.0.1:1").token), Err(OnlyHere::Token));
+        assert_eq!(admission.admit(&headers(&[own])), Err(OnlyHere::Token));
+        assert_eq!(admission.token.len(), 64);
+    }
+
+    #[test]
+    fn a_browser_leaves_out_the_port_80() {
+        assert_eq!(at("127.0.0.1:80").host, "127.0.0.1");
+        assert!(at("127.0.0.1:8080").is_by_name(&headers(&[("host", "localhost:8080")])));
+    }
+}

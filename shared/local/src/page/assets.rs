@@ -1,0 +1,106 @@
+//! The files of the page, compiled into the program, and the headers of its responses.
+
+use a2a_lambda::http::Body;
+use bytes::Bytes;
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+
+/// What the browser lets the page do: use its own files and call its own server. No
+/// script can make HTML of a text.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+    connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+
+const HTML: &str = "text/html; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
+
+/// A file of the page.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asset {
+    media_type: &'static str,
+    text: &'static str,
+}
+
+impl Asset {
+    pub(super) fn answer(self) -> Response<Body> {
+        let body = Full::from(Bytes::from_static(self.text.as_bytes()));
+        let mut response = Response::new(body.boxed_unsync());
+        guard(response.headers_mut(), self.media_type);
+        response
+    }
+}
+
+/// The HTML at `/`.
+pub(super) fn front() -> Response<Body> {
+    let page = Asset {
+        media_type: HTML,
+        text: include_str!("assets/index.html"),
+    };
+    page.answer()
+}
+
+/// The file with this name.
+pub(super) fn named(name: &str) -> Option<Asset> {
+    let text = match name {
+        "page.css" => include_str!("assets/page.css"),
+        "main.js" => include_str!("assets/main.js"),
+        "dom.js" => include_str!("assets/dom.js"),
+        "api.js" => include_str!("assets/api.js"),
+        "stream.js" => include_str!("assets/stream.js"),
+        "schema.js" => include_str!("assets/schema.js"),
+        "skills.js" => include_str!("assets/skills.js"),
+        "chat.js" => include_str!("assets/chat.js"),
+        "parts.js" => include_str!("assets/parts.js"),
+        "task.js" => include_str!("assets/task.js"),
+        "lists.js" => include_str!("assets/lists.js"),
+        "card.js" => include_str!("assets/card.js"),
+        "snippets.js" => include_str!("assets/snippets.js"),
+        "process.js" => include_str!("assets/process.js"),
+        _ => return None,
+    };
+    let media_type = if name.ends_with(".css") {
+        STYLE
+    } else {
+        SCRIPT
+    };
+    Some(Asset { media_type, text })
+}
+
+/// Sends the browser to the address `to`. It keeps the fragment.
+pub(super) fn moved(to: &str) -> Response<Body> {
+    let mut response = Response::new(Full::default().boxed_unsync());
+    *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+    guard(response.headers_mut(), "text/plain");
+    if let Ok(to) = HeaderValue::from_str(to) {
+        response.headers_mut().insert(LOCATION, to);
+    }
+    response
+}
+
+/// The headers of every response of the page.
+pub(super) fn guard(headers: &mut HeaderMap, media_type: &'static str) {
+    let own = [
+        (CONTENT_TYPE, media_type),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (X_FRAME_OPTIONS, "DENY"),
+        (REFERRER_POLICY, "no-referrer"),
+        (CACHE_CONTROL, "no-store"),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
+        (
+            HeaderName::from_static("cross-origin-opener-policy"),
+            "same-origin",
+        ),
+    ];
+    for (name, value) in own {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+}

@@ -1,0 +1,127 @@
+// Calls the agent: its A2A paths as any client does, and the local paths with the token.
+
+const TOKEN = "a2a-local-token";
+const CALLER = "a2a-local-caller";
+
+/** A refused call: the text of the agent, the HTTP status and its reason. */
+export class CallError extends Error {
+  constructor(message, status, reason) {
+    super(message);
+    this.status = status;
+    this.reason = reason;
+  }
+}
+
+/** Takes the token out of the address, so that no copied link has it. */
+export function takeToken() {
+  const found = /^#token=([0-9a-f]{64})$/.exec(location.hash);
+  if (!found) return false;
+  sessionStorage.setItem(TOKEN, found[1]);
+  history.replaceState(null, "", "#/skills");
+  return true;
+}
+
+export function hasToken() {
+  return Boolean(sessionStorage.getItem(TOKEN));
+}
+
+/** Who calls: `tenant:subject` in development, else a key. */
+export function caller() {
+  return sessionStorage.getItem(CALLER) ?? "";
+}
+
+export function callAs(text) {
+  sessionStorage.setItem(CALLER, text.trim());
+}
+
+let mode = "dev";
+export function useMode(auth) {
+  mode = auth;
+}
+
+/** The `Authorization` header of the caller. */
+export function authorization() {
+  const text = caller();
+  if (!text) return {};
+  return { Authorization: `Bearer ${mode === "dev" ? `dev:${text.includes(":") ? text : `${text}:${text}`}` : text}` };
+}
+
+/** The headers of a call of A2A 1.0. */
+export function headers(more = {}) {
+  return { "A2A-Version": "1.0", ...authorization(), ...more };
+}
+
+async function read(response) {
+  const text = await response.text();
+  let body = null;
+  try {
+    body = text ? JSON.parse(text) : null;
+  } catch {
+    body = null;
+  }
+  if (response.ok) return body;
+  throw failure(response.status, body, text);
+}
+
+/** The error in a body: of REST, of JSON-RPC or of the page. */
+export function failure(status, body, text = "") {
+  const error = body?.error ?? body;
+  const message = typeof error === "string" ? error : error?.message;
+  const details = error?.details ?? error?.data;
+  const reason = Array.isArray(details) ? details.find((it) => it?.reason)?.reason : undefined;
+  return new CallError(message || text || `HTTP ${status}`, status, reason);
+}
+
+/** Calls a path of A2A and returns its JSON. */
+export async function call(path, { method = "GET", body, more = {} } = {}) {
+  const sends = body === undefined ? {} : { "Content-Type": "application/json" };
+  return read(await fetch(path, {
+    method,
+    headers: headers({ ...sends, ...more }),
+    body: body === undefined ? undefined : JSON.stringify(body),
+    cache: "no-store",
+  }));
+}
+
+/** Opens a stream of A2A; a refusal throws. */
+export async function open(path, { method = "GET", body, last, signal } = {}) {
+  const more = { Accept: "text/event-stream" };
+  if (body !== undefined) more["Content-Type"] = "application/json";
+  if (last) more["Last-Event-ID"] = last;
+  const response = await fetch(path, {
+    method,
+    headers: headers(more),
+    body: body === undefined ? undefined : JSON.stringify(body),
+    cache: "no-store",
+    signal,
+  });
+  if (!response.ok) await read(response);
+  return response;
+}
+
+/** Calls a local path of the page. */
+export async function local(path, method = "GET") {
+  const token = sessionStorage.getItem(TOKEN) ?? "";
+  return read(await fetch(`/a2a-local/page/${path}`, {
+    method,
+    headers: { "X-A2A-Local-Token": token, ...authorization() },
+    cache: "no-store",
+  }));
+}
+
+export function taskPath(id, verb = "") {
+  return `/tasks/${encodeURIComponent(id)}${verb}`;
+}
+
+/** `TASK_STATE_INPUT_REQUIRED` as `input-required`. */
+export function stateOf(status) {
+  return String(status?.state ?? "").replace(/^TASK_STATE_/, "").toLowerCase().replaceAll("_", "-");
+}
+
+export const ENDED = ["completed", "failed", "canceled", "rejected"];
+export const ASKS = ["input-required", "auth-required"];
+
+/** A message of the user with an id of its own. */
+export function message(parts, more = {}) {
+  return { messageId: crypto.randomUUID(), role: "ROLE_USER", parts, ...more };
+}

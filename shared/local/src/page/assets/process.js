@@ -1,0 +1,57 @@
+// The process: what it is, and how to kill it.
+
+import { local } from "./api.js";
+import { announce, button, el, facts, replace, time } from "./dom.js";
+
+/** How long the page waits for the next process. */
+const PATIENCE = 60000;
+
+export async function processView() {
+  const now = await local("facts");
+  const about = el("div", { class: "panel" }, shown(now));
+  const place = el("div", {});
+  const offer = () => replace(place, el("p", {}, "The process ends without a word to its tasks, as in a crash. The same program starts at once on the same port, and takes over the tasks that were not finished."),
+    button("Kill the process now", () => confirm(now), { class: "danger", disabled: !now.keepsData }),
+    !now.keepsData && el("p", { class: "quiet" }, "The data is in memory, so nothing would be left. Start without --memory."));
+  function confirm(before) {
+    const yes = button("Yes, kill it", () => kill(before), { class: "danger" });
+    replace(place, el("p", {}, "Running tasks are cut off and go on in the next process."), el("div", { class: "row" }, yes, button("No", offer)));
+    yes.focus();
+  }
+  async function kill(before) {
+    const began = performance.now();
+    replace(place, el("p", { role: "status" }, "The process is killed. The page waits for the next one."));
+    // The connection may break before the answer.
+    await local("kill", "POST").catch(() => {});
+    const next = await nextProcess(before, began);
+    if (!next) {
+      replace(place, el("p", { class: "error", role: "alert" }, "There is no next process. Start the program again."));
+      return;
+    }
+    Object.assign(now, next);
+    replace(about, shown(next));
+    const text = `The next process answers after ${Math.round(performance.now() - began)} ms`;
+    announce(text);
+    offer();
+    place.prepend(el("p", { role: "status", id: "restarted" }, text, ". ", el("a", { href: "#/tasks" }, "See the tasks")));
+  }
+  offer();
+  return [el("h1", { tabindex: "-1" }, "Process"), about, place];
+}
+
+function shown(it) {
+  return facts([["Agent", it.agent], ["Process", it.process], ["Started", time(it.startedMs)], ["Callers", it.auth], ["Data", it.keepsData ? "kept over restarts" : "in memory"]]);
+}
+
+async function nextProcess(before, began) {
+  while (performance.now() - began < PATIENCE) {
+    await new Promise((done) => setTimeout(done, 200));
+    try {
+      const found = await local("facts");
+      if (found.startedMs !== before.startedMs) return found;
+    } catch {
+      // Nothing listens between the two processes.
+    }
+  }
+  return null;
+}

@@ -1,0 +1,103 @@
+// Follows a task: reads its events, and connects again after the last one it has.
+
+import { ASKS, ENDED, call, failure, open, stateOf, taskPath } from "./api.js";
+
+/** The frames of an event stream. */
+export async function* frames(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      rest = (rest + value).replaceAll("\r\n", "\n");
+      for (let end = rest.indexOf("\n\n"); end >= 0; end = rest.indexOf("\n\n")) {
+        const frame = parse(rest.slice(0, end));
+        rest = rest.slice(end + 2);
+        if (frame) yield frame;
+      }
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+function parse(text) {
+  const frame = { id: "", event: "message", data: [] };
+  for (const line of text.split("\n")) {
+    const colon = line.indexOf(":");
+    if (colon === 0) continue;
+    const name = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+    if (name === "data") frame.data.push(value);
+    else if (name === "id") frame.id = value;
+    else if (name === "event") frame.event = value;
+  }
+  return frame.data.length ? { ...frame, data: frame.data.join("\n") } : null;
+}
+
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+/** How often a lost connection is tried again before the page gives up. */
+const TRIES = 60;
+
+/**
+ * Sends `body` and follows its task until it has ended, or follows `task`.
+ * `show` gets each event; `lost` is called when the connection breaks and with `null`
+ * when it is back.
+ */
+export async function follow({ body, task, show, lost, signal }) {
+  const seen = { task, last: "", state: "" };
+  if (body) {
+    const sent = await read(await open("/message:stream", { method: "POST", body, signal }), seen, show);
+    if (sent === "message") return;
+  }
+  for (let failed = 0; seen.task && !signal?.aborted;) {
+    if (ENDED.includes(seen.state) || ASKS.includes(seen.state)) return;
+    try {
+      const response = await open(taskPath(seen.task, ":subscribe"), { last: seen.last, signal });
+      if (failed) lost?.(null);
+      failed = 0;
+      await read(response, seen, show);
+    } catch (error) {
+      if (signal?.aborted) return;
+      // The task has ended without events to repeat: its stored form has everything.
+      if (error.status >= 400 && error.status < 500 && error.status !== 429) {
+        await whole(seen, show);
+        return;
+      }
+      failed += 1;
+      lost?.(error);
+      if (failed > TRIES) throw error;
+      await pause(Math.min(300 * failed, 3000));
+    }
+  }
+}
+
+async function whole(seen, show) {
+  const task = await call(taskPath(seen.task));
+  seen.state = stateOf(task.status);
+  show({ task, whole: true }, "");
+}
+
+/** Shows the frames of one connection. */
+async function read(response, seen, show) {
+  let kind = "";
+  try {
+    for await (const frame of frames(response)) {
+      const event = JSON.parse(frame.data);
+      if (frame.event === "error" || event.error) throw failure(200, event);
+      if (event.message) kind = "message";
+      const status = event.task?.status ?? event.statusUpdate?.status;
+      // The first frame of a continued stream repeats a known status.
+      const repeats = event.task && seen.last && !frame.id;
+      seen.task = event.task?.id ?? event.statusUpdate?.taskId ?? event.artifactUpdate?.taskId ?? seen.task;
+      if (frame.id) seen.last = frame.id;
+      if (status) seen.state = stateOf(status);
+      if (!repeats) show(event, frame.id);
+    }
+  } catch (error) {
+    // Before the first frame nothing is known that could be followed.
+    if (!seen.task || error.status) throw error;
+  }
+  return kind;
+}

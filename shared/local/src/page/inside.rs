@@ -1,0 +1,109 @@
+//! What a task keeps that A2A does not show.
+
+use super::webhooks;
+use a2a_lambda::engine::{Clock as _, SystemClock};
+use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::push::ReadPushes as _;
+use a2a_lambda::store::{ReadTasks as _, StoreError};
+use a2a_lambda::task::{
+    Event, LoggedEvent, Message, Owner, PartContent, TaskId, TaskRecord, Timestamp,
+};
+use serde_json::{Map, Value, json};
+
+/// The inside of a task; `None` if the owner has no such task.
+///
+/// # Errors
+/// [`StoreError`] when the table does not answer.
+pub(super) async fn task(
+    store: &DynamoStore,
+    owner: &Owner,
+    id: &TaskId,
+) -> Result<Option<Map<String, Value>>, StoreError> {
+    let now = SystemClock.now();
+    let Some(record) = store.load(owner, id, now).await? else {
+        return Ok(None);
+    };
+    let pushes = store.pushes(owner, id).await?;
+    let pushes = pushes
+        .iter()
+        .filter(|push| push.incarnation == *record.incarnation());
+    let last = record.last_seq();
+    let mut inside = Map::new();
+    inside.insert("facts".to_owned(), facts(&record));
+    inside.insert("steps".to_owned(), steps(&record));
+    let events = record.log().iter().map(event).collect();
+    inside.insert("events".to_owned(), events);
+    let pushes = pushes
+        .map(|push| webhooks::shown(push, last, now))
+        .collect();
+    inside.insert("webhooks".to_owned(), pushes);
+    Ok(Some(inside))
+}
+
+fn facts(record: &TaskRecord) -> Value {
+    let used = record.used();
+    let millis = Timestamp::as_millis;
+    json!({
+        "task": record.id().as_str(),
+        "context": record.context_id().as_str(),
+        "skill": record.skill().map(ToString::to_string),
+        "generation": record.view(0, false).generation.as_str(),
+        "state": record.state().as_str(),
+        "version": record.version(),
+        "epoch": record.epoch(),
+        "turn": record.turn(),
+        "attempt": record.attempt(),
+        "handOvers": used.hand_overs,
+        "runMs": u64::try_from(used.run_time.as_millis()).unwrap_or(u64::MAX),
+        "runningSince": used.running_since.map(millis),
+        "leaseUntil": record.lease_until().map(millis),
+        "waitsForWorkerSince": record.dispatched_at().map(millis),
+        "createdAt": millis(record.created_at()),
+        "updatedAt": millis(record.updated_at()),
+        "expiresAt": millis(record.expires_at()),
+    })
+}
+
+/// The finished steps of the running turn, with their results.
+fn steps(record: &TaskRecord) -> Value {
+    let steps = record.saved().steps.iter();
+    steps
+        .map(|(name, result)| json!({"name": name, "result": result}))
+        .collect()
+}
+
+fn event(logged: &LoggedEvent) -> Value {
+    let what = match &logged.event {
+        Event::Status(update) => json!({
+            "kind": "status",
+            "state": update.status.state.as_str(),
+            "at": update.status.timestamp.as_millis(),
+            "text": update.status.message.as_ref().map(text),
+            "metadata": update.metadata,
+        }),
+        Event::Artifact(update) => json!({
+            "kind": "artifact",
+            "name": update.artifact.name,
+            "parts": update.artifact.parts.len(),
+            "append": update.append,
+            "lastChunk": update.last_chunk,
+        }),
+    };
+    let mut shown =
+        json!({"id": logged.id.to_string(), "version": logged.id.version, "seq": logged.seq});
+    if let (Some(shown), Value::Object(what)) = (shown.as_object_mut(), what) {
+        shown.extend(what);
+    }
+    shown
+}
+
+/// The texts of a message.
+fn text(message: &Message) -> String {
+    let parts = message.parts.iter();
+    let texts = parts.filter_map(|part| match &part.content {
+        PartContent::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    let texts: Vec<&str> = texts.collect();
+    texts.join("\n")
+}

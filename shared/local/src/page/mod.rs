@@ -1,0 +1,284 @@
+//! The page at `/` of the local agent, for its developer.
+//!
+//! The page is a client of A2A: it calls the same paths as any other client. What A2A does
+//! not show (attempts, steps, causes, deliveries) comes from paths below
+//! `/a2a-local/page/`, which need the token of this run.
+//!
+//! - `admission`: which requests the page accepts
+//! - `assets`: the files of the page and their headers
+//! - `commits`: the stored commits of each task, from the stream of the table
+//! - `inside`: what a task keeps that A2A does not show
+//! - `log_notes`: what the log said about a task
+//! - `restart`: replaces the process by a new one
+//! - `verdicts`: the checks of the agent
+//! - `webhooks`: the push configs of all tasks
+
+mod admission;
+mod assets;
+mod commits;
+mod inside;
+mod log_notes;
+mod restart;
+mod verdicts;
+mod webhooks;
+
+pub use log_notes::{LogNotes, log_notes};
+
+use crate::api_keys;
+use crate::local_settings::ConfigError;
+use crate::stream::Stream;
+use a2a_lambda::auth::{Authentication, Identity};
+use a2a_lambda::engine::{Clock as _, SystemClock};
+use a2a_lambda::http::Body;
+use a2a_lambda::runtime::stores;
+use a2a_lambda::settings::Settings;
+use a2a_lambda::skill::AgentDefinition;
+use a2a_lambda::store::StoreError;
+use a2a_lambda::store::aws::{AwsClients, Endpoints, sdk_config};
+use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::task::{Owner, TaskId};
+use admission::{Admission, OnlyHere};
+use bytes::Bytes;
+use commits::CommitHistory;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OnceCell;
+
+/// The paths of the page, without `/` itself. No path of A2A begins like this.
+const BELOW: &str = "/a2a-local/page/";
+/// How long the program waits between the answer to a kill and the end of the process.
+const LAST_WORDS: Duration = Duration::from_millis(150);
+
+/// What the page is made of.
+#[derive(Debug)]
+pub struct PageParts<'a> {
+    /// The address of the agent.
+    pub address: SocketAddr,
+    /// The agent.
+    pub agent: &'a AgentDefinition,
+    /// Its settings.
+    pub settings: &'a Settings,
+    /// The clients of the table and the bucket.
+    pub clients: &'a AwsClients,
+    /// Where the table and its stream answer.
+    pub endpoints: &'a Endpoints,
+    /// Whether the data outlives the process.
+    pub keeps_data: bool,
+}
+
+/// The page. It exists only if the agent listens on a loopback address.
+#[derive(Debug)]
+pub struct AgentPage {
+    admission: Admission,
+    authentication: Authentication,
+    tasks: DynamoStore,
+    commits: OnceCell<CommitHistory>,
+    verdicts: Value,
+    facts: Value,
+    port: u16,
+    keeps_data: bool,
+    table: String,
+    endpoints: Endpoints,
+}
+
+/// Why the page has no answer.
+#[derive(Debug, thiserror::Error)]
+enum PageError {
+    /// The request is not for the page.
+    #[error(transparent)]
+    Refused(#[from] OnlyHere),
+    /// The caller of A2A is not valid.
+    #[error("the credentials are not valid")]
+    Caller,
+    /// There is nothing at this path.
+    #[error("there is nothing at this path")]
+    Absent,
+    /// The store does not answer.
+    #[error("failed to read the table: {0}")]
+    Store(#[from] StoreError),
+    /// The data would be gone after a restart.
+    #[error("the data is in memory, so nothing would be left; start without --memory")]
+    Memory,
+}
+
+impl PageError {
+    const fn status(&self) -> StatusCode {
+        match self {
+            Self::Refused(why) => why.status(),
+            Self::Caller => StatusCode::UNAUTHORIZED,
+            Self::Absent => StatusCode::NOT_FOUND,
+            Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Memory => StatusCode::CONFLICT,
+        }
+    }
+}
+
+impl AgentPage {
+    /// The page; `None` beyond loopback.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when the settings name no issuer of the JWTs that they demand.
+    pub fn open(parts: &PageParts<'_>) -> Result<Option<Self>, ConfigError> {
+        let &PageParts {
+            address,
+            agent,
+            settings,
+            clients,
+            endpoints,
+            keeps_data,
+        } = parts;
+        if !address.ip().is_loopback() {
+            return Ok(None);
+        }
+        let tasks = stores(clients, settings).0;
+        let credentials = if settings.auth.checks_credentials() {
+            Some(Arc::new(api_keys::credentials(settings, tasks.clone())?))
+        } else {
+            None
+        };
+        let now = SystemClock.now();
+        Ok(Some(Self {
+            admission: Admission::new(address),
+            authentication: Authentication::new(settings.auth, credentials),
+            tasks,
+            commits: OnceCell::new(),
+            verdicts: verdicts::of(agent),
+            facts: json!({
+                "agent": agent.manifest().name,
+                "auth": settings.auth.word(),
+                "keepsData": keeps_data,
+                "process": std::process::id(),
+                "startedAt": now.to_rfc3339(),
+                "startedMs": now.as_millis(),
+            }),
+            port: address.port(),
+            keeps_data,
+            table: settings.table.clone(),
+            endpoints: endpoints.clone(),
+        }))
+    }
+
+    /// The line that names the page to the user, with the token of this run.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let Admission { host, token, .. } = &self.admission;
+        format!("\n  page   http://{host}/#token={token}\n")
+    }
+
+    /// The answer to a request for the page; `None` if the request is not for it.
+    pub async fn answer<B>(&self, request: &Request<B>) -> Option<Response<Body>> {
+        let path = request.uri().path();
+        let reads = [Method::GET, Method::HEAD].contains(request.method());
+        if path == "/" && reads {
+            return Some(self.front(request));
+        }
+        let below = path.strip_prefix(BELOW)?;
+        let answer = match assets::named(below).filter(|_| reads) {
+            Some(asset) => match self.admission.reads(request.headers()) {
+                Ok(()) => asset.answer(),
+                Err(why) => refused(&why.into()),
+            },
+            None => match self.local(request, below).await {
+                Ok(found) => answer(StatusCode::OK, &found),
+                Err(why) => refused(&why),
+            },
+        };
+        Some(answer)
+    }
+
+    /// The page itself. A browser at `localhost` is sent to the exact address, since
+    /// everything else is served only there.
+    fn front<B>(&self, request: &Request<B>) -> Response<Body> {
+        if self.admission.is_by_name(request.headers()) {
+            return assets::moved(&format!("http://{}/", self.admission.host));
+        }
+        match self.admission.reads(request.headers()) {
+            Ok(()) => assets::front(),
+            Err(why) => refused(&why.into()),
+        }
+    }
+
+    /// The answers below [`BELOW`] that need the token.
+    async fn local<B>(&self, request: &Request<B>, below: &str) -> Result<Value, PageError> {
+        self.admission.admit(request.headers())?;
+        let words: Vec<&str> = below.split('/').collect();
+        match (request.method(), words.as_slice()) {
+            (&Method::GET, ["facts"]) => Ok(self.facts.clone()),
+            (&Method::GET, ["checks"]) => Ok(self.verdicts.clone()),
+            (&Method::GET, ["webhooks"]) => {
+                let owner = self.owner(request).await?;
+                let after = request.uri().query().unwrap_or_default();
+                Ok(webhooks::page(&self.tasks, &owner, after).await?)
+            }
+            (&Method::GET, ["tasks", id]) => {
+                let id = TaskId::parse(*id).map_err(|_| PageError::Absent)?;
+                let owner = self.owner(request).await?;
+                self.task(&owner, &id).await
+            }
+            (&Method::POST, ["kill"]) => self.kill(),
+            _ => Err(PageError::Absent),
+        }
+    }
+
+    /// The caller of A2A that the request names beside the token.
+    async fn owner<B>(&self, request: &Request<B>) -> Result<Owner, PageError> {
+        let identity = Identity::of(request.headers());
+        let now = SystemClock.now();
+        let found = self.authentication.caller(&identity, now).await;
+        Ok(found.map_err(|_| PageError::Caller)?.caller.owner)
+    }
+
+    async fn task(&self, owner: &Owner, id: &TaskId) -> Result<Value, PageError> {
+        let task = inside::task(&self.tasks, owner, id).await?;
+        let mut task = task.ok_or(PageError::Absent)?;
+        let commits = self.commits.get_or_init(|| self.follow()).await;
+        commits.caught_up().await;
+        task.insert("commits".to_owned(), commits.of(owner, id));
+        task.insert("log".to_owned(), log_notes().of(id.as_str()));
+        Ok(Value::Object(task))
+    }
+
+    /// Follows the stream of the table from the first use of the page on.
+    async fn follow(&self) -> CommitHistory {
+        let Self {
+            endpoints, table, ..
+        } = self;
+        let config = sdk_config(endpoints.dynamodb.as_deref(), endpoints.keys.as_ref()).await;
+        let client = aws_sdk_dynamodbstreams::Client::new(&config);
+        CommitHistory::follow(Stream::new(client, table))
+    }
+
+    /// Ends the process soon, and starts it again under the same id.
+    fn kill(&self) -> Result<Value, PageError> {
+        if !self.keeps_data {
+            return Err(PageError::Memory);
+        }
+        let (port, token) = (self.port, self.admission.token.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(LAST_WORDS).await;
+            let error = restart::replace(port, &token);
+            tracing::error!("failed to replace the process: {error}");
+        });
+        Ok(json!({"killed": std::process::id()}))
+    }
+}
+
+/// The error as JSON.
+fn refused(why: &PageError) -> Response<Body> {
+    if let PageError::Store(error) = why {
+        tracing::warn!("the page got no answer: {error}");
+    }
+    answer(why.status(), &json!({"error": why.to_string()}))
+}
+
+fn answer(status: StatusCode, value: &Value) -> Response<Body> {
+    let bytes = Bytes::from(value.to_string());
+    let mut response = Response::new(Full::from(bytes).boxed_unsync());
+    *response.status_mut() = status;
+    assets::guard(response.headers_mut(), "application/json");
+    response
+}
