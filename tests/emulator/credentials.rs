@@ -17,6 +17,7 @@ use a2a_lambda::task::{
 use a2a_lambda_tests::world::{Reply, Request, send};
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use async_trait::async_trait;
+use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_dynamodbstreams::types::ShardIteratorType;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -253,12 +254,7 @@ async fn a_sealed_answer_opens_only_in_its_own_turn_and_with_its_key() {
     assert_eq!(waiting.secret().map(Sealed::as_str), Some(&*sealed[0]));
     // The sealed answer of one task, put in the place of the other's.
     let queued = site.stored(&tasks[1]).await;
-    let key = |name: &str, value: String| {
-        (
-            name.to_owned(),
-            aws_sdk_dynamodb::types::AttributeValue::S(value),
-        )
-    };
+    let key = |name: &str, value: String| (name.to_owned(), AttributeValue::S(value));
     let partition = format!("T#acme#K#{}", tasks[1]);
     let got = site
         .clients

@@ -14,3 +14,27 @@ pub mod tester;
 pub mod virtual_clock;
 pub mod watched_store;
 pub mod world;
+
+/// The examples of the README and of the guide. The documentation tests compile them.
+#[cfg(doctest)]
+pub mod documents {
+    #![doc = include_str!("../../README.md")]
+    #[doc = include_str!("../../docs/guide/first-skill.md")]
+    pub mod first_skill {}
+    #[doc = include_str!("../../docs/guide/state.md")]
+    pub mod state {}
+    #[doc = include_str!("../../docs/guide/conversation.md")]
+    pub mod conversation {}
+    #[doc = include_str!("../../docs/guide/steps.md")]
+    pub mod steps {}
+    #[doc = include_str!("../../docs/guide/time.md")]
+    pub mod time {}
+    #[doc = include_str!("../../docs/guide/files.md")]
+    pub mod files {}
+    #[doc = include_str!("../../docs/guide/tests.md")]
+    pub mod tests {}
+    #[doc = include_str!("../../docs/guide/logs.md")]
+    pub mod logs {}
+    #[doc = include_str!("../../docs/guide/ship.md")]
+    pub mod ship {}
+}

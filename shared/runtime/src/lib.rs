@@ -149,9 +149,3 @@ pub mod prelude {
         Thread,
     };
 }
-
-/// The example in the README. The documentation tests compile it.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-#[derive(Debug)]
-pub struct Readme;

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
@@ -15,13 +15,7 @@ use tracing_subscriber::registry::LookupSpan;
 /// The most notes that are kept; the oldest ones go.
 const MOST: usize = 5_000;
 
-/// The notes of this process. A process has one log, so they exist once.
-pub fn log_notes() -> &'static LogNotes {
-    static NOTES: OnceLock<LogNotes> = OnceLock::new();
-    NOTES.get_or_init(LogNotes::default)
-}
-
-/// The newest lines of the log that name a task.
+/// The newest lines of the log that name a task. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct LogNotes {
     kept: Arc<Mutex<VecDeque<TaskNote>>>,

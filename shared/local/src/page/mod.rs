@@ -22,7 +22,7 @@ mod restart;
 mod verdicts;
 mod webhooks;
 
-pub use log_notes::{LogNotes, log_notes};
+pub use log_notes::LogNotes;
 
 use crate::api_keys;
 use crate::local_settings::ConfigError;
@@ -66,6 +66,8 @@ pub struct PageParts<'a> {
     pub clients: &'a AwsClients,
     /// Where the table and its stream answer.
     pub endpoints: &'a Endpoints,
+    /// What the log of the process says about tasks.
+    pub notes: &'a LogNotes,
     /// Whether the data outlives the process.
     pub keeps_data: bool,
 }
@@ -77,6 +79,7 @@ pub struct AgentPage {
     authentication: Authentication,
     tasks: DynamoStore,
     commits: OnceCell<CommitHistory>,
+    notes: LogNotes,
     verdicts: Value,
     facts: Value,
     port: u16,
@@ -129,6 +132,7 @@ impl AgentPage {
             settings,
             clients,
             endpoints,
+            notes,
             keeps_data,
         } = parts;
         if !address.ip().is_loopback() {
@@ -146,6 +150,7 @@ impl AgentPage {
             authentication: Authentication::new(settings.auth, credentials),
             tasks,
             commits: OnceCell::new(),
+            notes: notes.clone(),
             verdicts: verdicts::of(agent),
             facts: json!({
                 "agent": agent.manifest().name,
@@ -238,7 +243,7 @@ impl AgentPage {
         let commits = self.commits.get_or_init(|| self.follow()).await;
         commits.caught_up().await;
         task.insert("commits".to_owned(), commits.of(owner, id));
-        task.insert("log".to_owned(), log_notes().of(id.as_str()));
+        task.insert("log".to_owned(), self.notes.of(id.as_str()));
         Ok(Value::Object(task))
     }
 

@@ -181,8 +181,11 @@ pub struct Engine {
     /// The store and the queue with which a sweep repeats push deliveries.
     pub(crate) push_queue: Option<(Arc<dyn DeliverPushes>, Arc<dyn PushQueue>)>,
     /// Gets the error of each turn that fails, with its private cause. Tests of skills use it.
-    pub(crate) failures: Option<Arc<dyn Fn(&AgentError) + Send + Sync>>,
+    pub(crate) failures: Option<ReportFailure>,
 }
+
+/// Gets the error of a turn that fails.
+type ReportFailure = Arc<dyn Fn(&AgentError) + Send + Sync>;
 
 /// The services that an [`Engine`] uses.
 #[derive(Clone)]
@@ -243,7 +246,7 @@ impl Reader {
 impl Engine {
     /// The same engine, which gives the error of each turn that fails to `report`.
     #[must_use]
-    pub(crate) fn reporting(mut self, report: Arc<dyn Fn(&AgentError) + Send + Sync>) -> Self {
+    pub(crate) fn reporting(mut self, report: ReportFailure) -> Self {
         self.failures = Some(report);
         self
     }
