@@ -152,6 +152,17 @@ async fn other_hosts_pages_and_tokens_are_refused() {
     let site = ("Sec-Fetch-Site", "same-site");
     let answer = page.raw("GET", FACTS, &[host, token, site]).await;
     assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+    // A browser that was opened at the name moves to the exact address.
+    let answer = page.raw("GET", "/", &[("Host", by_name.as_str())]).await;
+    assert!(answer.starts_with("HTTP/1.1 307"), "{answer}");
+    assert!(answer.contains(&format!("location: {own}/")), "{answer}");
+}
+
+#[tokio::test]
+async fn nothing_but_the_files_is_served_without_the_token() {
+    let folder = Folder::new();
+    let page = WithPage::start(&folder, &["--memory"]).await;
+    let host = ("Host", page.host.as_str());
     for wrong in [None, Some(("X-A2A-Local-Token", "0".repeat(64)))] {
         let wrong = wrong.as_ref().map(|(name, value)| (*name, value.as_str()));
         let headers: Vec<(&str, &str)> = [host].into_iter().chain(wrong).collect();
@@ -168,10 +179,6 @@ async fn other_hosts_pages_and_tokens_are_refused() {
             assert!(!answer.contains(&page.token), "{answer}");
         }
     }
-    // A browser that was opened at the name moves to the exact address.
-    let answer = page.raw("GET", "/", &[("Host", by_name.as_str())]).await;
-    assert!(answer.starts_with("HTTP/1.1 307"), "{answer}");
-    assert!(answer.contains(&format!("location: {own}/")), "{answer}");
 }
 
 #[tokio::test]

@@ -13,7 +13,10 @@ const KEPT: &str = "_A2A_LOCAL_PAGE_TOKEN";
 
 /// The token of the process before, if a kill started this one.
 pub(super) fn kept_token() -> Option<String> {
-    Environment.get(KEPT).filter(|token| token.len() == 64)
+    let is_hex = |token: &String| token.bytes().all(|byte| byte.is_ascii_hexdigit());
+    Environment
+        .get(KEPT)
+        .filter(|token| token.len() == 64 && is_hex(token))
 }
 
 /// Replaces the process. It listens on `port` again, also if that was a free one. It

@@ -175,7 +175,9 @@ function taskPanel(id) {
       setStatus(status);
     } else if (event.artifactUpdate) {
       const update = event.artifactUpdate;
-      line(update.append ? "More of " : "Artifact ", update.artifact.name || update.artifact.artifactId);
+      const name = update.artifact.name || update.artifact.artifactId;
+      line(update.append ? "More of " : "Artifact ", name);
+      if (!update.append) announce(`Artifact ${name}`);
       addArtifact(artifacts, update, drawArtifact);
     }
   };
