@@ -42,6 +42,7 @@ export GIT_CONFIG_COUNT=1
 export GIT_CONFIG_KEY_0="url.file://$work/repository.insteadOf"
 export GIT_CONFIG_VALUE_0=$address
 
+grep -qF "git = \"$address\", tag = \"v$version\"" template/Cargo.toml || { echo "template/Cargo.toml names another address or tag"; exit 1; }
 cp -r template "$work/agent"
 cd "$work/agent"
 # The versions of this repository, so that the test downloads nothing new.
