@@ -44,6 +44,16 @@ export GIT_CONFIG_VALUE_0=$address
 
 grep -qF "git = \"$address\", tag = \"v$version\"" template/Cargo.toml || { echo "template/Cargo.toml names another address or tag"; exit 1; }
 cp -r template "$work/agent"
+# The step `watch` installs cargo-lambda here.
+PATH=$PATH:$root/target/venv/watch/bin
+if command -v cargo-lambda > /dev/null; then
+  rm -rf "$work/new"
+  (cd "$work" && cargo lambda new --no-interactive --template "$root/template" new > /dev/null)
+  diff -r template "$work/new"
+  echo "the agent of cargo lambda new is the same copy"
+else
+  echo "SKIPPED: cargo lambda new, because cargo-lambda is not installed"
+fi
 cd "$work/agent"
 # The versions of this repository, so that the test downloads nothing new.
 cp "$root/Cargo.lock" .
