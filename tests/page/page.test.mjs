@@ -178,7 +178,7 @@ describe("the reference agent", () => {
   test("the card is shown with the verdicts of the checks", async () => {
     const page = await visit(agent, { path: "#/agent" });
     await page.getByText("Each example leads to its own skill").waitFor();
-    assert.equal(await page.locator("strong.passed").count(), 3);
+    assert.equal(await page.locator("strong.passed").count(), 4);
   });
 
   test("a call under another name sees other tasks", async () => {
