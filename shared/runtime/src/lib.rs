@@ -70,6 +70,7 @@
 //! - [`testing`]: runs the skills of an agent in tests
 //! - [`serve`]: the entry point of each Lambda function
 //! - [`settings`]: every environment variable, parsed once
+//! - [`secrets`]: what skills keep from clients, such as keys of other services
 //! - [`runtime`]: joins an agent, its settings and its stores
 //! - [`outbound`]: requests to addresses that clients name, for webhooks and for skills
 //!
@@ -117,6 +118,7 @@ pub mod http;
 pub mod outbound;
 pub mod panics;
 pub mod runtime;
+pub mod secrets;
 #[cfg(feature = "lambda")]
 pub mod serve;
 pub mod settings;

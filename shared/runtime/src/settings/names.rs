@@ -48,6 +48,7 @@ pub(super) const NAMES: &[&str] = &[
     "A2A_RESPONSE_MAX",
     "A2A_SECRET_KEY",
     "A2A_SECRET_KEY_ID",
+    "A2A_SKILL_SECRET",
     "A2A_STATE_MAX_BYTES",
     "A2A_STATE_TTL",
     "A2A_STREAMS_PER_TENANT",
@@ -128,6 +129,7 @@ mod tests {
             "A2A_FUNCTION",
             "A2A_LOG",
             "A2A_PORT",
+            "A2A_SKILL_SECRET",
         ];
         read.extend(elsewhere.map(str::to_owned));
         assert_eq!(
