@@ -14,7 +14,7 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/template"))
-BUCKET, STACK = "packages", "stack"
+BUCKET, STACK, OWN = "packages", "stack", "own"
 # The functions that serve an agent, and so are replaced by `stack-agent`.
 AGENT = {"agent-card", "tasks-send", "tasks-get", "tasks-stream", "rpc", "worker", "sweep", "ops"}
 # The settings of the file `a2a.json` in each package: a killed worker is missed sooner.
@@ -129,14 +129,20 @@ class Deployment:
         for edit in EDITS:
             self._edit(edit, template, self._nested)
         self.template = template
+        self.own = self._stack(OWN, yaml_parse((ROOT / "template/infra/own.yaml").read_text()), {})
+        given = {name: self.own[name] for name in ("SkillSecretArn", "SkillPolicyArn")}
+        self.outputs = self._stack(STACK, template, PARAMETERS | given)
+        self._describe()
+
+    def _stack(self, name, template, parameters):
+        """Creates a stack. Returns its outputs."""
         self.cloudformation.create_stack(
-            StackName=STACK,
-            TemplateURL=self._upload("template.json", json.dumps(template).encode()),
-            Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in PARAMETERS.items()],
+            StackName=name,
+            TemplateURL=self._upload(f"{name}.json", json.dumps(template).encode()),
+            Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
             Capabilities=["CAPABILITY_IAM"],
         )
-        self._wait()
-        self._describe()
+        return self._created(name)
 
     def _edit(self, edit, template, value):
         edit(template, value)
@@ -164,14 +170,13 @@ class Deployment:
             uris[directory] = made[program]
         return uris
 
-    def _wait(self):
+    def _created(self, name):
         while True:
-            [stack] = self.cloudformation.describe_stacks(StackName=STACK)["Stacks"]
+            [stack] = self.cloudformation.describe_stacks(StackName=name)["Stacks"]
             if stack["StackStatus"] == "CREATE_COMPLETE":
-                self.outputs = {it["OutputKey"]: it["OutputValue"] for it in stack["Outputs"]}
-                return
+                return {it["OutputKey"]: it["OutputValue"] for it in stack["Outputs"]}
             if not stack["StackStatus"].endswith("_IN_PROGRESS"):
-                events = self.cloudformation.describe_stack_events(StackName=STACK)["StackEvents"]
+                events = self.cloudformation.describe_stack_events(StackName=name)["StackEvents"]
                 reasons = [it["ResourceStatusReason"] for it in events if it.get("ResourceStatusReason")]
                 raise RuntimeError(f"the stack is {stack['StackStatus']}: {reasons[-5:]}")
             time.sleep(0.2)

@@ -155,10 +155,13 @@ def _make_secrets(provisioners, secrets):
     create = handlers["create"]
 
     def generated(properties):
-        status, _, body = secrets._get_random_password(dict(properties["GenerateSecretString"]))
+        options = dict(properties["GenerateSecretString"])
+        key, rest = options.pop("GenerateStringKey", None), options.pop("SecretStringTemplate", None)
+        status, _, body = secrets._get_random_password(options)
         if status != 200:
             raise ValueError(body)
-        return json.loads(body)["RandomPassword"]
+        password = json.loads(body)["RandomPassword"]
+        return json.dumps(json.loads(rest) | {key: password}) if key else password
 
     def created(*arguments):
         _, attributes = create(*arguments)

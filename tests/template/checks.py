@@ -17,9 +17,13 @@ _KEYS = {"secretsmanager:GetSecretValue"}
 # A turn writes its task and may read the other tasks of its context.
 _TURNS = {
     "SecretKey": _KEYS,
+    "SkillSecretArn": _KEYS,
     "Table": _WRITE | _LIST,
     "Bucket/v1/*": _OBJECTS,
 }
+# The rights of an author's skills: whoever runs turns has them.
+_AUTHORS = {"Fn::If": ["HasSkillPolicy", {"Ref": "SkillPolicyArn"}, {"Ref": "AWS::NoValue"}]}
+RUNS_TURNS = {"tasks-send", "tasks-stream", "rpc", "worker"}
 # A call may also delete a push config.
 _CALLS = _TURNS | {"Table": _TURNS["Table"] | {"dynamodb:DeleteItem"}}
 # A message can name a file that was uploaded separately.
@@ -128,17 +132,18 @@ FORWARDED = [
 ]
 # The settings that name the resources of a function. All functions have the others.
 _CALLED = {"A2A_TABLE", "A2A_BUCKET", "A2A_SECRET_KEY_ID"}
+_SKILLS = {"A2A_SKILL_SECRET"}
 # The functions with streams share pools of slots.
 _STREAMS = {"A2A_CONCURRENCY", "A2A_STREAM_POOL"}
 NAMED = {
     "agent-card": set(),
-    "tasks-send": _CALLED,
+    "tasks-send": _CALLED | _SKILLS,
     "tasks-get": _CALLED | _STREAMS,
-    "tasks-stream": _CALLED | _STREAMS,
-    "rpc": _CALLED | _STREAMS,
+    "tasks-stream": _CALLED | _STREAMS | _SKILLS,
+    "rpc": _CALLED | _STREAMS | _SKILLS,
     "relay": {"A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
     "authorizer": {"A2A_TABLE", "A2A_FIRST_KEY"},
-    "worker": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL", "A2A_SECRET_KEY_ID"},
+    "worker": _CALLED | _SKILLS | {"A2A_WORK_QUEUE_URL"},
     "push": {"A2A_TABLE", "A2A_BUCKET", "A2A_PUSH_QUEUE_URL", "A2A_SECRET_KEY_ID"},
     "sweep": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
     "ops": {"A2A_TABLE", "A2A_BUCKET", "A2A_WORK_QUEUE_URL", "A2A_PUSH_QUEUE_URL"},
@@ -319,7 +324,8 @@ def rights(stack):
     for name, directory in stack.functions.items():
         role = stack.transformed["Resources"][f"{name}Role"]["Properties"]
         managed = role.get("ManagedPolicyArns", [])
-        if [m for m in managed if not m.endswith(MANAGED)]:
+        others = [m for m in managed if not (isinstance(m, str) and m.endswith(MANAGED))]
+        if others != ([_AUTHORS] if directory in RUNS_TURNS else []):
             wrong.append(f"{directory}: managed policies {managed}")
         granted = {}
         for policy in role.get("Policies", []):

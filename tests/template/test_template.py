@@ -10,6 +10,7 @@ import tomllib
 import unittest
 
 import checks
+from samtranslator.yaml_helper import yaml_parse
 from stack import ROOT, Stack, alarms_text, manifest, template_text
 
 STACK = Stack()
@@ -169,6 +170,9 @@ class TheTemplate(unittest.TestCase):
     def test_passes_the_linter_as_written_and_once_transformed(self):
         self.assertEqual(lint(STACK.source), "")
         self.assertEqual(lint(STACK.transformed), "")
+
+    def test_the_stack_of_an_author_passes_the_linter(self):
+        self.assertEqual(lint(yaml_parse((ROOT / "template/infra/own.yaml").read_text())), "")
 
     def test_grants_writers_the_calls_the_stores_make_and_no_others(self):
         made = set().union(*(calls(file.read_text()) for file in store_sources()))

@@ -7,7 +7,7 @@
 mod command;
 
 use a2a_lambda::prelude::*;
-use a2a_lambda::skill::{FileContent, FileReader, ReferencedTask};
+use a2a_lambda::skill::{AgentBuilder, FileContent, FileReader, ReferencedTask};
 use a2a_lambda::task::{Part, PartContent};
 use command::{Behaviour, Command};
 use serde::{Deserialize, Serialize};
@@ -23,12 +23,16 @@ use tokio::io::{AsyncRead, ReadBuf};
 /// # Errors
 /// [`BuildError`] when the skill cannot be published. A test checks that it can.
 pub fn agent(streaming_timeout: Duration) -> Result<AgentDefinition, BuildError> {
+    builder(streaming_timeout).build()
+}
+
+/// The conformance agent, to which more can be added.
+pub fn builder(streaming_timeout: Duration) -> AgentBuilder {
     Agent::builder("conformance")
         .name("Conformance agent")
         .description("Does what the conformance kits and client walks tell it.")
         .version(env!("CARGO_PKG_VERSION"))
         .skill(Conformance { streaming_timeout })
-        .build()
 }
 
 /// Does what it is told, by the message's id or its text.

@@ -1,5 +1,6 @@
 """What an operator sees, and the functions that no call reaches."""
 
+import json
 import re
 
 from world import check, message, state
@@ -46,6 +47,27 @@ def _total(text, method):
     """The calls of a method, over all labels."""
     found = re.findall(rf'^a2a_requests_total\{{[^}}]*method="{method}"[^}}]*\}} (\d+)', text, re.M)
     return sum(map(int, found))
+
+
+def case_skills_get_the_secret_and_the_rights_of_the_operator_and_nothing_else_does(world):
+    """A function that runs skills does not start without the secret."""
+    ann = world.caller()
+    ask = {"message": message("echo here")}
+    check(ann.send("echo here")["id"], "tasks-send has it")
+    check(list(ann.frames("POST", "/message:stream", ask)), "tasks-stream has it")
+    check(ann.rpc("SendMessage", ask)["task"]["id"], "rpc has it")
+    check(state(ann.until(ann.send("echo here", immediately=True)["id"])) == "TASK_STATE_COMPLETED", "the worker has it")
+    having = set()
+    for folder, role in world.deployment.roles.items():
+        attached = world.deployment.iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]
+        if world.deployment.own["SkillPolicyArn"] in [it["PolicyArn"] for it in attached]:
+            having.add(folder)
+    check(having == {"tasks-send", "tasks-stream", "rpc", "worker"}, "only they have the policy", sorted(having))
+    secrets = world.emulator.client("secretsmanager")
+    secret = secrets.get_secret_value(SecretId=world.deployment.own["SkillSecretArn"])["SecretString"]
+    key = json.loads(secret)["PRICES_KEY"]
+    logs = [it.name for it in world.emulator.folder.glob("*.log") if key in it.read_text(errors="replace")]
+    check(len(key) >= 32 and not logs, "no log shows the secret", logs)
 
 
 def _sweep(world):

@@ -1,12 +1,25 @@
 //! The conformance agent as the functions of a deployment, in one program.
 
+use a2a_lambda::secrets::{SecretsError, SkillSecrets};
 use reference_agent::conformance;
 use std::time::Duration;
 
 /// The conformance kits alone use this time; no case of `tests/stack` does.
 const KIT: Duration = Duration::from_secs(2);
 
+/// A secret that the operator gives to the skills. A function that runs skills does not
+/// start without it.
+struct Key;
+
+impl Key {
+    async fn load() -> Result<Self, SecretsError> {
+        SkillSecrets::read().await?.get("PRICES_KEY")?;
+        Ok(Self)
+    }
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
-    Ok(a2a_lambda::serve::function(|| conformance::agent(KIT)).await?)
+    let agent = || conformance::builder(KIT).state(Key::load).build();
+    Ok(a2a_lambda::serve::function(agent).await?)
 }
