@@ -165,8 +165,12 @@ step_stack_rights() {
 }
 # What is replaced: tests/stack/README.md.
 step_author() {
+  venv author tests/author/requirements.txt
+  venv stack tests/stack/requirements.txt
+  venv template tests/template/requirements.txt
+  venv watch tests/watch/requirements.txt
   bash tests/author/run.sh | tee "$logs/author.figures"
-  grep -E '^(the agent|hand-written)' "$logs/author.figures" >&3
+  grep -E '^(the agent|the SDK|hand-written)' "$logs/author.figures" >&3
 }
 
 step_fresh_clone() {

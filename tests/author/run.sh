@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Copies the folder `template`, as an author does, and builds, tests and runs the copy.
+# Copies the folder `template`, as an author does, and builds, tests, runs and deploys the copy.
 #
 # The copy depends on the library by its address and tag. The test puts a repository there
 # that has only the files of the packages, so a file that a package lacks fails here.
@@ -9,7 +9,8 @@ case ${1:-} in
   "") ;;
   *)
     echo "usage: tests/author/run.sh"
-    echo "Copies the folder template below target/author, and builds, tests and runs the copy."
+    echo "Copies the folder template below target/author, and builds, tests, runs and deploys the copy."
+    echo "It needs the environments author, stack and template of tests/run.sh."
     [[ $1 == --help ]] && exit 0 || exit 2
     ;;
 esac
@@ -55,6 +56,13 @@ else
   echo "SKIPPED: cargo lambda new, because cargo-lambda is not installed"
 fi
 cd "$work/agent"
+# The programs of the folder `examples`, as members of the author's workspace.
+cp -r "$root/examples" .
+sed -i '/^\[lints\]/,$d' examples/Cargo.toml
+sed -i 's/^members = \["agent"/&, "examples"/' Cargo.toml
+for name in $(sed -n 's/^\([a-z_-]*\)\.workspace = true$/\1/p' examples/Cargo.toml); do
+  grep -q "^$name = " Cargo.toml || sed -i "/^\[workspace.dependencies\]/a $(grep "^$name = " "$root/Cargo.toml")" Cargo.toml
+done
 # The versions of this repository, so that the test downloads nothing new.
 cp "$root/Cargo.lock" .
 export CARGO_TARGET_DIR=$work/target
@@ -76,38 +84,12 @@ for _ in $(seq 100); do
 done
 [[ -n $base ]] || { echo "the agent did not start"; exit 1; }
 
-python3 - "$base" <<'PY'
-import json
-import sys
-import urllib.request
+"$root/target/venv/author/bin/python" -B "$root/tests/author/walk.py" "$base"
 
-BASE = sys.argv[1]
-
-
-def call(path, body=None):
-    headers = {"A2A-Version": "1.0", "Content-Type": "application/json"}
-    data = None if body is None else json.dumps(body).encode()
-    with urllib.request.urlopen(urllib.request.Request(BASE + path, data, headers)) as response:
-        return json.load(response)
-
-
-def send(part, task=None):
-    message = {"messageId": "m", "role": "ROLE_USER", "parts": [part]}
-    if task:
-        message["taskId"] = task
-    return call("/message:send", {"message": message})["task"]
-
-
-card = call("/.well-known/agent-card.json")
-assert [skill["id"] for skill in card["skills"]] == ["price", "book"], card
-task = send({"text": "pasta"})
-assert task["artifacts"][0]["parts"][0]["text"] == "pasta: 11.50 EUR", task
-task = send({"data": {"when": "Friday"}})
-assert task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED", task
-task = send({"text": "4"}, task["id"])
-assert task["status"]["state"] == "TASK_STATE_COMPLETED", task
-assert task["artifacts"][0]["parts"][0]["data"] == {"when": "Friday", "guests": 4}, task
-print("the agent told a price, asked a question and booked a table")
-PY
+echo "cfn-lint"
+"$root/target/venv/template/bin/cfn-lint" template.yaml infra/own.yaml
+cargo build -q -p agent
+"$root/target/venv/stack/bin/python" -B "$root/tests/author/deployed.py" --agent . \
+  --program "$CARGO_TARGET_DIR/debug/agent" --folder "$work/stack"
 lines=$(cat agent/src/main.rs local/src/main.rs | grep -cv '^$')
 echo "hand-written lines to serve and ship beside the skills: $lines"

@@ -24,6 +24,11 @@ SETTINGS = {"A2A_LEASE": "6s"}
 PARAMETERS = {"Metrics": "both", "CorsOrigin": "https://app.example.com"}
 
 
+def _kind(function):
+    """Which function it is: the name of its folder in this repository."""
+    return function["Properties"]["Environment"]["Variables"]["A2A_FUNCTION"]
+
+
 class Unedited(Exception):
     """An edit did not find what it changes."""
 
@@ -39,9 +44,9 @@ def packages_are_in_s3(source, uris):
     """What `sam deploy` does: the code of each function is an object."""
     for name, function in _named(source, "AWS::Serverless::Function").items():
         place = function["Properties"]["CodeUri"]
-        if not place.startswith("functions/"):
+        if not place.startswith(("functions/", "agent/")):
             raise Unedited(f"{name} has the code {place}")
-        function["Properties"]["CodeUri"] = uris[place.rstrip("/").rsplit("/", 1)[-1]]
+        function["Properties"]["CodeUri"] = uris[_kind(function)]
 
 
 def nested_templates_are_in_s3(template, nested):
@@ -105,25 +110,22 @@ EDITS = [
 
 
 class Deployment:
-    """The stack on the emulator."""
+    """The stack on the emulator. Its templates are below `root`."""
 
-    def __init__(self, emulator, packages):
-        self.emulator, self.packages = emulator, packages
+    def __init__(self, emulator, packages, root=ROOT):
+        self.emulator, self.packages, self.root = emulator, packages, root
         self.cloudformation, self.s3 = emulator.client("cloudformation"), emulator.client("s3")
         self.lambdas, self.iam = emulator.client("lambda"), emulator.client("iam")
         self.edited = []
 
     def create(self):
-        from stack import _ManagedPolicies, template_text
+        from stack import _ManagedPolicies
         from samtranslator.translator.transform import transform
         from samtranslator.yaml_helper import yaml_parse
 
         self.s3.create_bucket(Bucket=BUCKET)
-        source = yaml_parse(template_text())
-        self.directories = {
-            name: it["Properties"]["CodeUri"].rstrip("/").rsplit("/", 1)[-1]
-            for name, it in _named(source, "AWS::Serverless::Function").items()
-        }
+        source = yaml_parse((self.root / "template.yaml").read_text())
+        self.directories = {name: _kind(it) for name, it in _named(source, "AWS::Serverless::Function").items()}
         self._edit(packages_are_in_s3, source, self._uploaded())
         template = transform(source, {}, _ManagedPolicies())
         for edit in EDITS:
@@ -155,7 +157,7 @@ class Deployment:
     def _nested(self, place):
         from samtranslator.yaml_helper import yaml_parse
 
-        template = yaml_parse((ROOT / place).read_text())
+        template = yaml_parse((self.root / place).read_text())
         if place == "infra/alarms.yaml":
             self._edit(no_metric_math, template, None)
         return self._upload(place, json.dumps(template).encode())
@@ -204,7 +206,7 @@ def dev_packages(binaries):
 
     def chosen(_, directory, folder):
         program = "stack-agent" if directory in AGENT else directory
-        return program, lambda: _stripped(binaries / program, folder)
+        return program, lambda: stripped(binaries / program, folder)
 
     return chosen
 
@@ -218,7 +220,7 @@ def built_packages(built):
     return chosen
 
 
-def _stripped(program, folder):
+def stripped(program, folder):
     """A package of `program`, without its debug information, and of the settings file."""
     stripped = folder / f"{program.name}.stripped"
     subprocess.run(["strip", "-o", stripped, program], check=True)

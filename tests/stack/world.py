@@ -111,11 +111,11 @@ class Caller:
 class World:
     """The stack, its gateway and its operator."""
 
-    def __init__(self, emulator, packages, binaries=None, patience=60):
+    def __init__(self, emulator, packages, binaries=None, patience=60, root=ROOT):
         self.emulator, self.binaries, self.patience = emulator, binaries, patience
         # Of each case: its seconds, and the lines of its decisions.
         self.times, self.marks = {}, {}
-        self.deployment = Deployment(emulator, packages)
+        self.deployment = Deployment(emulator, packages, root)
         self.deployment.create()
         self.functions = Functions(self.deployment)
         stage, variables = self.deployment.stage()

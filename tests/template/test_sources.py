@@ -61,7 +61,7 @@ class Manifests(unittest.TestCase):
         listed = {folder for folder, _ in members()}
         found = {
             str(file.parent.relative_to(ROOT))
-            for folder in ("functions", "shared", "infra", "tests")
+            for folder in ("examples", "functions", "shared", "infra", "tests")
             for file in (ROOT / folder).rglob("Cargo.toml")
             if "target" not in file.parts
         }

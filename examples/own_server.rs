@@ -1,10 +1,11 @@
 //! Serves the agent with a plain hyper server instead of Lambda functions.
 //!
-//! `cargo run -p reference-agent --example own_server` serves until it is stopped. With
+//! `cargo run -p examples --example own_server` serves until it is stopped. With
 //! `--once` it sends itself one request for the Agent Card and exits.
 
 use a2a_lambda::auth::Identity;
 use a2a_lambda::http::{Body, Function};
+use a2a_lambda::prelude::*;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use http::{Request, Response, StatusCode};
@@ -81,11 +82,24 @@ async fn connection(runtime: Runtime, stream: TcpStream) {
         .await;
 }
 
+/// Says it louder.
+#[skill(id = "shout", tags = ["text"], examples = ["shout hello"])]
+async fn shout(input: Content) -> AgentResult<Content> {
+    Ok(input.text()?.to_uppercase().into())
+}
+
+fn agent() -> Result<AgentDefinition, BuildError> {
+    Agent::builder("shouter")
+        .name("Shouter")
+        .skill(shout)
+        .build()
+}
+
 async fn listen() -> Result<(TcpListener, Runtime, String), Box<dyn Error>> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}", listener.local_addr()?);
     let settings = Settings::read(&Development(url.clone()))?;
-    let runtime = Runtime::builder(reference_agent::agent()?, settings).build()?;
+    let runtime = Runtime::builder(agent()?, settings).build()?;
     Ok((listener, runtime, url))
 }
 
@@ -131,6 +145,6 @@ mod tests {
     async fn the_program_answers_itself() {
         let answer = super::once().await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
-        assert!(answer.contains("\"Reference agent\""), "{answer}");
+        assert!(answer.contains("\"Shouter\""), "{answer}");
     }
 }
