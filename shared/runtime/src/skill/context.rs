@@ -7,6 +7,7 @@ mod artifact_chunks;
 
 pub use artifact_chunks::ArtifactChunks;
 
+use super::documents::{Collection, bad_name};
 use super::model::Model;
 use super::state::States;
 use super::turn_host::{Emission, TurnHost};
@@ -15,7 +16,8 @@ use super::{
     SkillOutcome,
 };
 use crate::auth::Caller;
-use crate::task::{ContextId, TaskId};
+use crate::store::documents::{DocumentCollection, DocumentOwner};
+use crate::task::{ContextId, SubjectKey, TaskId};
 use crate::telemetry::scope::CallScope;
 use crate::thread::Thread;
 use bytes::Bytes;
@@ -213,6 +215,44 @@ impl<'a> TaskContext<'a> {
     /// `STATE_TOO_LARGE`.
     pub fn add_event(&self, event: impl Into<Content>) -> AgentResult<()> {
         self.host.add_event(event.into())
+    }
+
+    /// The documents `name` that all callers of the tenant share. They outlive tasks and
+    /// contexts, until the skill removes them or they expire.
+    ///
+    /// ```
+    /// use a2a_lambda::prelude::*;
+    ///
+    /// /// Remembers the newest note.
+    /// #[skill(id = "note", tags = ["notes"])]
+    /// async fn note(cx: &mut TaskContext<'_>, said: String) -> AgentResult<String> {
+    ///     let notes = cx.documents("notes")?;
+    ///     let before = notes.get::<String>("newest").await?;
+    ///     notes.put("newest", &said).await?;
+    ///     Ok(before.map_or_else(String::new, |note| note.value))
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// `INVALID_INPUT` for a name with `#`, with a control character, or above 512 bytes.
+    pub fn documents(&self, name: &str) -> AgentResult<Collection<'_>> {
+        let tenant = self.caller().owner.tenant.clone();
+        self.collection(DocumentOwner::Tenant(tenant), name)
+    }
+
+    /// The documents `name` of the caller's subject alone. They go when an operator erases
+    /// the subject.
+    ///
+    /// # Errors
+    /// As for [`TaskContext::documents`].
+    pub fn own_documents(&self, name: &str) -> AgentResult<Collection<'_>> {
+        let subject = SubjectKey::of(&self.caller().owner);
+        self.collection(DocumentOwner::Subject(subject), name)
+    }
+
+    fn collection(&self, owner: DocumentOwner, name: &str) -> AgentResult<Collection<'_>> {
+        let place = DocumentCollection::new(owner, name).map_err(bad_name)?;
+        Ok(Collection::new(self.host, place))
     }
 
     /// Runs `work` once and stores its result. When the turn runs again, `step` returns the

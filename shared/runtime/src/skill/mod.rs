@@ -5,6 +5,7 @@
 //! - `content`, `artifact`, `file`: what clients and skills send each other
 //! - `outcome`: the results of a handler; only these values end a task
 //! - `context`: what a handler can do during a turn; `turn_host` is the engine's side of it
+//! - `documents`: what skills keep beside their tasks
 //! - `error`: the one error type of skills
 //! - `state`: what the skills of an agent share
 //! - `registry`: the agent, its skills and its manifest
@@ -17,6 +18,7 @@
 mod artifact;
 mod content;
 mod context;
+mod documents;
 mod erased;
 mod error;
 mod file;
@@ -43,6 +45,7 @@ pub use crate::thread::Thread;
 pub use artifact::{Artifact, ReferencedTask};
 pub use content::{Content, FilePart, FileSource};
 pub use context::{ArtifactChunks, TaskContext};
+pub use documents::{Collection, Document, DocumentVersion};
 pub use error::{AgentError, AgentResult, ErrorCode};
 pub use file::{FileContent, FileReader, OpenFile};
 pub use handler::{Settled, Skill, SkillHandler};

@@ -1,7 +1,9 @@
 //! The tables: what the store keeps, and the condition of each write.
 
+use super::documents::DocumentEntry;
 use super::limits::LimitTables;
 use crate::store::api_keys::{ApiKeyId, ApiKeyRecord};
+use crate::store::documents::{DocumentCollection, DocumentKey};
 use crate::store::queue::ObjectsPlace;
 use crate::store::{Committed, Expect, KeyWrite, Keyed, TaskWrite, ThreadRecord, ThreadWrite};
 use crate::task::{
@@ -30,6 +32,7 @@ pub(super) struct Tables {
     pub(super) objects_place: Option<ObjectsPlace>,
     pub(super) limits: LimitTables,
     pub(super) api_keys: BTreeMap<ApiKeyId, ApiKeyRecord>,
+    pub(super) documents: BTreeMap<(DocumentCollection, DocumentKey), DocumentEntry>,
 }
 
 #[derive(Debug)]
