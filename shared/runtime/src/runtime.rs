@@ -301,7 +301,11 @@ impl RuntimeBuilder {
             (None, Some(counters)) if settings.metrics.stores() => MetricsSource::Table(counters),
             _ => MetricsSource::Off,
         };
-        let health = Health::new(self.checks, Arc::clone(&self.clock));
+        let mut checks = self.checks;
+        for name in agent.kept_in_table() {
+            checks = checks.like("table", name);
+        }
+        let health = Health::new(checks, Arc::clone(&self.clock));
         let services = Services {
             tasks: self.tasks.unwrap_or_else(|| memory.clone()),
             threads: self.threads.unwrap_or_else(|| memory.clone()),

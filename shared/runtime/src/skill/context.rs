@@ -17,7 +17,7 @@ use super::{
 };
 use crate::auth::Caller;
 use crate::store::documents::{DocumentCollection, DocumentOwner};
-use crate::task::{ContextId, SubjectKey, TaskId};
+use crate::task::{ContextId, Metadata, SubjectKey, TaskId, Timestamp};
 use crate::telemetry::scope::CallScope;
 use crate::thread::Thread;
 use bytes::Bytes;
@@ -79,7 +79,17 @@ impl<'a> TaskContext<'a> {
     /// # Errors
     /// When an earlier emission could not be stored, or the task was canceled.
     pub async fn send_intermediate_update(&self, message: impl Into<Content>) -> AgentResult<()> {
-        self.host.emit(Emission::Update(message.into())).await
+        self.tell(message, Metadata::new()).await
+    }
+
+    /// Sends a `working` status update whose message has `metadata`.
+    pub(super) async fn tell(
+        &self,
+        message: impl Into<Content>,
+        metadata: Metadata,
+    ) -> AgentResult<()> {
+        let update = Emission::Update(message.into(), metadata);
+        self.host.emit(update).await
     }
 
     /// Sends an artifact before the turn ends. It replaces an earlier artifact of the same
@@ -343,6 +353,12 @@ impl<'a> TaskContext<'a> {
     #[must_use]
     pub fn time_left(&self) -> Duration {
         self.host.time_left()
+    }
+
+    /// The time of the engine. A test sets it.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.host.write_stamp().0
     }
 
     /// Whether the task was canceled. It reads what the engine already knows and makes no

@@ -7,12 +7,14 @@
 //! - `context`: what a handler can do during a turn; `turn_host` is the engine's side of it
 //! - `documents`: what skills keep beside their tasks
 //! - `error`: the one error type of skills
+//! - `session`: what a conversation begins with
 //! - `state`: what the skills of an agent share
 //! - `registry`: the agent, its skills and its manifest
 //! - `erased`: one trait for skills of every type, for the engine
 //! - `hybrid`: skills that decide with the text of a reply whether to ask or to finish
 //! - `route`: the choice of the skill for a message
 //! - `media`: media types
+//! - `tool`: skills as tools
 //! - `model`: the interface to a language model
 
 mod artifact;
@@ -32,12 +34,14 @@ mod outcome;
 mod output;
 mod registry;
 pub(crate) mod route;
+pub(crate) mod session;
 mod slot;
 pub(crate) mod state;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
+mod tool;
 mod turn;
 pub(crate) mod turn_host;
 
@@ -59,10 +63,12 @@ pub use registry::{
     Agent, AgentBuildError, AgentBuilder, AgentDefinition, AgentManifest, BuildAgent, BuildError,
     SkillManifest, SkillSet,
 };
+pub use session::{SessionAdapter, SessionContext};
 pub use slot::{NoSlot, SkillSlot};
 #[doc(hidden)]
 pub use state::NeededState;
 pub use state::{State, StateError};
+pub use tool::Tool;
 
 pub(crate) use context::TurnFacts;
 pub(crate) use erased::AnySkill;

@@ -50,7 +50,7 @@ impl RecordingHost {
         emitted
             .iter()
             .map(|emission| match emission {
-                Emission::Update(content) => content.text().unwrap().to_owned(),
+                Emission::Update(content, _) => content.text().unwrap().to_owned(),
                 Emission::Artifact {
                     artifact,
                     append,

@@ -8,7 +8,7 @@ use super::file::Reading;
 use super::{AgentError, AgentResult, Artifact, Content, ReferencedTask, Thread};
 use crate::store::StoreError;
 use crate::store::documents::Documents;
-use crate::task::{Blob, Timestamp, WriteId};
+use crate::task::{Blob, Metadata, Timestamp, WriteId};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -18,8 +18,8 @@ use std::time::Duration;
 /// Output of a skill during its turn.
 #[derive(Debug, Clone)]
 pub(crate) enum Emission {
-    /// A message, as a `working` status update.
-    Update(Content),
+    /// A message with its metadata, as a `working` status update.
+    Update(Content, Metadata),
     /// An artifact or a chunk of one. Its name identifies it within the task.
     Artifact {
         /// The artifact with the parts of this chunk.
