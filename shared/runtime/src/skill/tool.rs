@@ -16,7 +16,7 @@ impl Tool {
 
     /// Its name: the id of the skill.
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub fn id(&self) -> &'static str {
         self.0.metadata().id
     }
 
@@ -51,7 +51,7 @@ impl Tool {
         match outcome {
             SkillOutcome::Completed { artifacts, .. } => Ok(artifacts
                 .iter()
-                .rfind(|artifact| artifact.name == self.name())
+                .rfind(|artifact| artifact.name == self.id())
                 .map_or(Value::Null, value_of)),
             SkillOutcome::Message(content) => Ok(content.first_text().into()),
             SkillOutcome::InputRequired { message, .. }
@@ -71,6 +71,6 @@ fn value_of(artifact: &super::Artifact) -> Value {
 
 impl std::fmt::Debug for Tool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Tool").field(&self.name()).finish()
+        f.debug_tuple("Tool").field(&self.id()).finish()
     }
 }

@@ -134,7 +134,7 @@ impl SkillHandler for ToolCaller {
         let [tool] = tools.as_slice() else {
             return Err(AgentError::internal("one tool is expected"));
         };
-        assert_eq!((tool.name(), tool.description()), ("sum", "Adds numbers."));
+        assert_eq!((tool.id(), tool.description()), ("sum", "Adds numbers."));
         assert_eq!(tool.input_schema()["required"], json!(["numbers"]));
         OnRequestResult::done(tool.execute(cx, &input).await?)
     }

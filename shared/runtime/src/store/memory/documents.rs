@@ -1,33 +1,14 @@
 //! The documents of skills in memory.
 
 use super::MemoryStore;
+use super::tables::DocumentEntry;
 use crate::store::StoreError;
 use crate::store::documents::{
     DocumentCollection, DocumentExpect, DocumentKey, DocumentPage, DocumentWrite, Documents,
     StoredDocument, check_document,
 };
-use crate::task::{Timestamp, WriteId};
+use crate::task::Timestamp;
 use async_trait::async_trait;
-
-/// A document as it is kept. Without a text it was removed.
-#[derive(Debug, Clone)]
-pub(super) struct DocumentEntry {
-    text: Option<String>,
-    version: WriteId,
-    pub(super) expires_at: Option<Timestamp>,
-}
-
-impl DocumentEntry {
-    fn at(&self, key: &DocumentKey, now: Timestamp) -> Option<StoredDocument> {
-        let live = self.expires_at.is_none_or(|end| now < end);
-        let text = self.text.clone().filter(|_| live)?;
-        Some(StoredDocument {
-            key: key.clone(),
-            text,
-            version: self.version.clone(),
-        })
-    }
-}
 
 #[async_trait]
 impl Documents for MemoryStore {
