@@ -22,3 +22,10 @@ async fn api_keys_follow_their_contract() {
     let kept = contract::an_api_key_reads_back_until_it_is_withdrawn(&emulator.records, &world);
     kept.await.unwrap();
 }
+
+#[tokio::test]
+async fn documents_follow_their_contract() {
+    let emulator = Emulator::start().await.unwrap();
+    let kept = contract::every_case_of_documents(&emulator.records, run());
+    kept.await.unwrap();
+}

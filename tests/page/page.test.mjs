@@ -54,7 +54,7 @@ describe("the reference agent", () => {
   test("the form of every skill sends", async () => {
     const page = await visit(agent);
     const ids = await page.locator("[data-skill]").evaluateAll((all) => all.map((it) => it.dataset.skill));
-    assert.deepEqual(ids.sort(), ["add", "book-flight", "echo", "format-report", "generate-report", "logo"]);
+    assert.deepEqual(ids.sort(), ["add", "book-flight", "create-report", "echo", "fingerprint", "format-report", "generate-report", "logo"]);
     const fill = {
       echo: async (form) => form.getByLabel("Text").fill("hello there"),
       add: async (form) => {

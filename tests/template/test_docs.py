@@ -128,6 +128,17 @@ class Documents(unittest.TestCase):
         names = [row.split(" | ")[0] for row in deploying.splitlines() if row.startswith("| `")]
         self.assertEqual(sorted(re.findall(r"`(\w+)`", "".join(names))), sorted(parameters))
 
+    def test_the_tests_of_the_capabilities_exist(self):
+        rows = re.findall(r"^\| .*\| (.*) \|$", (ROOT / "docs/capabilities.md").read_text(), re.M)
+        named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+        self.assertGreater(len(named), 80)
+        folders = ("shared", "tests", "examples", "infra")
+        sources = [file.read_text() for it in folders for file in sorted((ROOT / it).rglob("*.rs"))]
+        # A suite of cases lists their names, one a line.
+        known = set(re.findall(r"\bfn (\w+)|^ +(\w+)$", "\n".join(sources), re.M))
+        known = {name for pair in known for name in pair}
+        self.assertEqual(named - known, set())
+
     def test_conformance_lists_every_metadata_key_of_the_code(self):
         source = (ROOT / "shared/model/src/task/metadata_keys.rs").read_text()
         names = re.findall(r'^pub const \w+: &str = "([^"]+)";$', source, re.M)

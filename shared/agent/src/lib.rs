@@ -23,6 +23,8 @@ pub fn agent() -> Result<AgentDefinition, BuildError> {
         .skill(examples::generate_report::GenerateReport)
         .skill(examples::logo::logo)
         .skill(examples::format_report::format_report())
+        .skill(examples::create_report::CreateReport)
+        .skill(examples::fingerprint::fingerprint)
         .build()
 }
 

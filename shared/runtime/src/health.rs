@@ -36,6 +36,16 @@ impl Checks {
         self
     }
 
+    /// Adds the dependency `name`, which works if `known` does; nothing if that is absent.
+    #[must_use]
+    pub(crate) fn like(self, known: &str, name: &str) -> Self {
+        let found = self.0.iter().find(|(it, _)| it == known);
+        match found.map(|(_, check)| Arc::clone(check)) {
+            Some(check) => self.with(name, check),
+            None => self,
+        }
+    }
+
     /// Adds all of `others`.
     #[must_use]
     pub fn and(mut self, others: Self) -> Self {

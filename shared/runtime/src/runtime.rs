@@ -13,6 +13,7 @@ use crate::settings::Settings;
 use crate::skill::AgentDefinition;
 use crate::skill::model::Model;
 use crate::store::counters::Counters;
+use crate::store::documents::Documents;
 use crate::store::health::HealthCheck;
 use crate::store::limits::Limits;
 use crate::store::memory::MemoryStore;
@@ -59,6 +60,7 @@ pub struct RuntimeBuilder {
     blobs: Option<Arc<dyn Blobs>>,
     pushes: Option<Arc<dyn WritePushes>>,
     limits: Option<Arc<dyn Limits>>,
+    documents: Option<Arc<dyn Documents>>,
     model: Option<Arc<dyn Model>>,
     credentials: Option<Arc<Credentials>>,
     clock: Arc<dyn Clock>,
@@ -80,6 +82,7 @@ impl Runtime {
             blobs: None,
             pushes: None,
             limits: None,
+            documents: None,
             model: None,
             credentials: None,
             clock: Arc::new(SystemClock),
@@ -157,6 +160,7 @@ impl RuntimeBuilder {
         self.pushes = Some(store.clone());
         self.limits = Some(store.clone());
         self.counters = Some(store.clone());
+        self.documents = Some(store.clone());
         self.checks = self.checks.with("table", store.clone());
         self.checks = self.checks.with("bucket", blobs.clone());
         self.threads = Some(store);
@@ -200,6 +204,13 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn limits(mut self, limits: Arc<dyn Limits>) -> Self {
         self.limits = Some(limits);
+        self
+    }
+
+    /// Sets the store of the documents of skills.
+    #[must_use]
+    pub fn documents(mut self, documents: Arc<dyn Documents>) -> Self {
+        self.documents = Some(documents);
         self
     }
 
@@ -290,7 +301,11 @@ impl RuntimeBuilder {
             (None, Some(counters)) if settings.metrics.stores() => MetricsSource::Table(counters),
             _ => MetricsSource::Off,
         };
-        let health = Health::new(self.checks, Arc::clone(&self.clock));
+        let mut checks = self.checks;
+        for name in agent.kept_in_table() {
+            checks = checks.like("table", name);
+        }
+        let health = Health::new(checks, Arc::clone(&self.clock));
         let services = Services {
             tasks: self.tasks.unwrap_or_else(|| memory.clone()),
             threads: self.threads.unwrap_or_else(|| memory.clone()),
@@ -299,7 +314,9 @@ impl RuntimeBuilder {
             ids: self.ids,
             model: self.model,
         };
+        let documents = self.documents.unwrap_or_else(|| memory.clone());
         let mut engine = Engine::new(agent, services, settings.policy.clone());
+        engine = engine.with_documents(documents);
         if let Some(pushes) = pushes.filter(|_| settings.push) {
             engine = engine.with_pushes(pushes);
         }

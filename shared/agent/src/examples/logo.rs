@@ -1,11 +1,22 @@
 //! A skill that refines the result of an earlier task in a new task.
 
+use super::png::{Picture, description};
 use a2a_lambda::prelude::*;
-use a2a_lambda::task::Part;
+use a2a_lambda::task::PartContent;
 
 /// The name of the artifact; the same in every task, so that a later task finds it.
-const NAME: &str = "logo.svg";
-const COLORS: [&str; 6] = ["black", "red", "green", "blue", "orange", "purple"];
+const NAME: &str = "logo.png";
+/// The colors by name: red, green, blue.
+const COLORS: [(&str, [u8; 3]); 6] = [
+    ("black", [0, 0, 0]),
+    ("red", [204, 0, 0]),
+    ("green", [0, 136, 0]),
+    ("blue", [0, 51, 204]),
+    ("orange", [255, 136, 0]),
+    ("purple", [119, 0, 153]),
+];
+/// Width and height in pixels.
+const SIZE: u32 = 64;
 
 /// Draws a logo, or draws the one of an earlier task again as you wish.
 #[skill(
@@ -14,7 +25,7 @@ const COLORS: [&str; 6] = ["black", "red", "green", "blue", "orange", "purple"];
     tags = ["example", "image", "design", "draw"],
     examples = ["Generate logo", "Draw a red square logo"],
     input_modes = ["text/plain"],
-    output_modes = ["image/svg+xml"],
+    output_modes = ["image/png"],
 )]
 pub(crate) async fn logo(
     cx: &mut TaskContext<'_>,
@@ -22,8 +33,8 @@ pub(crate) async fn logo(
 ) -> AgentResult<OnRequestResult<()>> {
     // The newest referenced logo is refined.
     let mut earlier = cx.references().await?.iter().rev();
-    let before = earlier.find_map(|task| task.artifact(NAME)?.text());
-    let logo = before.as_deref().map_or(Logo::FIRST, Logo::read);
+    let before = earlier.find_map(|task| Logo::read(task.artifact(NAME)?));
+    let logo = before.unwrap_or(Logo::FIRST);
     Ok(OnRequestResult::Completed {
         message: Some("Here it is.".into()),
         output: (),
@@ -43,19 +54,24 @@ impl Logo {
         color: "black",
     };
 
-    /// Reads shape and color from an earlier drawing.
-    fn read(drawing: &str) -> Self {
-        let filled = |color: &&&str| drawing.contains(&format!("fill=\"{color}\""));
-        Self {
-            square: drawing.contains("<rect"),
-            color: COLORS.iter().find(filled).unwrap_or(&Self::FIRST.color),
-        }
+    /// Reads shape and color from the description in an earlier drawing.
+    fn read(drawing: &Artifact) -> Option<Self> {
+        let mut files = drawing.parts.iter().filter_map(|part| match &part.content {
+            PartContent::Raw(bytes) => Some(bytes),
+            _ => None,
+        });
+        let (shape, color) = description(files.next()?)?.split_once(' ')?;
+        let color = COLORS.iter().find(|(name, _)| *name == color)?;
+        Some(Self {
+            square: shape == "square",
+            color: color.0,
+        })
     }
 
     fn as_wished(mut self, wish: &str) -> Self {
         let wish = wish.to_lowercase();
         let said = |word: &str| wish.split(|c: char| !c.is_alphabetic()).any(|w| w == word);
-        if let Some(color) = COLORS.iter().find(|color| said(color)) {
+        if let Some((color, _)) = COLORS.iter().find(|(color, _)| said(color)) {
             self.color = color;
         }
         self.square = (self.square || said("square")) && !said("round");
@@ -63,20 +79,23 @@ impl Logo {
     }
 
     fn draw(self) -> Artifact {
-        let color = self.color;
-        let shape = if self.square {
-            format!(r#"<rect x="4" y="4" width="56" height="56" fill="{color}"/>"#)
-        } else {
-            format!(r#"<circle cx="32" cy="32" r="28" fill="{color}"/>"#)
+        let named = COLORS.iter().find(|(name, _)| *name == self.color);
+        let color = named.map_or([0; 3], |(_, color)| *color);
+        // Twice the distance from the center, so that it is whole.
+        let off = |at: u32| (2 * at + 1).abs_diff(SIZE);
+        let inside = |x, y| match self.square {
+            true => off(x).max(off(y)) < 56,
+            false => off(x).pow(2) + off(y).pow(2) < 56_u32.pow(2),
         };
-        let drawing = format!(
-            r#"<svg xmlns="http://www.w3.org/2000/svg" width="64" height="64">{shape}</svg>"#
-        );
-        let part = Part {
-            filename: Some(NAME.to_owned()),
-            media_type: Some("image/svg+xml".to_owned()),
-            ..Part::text(drawing)
+        let pixels = (0..SIZE).flat_map(|y| (0..SIZE).map(move |x| (x, y)));
+        let pixel = |(x, y)| if inside(x, y) { color } else { [255; 3] };
+        let picture = Picture {
+            width: SIZE,
+            height: SIZE,
+            pixels: pixels.map(pixel).collect(),
         };
-        Artifact::from_parts(NAME, vec![part])
+        let shape = if self.square { "square" } else { "round" };
+        let text = format!("{shape} {}", self.color);
+        Artifact::from_file(NAME, "image/png", picture.file(&text))
     }
 }

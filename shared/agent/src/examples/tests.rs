@@ -1,6 +1,8 @@
 //! Runs the flows of each example skill with the bench.
 
 mod book_flight;
+mod create_report;
+mod fingerprint;
 mod format_report;
 mod generate_report;
 mod logo;

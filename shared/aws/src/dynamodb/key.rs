@@ -3,6 +3,7 @@
 //! A partition key begins with the tenant. No name in a key can contain a `#`, so two owners,
 //! or two kinds of item, never share a partition.
 
+use a2a_lambda_model::store::documents::{DocumentCollection, DocumentOwner};
 use a2a_lambda_model::store::limits::{RateBucket, SlotPool};
 use a2a_lambda_model::store::{ListPosition, ThreadPosition};
 use a2a_lambda_model::stored::ChildName;
@@ -281,8 +282,17 @@ pub(super) fn list_shard(owner: &Owner, shard: u32) -> String {
     format!("{}#{shard}", list(owner))
 }
 
-/// Whether this is the partition of a context or of the list of a subject. A task's partition
-/// may not show its subject: the `META` item in it does.
+/// The partition of a collection of documents; the sort key is the key of a document.
+pub(super) fn documents(collection: &DocumentCollection) -> String {
+    let (tenant, name) = (collection.owner().tenant(), collection.name());
+    match collection.owner() {
+        DocumentOwner::Tenant(_) => format!("T#{tenant}#D#{name}"),
+        DocumentOwner::Subject(subject) => format!("T#{tenant}#O#{}#{name}", subject.hash()),
+    }
+}
+
+/// Whether this is the partition of a context, of the list or of documents of a subject. A
+/// task's partition may not show its subject: the `META` item in it does.
 pub(super) fn is_of_subject(partition: &str, subject: &SubjectKey) -> bool {
     let (tenant, hash) = (subject.tenant(), subject.hash());
     let of_tenant = partition.strip_prefix("T#").and_then(|rest| {
@@ -290,7 +300,7 @@ pub(super) fn is_of_subject(partition: &str, subject: &SubjectKey) -> bool {
         rest.strip_prefix('#')
     });
     of_tenant.is_some_and(|local| match local.split_once('#') {
-        Some(("C", thread)) => thread.split('#').next() == Some(hash),
+        Some(("C" | "O", rest)) => rest.split('#').next() == Some(hash),
         Some(("L", list)) => list == hash,
         _ => false,
     })
@@ -374,6 +384,10 @@ mod tests {
         }
     }
 
+    fn collection(owner: DocumentOwner, name: &str) -> DocumentCollection {
+        DocumentCollection::new(owner, name).unwrap()
+    }
+
     #[test]
     fn no_two_owners_or_kinds_share_a_partition() {
         let mut seen = std::collections::BTreeSet::new();
@@ -391,6 +405,13 @@ mod tests {
                 assert!(seen.insert(contexts(&owner, 0)));
                 let hash = IdempotencyKey::parse("x").unwrap().hash(&owner);
                 assert!(seen.insert(idempotency(&owner.tenant, &hash)));
+                let own = DocumentOwner::Subject(SubjectKey::of(&owner));
+                assert!(seen.insert(documents(&collection(own, "C"))));
+            }
+            let tenant = TenantId::parse(tenant).unwrap();
+            for name in ["C", "R", "limits"] {
+                let shared = DocumentOwner::Tenant(tenant.clone());
+                assert!(seen.insert(documents(&collection(shared, name))));
             }
         }
     }
@@ -401,7 +422,8 @@ mod tests {
             .map(|(tenant, subject)| owner(tenant, subject));
         let named = TaskId::parse("order:1").unwrap();
         let context = ContextId::parse("C").unwrap();
-        let partitions = |of: &Owner| [thread(of, &context), list(of)];
+        let own = |of: &Owner| collection(DocumentOwner::Subject(SubjectKey::of(of)), "x");
+        let partitions = |of: &Owner| [thread(of, &context), list(of), documents(&own(of))];
         let subject = SubjectKey::of(&ann);
         for partition in partitions(&ann) {
             assert!(is_of_subject(&partition, &subject), "{partition}");
@@ -413,6 +435,7 @@ mod tests {
             task(&TaskKey::new(&ann, &named)),
             idempotency(&ann.tenant, &hash),
             limits(&ann.tenant),
+            documents(&collection(DocumentOwner::Tenant(ann.tenant.clone()), "x")),
             API_KEYS.to_owned(),
             counters(0),
         ];

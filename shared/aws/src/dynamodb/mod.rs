@@ -17,6 +17,7 @@
 //! - `open_task_index`, `expiry_index`: reads of the sweep index; `sweep`: which objects
 //!   are in use
 //! - `api_keys`: the API keys
+//! - `documents`: the documents of skills
 //! - `push`: push configs; `push_item` converts them to items and back
 //! - `limits`: rates, leased slots and totals of a tenant; `known_buckets`: what a process
 //!   remembers of the rates
@@ -38,6 +39,7 @@ mod conditional_write;
 mod contexts;
 mod counters;
 mod delete;
+mod documents;
 mod erase_subject;
 mod erase_tenant;
 mod expiry_index;

@@ -12,6 +12,7 @@
 //! - `thread`: the threads of contexts, and their traits
 //! - `blobs`: the bytes of files, and their traits
 //! - [`api_keys`]: the API keys of a deployment
+//! - [`documents`]: what skills keep beside their tasks
 //! - [`limits`]: counting what a tenant uses
 //! - `meter`: counting the capacity of store calls
 //! - [`counters`]: counters that many processes share
@@ -27,6 +28,7 @@ mod commit;
 #[cfg(any(test, feature = "contract-tests"))]
 pub mod contract;
 pub mod counters;
+pub mod documents;
 mod error;
 pub mod health;
 mod idempotency;

@@ -20,5 +20,8 @@ pub const STATE_TRANSITIONS: &str = "a2a-lambda/stateTransitions";
 pub const CONTEXT_RESET: &str = "a2a-lambda/contextReset";
 /// On a task, event, message or part: some of its content was left out.
 pub const TRUNCATED: &str = "a2a-lambda/truncated";
+/// On the message of a status update: the constraints that the adapter of the agent found
+/// for the conversation.
+pub const ACTIVE_CONSTRAINTS: &str = "a2a-lambda/activeConstraints";
 /// On a status update: the turn runs again from its last checkpoint.
 pub const RESTARTED: &str = "a2a-lambda/restarted";

@@ -62,6 +62,7 @@ pub use turn::event_sink::Frames;
 use crate::outbound::Reach;
 use crate::skill::model::Model;
 use crate::skill::{AgentDefinition, AgentError};
+use crate::store::documents::Documents;
 use crate::store::limits::Limits;
 use crate::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use crate::store::queue::PushQueue;
@@ -176,6 +177,8 @@ pub struct Engine {
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) agent: Arc<AgentDefinition>,
     pub(crate) model: Option<Arc<dyn Model>>,
+    /// What skills keep beside their tasks.
+    pub(crate) documents: Option<Arc<dyn Documents>>,
     /// `None` when push is off.
     pub(crate) pushes: Option<Arc<dyn WritePushes>>,
     /// The store and the queue with which a sweep repeats push deliveries.
@@ -269,6 +272,7 @@ impl Engine {
             ids: services.ids,
             agent,
             model: services.model,
+            documents: None,
             pushes: None,
             push_queue: None,
             failures: None,
@@ -279,6 +283,13 @@ impl Engine {
     #[must_use]
     pub fn with_limits(mut self, limits: Arc<dyn Limits>) -> Self {
         self.reader = self.reader.with_limits(limits);
+        self
+    }
+
+    /// The same engine with a store for the documents of skills.
+    #[must_use]
+    pub fn with_documents(mut self, documents: Arc<dyn Documents>) -> Self {
+        self.documents = Some(documents);
         self
     }
 

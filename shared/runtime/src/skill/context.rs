@@ -7,6 +7,7 @@ mod artifact_chunks;
 
 pub use artifact_chunks::ArtifactChunks;
 
+use super::documents::{Collection, bad_name};
 use super::model::Model;
 use super::state::States;
 use super::turn_host::{Emission, TurnHost};
@@ -15,7 +16,8 @@ use super::{
     SkillOutcome,
 };
 use crate::auth::Caller;
-use crate::task::{ContextId, TaskId};
+use crate::store::documents::{DocumentCollection, DocumentOwner};
+use crate::task::{ContextId, Metadata, SubjectKey, TaskId, Timestamp};
 use crate::telemetry::scope::CallScope;
 use crate::thread::Thread;
 use bytes::Bytes;
@@ -77,7 +79,17 @@ impl<'a> TaskContext<'a> {
     /// # Errors
     /// When an earlier emission could not be stored, or the task was canceled.
     pub async fn send_intermediate_update(&self, message: impl Into<Content>) -> AgentResult<()> {
-        self.host.emit(Emission::Update(message.into())).await
+        self.tell(message, Metadata::new()).await
+    }
+
+    /// Sends a `working` status update whose message has `metadata`.
+    pub(super) async fn tell(
+        &self,
+        message: impl Into<Content>,
+        metadata: Metadata,
+    ) -> AgentResult<()> {
+        let update = Emission::Update(message.into(), metadata);
+        self.host.emit(update).await
     }
 
     /// Sends an artifact before the turn ends. It replaces an earlier artifact of the same
@@ -215,6 +227,44 @@ impl<'a> TaskContext<'a> {
         self.host.add_event(event.into())
     }
 
+    /// The documents `name` that all callers of the tenant share. They outlive tasks and
+    /// contexts, until the skill removes them or they expire.
+    ///
+    /// ```
+    /// use a2a_lambda::prelude::*;
+    ///
+    /// /// Remembers the newest note.
+    /// #[skill(id = "note", tags = ["notes"])]
+    /// async fn note(cx: &mut TaskContext<'_>, said: String) -> AgentResult<String> {
+    ///     let notes = cx.documents("notes")?;
+    ///     let before = notes.get::<String>("newest").await?;
+    ///     notes.put("newest", &said).await?;
+    ///     Ok(before.map_or_else(String::new, |note| note.value))
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// `INVALID_INPUT` for a name with `#`, with a control character, or above 512 bytes.
+    pub fn documents(&self, name: &str) -> AgentResult<Collection<'_>> {
+        let tenant = self.caller().owner.tenant.clone();
+        self.collection(DocumentOwner::Tenant(tenant), name)
+    }
+
+    /// The documents `name` of the caller's subject alone. They go when an operator erases
+    /// the subject.
+    ///
+    /// # Errors
+    /// As for [`TaskContext::documents`].
+    pub fn own_documents(&self, name: &str) -> AgentResult<Collection<'_>> {
+        let subject = SubjectKey::of(&self.caller().owner);
+        self.collection(DocumentOwner::Subject(subject), name)
+    }
+
+    fn collection(&self, owner: DocumentOwner, name: &str) -> AgentResult<Collection<'_>> {
+        let place = DocumentCollection::new(owner, name).map_err(bad_name)?;
+        Ok(Collection::new(self.host, place))
+    }
+
     /// Runs `work` once and stores its result. When the turn runs again, `step` returns the
     /// stored result and does not run `work`. The key is `name` with its number of
     /// occurrence in the turn (`fetch#1`), so a turn must start its steps in the same order
@@ -303,6 +353,12 @@ impl<'a> TaskContext<'a> {
     #[must_use]
     pub fn time_left(&self) -> Duration {
         self.host.time_left()
+    }
+
+    /// The time of the engine. A test sets it.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.host.write_stamp().0
     }
 
     /// Whether the task was canceled. It reads what the engine already knows and makes no

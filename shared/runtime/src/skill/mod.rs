@@ -5,18 +5,22 @@
 //! - `content`, `artifact`, `file`: what clients and skills send each other
 //! - `outcome`: the results of a handler; only these values end a task
 //! - `context`: what a handler can do during a turn; `turn_host` is the engine's side of it
+//! - `documents`: what skills keep beside their tasks
 //! - `error`: the one error type of skills
+//! - `session`: what a conversation begins with
 //! - `state`: what the skills of an agent share
 //! - `registry`: the agent, its skills and its manifest
 //! - `erased`: one trait for skills of every type, for the engine
 //! - `hybrid`: skills that decide with the text of a reply whether to ask or to finish
 //! - `route`: the choice of the skill for a message
 //! - `media`: media types
+//! - `tool`: skills as tools
 //! - `model`: the interface to a language model
 
 mod artifact;
 mod content;
 mod context;
+mod documents;
 mod erased;
 mod error;
 mod file;
@@ -30,12 +34,14 @@ mod outcome;
 mod output;
 mod registry;
 pub(crate) mod route;
+pub(crate) mod session;
 mod slot;
 pub(crate) mod state;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
+mod tool;
 mod turn;
 pub(crate) mod turn_host;
 
@@ -43,6 +49,7 @@ pub use crate::thread::Thread;
 pub use artifact::{Artifact, ReferencedTask};
 pub use content::{Content, FilePart, FileSource};
 pub use context::{ArtifactChunks, TaskContext};
+pub use documents::{Collection, Document, DocumentVersion};
 pub use error::{AgentError, AgentResult, ErrorCode};
 pub use file::{FileContent, FileReader, OpenFile};
 pub use handler::{Settled, Skill, SkillHandler};
@@ -56,10 +63,12 @@ pub use registry::{
     Agent, AgentBuildError, AgentBuilder, AgentDefinition, AgentManifest, BuildAgent, BuildError,
     SkillManifest, SkillSet,
 };
+pub use session::{SessionAdapter, SessionContext};
 pub use slot::{NoSlot, SkillSlot};
 #[doc(hidden)]
 pub use state::NeededState;
 pub use state::{State, StateError};
+pub use tool::Tool;
 
 pub(crate) use context::TurnFacts;
 pub(crate) use erased::AnySkill;

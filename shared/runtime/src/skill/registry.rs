@@ -8,7 +8,9 @@ mod manifest;
 pub use manifest::{AgentManifest, SkillManifest};
 
 use super::erased::{AnySkill, ErasedSkill};
+use super::session::SessionAdapter;
 use super::state::{NeededState, StateError, States};
+use super::tool::Tool;
 use super::{SkillHandler, SkillMetadata, SkillSlot, is_media_type};
 use crate::task::SkillId;
 use serde::{Serialize, Serializer};
@@ -53,6 +55,8 @@ impl Agent {
             extended_description: None,
             skills: Vec::new(),
             states: States::default(),
+            adapter: None,
+            kept_in_table: Vec::new(),
         }
     }
 }
@@ -119,6 +123,8 @@ pub struct AgentBuilder {
     extended_description: Option<String>,
     skills: Vec<Registered>,
     states: States,
+    adapter: Option<Arc<dyn SessionAdapter>>,
+    kept_in_table: Vec<String>,
 }
 
 #[derive(Clone)]
@@ -177,6 +183,21 @@ impl AgentBuilder {
     #[must_use]
     pub fn state_value<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.states.add_value(value);
+        self
+    }
+
+    /// Sets what finds the [`SessionContext`](super::SessionContext) of each conversation.
+    #[must_use]
+    pub fn session_context(mut self, adapter: impl SessionAdapter) -> Self {
+        self.adapter = Some(Arc::new(adapter));
+        self
+    }
+
+    /// Names a part of the agent that lives in the documents of its skills. The health
+    /// report shows it with the state of the table.
+    #[must_use]
+    pub fn keeps(mut self, name: impl Into<String>) -> Self {
+        self.kept_in_table.push(name.into());
         self
     }
 
@@ -270,6 +291,8 @@ impl AgentBuilder {
             }),
             handlers: Arc::new(handlers),
             states: self.states,
+            adapter: self.adapter,
+            kept_in_table: self.kept_in_table.into(),
         })
     }
 }
@@ -370,6 +393,8 @@ pub struct AgentDefinition {
     manifest: Arc<AgentManifest>,
     handlers: Arc<BTreeMap<SkillId, Arc<dyn AnySkill>>>,
     states: States,
+    adapter: Option<Arc<dyn SessionAdapter>>,
+    kept_in_table: Arc<[String]>,
 }
 
 impl SkillManifest {
@@ -407,6 +432,24 @@ impl AgentDefinition {
     pub fn with_state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.states.add_value(value);
         self
+    }
+
+    /// The skills of the set `set` as tools.
+    #[must_use]
+    pub fn tools(&self, set: &str) -> Vec<Tool> {
+        let named = self.manifest.skills.iter().zip(self.skills());
+        let of_set = named.filter(|(skill, _)| skill.set.as_deref() == Some(set));
+        of_set.map(|(_, (_, skill))| Tool::of(skill)).collect()
+    }
+
+    /// What finds the session context of a conversation.
+    pub(crate) fn adapter(&self) -> Option<&dyn SessionAdapter> {
+        self.adapter.as_deref()
+    }
+
+    /// The parts of the agent that live in the documents of its skills.
+    pub(crate) fn kept_in_table(&self) -> &[String] {
+        &self.kept_in_table
     }
 
     pub(crate) const fn states(&self) -> &States {

@@ -4,11 +4,17 @@ use super::file::Reading;
 use super::model::Model;
 use super::turn_host::{Emission, References, Step, TurnHost};
 use super::{
-    AgentResult, AnySkill, Artifact, Content, SkillOutcome, TaskContext, Thread, TurnFacts,
-    TurnStart,
+    AgentError, AgentResult, AnySkill, Artifact, Content, SkillOutcome, TaskContext, Thread,
+    TurnFacts, TurnStart,
 };
 use crate::auth::Caller;
-use crate::task::{Blob, ContextId, Message, Owner, Part, PartContent, Subject, TaskId, TenantId};
+use crate::store::StoreError;
+use crate::store::documents::Documents;
+use crate::store::memory::MemoryStore;
+use crate::task::{
+    Blob, ContextId, Message, Owner, Part, PartContent, Subject, TaskId, TenantId, Timestamp,
+    WriteId,
+};
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -44,7 +50,7 @@ impl RecordingHost {
         emitted
             .iter()
             .map(|emission| match emission {
-                Emission::Update(content) => content.text().unwrap().to_owned(),
+                Emission::Update(content, _) => content.text().unwrap().to_owned(),
                 Emission::Artifact {
                     artifact,
                     append,
@@ -103,6 +109,18 @@ impl TurnHost for RecordingHost {
         let key = format!("{name}#{n}");
         let done = self.steps.lock().unwrap().get(&key).cloned();
         Step { key, done }
+    }
+
+    fn documents(&self) -> AgentResult<Arc<dyn Documents>> {
+        Ok(Arc::new(MemoryStore::new()))
+    }
+
+    fn write_stamp(&self) -> (Timestamp, WriteId) {
+        (Timestamp::from_millis(0), WriteId::made_of(1))
+    }
+
+    fn unread(&self, error: StoreError) -> AgentError {
+        error.into()
     }
 
     fn may_start(&self) -> BoxFuture<'_, ()> {

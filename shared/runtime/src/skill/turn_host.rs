@@ -5,18 +5,21 @@
 //! the turn's end.
 
 use super::file::Reading;
-use super::{AgentResult, Artifact, Content, ReferencedTask, Thread};
-use crate::task::Blob;
+use super::{AgentError, AgentResult, Artifact, Content, ReferencedTask, Thread};
+use crate::store::StoreError;
+use crate::store::documents::Documents;
+use crate::task::{Blob, Metadata, Timestamp, WriteId};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde_json::Value;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Output of a skill during its turn.
 #[derive(Debug, Clone)]
 pub(crate) enum Emission {
-    /// A message, as a `working` status update.
-    Update(Content),
+    /// A message with its metadata, as a `working` status update.
+    Update(Content, Metadata),
     /// An artifact or a chunk of one. Its name identifies it within the task.
     Artifact {
         /// The artifact with the parts of this chunk.
@@ -93,6 +96,16 @@ pub(crate) trait TurnHost: Send + Sync {
 
     /// Adds an event to the thread; the turn's final commit stores it.
     fn add_event(&self, content: Content) -> AgentResult<()>;
+
+    /// The store of documents.
+    fn documents(&self) -> AgentResult<Arc<dyn Documents>>;
+
+    /// The time and the id of a write of a document.
+    fn write_stamp(&self) -> (Timestamp, WriteId);
+
+    /// The error that a skill gets for a failed call of the store. The turn runs again if the
+    /// store was unavailable.
+    fn unread(&self, error: StoreError) -> AgentError;
 
     /// The time until the turn must be finished or handed over.
     fn time_left(&self) -> Duration;

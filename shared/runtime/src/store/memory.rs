@@ -9,9 +9,11 @@
 //! - `limits`: counts what a tenant uses
 //! - `sweep`: what a sweep reads of tasks
 //! - `api_keys`: the API keys
+//! - `documents`: the documents of skills
 
 mod api_keys;
 mod blobs;
+mod documents;
 mod limits;
 mod pushes;
 mod sweep;
@@ -61,6 +63,9 @@ impl MemoryStore {
         tables
             .api_keys
             .retain(|_, key| key.expires_at.is_none_or(|end| now < end));
+        tables
+            .documents
+            .retain(|_, document| document.expires_at.is_none_or(|end| now < end));
         tables
             .threads
             .retain(|_, thread| now < thread.record.kept_until(tombstone));

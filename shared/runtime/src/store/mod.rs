@@ -16,8 +16,8 @@ pub use a2a_lambda_model::store::{
     KeyWrite, Keyed, ListPosition, Measured, Meter, ProjectedTask, Projection, ReadBlobs,
     ReadTasks, ReadThreads, RecordPage, RecordQuery, StateRemoved, StoreError, SweepThreads, Tail,
     TaskWrite, ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord, ThreadState, ThreadStatus,
-    ThreadWrite, UploadTerms, UploadUrl, WriteTasks, WriteThreads, api_keys, counters, health,
-    limits, push, queue, remove_below, wrap,
+    ThreadWrite, UploadTerms, UploadUrl, WriteTasks, WriteThreads, api_keys, counters, documents,
+    health, limits, push, queue, remove_below, wrap,
 };
 
 /// The stored form of tasks and threads, for stores of an author.

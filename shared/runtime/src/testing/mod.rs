@@ -37,6 +37,7 @@ use crate::auth::Caller;
 use crate::engine::{Engine, Policy, Services};
 use crate::skill::model::Model;
 use crate::skill::{AgentDefinition, AgentError, Content, media};
+use crate::store::memory::MemoryStore;
 use crate::task::metadata_keys;
 use crate::task::{
     CancelCommand, ContextId, Event, Frame, Generation, GetQuery, IdError, Message, Metadata,
@@ -81,6 +82,7 @@ pub struct SkillTest {
     agent: AgentDefinition,
     skill: String,
     store: Arc<TestStore>,
+    documents: Arc<MemoryStore>,
     clock: Arc<TestClock>,
     ids: Arc<CountedIds>,
     caller: Option<Caller>,
@@ -112,6 +114,7 @@ impl SkillTest {
             agent: agent.clone(),
             skill: skill.into(),
             store: Arc::default(),
+            documents: Arc::default(),
             clock: Arc::default(),
             ids: Arc::default(),
             caller: None,
@@ -239,9 +242,11 @@ impl SkillTest {
             ..Policy::default()
         };
         let cause = Arc::clone(&self.cause);
-        Engine::new(Arc::new(self.agent.clone()), services, policy).reporting(Arc::new(
-            move |error: &AgentError| *lock(&cause) = error.cause().map(str::to_owned),
-        ))
+        let agent = Arc::new(self.agent.clone());
+        let engine = Engine::new(agent, services, policy).with_documents(self.documents.clone());
+        engine.reporting(Arc::new(move |error: &AgentError| {
+            *lock(&cause) = error.cause().map(str::to_owned);
+        }))
     }
 
     fn calling(&self) -> Result<Caller, SkillTestError> {

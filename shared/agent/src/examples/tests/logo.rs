@@ -1,9 +1,16 @@
 use super::bench;
-use a2a_lambda::task::TaskState;
+use crate::examples::png::description;
+use a2a_lambda::task::{PartContent, TaskState};
 use a2a_lambda::testing::Reply;
 
+/// What the PNG file of a reply says it shows.
 fn drawing(reply: &Reply) -> String {
-    reply.artifact_text("logo.svg").unwrap()
+    let artifact = reply.artifact("logo.png").unwrap();
+    let PartContent::Raw(bytes) = &artifact.parts[0].content else {
+        panic!("a file is expected: {artifact:?}");
+    };
+    assert!(bytes.starts_with(b"\x89PNG\r\n\x1a\n"));
+    description(bytes).unwrap().to_owned()
 }
 
 fn artifact_id(reply: &Reply) -> String {
@@ -25,7 +32,7 @@ async fn refined_logo_is_a_new_task_and_the_first_is_unchanged() {
         .await
         .unwrap();
     let refined = second.task().unwrap();
-    assert!(drawing(&second).contains("<rect") && drawing(&second).contains("blue"));
+    assert_eq!(drawing(&second), "square blue");
     assert_eq!(refined.context_id, task.context_id);
     assert_ne!(refined.id, task.id);
     assert_ne!(artifact_id(&second), artifact_id(&first));
@@ -37,7 +44,7 @@ async fn logo_without_a_reference_starts_from_the_default() {
     let mut bench = bench("logo");
     bench.send("Draw a red square logo").await.unwrap();
     let second = bench.send("Make it blue").await.unwrap();
-    assert!(drawing(&second).contains("<circle"), "{}", drawing(&second));
+    assert_eq!(drawing(&second), "round blue");
 }
 
 #[tokio::test]
@@ -47,7 +54,7 @@ async fn reference_to_another_callers_task_is_ignored() {
     bench.new_context().caller("other", "mallory").unwrap();
     let id = first.task().unwrap().id.as_str();
     let second = bench.references([id]).send("Make it blue").await.unwrap();
-    assert!(drawing(&second).contains("<circle"), "{}", drawing(&second));
+    assert_eq!(drawing(&second), "round blue");
 }
 
 #[tokio::test]
@@ -57,5 +64,5 @@ async fn client_that_accepts_no_image_is_refused() {
         .send("Generate logo")
         .await
         .unwrap_err();
-    assert!(error.to_string().contains("image/svg+xml"), "{error}");
+    assert!(error.to_string().contains("image/png"), "{error}");
 }

@@ -15,7 +15,8 @@ use super::slot::{NoSlotReason, TurnSlot};
 use super::spec::{TurnEnd, TurnSpec};
 use super::write_buffer::WriteBuffer;
 use crate::engine::{Engine, EngineError};
-use crate::skill::{AgentError, AnySkill, SkillOutcome, TaskContext, TurnStart};
+use crate::skill::session;
+use crate::skill::{AgentError, AnySkill, SessionAdapter, SkillOutcome, TaskContext, TurnStart};
 use crate::store::queue::Receipt;
 use crate::task::{Change, TaskRecord};
 use futures::FutureExt as _;
@@ -97,7 +98,7 @@ impl Engine {
             }
         };
         let mut context = TaskContext::new(&turn, &work.facts);
-        let mut running = guarded(&*skill, &mut context, call);
+        let mut running = guarded(&*skill, self.agent.adapter(), &mut context, call);
         let opened = match watched && !work.force {
             true => poll_and_open(&mut running, &mut buffer, slot).await?,
             false => Ok(()),
@@ -231,10 +232,14 @@ async fn poll_and_open(
 /// has logged its place. Its text may hold content, so it goes nowhere.
 fn guarded<'a>(
     skill: &'a dyn AnySkill,
+    adapter: Option<&'a dyn SessionAdapter>,
     context: &'a mut TaskContext<'_>,
     call: TurnStart,
 ) -> BoxFuture<'a, SkillOutcome> {
     let turn = AssertUnwindSafe(async move {
+        if let Some(adapter) = adapter {
+            Box::pin(session::begin(context, adapter, skill.makes_task())).await;
+        }
         let outcome = skill.turn(context, call).await;
         context.deliver(outcome).await
     });

@@ -17,16 +17,19 @@ use crate::engine::files::object_key::Attempt;
 use crate::skill::state::States;
 use crate::skill::turn_host::{Emission, References, Step, TurnHost};
 use crate::skill::{AgentError, AgentResult, Artifact, Content, TurnFacts};
+use crate::store::documents::Documents;
 use crate::store::{BlobReader, StoreError, stored};
-use crate::task::{Blob, Change, Message, PartContent, Saved, TaskKey, TaskRecord, Timestamp};
+use crate::task::{
+    Blob, Change, Message, PartContent, Saved, TaskKey, TaskRecord, Timestamp, WriteId,
+};
 use crate::thread::Thread;
 use a2a_lambda_model::store::read_up_to;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
@@ -175,6 +178,20 @@ impl TurnHost for TurnHandle<'_> {
             let opened = reader.open_blob(blob, unread).await;
             opened.map_err(|error| self.turn_thread.failed(error))
         })
+    }
+
+    fn documents(&self) -> AgentResult<Arc<dyn Documents>> {
+        let documents = self.engine.documents.clone();
+        documents.ok_or_else(|| AgentError::internal("the runtime has no store of documents"))
+    }
+
+    fn write_stamp(&self) -> (Timestamp, WriteId) {
+        let id = WriteId::made_of(self.engine.ids.next());
+        (self.engine.reader.clock.now(), id)
+    }
+
+    fn unread(&self, error: StoreError) -> AgentError {
+        self.turn_thread.failed(error)
     }
 
     fn save(&self, key: String, value: Value) -> BoxFuture<'_, AgentResult<()>> {

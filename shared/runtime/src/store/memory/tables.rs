@@ -2,6 +2,7 @@
 
 use super::limits::LimitTables;
 use crate::store::api_keys::{ApiKeyId, ApiKeyRecord};
+use crate::store::documents::{DocumentCollection, DocumentKey, StoredDocument};
 use crate::store::queue::ObjectsPlace;
 use crate::store::{Committed, Expect, KeyWrite, Keyed, TaskWrite, ThreadRecord, ThreadWrite};
 use crate::task::{
@@ -30,6 +31,7 @@ pub(super) struct Tables {
     pub(super) objects_place: Option<ObjectsPlace>,
     pub(super) limits: LimitTables,
     pub(super) api_keys: BTreeMap<ApiKeyId, ApiKeyRecord>,
+    pub(super) documents: BTreeMap<(DocumentCollection, DocumentKey), DocumentEntry>,
 }
 
 #[derive(Debug)]
@@ -63,6 +65,27 @@ impl StoredBlob {
             task: None,
             thread: None,
         }
+    }
+}
+
+/// A document as it is kept. Without a text it was removed.
+#[derive(Debug, Clone)]
+pub(super) struct DocumentEntry {
+    pub(super) text: Option<String>,
+    pub(super) version: WriteId,
+    pub(super) expires_at: Option<Timestamp>,
+}
+
+impl DocumentEntry {
+    /// The document of `key`, if it is there at `now`.
+    pub(super) fn at(&self, key: &DocumentKey, now: Timestamp) -> Option<StoredDocument> {
+        let live = self.expires_at.is_none_or(|end| now < end);
+        let text = self.text.clone().filter(|_| live)?;
+        Some(StoredDocument {
+            key: key.clone(),
+            text,
+            version: self.version.clone(),
+        })
     }
 }
 

@@ -166,3 +166,10 @@ async fn api_keys_follow_their_contract() {
     let kept = contract::an_api_key_reads_back_until_it_is_withdrawn(&store, &world);
     kept.await.unwrap();
 }
+
+#[tokio::test]
+async fn documents_follow_their_contract() {
+    let store = MemoryStore::new();
+    let kept = contract::every_case_of_documents(&store, 1);
+    kept.await.unwrap();
+}

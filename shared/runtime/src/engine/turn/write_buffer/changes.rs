@@ -33,10 +33,14 @@ impl WriteBuffer<'_> {
 
     fn shown(&mut self, emission: Emission) -> Change {
         match emission {
-            Emission::Update(content) => Change::Update {
-                message: Some(self.says(content)),
-                metadata: Metadata::new(),
-            },
+            Emission::Update(content, metadata) => {
+                let mut message = self.says(content);
+                message.metadata = metadata;
+                Change::Update {
+                    message: Some(message),
+                    metadata: Metadata::new(),
+                }
+            }
             Emission::Artifact {
                 artifact,
                 append,

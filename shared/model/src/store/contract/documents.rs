@@ -1,0 +1,261 @@
+//! The contract of stores of documents.
+
+use super::{Broken, World};
+use crate::store::StoreError;
+use crate::store::documents::{
+    DOCUMENT_MAX, DocumentCollection, DocumentExpect, DocumentKey, DocumentOwner, DocumentWrite,
+    Documents, StoredDocument,
+};
+use crate::task::{SubjectKey, WriteId};
+
+fn wrong(error: impl std::fmt::Display) -> Broken {
+    StoreError::Refused(error.to_string()).into()
+}
+
+fn key(name: &str) -> Result<DocumentKey, Broken> {
+    DocumentKey::parse(name).map_err(wrong)
+}
+
+fn collection(owner: DocumentOwner, name: &str) -> Result<DocumentCollection, Broken> {
+    DocumentCollection::new(owner, name).map_err(wrong)
+}
+
+/// The collection `notes` of the tenant of the case.
+fn notes(world: &World) -> Result<DocumentCollection, Broken> {
+    let owner = DocumentOwner::Tenant(world.owner.tenant.clone());
+    collection(owner, "notes")
+}
+
+fn write(
+    world: &World,
+    collection: &DocumentCollection,
+    name: &str,
+    text: Option<&str>,
+) -> Result<DocumentWrite, Broken> {
+    Ok(DocumentWrite {
+        collection: collection.clone(),
+        key: key(name)?,
+        text: text.map(str::to_owned),
+        expires_at: None,
+        expect: DocumentExpect::Any,
+        id: world.write_id(),
+        now: world.now,
+    })
+}
+
+async fn text(
+    store: &dyn Documents,
+    write: &DocumentWrite,
+    world: &World,
+) -> Result<Option<String>, Broken> {
+    let found = store.document(&write.collection, &write.key, world.now);
+    Ok(found.await?.map(|document| document.text))
+}
+
+/// A document reads back as it was written, until it is replaced or removed.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_document_reads_back_until_it_is_removed(
+    store: &dyn Documents,
+    world: &World,
+) -> Result<(), Broken> {
+    let notes = notes(world)?;
+    let largest = "x".repeat(DOCUMENT_MAX);
+    let first = write(world, &notes, "a/ä.json", Some(&largest))?;
+    assert_eq!(store.document(&notes, &first.key, world.now).await?, None);
+    assert!(store.write_document(&first).await?);
+    let expected = StoredDocument {
+        key: first.key.clone(),
+        text: largest,
+        version: first.id.clone(),
+    };
+    let found = store.document(&notes, &first.key, world.now).await?;
+    assert_eq!(found, Some(expected));
+
+    let second = write(world, &notes, "a/ä.json", Some(""))?;
+    assert!(store.write_document(&second).await?);
+    assert_eq!(text(store, &second, world).await?.as_deref(), Some(""));
+    let removal = write(world, &notes, "a/ä.json", None)?;
+    // A removal that is repeated is done.
+    for _ in 0..2 {
+        assert!(store.write_document(&removal).await?);
+        assert_eq!(text(store, &removal, world).await?, None);
+    }
+    let larger = "x".repeat(DOCUMENT_MAX + 1);
+    let refused = write(world, &notes, "larger", Some(&larger))?;
+    let refusal = store.write_document(&refused).await;
+    assert!(
+        matches!(refusal, Err(StoreError::TooLarge(_))),
+        "{refusal:?}"
+    );
+    assert_eq!(text(store, &refused, world).await?, None);
+    Ok(())
+}
+
+/// Of several writes that expect the same document, one is stored. Its repeat is done, and the
+/// others change nothing.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn one_of_two_writers_of_a_document_wins(
+    store: &dyn Documents,
+    world: &World,
+) -> Result<(), Broken> {
+    let notes = notes(world)?;
+    let expecting = |expect: &DocumentExpect, text: Option<&str>| {
+        let mut write = write(world, &notes, "count", text)?;
+        write.expect = expect.clone();
+        Ok::<_, Broken>(write)
+    };
+    let absent = DocumentExpect::Absent;
+    let [one, other] = [
+        expecting(&absent, Some("1"))?,
+        expecting(&absent, Some("1"))?,
+    ];
+    assert!(store.write_document(&one).await?);
+    assert!(!store.write_document(&other).await?, "it has the same text");
+    assert!(store.write_document(&one).await?, "a repeat is done");
+
+    let was = DocumentExpect::Version(one.id.clone());
+    let [two, late] = [expecting(&was, Some("2"))?, expecting(&was, Some("3"))?];
+    assert!(store.write_document(&two).await?);
+    assert!(store.write_document(&two).await?, "a repeat is done");
+    assert!(!store.write_document(&late).await?);
+    assert!(!store.write_document(&expecting(&was, None)?).await?);
+    assert_eq!(text(store, &two, world).await?.as_deref(), Some("2"));
+
+    let removal = expecting(&DocumentExpect::Version(two.id.clone()), None)?;
+    assert!(store.write_document(&removal).await?);
+    let gone = DocumentExpect::Version(removal.id.clone());
+    assert!(!store.write_document(&expecting(&gone, Some("4"))?).await?);
+    assert!(
+        store
+            .write_document(&expecting(&absent, Some("5"))?)
+            .await?
+    );
+    let unknown = DocumentExpect::Version(WriteId::made_of(world.number()));
+    assert!(
+        !store
+            .write_document(&expecting(&unknown, Some("6"))?)
+            .await?
+    );
+    assert_eq!(text(store, &two, world).await?.as_deref(), Some("5"));
+    Ok(())
+}
+
+/// An expired document is gone for every call, and its key is free.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn an_expired_document_is_gone(
+    store: &dyn Documents,
+    world: &World,
+) -> Result<(), Broken> {
+    let notes = notes(world)?;
+    let mut short = write(world, &notes, "short", Some("1"))?;
+    short.expires_at = Some(world.at(1000));
+    assert!(store.write_document(&short).await?);
+    for (at, live) in [(999, true), (1000, false)] {
+        let at = world.at(at);
+        let found = store.document(&notes, &short.key, at).await?;
+        assert_eq!(found.is_some(), live);
+        let page = store.documents(&notes, None, 10, at).await?;
+        assert_eq!(page.documents.len(), usize::from(live));
+    }
+    let mut next = write(world, &notes, "short", Some("2"))?;
+    next.now = world.at(1000);
+    next.expect = DocumentExpect::Version(short.id.clone());
+    assert!(!store.write_document(&next).await?);
+    next.expect = DocumentExpect::Absent;
+    assert!(store.write_document(&next).await?);
+    let found = store.document(&notes, &next.key, world.at(5000)).await?;
+    assert_eq!(found.map(|it| it.text).as_deref(), Some("2"));
+    Ok(())
+}
+
+/// Pages join to all documents of the collection in the order of their keys, and to no other.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn pages_of_documents_join_to_the_collection(
+    store: &dyn Documents,
+    world: &World,
+) -> Result<(), Broken> {
+    let notes = notes(world)?;
+    let names: Vec<String> = (0..25).map(|at| format!("{at:02}")).collect();
+    for name in names.iter().rev() {
+        assert!(
+            store
+                .write_document(&write(world, &notes, name, Some(name))?)
+                .await?
+        );
+    }
+    assert!(
+        store
+            .write_document(&write(world, &notes, "07", None)?)
+            .await?
+    );
+    let mut found = Vec::new();
+    let mut after = None;
+    loop {
+        let page = store
+            .documents(&notes, after.as_ref(), 7, world.now)
+            .await?;
+        assert!(page.documents.len() <= 7);
+        found.extend(page.documents.into_iter().map(|document| document.text));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    let expected: Vec<_> = names.into_iter().filter(|name| name != "07").collect();
+    assert_eq!(found, expected);
+    Ok(())
+}
+
+/// A collection of one owner or name shows nothing of another.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn collections_of_documents_are_apart(
+    store: &dyn Documents,
+    world: &World,
+) -> Result<(), Broken> {
+    let mut all = Vec::new();
+    for owner in [&world.owner, &world.colleague, &world.stranger] {
+        for name in ["notes", "notes.2", "R"] {
+            let subject = DocumentOwner::Subject(SubjectKey::of(owner));
+            all.push(collection(subject, name)?);
+        }
+    }
+    for owner in [&world.owner, &world.stranger] {
+        let tenant = DocumentOwner::Tenant(owner.tenant.clone());
+        all.push(collection(tenant.clone(), "notes")?);
+        // It looks like a collection of a subject.
+        all.push(collection(tenant, &world.owner.subject.hash())?);
+    }
+    for (at, collection) in all.iter().enumerate() {
+        let mine = write(world, collection, "same", Some(&at.to_string()))?;
+        assert!(store.write_document(&mine).await?);
+    }
+    for (at, collection) in all.iter().enumerate() {
+        let page = store.documents(collection, None, 10, world.now).await?;
+        let texts: Vec<_> = page.documents.iter().map(|it| it.text.clone()).collect();
+        assert_eq!(texts, [at.to_string()], "{collection:?}");
+    }
+    Ok(())
+}
+
+/// Runs every case on a store of documents.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn every_case_of_documents(store: &dyn Documents, run: u128) -> Result<(), Broken> {
+    let world = |case| World::new(run, case);
+    a_document_reads_back_until_it_is_removed(store, &world("reads")?).await?;
+    one_of_two_writers_of_a_document_wins(store, &world("writers")?).await?;
+    an_expired_document_is_gone(store, &world("expired")?).await?;
+    pages_of_documents_join_to_the_collection(store, &world("pages")?).await?;
+    collections_of_documents_are_apart(store, &world("apart")?).await
+}

@@ -1,0 +1,209 @@
+//! The documents of skills, and their trait.
+//!
+//! A document is a JSON text of at most 256 KB under a key in a collection. A collection is
+//! of a tenant, or of one subject of it; no call reaches two of them.
+
+use super::StoreError;
+use crate::task::{SubjectKey, TenantId, Timestamp, WriteId};
+use async_trait::async_trait;
+
+/// The most bytes of the text of a document. An item of DynamoDB has at most 400 KB.
+pub const DOCUMENT_MAX: usize = 256 * 1024;
+/// The most bytes of the name of a collection, and of a key.
+const LONGEST: usize = 512;
+
+/// Whose documents a collection has.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DocumentOwner {
+    /// All callers of the tenant share them.
+    Tenant(TenantId),
+    /// One subject. They go when the subject is erased.
+    Subject(SubjectKey),
+}
+
+impl DocumentOwner {
+    /// The tenant.
+    #[must_use]
+    pub const fn tenant(&self) -> &TenantId {
+        match self {
+            Self::Tenant(tenant) => tenant,
+            Self::Subject(subject) => subject.tenant(),
+        }
+    }
+}
+
+/// A collection of documents.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DocumentCollection {
+    owner: DocumentOwner,
+    name: String,
+}
+
+/// Why a name is not a collection or a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a name of documents has 1 to 512 bytes, no control character and no `#`")]
+pub struct DocumentNameError;
+
+impl DocumentCollection {
+    /// The collection `name`.
+    ///
+    /// # Errors
+    /// [`DocumentNameError`].
+    pub fn new(owner: DocumentOwner, name: impl Into<String>) -> Result<Self, DocumentNameError> {
+        let name = checked(name.into())?;
+        Ok(Self { owner, name })
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub const fn owner(&self) -> &DocumentOwner {
+        &self.owner
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// The key of a document in its collection: 1 to 512 bytes without control characters and
+/// `#`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DocumentKey(String);
+
+impl DocumentKey {
+    /// Checks a key.
+    ///
+    /// # Errors
+    /// [`DocumentNameError`].
+    pub fn parse(text: impl Into<String>) -> Result<Self, DocumentNameError> {
+        checked(text.into()).map(Self)
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn checked(name: String) -> Result<String, DocumentNameError> {
+    let wrong = |letter: char| letter == '#' || letter.is_control();
+    let valid = (1..=LONGEST).contains(&name.len()) && !name.contains(wrong);
+    valid.then_some(name).ok_or(DocumentNameError)
+}
+
+/// A stored document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredDocument {
+    /// Its key.
+    pub key: DocumentKey,
+    /// Its content.
+    pub text: String,
+    /// The id of the write that made it: another write has another one.
+    pub version: WriteId,
+}
+
+/// What a write expects to find.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DocumentExpect {
+    /// Anything.
+    Any,
+    /// No document.
+    Absent,
+    /// The document of this write.
+    Version(WriteId),
+}
+
+/// A write of one document.
+#[derive(Debug, Clone)]
+pub struct DocumentWrite {
+    /// The collection.
+    pub collection: DocumentCollection,
+    /// The key.
+    pub key: DocumentKey,
+    /// The new content; `None` removes the document.
+    pub text: Option<String>,
+    /// From when on the document is gone; `None` is never.
+    pub expires_at: Option<Timestamp>,
+    /// What it expects to find.
+    pub expect: DocumentExpect,
+    /// The id of this write. A repeat of it is done once.
+    pub id: WriteId,
+    /// The time of the write.
+    pub now: Timestamp,
+}
+
+/// A part of a collection, ordered by the bytes of the keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentPage {
+    /// The documents.
+    pub documents: Vec<StoredDocument>,
+    /// The key behind which the next page begins; `None` on the last page.
+    pub next: Option<DocumentKey>,
+}
+
+/// Keeps the documents of skills.
+#[async_trait]
+pub trait Documents: Send + Sync {
+    /// A document, read consistently; `None` if there is none at `now`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    async fn document(
+        &self,
+        collection: &DocumentCollection,
+        key: &DocumentKey,
+        now: Timestamp,
+    ) -> Result<Option<StoredDocument>, StoreError>;
+
+    /// Writes a document, or removes it. Returns `false`, and writes nothing, if another one
+    /// is found than expected.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`] for a text above [`DOCUMENT_MAX`]. Otherwise the write may be
+    /// stored.
+    async fn write_document(&self, write: &DocumentWrite) -> Result<bool, StoreError>;
+
+    /// At most `limit` documents behind the key `after`, read consistently. A page can be
+    /// shorter, and even empty, before the last one.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    async fn documents(
+        &self,
+        collection: &DocumentCollection,
+        after: Option<&DocumentKey>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<DocumentPage, StoreError>;
+}
+
+/// Refuses a text that no store keeps.
+///
+/// # Errors
+/// [`StoreError::TooLarge`].
+pub fn check_document(write: &DocumentWrite) -> Result<(), StoreError> {
+    let size = write.text.as_ref().map_or(0, String::len);
+    if size > DOCUMENT_MAX {
+        let what = format!("a document of {size} bytes; {DOCUMENT_MAX} are allowed");
+        return Err(StoreError::TooLarge(what));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DocumentKey, DocumentNameError};
+
+    #[test]
+    fn a_key_is_any_short_text_without_the_separator_of_the_store() {
+        for good in ["a", "notes/2026.md", "ä ö", &"x".repeat(512)] {
+            assert_eq!(DocumentKey::parse(good).unwrap().as_str(), good);
+        }
+        for bad in ["", "a#b", "a\nb", "\u{0}", &"x".repeat(513)] {
+            assert_eq!(DocumentKey::parse(bad), Err(DocumentNameError), "{bad:?}");
+        }
+    }
+}

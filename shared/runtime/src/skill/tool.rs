@@ -1,0 +1,76 @@
+//! Skills as tools: what a model, or another skill, calls by name with JSON.
+
+use super::{AgentError, AgentResult, AnySkill, Content, SkillOutcome, TaskContext, TurnStart};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A skill of an agent as a tool. See
+/// [`AgentDefinition::tools`](super::AgentDefinition::tools).
+#[derive(Clone)]
+pub struct Tool(Arc<dyn AnySkill>);
+
+impl Tool {
+    pub(super) fn of(skill: &Arc<dyn AnySkill>) -> Self {
+        Self(Arc::clone(skill))
+    }
+
+    /// Its name: the id of the skill.
+    #[must_use]
+    pub fn id(&self) -> &'static str {
+        self.0.metadata().id
+    }
+
+    /// What it does, for a model.
+    #[must_use]
+    pub fn description(&self) -> &'static str {
+        self.0.metadata().description
+    }
+
+    /// The JSON schema of its input; `{}` if it accepts every value.
+    #[must_use]
+    pub fn input_schema(&self) -> &Value {
+        self.0.input_schema()
+    }
+
+    /// The JSON schema of its output, if it has one.
+    #[must_use]
+    pub fn output_schema(&self) -> Option<&Value> {
+        self.0.output_schema()
+    }
+
+    /// Calls the skill inside the turn of another one: same caller, same task, same thread.
+    /// Returns its output; `null` if it has none.
+    ///
+    /// # Errors
+    /// `INVALID_INPUT` for an input that does not fit the schema, `MISSING_INPUT` with the
+    /// question of a skill that asks, `REJECTED` with its reason, or the error of the skill.
+    pub async fn execute(&self, cx: &mut TaskContext<'_>, input: &Value) -> AgentResult<Value> {
+        let input = self.0.decode(&Content::from_data(input)?)?;
+        // Boxed: a tool may call tools.
+        let outcome = Box::pin(self.0.turn(cx, TurnStart::Request(input))).await;
+        match outcome {
+            SkillOutcome::Completed { artifacts, .. } => Ok(artifacts
+                .iter()
+                .rfind(|artifact| artifact.name == self.id())
+                .map_or(Value::Null, value_of)),
+            SkillOutcome::Message(content) => Ok(content.first_text().into()),
+            SkillOutcome::InputRequired { message, .. }
+            | SkillOutcome::AuthRequired { message, .. } => Err(AgentError::missing_input(
+                message.first_text().unwrap_or("the tool asks").to_owned(),
+            )),
+            SkillOutcome::Failed(error) => Err(error),
+            SkillOutcome::Rejected { reason } => Err(AgentError::domain("REJECTED", reason)),
+        }
+    }
+}
+
+fn value_of(artifact: &super::Artifact) -> Value {
+    let data = artifact.data().cloned();
+    data.unwrap_or_else(|| artifact.text().into())
+}
+
+impl std::fmt::Debug for Tool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Tool").field(&self.id()).finish()
+    }
+}
