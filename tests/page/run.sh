@@ -16,7 +16,7 @@ if [ "$(cat "$tools/.ready" 2>/dev/null)" != "${packages[*]}" ]; then
     echo "${packages[*]}" >"$tools/.ready"
 fi
 
-cargo build --locked -q -p a2a-local
+cargo build --locked -q -p local-agent
 export PAGE_TOOLS=$tools PAGE_PROGRAM=$target/debug/a2a-local PAGE_PICTURES=$target/page
 # The browser and the cases reach this machine only.
 export NO_PROXY=127.0.0.1,localhost no_proxy=127.0.0.1,localhost

@@ -32,8 +32,9 @@ export function chatView(listed) {
   }
   async function submit(event) {
     event.preventDefault();
-    const sent = text.value.trim() ? [{ text: text.value }] : [];
     const attached = await files.parts();
+    // The text is read last: it can be edited while files are uploaded.
+    const sent = text.value.trim() ? [{ text: text.value }] : [];
     if (!attached || sent.length + attached.length === 0) return;
     text.value = "";
     files.clear();

@@ -23,6 +23,7 @@ export function fileBox() {
   const error = el("p", { class: "error", role: "alert" });
   const input = el("input", { type: "file", multiple: true, hidden: true, "aria-label": "Files", on: { change: take } });
   const pick = button("Attach files", () => input.click());
+  const waiting = el("p", { class: "quiet", role: "status" });
   let busy = false;
 
   function take() {
@@ -72,6 +73,7 @@ export function fileBox() {
     error.textContent = "";
     if (!chosen.length) return [];
     busy = true;
+    waiting.textContent = "The files are sent…";
     try {
       return await partsOf(chosen);
     } catch (failed) {
@@ -79,6 +81,7 @@ export function fileBox() {
       return null;
     } finally {
       busy = false;
+      waiting.textContent = "";
     }
   }
 
@@ -91,7 +94,7 @@ export function fileBox() {
     event.stopPropagation();
     add([...event.dataTransfer.files]);
   };
-  return { element: el("div", {}, input, list, error), button: pick, drop: { dragover, drop }, parts, clear };
+  return { element: el("div", {}, input, list, waiting, error), button: pick, drop: { dragover, drop }, parts, clear };
 }
 
 function tooLarge(file, most, used) {
@@ -131,7 +134,6 @@ function base64(bytes) {
 
 /** Uploads a file and returns the part that names it. */
 async function upload(bytes, about) {
-  announce(`${about.filename} is uploaded`);
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
   const sha256 = [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   const order = await call("/a2a-lambda/uploads", { method: "POST", body: { size: bytes.byteLength, sha256, ...about } });
