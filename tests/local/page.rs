@@ -282,6 +282,73 @@ async fn a_killed_process_goes_on_at_the_same_port_with_the_same_token() {
 }
 
 #[tokio::test]
+async fn a_kill_keeps_the_causes_of_failures() {
+    let folder = Folder::new();
+    let page = WithPage::start(&folder, &["--data", "data", "--agent", "conformance"]).await;
+    let made = Call::say(page.agent.base(), "panic").json().await;
+    let id = made["task"]["id"].as_str().unwrap();
+    let path = format!("/a2a-local/page/tasks/{id}");
+    let before = page.call(&path).json().await["log"].clone();
+    let causes = before.as_array().unwrap().iter();
+    assert!(
+        causes.clone().any(|note| note["error.cause"].is_string()),
+        "{before}"
+    );
+    let facts = page.call(FACTS).json().await;
+    page.call("/a2a-local/page/kill")
+        .body(&json!({}))
+        .json()
+        .await;
+    answer_of_next(&page, &facts).await;
+    assert_eq!(page.call(&path).json().await["log"], before);
+    page.agent.interrupt().await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_program_that_a_skill_starts_after_a_kill_gets_no_token() {
+    let folder = Folder::new();
+    let page = WithPage::start(&folder, &["--data", "data"]).await;
+    // A second kill starts from what the first one has handed on.
+    for _ in 0..2 {
+        let facts = page.call(FACTS).json().await;
+        page.call("/a2a-local/page/kill")
+            .body(&json!({}))
+            .json()
+            .await;
+        answer_of_next(&page, &facts).await;
+        // A program that is started without further words gets these variables.
+        let variables = std::fs::read(format!("/proc/{}/environ", page.agent.id())).unwrap();
+        let variables = String::from_utf8(variables).unwrap();
+        assert!(!variables.contains(&page.token), "{variables}");
+        let mut variables = variables.split('\0');
+        let path = variables.find_map(|it| it.strip_prefix("_A2A_LOCAL_HANDED_ON="));
+        let path = std::path::Path::new(path.unwrap());
+        assert!(!path.parent().unwrap().exists(), "{}", path.display());
+    }
+    page.agent.interrupt().await;
+}
+
+#[tokio::test]
+async fn an_upload_needs_the_token_and_goes_to_the_object_store_only() {
+    let folder = Folder::new();
+    let page = WithPage::start(&folder, &["--memory"]).await;
+    let (host, target) = (
+        ("Host", page.host.as_str()),
+        ("X-A2A-Local-Upload", "http://127.0.0.1:9/key"),
+    );
+    let path = "/a2a-local/page/upload";
+    let answer = page.raw("PUT", path, &[host, target]).await;
+    assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    let token = ("X-A2A-Local-Token", page.token.as_str());
+    let answer = page.raw("PUT", path, &[host, target, token]).await;
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    let origin = ("Origin", "http://localhost:3000");
+    let answer = page.raw("PUT", path, &[host, target, token, origin]).await;
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+}
+
+#[tokio::test]
 async fn a_process_that_keeps_nothing_is_not_killed() {
     let folder = Folder::new();
     let page = WithPage::start(&folder, &["--memory"]).await;

@@ -2,10 +2,10 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { statSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { after, afterEach, before, describe, test } from "node:test";
 import { promisify } from "node:util";
-import { a2a, openBrowser, picture, saying, startAgent } from "./setup.mjs";
+import { a2a, openBrowser, picture, saying, startAgent, startWith } from "./setup.mjs";
 
 const run = promisify(execFile);
 
@@ -228,17 +228,27 @@ describe("the conformance agent", () => {
       await page.getByRole("button", { name: `A2A ${version}` }).click();
       await page.locator("pre").filter({ hasText: mark }).first().waitFor();
     }
-    for (const [name, mark] of [["curl", "curl http://127.0.0.1"], ["Python", "urllib.request"], ["a2acli", "a2acli --agent-card"]]) {
-      await page.getByRole("button", { name: `Copy as ${name}` }).click();
-      await page.locator("pre").filter({ hasText: mark }).waitFor();
-      const text = await page.locator("pre").filter({ hasText: mark }).innerText();
-      // What is copied is a whole program.
-      const [shell, option] = name === "Python" ? ["python3", "-c"] : ["bash", "-c"];
-      if (name !== "a2acli") assert.match((await run(shell, [option, text])).stdout, /TASK_STATE_COMPLETED/, name);
-    }
     await page.screenshot({ path: picture("task-light.png") });
     await page.emulateMedia({ colorScheme: "dark" });
     await page.screenshot({ path: picture("task-dark.png") });
+  });
+
+  test("what is copied sends the same message", async () => {
+    const text = "echo it's \"two\" $HOME \\ `id` \u00fc";
+    const { task } = await a2a(agent.base, "/message:send", saying(text));
+    const page = await visit(agent, { path: `#/task/${task.id}`, permissions: ["clipboard-read", "clipboard-write"] });
+    const programs = { curl: ["bash", "-c"], Python: ["python3", "-c"], a2acli: ["bash", "-c"] };
+    for (const [name, [program, option]] of Object.entries(programs)) {
+      await page.getByRole("button", { name: `Copy as ${name}` }).click();
+      await page.locator(`pre[aria-label="${name}"] + p`).filter({ hasText: "Copied." }).waitFor();
+      const copied = await page.evaluate(() => navigator.clipboard.readText());
+      const { stdout } = await run(program, [option, copied]);
+      const [id] = /task-[0-9a-f]{32}/.exec(stdout);
+      assert.notEqual(id, task.id, name);
+      const made = await a2a(agent.base, `/tasks/${id}?historyLength=9`);
+      assert.equal(made.status.state, "TASK_STATE_COMPLETED", name);
+      assert.equal(made.history[0].parts[0].text, text, name);
+    }
   });
 
   test("a task is canceled, sent again and deleted", async () => {
@@ -295,6 +305,136 @@ describe("the conformance agent", () => {
     await page.emulateMedia({ colorScheme: "dark" });
     await page.getByText("The turn waits for a worker").evaluate((it) => it.scrollIntoView({ block: "center" }));
     await page.screenshot({ path: picture("after-kill-dark.png") });
+  });
+});
+
+const HOSTILE_NAME = "<img src=x onerror=window.hurt=1>\u202efdp.txt";
+const file = (name, bytes, mimeType = "text/plain") => ({ name, mimeType, buffer: Buffer.from(bytes) });
+
+describe("files of a message", () => {
+  let agent;
+  const most = 3_000_000;
+  before(async () => { agent = await startWith({ A2A_UPLOAD_MAX: String(most), A2A_RESPONSE_MAX: "1500000" }, "--agent", "conformance"); });
+  after(() => agent?.stop());
+
+  const send = async (page, text) => {
+    await page.getByLabel("Message", { exact: true }).fill(text);
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+  };
+  const attached = (page) => page.getByLabel("Attached files").getByRole("listitem");
+  const attach = async (page, ...files) => {
+    const asked = page.waitForEvent("filechooser");
+    await page.locator(".composer").getByRole("button", { name: "Attach files" }).focus();
+    await page.keyboard.press("Enter");
+    await (await asked).setFiles(files);
+  };
+  const answer = (page) => tasks(page).last().locator("section[aria-label^=Artifact]");
+
+  test("a small file reaches the skill, and its answer can be saved", async () => {
+    const page = await visit(agent, { path: "#/chat" });
+    await attach(page, file(HOSTILE_NAME, "tiny text"), file("other.bin", [0, 255], "application/octet-stream"));
+    await attached(page).nth(1).waitFor();
+    assert.match(await attached(page).first().innerText(), /^<img src=x onerror=window\.hurt=1>\[U\+202E\]fdp\.txt 9 bytes/);
+    await page.screenshot({ path: picture("files.png") });
+    await page.getByRole("button", { name: "Remove other.bin" }).press("Enter");
+    assert.equal(await attached(page).count(), 1);
+    await send(page, "back");
+    await inState(page, "completed").waitFor();
+    assert.equal(await attached(page).count(), 0);
+    const started = page.waitForEvent("download");
+    await answer(page).getByRole("button", { name: /^Download/ }).click();
+    const saved = await started;
+    assert.equal(readFileSync(await saved.path(), "utf8"), "tiny text");
+    assert.doesNotMatch(saved.suggestedFilename(), /[\\/<>]/);
+    assert.equal(await page.locator("#main img").count(), 0);
+    assert.equal(await page.evaluate(() => window.hurt), undefined);
+  });
+
+  test("a large file is uploaded, and the link of the answer has its bytes", async () => {
+    const page = await visit(agent, { path: "#/chat" });
+    const bytes = Buffer.alloc(2_000_000, "large ");
+    await attach(page, file("large.txt", bytes));
+    await attached(page).first().waitFor();
+    await send(page, "back");
+    await inState(page, "completed").waitFor();
+    const link = answer(page).getByRole("link", { name: "Download large.txt" });
+    const read = await fetch(await link.getAttribute("href"));
+    assert.ok(Buffer.from(await read.arrayBuffer()).equals(bytes));
+    assert.match(read.headers.get("content-disposition"), /^attachment/);
+    await page.locator("#log .user").getByText("Uploaded large.txt").waitFor();
+  });
+
+  test("files can be dropped on the chat and on a question", async () => {
+    const page = await visit(agent, { path: "#/chat" });
+    const drop = (place, name) => page.locator(place).evaluate((it, name) => {
+      const dataTransfer = new DataTransfer();
+      dataTransfer.items.add(new File(["dropped"], name, { type: "text/plain" }));
+      it.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
+    }, name);
+    await drop("h1", "first.txt");
+    await attached(page).filter({ hasText: "first.txt" }).waitFor();
+    await send(page, "what?");
+    await inState(page, "input-required").waitFor();
+    await page.locator("#log .user").getByRole("button", { name: "Download first.txt" }).waitFor();
+    await drop("form[aria-label=Answer]", "second.txt");
+    await page.locator("form[aria-label=Answer]").getByText("second.txt").first().waitFor();
+    assert.equal(await page.locator(".composer li").count(), 0);
+    await page.getByLabel("Your answer").fill("back");
+    await page.getByRole("button", { name: "Answer", exact: true }).click();
+    await inState(page, "completed").waitFor();
+    await answer(page).getByRole("button", { name: "Download second.txt" }).waitFor();
+  });
+
+  test("a file that is too large is refused with the limit", async () => {
+    const page = await visit(agent, { path: "#/chat" });
+    await attach(page, file("huge.bin", Buffer.alloc(most + 1)), file("fits.txt", "fits"));
+    await page.getByText("huge.bin is too large: it has 3 000 001 bytes, and a message takes at most 3 000 000 bytes.").waitFor();
+    assert.equal(await attached(page).count(), 1);
+    await send(page, "back");
+    await inState(page, "completed").waitFor();
+  });
+
+  test("without the token no file is attached", async () => {
+    const page = await visit({ page: `${agent.base}/` }, { path: "#/chat" });
+    await attach(page, file("small.txt", "small"));
+    await page.getByText(/^No file is attached: the token of this run is missing/).waitFor();
+  });
+});
+
+describe("numbers that the browser would round", () => {
+  let agent;
+  before(async () => { agent = await startAgent("--agent", "conformance"); });
+  after(() => agent?.stop());
+  const typed = '{"a": 9007199254740993, "text": "12345678901234567890 \\" 1"}';
+
+  test("are sent and shown as they were typed", async () => {
+    const page = await visit(agent);
+    const form = skill(page, "conformance");
+    await form.getByLabel("Input as").selectOption("JSON");
+    await form.getByLabel("Input as JSON").fill(typed);
+    await form.getByRole("button", { name: "Send", exact: true }).click();
+    await inState(page, "input-required").waitFor();
+    await page.locator("#log .user pre").getByText("9007199254740993").waitFor();
+    const id = await tasks(page).last().getByRole("link").innerText();
+    const stored = await fetch(`${agent.base}/tasks/${id}?historyLength=9`, { headers: { "A2A-Version": "1.0" } });
+    assert.match(await stored.text(), /9007199254740993/);
+    await tasks(page).last().getByRole("link").click();
+    await page.getByRole("button", { name: "A2A 1.0" }).click();
+    await page.locator("#main pre:visible").filter({ hasText: "9007199254740993" }).first().waitFor();
+  });
+
+  test("are refused by a browser that cannot keep them", async () => {
+    const prepare = (page) => page.addInitScript(() => { delete JSON.rawJSON; });
+    const page = await visit(agent, { prepare });
+    const form = skill(page, "conformance");
+    await form.getByLabel("Input as").selectOption("JSON");
+    await form.getByLabel("Input as JSON").fill(typed);
+    await form.getByRole("button", { name: "Send", exact: true }).click();
+    await form.getByText(/^Not sent: this browser rounds numbers/).waitFor();
+    assert.match(page.url(), /#\/skills$/);
+    await form.getByLabel("Input as JSON").fill('{"a": 1, "text": "12345678901234567890"}');
+    await form.getByRole("button", { name: "Send", exact: true }).click();
+    await inState(page, "input-required").waitFor();
   });
 });
 

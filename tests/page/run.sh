@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Opens the page of the local agent in Chromium and works with it. Installs the browser
-# once, below target/; pictures of the views are in target/page/.
+# Opens the page of the local agent in Chromium and works with it. Installs the browser and
+# the client a2acli once, below target/; pictures of the views are in target/page/.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -16,7 +16,18 @@ if [ "$(cat "$tools/.ready" 2>/dev/null)" != "${packages[*]}" ]; then
     echo "${packages[*]}" >"$tools/.ready"
 fi
 
-cargo build --locked -q -p a2a-local
+# The official client for the command line runs a line that the page copies.
+client=a2a-cli@0.4.5
+commands=$target/venv/a2acli
+if [ "$(cat "$commands/.ready" 2>/dev/null)" != "$client" ]; then
+    rm -rf "$commands"
+    cargo install --locked --debug -q --root "$commands" --target-dir "$commands/build" "$client"
+    rm -rf "$commands/build"
+    echo "$client" >"$commands/.ready"
+fi
+
+cargo build --locked -q -p local-agent
+export PATH=$commands/bin:$PATH
 export PAGE_TOOLS=$tools PAGE_PROGRAM=$target/debug/a2a-local PAGE_PICTURES=$target/page
 # The browser and the cases reach this machine only.
 export NO_PROXY=127.0.0.1,localhost no_proxy=127.0.0.1,localhost

@@ -26,8 +26,13 @@ export async function openBrowser() {
 
 /** The program on a free port with a data folder of its own. */
 export async function startAgent(...options) {
+  return startWith({}, ...options);
+}
+
+/** The same with these settings. */
+export async function startWith(settings, ...options) {
   const folder = mkdtempSync(join(tmpdir(), "a2a-page-"));
-  const child = spawn(program, ["--port", "0", "--data", join(folder, "data"), ...options], { stdio: ["ignore", "pipe", "pipe"], cwd: folder });
+  const child = spawn(program, ["--port", "0", "--data", join(folder, "data"), ...options], { stdio: ["ignore", "pipe", "pipe"], cwd: folder, env: { ...process.env, ...settings } });
   const said = { err: "" };
   child.stderr.on("data", (text) => { said.err += text; });
   const found = {};

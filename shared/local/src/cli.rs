@@ -7,7 +7,7 @@ use crate::config::{Cli, Command, GrowList, Serve};
 use crate::embedded::{Embedded, EmbeddedError, TABLE};
 use crate::erase::{self, EraseTenantError};
 use crate::local_settings::ConfigError;
-use crate::page::{AgentPage, LogNotes, PageParts};
+use crate::page::{AgentPage, HandedOn, PageParts};
 use crate::pumps::{Pumps, PumpsError};
 use crate::restore::{self, RestoreError};
 use crate::server::{Functions, serve};
@@ -112,8 +112,9 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
     };
     let filter = configuration.get("A2A_LOG");
     let filter = filter.as_deref().or(Some(LOG));
-    let notes = LogNotes::default();
-    let metrics = telemetry::start_with(LogFormat::Text, filter, Some(notes.layer()));
+    let handed_on = HandedOn::take();
+    let notes = handed_on.notes.layer();
+    let metrics = telemetry::start_with(LogFormat::Text, filter, Some(notes));
     warn_of_unknown();
     match cli.command {
         Some(Command::Aws { data, memory }) => aws((!memory).then_some(data.as_path())).await,
@@ -128,7 +129,15 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
         Some(Command::RestoreObjects(options)) => Ok(restore::run(&options).await?),
         Some(Command::Template(options)) => Ok(template::run(&options)?),
         Some(Command::SignCard(options)) => Ok(sign::run(&options, agents).await?),
-        None => Box::pin(agent(agents, cli.serve, &configuration, (metrics, notes))).await,
+        None => {
+            Box::pin(agent(
+                agents,
+                cli.serve,
+                &configuration,
+                (metrics, handed_on),
+            ))
+            .await
+        }
     }
 }
 
@@ -150,7 +159,7 @@ async fn agent(
     agents: &Agents,
     options: Serve,
     configuration: &Configuration,
-    (metrics, notes): (Metrics, LogNotes),
+    (metrics, handed_on): (Metrics, HandedOn),
 ) -> Result<(), RunError> {
     let address = options.address(configuration)?;
     let listener = TcpListener::bind(address)
@@ -172,7 +181,7 @@ async fn agent(
         settings: &settings,
         clients: &clients,
         endpoints: &endpoints,
-        notes: &notes,
+        handed_on: &handed_on,
         keeps_data: options.keeps_data(),
     })?;
     let mut runtime = Runtime::builder(agent, settings.clone())

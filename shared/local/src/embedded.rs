@@ -324,6 +324,6 @@ pub(crate) fn listen() -> Result<TcpListener, std::io::Error> {
 }
 
 /// The path of a temporary folder, with a random name.
-fn passing_folder() -> PathBuf {
+pub(crate) fn passing_folder() -> PathBuf {
     std::env::temp_dir().join(format!("a2a-lambda-{:032x}", RandomIds.next()))
 }

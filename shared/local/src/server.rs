@@ -56,6 +56,11 @@ impl Functions {
     /// Answers one request with the function that API Gateway would choose.
     pub async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         if let Some(page) = &self.page
+            && AgentPage::is_upload(&request)
+        {
+            return Box::pin(page.upload(request)).await;
+        }
+        if let Some(page) = &self.page
             && let Some(answer) = Box::pin(page.answer(&request)).await
         {
             return answer;

@@ -5,7 +5,6 @@
 //! one, has to be its origin. Everything but the files of the page also needs the token.
 
 use crate::keys::mac;
-use crate::page::restart;
 use a2a_lambda::engine::{Ids as _, RandomIds};
 use hmac::Mac as _;
 use http::{HeaderMap, StatusCode, header};
@@ -50,8 +49,8 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// The token is random; after a kill it is that of the run before.
-    pub(super) fn new(address: SocketAddr) -> Self {
+    /// `kept` is the token of the process before; without one the token is random.
+    pub(super) fn new(address: SocketAddr, kept: Option<String>) -> Self {
         let random = || format!("{:032x}{:032x}", RandomIds.next(), RandomIds.next());
         // HTTP leaves out the port 80.
         let host = match address {
@@ -60,7 +59,7 @@ impl Admission {
             _ => address.to_string(),
         };
         Self {
-            token: restart::kept_token().unwrap_or_else(random),
+            token: kept.unwrap_or_else(random),
             origin: format!("http://{host}"),
             by_name: host.replace(&address.ip().to_string(), "localhost"),
             host,
@@ -132,7 +131,7 @@ mod tests {
     }
 
     fn at(address: &str) -> Admission {
-        Admission::new(address.parse().unwrap())
+        Admission::new(address.parse().unwrap(), None)
     }
 
     #[test]

@@ -55,6 +55,7 @@ pub(super) fn named(name: &str) -> Option<Asset> {
         "schema.js" => include_str!("assets/schema.js"),
         "skills.js" => include_str!("assets/skills.js"),
         "chat.js" => include_str!("assets/chat.js"),
+        "files.js" => include_str!("assets/files.js"),
         "parts.js" => include_str!("assets/parts.js"),
         "task.js" => include_str!("assets/task.js"),
         "lists.js" => include_str!("assets/lists.js"),

@@ -10,6 +10,7 @@
 //! - `inside`: what a task keeps that A2A does not show
 //! - `log_notes`: what the log said about a task
 //! - `restart`: replaces the process by a new one
+//! - `uploads`: puts large files into the object store
 //! - `verdicts`: the checks of the agent
 //! - `webhooks`: the push configs of all tasks
 
@@ -19,10 +20,11 @@ mod commits;
 mod inside;
 mod log_notes;
 mod restart;
+mod uploads;
 mod verdicts;
 mod webhooks;
 
-pub use log_notes::LogNotes;
+pub use restart::HandedOn;
 
 use crate::api_keys;
 use crate::local_settings::ConfigError;
@@ -42,11 +44,14 @@ use bytes::Bytes;
 use commits::CommitHistory;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use log_notes::LogNotes;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
+use uploads::UploadError;
 
 /// The paths of the page, without `/` itself. No path of A2A begins like this.
 const BELOW: &str = "/a2a-local/page/";
@@ -66,8 +71,8 @@ pub struct PageParts<'a> {
     pub clients: &'a AwsClients,
     /// Where the table and its stream answer.
     pub endpoints: &'a Endpoints,
-    /// What the log of the process says about tasks.
-    pub notes: &'a LogNotes,
+    /// What the process before has handed on, and what the log says about tasks.
+    pub handed_on: &'a HandedOn,
     /// Whether the data outlives the process.
     pub keeps_data: bool,
 }
@@ -106,6 +111,9 @@ enum PageError {
     /// The data would be gone after a restart.
     #[error("the data is in memory, so nothing would be left; start without --memory")]
     Memory,
+    /// A file is not in the object store.
+    #[error(transparent)]
+    Upload(#[from] UploadError),
 }
 
 impl PageError {
@@ -116,6 +124,7 @@ impl PageError {
             Self::Absent => StatusCode::NOT_FOUND,
             Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Memory => StatusCode::CONFLICT,
+            Self::Upload(why) => why.status(),
         }
     }
 }
@@ -132,7 +141,7 @@ impl AgentPage {
             settings,
             clients,
             endpoints,
-            notes,
+            handed_on,
             keeps_data,
         } = parts;
         if !address.ip().is_loopback() {
@@ -146,16 +155,18 @@ impl AgentPage {
         };
         let now = SystemClock.now();
         Ok(Some(Self {
-            admission: Admission::new(address),
+            admission: Admission::new(address, handed_on.token.clone()),
             authentication: Authentication::new(settings.auth, credentials),
             tasks,
             commits: OnceCell::new(),
-            notes: notes.clone(),
+            notes: handed_on.notes.clone(),
             verdicts: verdicts::of(agent),
             facts: json!({
                 "agent": agent.manifest().name,
                 "auth": settings.auth.word(),
                 "keepsData": keeps_data,
+                "maxBody": settings.max_body,
+                "maxUpload": settings.policy.upload_max,
                 "process": std::process::id(),
                 "startedAt": now.to_rfc3339(),
                 "startedMs": now.as_millis(),
@@ -193,6 +204,26 @@ impl AgentPage {
             },
         };
         Some(answer)
+    }
+
+    /// Whether the request brings the bytes of a file, so that [`AgentPage::upload`] has
+    /// the answer.
+    pub fn is_upload<B>(request: &Request<B>) -> bool {
+        let below = request.uri().path().strip_prefix(BELOW);
+        request.method() == Method::PUT && below == Some("upload")
+    }
+
+    /// Puts a file into the object store, at the URL that the agent signed for it.
+    pub async fn upload(&self, request: Request<Incoming>) -> Response<Body> {
+        let put = async {
+            self.admission.admit(request.headers())?;
+            uploads::put(self.endpoints.s3.as_deref(), request).await?;
+            Ok(json!({}))
+        };
+        match put.await {
+            Ok(done) => answer(StatusCode::OK, &done),
+            Err(why) => refused(&why),
+        }
     }
 
     /// The page itself. A browser at `localhost` is sent to the exact address, since
@@ -263,9 +294,10 @@ impl AgentPage {
             return Err(PageError::Memory);
         }
         let (port, token) = (self.port, self.admission.token.clone());
+        let notes = self.notes.clone();
         tokio::spawn(async move {
             tokio::time::sleep(LAST_WORDS).await;
-            let error = restart::replace(port, &token);
+            let error = restart::replace(port, &token, &notes);
             tracing::error!("failed to replace the process: {error}");
         });
         Ok(json!({"killed": std::process::id()}))
@@ -274,8 +306,10 @@ impl AgentPage {
 
 /// The error as JSON.
 fn refused(why: &PageError) -> Response<Body> {
-    if let PageError::Store(error) = why {
-        tracing::warn!("the page got no answer: {error}");
+    match why {
+        PageError::Store(error) => tracing::warn!("the page got no answer: {error}"),
+        PageError::Upload(error) => tracing::warn!("an upload of the page failed: {error:?}"),
+        _ => {}
     }
     answer(why.status(), &json!({"error": why.to_string()}))
 }

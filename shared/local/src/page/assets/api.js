@@ -51,11 +51,29 @@ export function headers(more = {}) {
   return { "A2A-Version": "1.0", ...authorization(), ...more };
 }
 
+/**
+ * Reads JSON. A number that the browser would round keeps its digits: `JSON.stringify`
+ * writes it as it was. Other code of the page does not compute with such a number.
+ */
+export function exact(text) {
+  return JSON.parse(text, (_, value, read) => {
+    const source = read?.source;
+    const asRead = typeof value !== "number" || source === undefined || Number.isSafeInteger(value) || String(value) === source;
+    return asRead || !JSON.rawJSON ? value : JSON.rawJSON(source);
+  });
+}
+
+/** Whether `exact` would round a number of this JSON, because the browser is too old. */
+export function rounds(text) {
+  const bare = text.replace(/"(?:[^"\\]|\\.)*"/g, "");
+  return !JSON.rawJSON && /\d[\d.]{15}/.test(bare);
+}
+
 async function read(response) {
   const text = await response.text();
   let body = null;
   try {
-    body = text ? JSON.parse(text) : null;
+    body = text ? exact(text) : null;
   } catch {
     body = null;
   }
@@ -100,11 +118,12 @@ export async function open(path, { method = "GET", body, last, signal } = {}) {
 }
 
 /** Calls a local path of the page. */
-export async function local(path, method = "GET") {
+export async function local(path, method = "GET", { body, more = {} } = {}) {
   const token = sessionStorage.getItem(TOKEN) ?? "";
   return read(await fetch(`/a2a-local/page/${path}`, {
     method,
-    headers: { "X-A2A-Local-Token": token, ...authorization() },
+    headers: { "X-A2A-Local-Token": token, ...authorization(), ...more },
+    body,
     cache: "no-store",
   }));
 }

@@ -2,6 +2,7 @@
 
 import { ASKS, ENDED, call, message, stateOf, taskPath } from "./api.js";
 import { action, announce, badge, button, el, field, put, replace, said } from "./dom.js";
+import { fileBox } from "./files.js";
 import { artifact, cause, parts, words } from "./parts.js";
 import { follow } from "./stream.js";
 
@@ -19,24 +20,29 @@ export function chatView(listed) {
   const text = el("textarea", { id: "say", rows: 2, on: { keydown: enter } });
   const skill = el("select", { id: "say-skill" }, el("option", { value: "" }, "The agent chooses"), skills.map((it) => el("option", { value: it.id }, it.name)));
   const place = el("p", { class: "quiet", id: "chat-context" });
+  const files = fileBox();
   const composer = el("form", { class: "composer", "aria-label": "New message", on: { submit } },
-    field("Message", text, "Enter sends, Shift and Enter makes a new line."),
-    el("div", { class: "row" }, el("label", { for: "say-skill" }, "Skill"), skill, el("button", { class: "main", type: "submit" }, "Send"), button("New conversation", () => renew(place))));
+    field("Message", text, "Enter sends, Shift and Enter makes a new line. Files can be dropped on the chat."),
+    files.element,
+    el("div", { class: "row" }, el("label", { for: "say-skill" }, "Skill"), skill, files.button, el("button", { class: "main", type: "submit" }, "Send"), button("New conversation", () => renew(place))));
   function enter(event) {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
     composer.requestSubmit();
   }
-  function submit(event) {
+  async function submit(event) {
     event.preventDefault();
-    if (!text.value.trim()) return;
-    const sent = text.value;
+    const attached = await files.parts();
+    // The text is read last: it can be edited while files are uploaded.
+    const sent = text.value.trim() ? [{ text: text.value }] : [];
+    if (!attached || sent.length + attached.length === 0) return;
     text.value = "";
-    send({ parts: [{ text: sent }], skill: skill.value });
+    files.clear();
+    send({ parts: [...sent, ...attached], skill: skill.value });
     text.focus();
   }
   showContext(place);
-  return [el("h1", { tabindex: "-1" }, "Chat"), place, log, composer];
+  return el("div", { on: files.drop }, el("h1", { tabindex: "-1" }, "Chat"), place, log, composer);
 }
 
 function showContext(place = document.getElementById("chat-context")) {
@@ -210,17 +216,19 @@ function ask(place, task, state, asked) {
   const note = secret
     ? `${hint ? `Needed: ${[hint.authType, hint.service].filter(Boolean).join(" for ")}. ` : ""}The answer is stored sealed and never shown again.`
     : "The task continues with your answer.";
-  const form = el("form", {
-    "aria-label": "Answer",
-    on: {
-      submit: (event) => {
-        event.preventDefault();
-        replace(place);
-        document.getElementById("say")?.focus();
-        send({ parts: [{ text: control.value }], task });
-      },
-    },
-  }, said(words(asked) || "The agent asks."), field(secret ? "Credentials" : "Your answer", control, note), el("button", { class: "main", type: "submit" }, "Answer"));
+  const files = secret ? null : fileBox();
+  const submit = async (event) => {
+    event.preventDefault();
+    const attached = files ? await files.parts() : [];
+    if (!attached) return;
+    replace(place);
+    document.getElementById("say")?.focus();
+    const text = control.value || !attached.length ? [{ text: control.value }] : [];
+    send({ parts: [...text, ...attached], task });
+  };
+  const form = el("form", { "aria-label": "Answer", on: { submit, ...files?.drop } },
+    said(words(asked) || "The agent asks."), field(secret ? "Credentials" : "Your answer", control, note), files?.element,
+    el("div", { class: "row" }, el("button", { class: "main", type: "submit" }, "Answer"), files?.button));
   put(place, form);
   if (log.isConnected) control.focus();
 }

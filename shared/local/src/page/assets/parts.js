@@ -2,6 +2,9 @@
 
 import { el, facts, json, said } from "./dom.js";
 
+/** How the URL of a file begins that was sent before its message. */
+const UPLOADED = "urn:a2a-lambda:upload:";
+
 /** Saves text or bytes as a file. No browser runs it: its type is that of plain bytes. */
 function save(name, content) {
   const blob = new Blob([content], { type: "application/octet-stream" });
@@ -46,6 +49,7 @@ export function part(it, name = "file") {
 
 /** A link to a file elsewhere. Only the web has links; anything else stays text. */
 function link(url, name) {
+  if (url.startsWith(UPLOADED)) return el("p", {}, `Uploaded ${name}`);
   if (!/^https?:\/\//i.test(url)) return el("p", {}, `${name}: `, el("code", { dir: "ltr" }, url));
   const properties = { href: url.replace(/^https?/i, (it) => it.toLowerCase()), download: fileName(name), target: "_blank", rel: "noopener noreferrer" };
   return el("p", {}, el("a", properties, `Download ${name}`), " ", el("span", { class: "quiet", dir: "ltr" }, new URL(url, location.href).host));

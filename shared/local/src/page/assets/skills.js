@@ -1,5 +1,6 @@
 // The skills of the agent, each with a form made from its schema and with its examples.
 
+import { exact, rounds } from "./api.js";
 import { button, el, field, fresh, put, replace } from "./dom.js";
 import { SchemaError, example, form, plan } from "./schema.js";
 import { send } from "./chat.js";
@@ -48,9 +49,10 @@ function jsonWay(schema, why) {
   const parts = () => {
     error.textContent = "";
     try {
-      return [{ data: JSON.parse(control.value), mediaType: "application/json" }];
+      if (rounds(control.value)) throw new SchemaError("this browser rounds numbers of 16 and more digits, so the page does not send them");
+      return [{ data: exact(control.value), mediaType: "application/json" }];
     } catch (failed) {
-      error.textContent = `This is no JSON: ${failed.message}`;
+      error.textContent = failed instanceof SchemaError ? `Not sent: ${failed.message}.` : `This is no JSON: ${failed.message}`;
       control.focus();
       throw new SchemaError("no JSON");
     }

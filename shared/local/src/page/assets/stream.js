@@ -1,6 +1,6 @@
 // Follows a task: reads its events, and connects again after the last one it has.
 
-import { ASKS, ENDED, call, failure, open, stateOf, taskPath } from "./api.js";
+import { ASKS, ENDED, call, exact, failure, open, stateOf, taskPath } from "./api.js";
 
 /** The frames of an event stream. */
 export async function* frames(response) {
@@ -84,7 +84,7 @@ async function read(response, seen, show) {
   let kind = "";
   try {
     for await (const frame of frames(response)) {
-      const event = JSON.parse(frame.data);
+      const event = exact(frame.data);
       if (frame.event === "error" || event.error) throw failure(200, event);
       if (event.message) kind = "message";
       const status = event.task?.status ?? event.statusUpdate?.status;

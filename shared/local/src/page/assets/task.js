@@ -123,8 +123,8 @@ function failure(status, inside) {
     status && parts(status.parts),
     cause(status),
     causes.length
-      ? causes.map((it) => el("div", {}, el("h3", {}, "Cause, from the log of this process"), said(it)))
-      : el("p", { class: "quiet" }, "The log of this process has no further cause."));
+      ? causes.map((it) => el("div", {}, el("h3", {}, "Cause, from the log"), said(it)))
+      : el("p", { class: "quiet" }, "The log since the start of the program has no further cause."));
 }
 
 /** The commits, the events and the log of a task in the order of time. */

@@ -1,0 +1,144 @@
+// The files of a message: chosen or dropped, then sent inside the message or uploaded first.
+
+import { call, local } from "./api.js";
+import { announce, button, el, plain, put } from "./dom.js";
+
+/** The sizes that this agent takes, in bytes. */
+let sizes = null;
+async function limits() {
+  sizes ??= await local("facts");
+  return sizes;
+}
+
+const shownSize = (bytes) => `${String(bytes).replace(/\B(?=(\d{3})+$)/g, " ")} bytes`;
+
+/**
+ * A list of files with a button that adds to it. `drop` has the listeners of the place on
+ * which files can be dropped. `parts` returns the parts of a message, or `null` after it has
+ * shown why a file cannot be sent.
+ */
+export function fileBox() {
+  const chosen = [];
+  const list = el("ul", { class: "files", "aria-label": "Attached files", hidden: true });
+  const error = el("p", { class: "error", role: "alert" });
+  const input = el("input", { type: "file", multiple: true, hidden: true, "aria-label": "Files", on: { change: take } });
+  const pick = button("Attach files", () => input.click());
+  const waiting = el("p", { class: "quiet", role: "status" });
+  let busy = false;
+
+  function take() {
+    const files = [...input.files];
+    input.value = "";
+    return add(files);
+  }
+
+  async function add(files) {
+    error.textContent = "";
+    const refused = [];
+    try {
+      const { maxUpload } = await limits();
+      for (const file of files) {
+        const used = chosen.reduce((sum, it) => sum + it.size, 0);
+        if (used + file.size > maxUpload) refused.push(tooLarge(file, maxUpload, used));
+        else show(file);
+      }
+    } catch (failed) {
+      refused.push(`No file is attached: ${failed.message}.`);
+    }
+    error.textContent = plain(refused.join(" "));
+  }
+
+  function show(file) {
+    chosen.push(file);
+    const remove = button(`Remove ${plain(file.name)}`, () => {
+      chosen.splice(chosen.indexOf(file), 1);
+      line.remove();
+      list.hidden = !chosen.length;
+      pick.focus();
+    });
+    const line = el("li", {}, el("bdi", {}, file.name), el("span", { class: "quiet" }, ` ${shownSize(file.size)} `), remove);
+    put(list, line);
+    list.hidden = false;
+    announce(`${file.name} is attached`);
+  }
+
+  function clear() {
+    chosen.length = 0;
+    list.replaceChildren();
+    list.hidden = true;
+  }
+
+  async function parts() {
+    if (busy) return null;
+    error.textContent = "";
+    if (!chosen.length) return [];
+    busy = true;
+    waiting.textContent = "The files are sent…";
+    try {
+      return await partsOf(chosen);
+    } catch (failed) {
+      error.textContent = plain(failed.message);
+      return null;
+    } finally {
+      busy = false;
+      waiting.textContent = "";
+    }
+  }
+
+  const dragover = (event) => {
+    if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
+  };
+  const drop = (event) => {
+    if (!event.dataTransfer?.files.length) return;
+    event.preventDefault();
+    event.stopPropagation();
+    add([...event.dataTransfer.files]);
+  };
+  return { element: el("div", {}, input, list, waiting, error), button: pick, drop: { dragover, drop }, parts, clear };
+}
+
+function tooLarge(file, most, used) {
+  const others = used ? ` together with the other files (${shownSize(used)})` : "";
+  return `${plain(file.name)} is too large: it has ${shownSize(file.size)}${others}, and a message takes at most ${shownSize(most)}.`;
+}
+
+/** Small files go inside the message. The others are uploaded before it. */
+async function partsOf(files) {
+  const { maxBody } = await limits();
+  // Base64 makes 4 bytes of 3, and the message needs room too.
+  let room = Math.floor(maxBody / 2);
+  const made = [];
+  for (const file of files) {
+    const about = { filename: file.name, mediaType: file.type || "application/octet-stream" };
+    const bytes = await file.arrayBuffer().catch(() => {
+      throw new Error(`${file.name} cannot be read. A folder cannot be attached.`);
+    });
+    if (bytes.byteLength <= room) {
+      room -= bytes.byteLength;
+      made.push({ raw: await base64(bytes), ...about });
+    } else {
+      made.push(await upload(bytes, about));
+    }
+  }
+  return made;
+}
+
+function base64(bytes) {
+  return new Promise((done, failed) => {
+    const reader = new FileReader();
+    reader.onload = () => done(reader.result.slice(reader.result.indexOf(",") + 1));
+    reader.onerror = () => failed(reader.error);
+    reader.readAsDataURL(new Blob([bytes], { type: "application/octet-stream" }));
+  });
+}
+
+/** Uploads a file and returns the part that names it. */
+async function upload(bytes, about) {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  const sha256 = [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  const order = await call("/a2a-lambda/uploads", { method: "POST", body: { size: bytes.byteLength, sha256, ...about } });
+  // The browser sets these two itself.
+  const { host, "content-length": length, ...signed } = order.headers;
+  await local("upload", "PUT", { body: bytes, more: { ...signed, "X-A2A-Local-Upload": order.url } });
+  return order.part;
+}

@@ -1,0 +1,126 @@
+//! Puts the large files of the page into the object store.
+//!
+//! The store answers no web page, and its port changes with each start. So the page sends
+//! a file to its own server, with the URL that the agent signed for it.
+
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, IF_NONE_MATCH};
+use http::uri::Scheme;
+use http::{HeaderMap, HeaderName, Request, StatusCode, Uri};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use std::io;
+use tokio::net::TcpStream;
+
+/// The header with the signed URL.
+const TARGET: &str = "x-a2a-local-upload";
+/// The headers that belong to the signed URL.
+const SIGNED: [HeaderName; 4] = [
+    CONTENT_LENGTH,
+    CONTENT_TYPE,
+    IF_NONE_MATCH,
+    HeaderName::from_static("x-amz-checksum-sha256"),
+];
+
+/// Why a file is not in the object store.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum UploadError {
+    /// The request names no URL of the object store.
+    #[error("the upload does not name a URL of the agent's object store")]
+    Target,
+    /// There is no connection.
+    #[error("failed to reach the object store")]
+    Connect(#[from] io::Error),
+    /// The connection broke.
+    #[error("failed to send the file to the object store")]
+    Broken(#[from] hyper::Error),
+    /// The object store does not take the file.
+    #[error("the object store refused the file with status {}", .0.as_u16())]
+    Refused(StatusCode),
+}
+
+impl UploadError {
+    pub(super) const fn status(&self) -> StatusCode {
+        match self {
+            Self::Target => StatusCode::BAD_REQUEST,
+            Self::Connect(_) | Self::Broken(_) | Self::Refused(_) => StatusCode::BAD_GATEWAY,
+        }
+    }
+}
+
+/// Sends the body of `request` to the URL in its header. `store` is the base URL of the
+/// object store; nothing is sent anywhere else.
+///
+/// # Errors
+/// [`UploadError`] for another URL, and when the store does not take the file.
+pub(super) async fn put(
+    store: Option<&str>,
+    request: Request<Incoming>,
+) -> Result<(), UploadError> {
+    let (head, body) = request.into_parts();
+    let target = target(store, &head.headers).ok_or(UploadError::Target)?;
+    let authority = target.authority().ok_or(UploadError::Target)?;
+    let path = target.path_and_query().ok_or(UploadError::Target)?;
+    let mut put = Request::put(path.as_str()).header(HOST, authority.as_str());
+    for name in SIGNED {
+        if let Some(value) = head.headers.get(&name) {
+            put = put.header(name, value);
+        }
+    }
+    let put = put.body(body).map_err(|_| UploadError::Target)?;
+    let socket = TcpStream::connect(authority.as_str()).await?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await?;
+    // The connection is driven beside the request, and ends with it.
+    let status = tokio::select! {
+        answered = sender.send_request(put) => answered?.status(),
+        ended = connection => {
+            ended?;
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+    };
+    if status.is_success() {
+        Ok(())
+    } else {
+        Err(UploadError::Refused(status))
+    }
+}
+
+/// The signed URL, if it is one of the object store.
+fn target(store: Option<&str>, headers: &HeaderMap) -> Option<Uri> {
+    let store: Uri = store?.parse().ok()?;
+    let target: Uri = headers.get(TARGET)?.to_str().ok()?.parse().ok()?;
+    let same = store.authority()? == target.authority()?;
+    (same && target.scheme() == Some(&Scheme::HTTP) && store.scheme() == target.scheme())
+        .then_some(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TARGET, target};
+    use http::{HeaderMap, HeaderName, HeaderValue};
+
+    #[test]
+    fn a_file_goes_to_the_object_store_only() {
+        let store = Some("http://127.0.0.1:9000");
+        let given = |url: &'static str| {
+            let header = (
+                HeaderName::from_static(TARGET),
+                HeaderValue::from_static(url),
+            );
+            target(store, &HeaderMap::from_iter([header]))
+        };
+        assert!(given("http://127.0.0.1:9000/bucket/key?X-Amz-Signature=1").is_some());
+        for other in [
+            "http://127.0.0.1:9001/bucket/key",
+            "http://evil.example/bucket/key",
+            "http://127.0.0.1:9000@evil.example/key",
+            "http://user@127.0.0.1:9000/key",
+            "https://127.0.0.1:9000/key",
+            "/key",
+            "",
+        ] {
+            assert_eq!(given(other), None, "{other}");
+        }
+        assert_eq!(target(store, &HeaderMap::new()), None);
+    }
+}
