@@ -42,7 +42,7 @@ async def walk(base):
             assert MessageToDict(booked.parts[0].data) == {"when": "Friday", "guests": 4}, booked
             ended = events[-1].status_update.status.state
             assert ended == TaskState.TASK_STATE_COMPLETED, events
-            print(f"the SDK was told a price and booked a table over {binding}")
+            print(f"the SDK learned a price and booked a table over {binding}")
 
 
 if __name__ == "__main__":

@@ -72,11 +72,11 @@ async fn the_first_turn_of_a_conversation_finds_its_context_and_tells_the_constr
         assert_eq!(text.as_deref(), Some("Offer tea. 1 false"));
         assert_eq!(adapter.asked.load(Ordering::Relaxed), asked);
         let history = reply.task().unwrap().history.iter().flatten();
-        let told: Vec<_> = history
+        let shown: Vec<_> = history
             .filter_map(|message| message.metadata.get(ACTIVE_CONSTRAINTS))
             .collect();
         let expected = json!([{"policyId": "p-1"}]);
-        assert_eq!(told, vec![&expected; usize::from(tells)]);
+        assert_eq!(shown, vec![&expected; usize::from(tells)]);
     }
     // The state of a context is kept for an hour.
     bench.advance(Duration::from_secs(3601));
