@@ -136,7 +136,8 @@ impl Repository<'_> {
                 break;
             };
             if like.get(depth) == Some(&folder) {
-                return Ok(like.clone());
+                trail.extend(like.iter().skip(depth + 1));
+                return Ok(trail);
             }
             let is_file = depth + 1 == names.len();
             let entries = self.folder(folder).await?;

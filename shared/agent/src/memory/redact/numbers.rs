@@ -60,7 +60,8 @@ fn kind_of(text: &[u8], groups: &[Range<usize>]) -> Option<Sensitive> {
     let is_even = between.all(|other| other == sign);
     let is_bound = |edge: u8, beyond: u8| {
         // A longer number in groups, or a decimal number, continues there.
-        !is_word(edge) && !(matches!(edge, b'-' | b'.' | b',') && beyond.is_ascii_digit())
+        let continues = matches!(edge, b'-' | b'.' | b',') && beyond.is_ascii_digit();
+        !continues && !is_word(edge)
     };
     let starts = is_bound(before(text, start), before(text, start.saturating_sub(1)));
     let ends = is_bound(byte(text, end), byte(text, end + 1));
@@ -135,7 +136,7 @@ fn luhn(digits: &[u8]) -> bool {
             },
         )
         .sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }
 
 /// Finds telephone numbers in the international form, with `+`.

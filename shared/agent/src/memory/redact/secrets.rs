@@ -63,7 +63,7 @@ pub(super) fn tokens(text: &str, finds: &mut Vec<Find>) {
     }
 }
 
-/// Whether the text has the form of an API key of AWS, OpenAI and similar services, GitHub,
+/// Whether the text has the form of an API key of AWS, GitHub, services with `sk-`,
 /// or of this project.
 fn is_api_key(token: &str) -> bool {
     let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric());

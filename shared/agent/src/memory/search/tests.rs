@@ -43,6 +43,17 @@ fn a_memory_with_more_and_rarer_words_of_the_query_comes_first() {
 }
 
 #[test]
+fn a_score_is_the_share_of_the_best_possible_one() {
+    let score = |content: &str, text: &str| {
+        let memories = [entry("it", content)];
+        search(&memories, &query(text)).unwrap().hits[0].score
+    };
+    assert!((score("rust lambda", "rust lambda") - 0.43).abs() < 0.005);
+    assert!((score("rust lambda", "rust lambda unknown words") - 0.43 / 2.0).abs() < 0.2);
+    assert!(score("rust rust rust", "rust") > 0.6);
+}
+
+#[test]
 fn a_narrow_layer_comes_before_a_better_match() {
     let mut memories = [
         entry("exact", "rust lambda"),
@@ -211,7 +222,7 @@ fn arguments_out_of_range_are_refused_by_name() {
         "`query` has 0 bytes, expected 1 to 1024"
     );
     assert!(refused(&[], &query(&long)).starts_with("`query` has 1025"));
-    assert!(search(&[], &query(&long[1..])).is_ok());
+    assert!(search(&[], &query(&"a".repeat(QUERY_MAX))).is_ok());
     for limit in [0, 51, usize::MAX] {
         let limit = Some(limit);
         assert!(
