@@ -49,7 +49,8 @@ fn a_score_is_the_share_of_the_best_possible_one() {
         search(&memories, &query(text)).unwrap().hits[0].score
     };
     assert!((score("rust lambda", "rust lambda") - 0.43).abs() < 0.005);
-    assert!((score("rust lambda", "rust lambda unknown words") - 0.43 / 2.0).abs() < 0.2);
+    // Words that no memory has are rare, so they weigh more than half.
+    assert!(score("rust lambda", "rust lambda unknown words") < 0.43 / 2.0);
     assert!(score("rust rust rust", "rust") > 0.6);
 }
 
