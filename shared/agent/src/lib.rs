@@ -5,6 +5,8 @@
 
 pub mod conformance;
 mod examples;
+mod knowledge;
+mod memory;
 
 use a2a_lambda::skill::{Agent, AgentDefinition, BuildError};
 
