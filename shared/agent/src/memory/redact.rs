@@ -18,12 +18,14 @@
 
 mod addresses;
 mod numbers;
+mod plain;
 mod scan;
 mod secrets;
 
 #[cfg(test)]
 mod tests;
 
+use plain::PlainText;
 use std::ops::Range;
 
 /// A text without personal data and secrets.
@@ -70,16 +72,19 @@ type Find = (Range<usize>, Sensitive);
 
 /// Replaces what the finders find. Redacting the result again changes nothing.
 pub(crate) fn redact(text: &str) -> Redacted {
+    let plain = PlainText::of(text);
     let mut finds = Vec::new();
-    secrets::private_keys(text, &mut finds);
-    secrets::tokens(text, &mut finds);
-    addresses::emails(text, &mut finds);
-    addresses::ips(text, &mut finds);
-    numbers::ibans(text, &mut finds);
-    numbers::cards_and_ssns(text, &mut finds);
-    numbers::phones(text, &mut finds);
-    // Of two overlapping finds the one that starts first stays, and then the longer one.
-    // Their finders see the same text, so that a find cannot hide another kind.
+    secrets::private_keys(plain.as_str(), &mut finds);
+    secrets::tokens(plain.as_str(), &mut finds);
+    addresses::emails(plain.as_str(), &mut finds);
+    addresses::ips(plain.as_str(), &mut finds);
+    numbers::ibans(plain.as_str(), &mut finds);
+    numbers::cards_and_ssns(plain.as_str(), &mut finds);
+    numbers::phones(plain.as_str(), &mut finds);
+    for (range, _) in &mut finds {
+        *range = plain.original(range);
+    }
+    // Of two overlapping finds the one that starts first names the kind, or the longer one.
     finds.sort_by_key(|(range, _)| (range.start, usize::MAX - range.end));
     replace(text, &finds)
 }

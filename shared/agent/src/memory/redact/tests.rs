@@ -239,6 +239,24 @@ fn words_that_begin_like_secrets_stay() {
 }
 
 #[test]
+fn other_forms_of_spaces_hyphens_and_digits_hide_nothing() {
+    assert_cut(&[
+        ("+49\u{a0}30\u{202f}1234567!", "[redacted:phone]!"),
+        (
+            "4111\u{2011}1111\u{2011}1111\u{2011}1111",
+            "[redacted:card]",
+        ),
+        ("ann\u{200b}@example\u{ad}.com.", "[redacted:email]."),
+        (
+            "カード４１１１１１１１１１１１１１１１。",
+            "カード[redacted:card]。",
+        ),
+        ("\u{feff}a@b.de\u{200d}", "\u{feff}[redacted:email]"),
+        ("größe\u{a0}– 大", "größe\u{a0}– 大"),
+    ]);
+}
+
+#[test]
 fn each_find_counts_once() {
     let found = redact("a@b.de, +49 30 1234567, 4111111111111111, x");
     assert_eq!(found.count, 3);
@@ -278,7 +296,7 @@ proptest! {
     }
 
     #[test]
-    fn texts_of_dangerous_characters_are_redacted_once(text in "[ -@eyJ.:+0-9a-fDE\u{e9}\u{4e00}\n]{0,200}") {
+    fn texts_of_dangerous_characters_are_redacted_once(text in "[ -@eyJ.:+0-9a-fDE\u{e9}\u{4e00}\u{ad}\u{a0}\u{ff10}\n]{0,200}") {
         cut(&text);
     }
 

@@ -3,6 +3,7 @@ use super::{
     Importance, LIMIT_MAX, MEMORIES_MAX, MemoryEntry, MemoryQuery, QUERY_MAX, SearchError, search,
 };
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 fn entry(id: &str, content: &str) -> MemoryEntry {
     MemoryEntry {
@@ -200,6 +201,64 @@ fn duplicates_have_95_percent_of_their_words_in_common() {
         ];
         let total = search(&memories, &query("word1")).unwrap().total;
         assert_eq!(total == 1, is_duplicate, "{common}");
+    }
+}
+
+#[test]
+fn two_thousand_memories_of_one_template_are_compared_in_time() {
+    // Each has 93 % of its words in common with each other one.
+    let template = (0..280).map(|word| format!("word{word} "));
+    let template = template.collect::<String>();
+    let memories: Vec<_> = (0..MEMORIES_MAX)
+        .map(|id| {
+            let own = (0..20).map(|word| format!("own{id}x{word} "));
+            entry(
+                &id.to_string(),
+                &format!("{template}{}", own.collect::<String>()),
+            )
+        })
+        .collect();
+    assert_eq!(
+        search(&memories, &query("word7")).unwrap().total,
+        MEMORIES_MAX
+    );
+}
+
+proptest! {
+    #[test]
+    fn duplicates_are_those_that_a_comparison_of_all_pairs_finds(
+        absent in prop::collection::vec(prop::collection::btree_set(0..50_u8, 0..4), 2..12),
+    ) {
+        let all = || (0..50_u8).collect::<BTreeSet<_>>();
+        let sets: Vec<_> = absent.iter().map(|absent| &all() - absent).collect();
+        let memories: Vec<_> = sets
+            .iter()
+            .enumerate()
+            .map(|(id, set)| {
+                let words = set.iter().map(|word| format!("w{word} "));
+                MemoryEntry {
+                    tags: vec!["all".to_owned()],
+                    ..entry(&format!("{id:02}"), &words.collect::<String>())
+                }
+            })
+            .collect();
+        let all = MemoryQuery { limit: Some(50), ..query("all") };
+        let mut kept: Vec<usize> = Vec::new();
+        let found = ids(&memories, &all);
+        // The order does not depend on duplicates, but those that were removed are not in it.
+        let mut order: Vec<usize> = (0..memories.len()).collect();
+        order.sort_by(|a, b| sets[*a].len().cmp(&sets[*b].len()).then(a.cmp(b)));
+        for id in order {
+            let is_like = |other: &usize| {
+                let common = sets[id].intersection(&sets[*other]).count();
+                20 * common >= 19 * sets[id].union(&sets[*other]).count()
+            };
+            if !kept.iter().any(is_like) {
+                kept.push(id);
+            }
+        }
+        let kept: Vec<_> = kept.iter().map(|id| memories[*id].id.as_str()).collect();
+        prop_assert_eq!(found, kept);
     }
 }
 
