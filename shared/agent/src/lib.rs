@@ -3,9 +3,11 @@
 //!
 //! The skills use only the public API of `a2a-lambda`, as any skill author would.
 
+mod access;
 pub mod conformance;
 mod examples;
 mod knowledge;
+mod layer;
 mod memory;
 
 use a2a_lambda::skill::{Agent, AgentDefinition, BuildError};
@@ -27,6 +29,8 @@ pub fn agent() -> Result<AgentDefinition, BuildError> {
         .skill(examples::format_report::format_report())
         .skill(examples::create_report::CreateReport)
         .skill(examples::fingerprint::fingerprint)
+        .skills(memory::skills::set())
+        .keeps("memory")
         .build()
 }
 

@@ -1,12 +1,14 @@
-//! What the memory skills do without a store: finding memories, and removing personal data.
-
-#![cfg_attr(
-    not(test),
-    expect(
-        dead_code,
-        reason = "the skills that call this module are not written yet"
-    )
-)]
+//! Memories: what the agent remembers for a caller, a conversation, a project, a tenant.
+//!
+//! - [`skills`]: the operations
+//! - [`store`]: memories as documents
+//! - [`search`]: finding memories by their words
+//! - [`redact`]: removing personal data before a memory is stored
 
 pub(crate) mod redact;
 pub(crate) mod search;
+pub(crate) mod skills;
+mod store;
+
+#[cfg(test)]
+mod tests;
