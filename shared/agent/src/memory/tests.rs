@@ -163,14 +163,7 @@ async fn narrow_layers_come_first_and_nobody_sees_a_scope_of_others() {
     ] {
         add(&mut bench, json!({"content": content, "layer": layer})).await;
     }
-    bench.as_caller(admin);
-    add(
-        &mut bench,
-        json!({"content": "The company buys tea", "layer": "company"}),
-    )
-    .await;
 
-    bench.as_caller(lead);
     let all = find(&mut bench, json!({"query": "tea"})).await;
     assert_eq!(
         all,
