@@ -66,18 +66,58 @@ pub(crate) enum Verb {
     SearchMemories,
     /// Delete a memory.
     DeleteMemory,
+    /// Find and show knowledge.
+    ReadKnowledge,
+    /// Store a version of an item.
+    StoreKnowledge,
+    /// Store a version of a policy.
+    StorePolicy,
+    /// Change the status of an item.
+    DecideKnowledge,
 }
 
 /// The least role that may do it; `None` if nobody may.
 const fn least(verb: Verb, layer: Layer) -> Option<Role> {
-    use Layer as L;
-    Some(match (verb, layer) {
-        (Verb::SearchMemories, _) | (_, L::Agent | L::User | L::Session) => Role::Member,
-        (Verb::AddMemory, L::Project | L::Team) => Role::Developer,
-        (Verb::DeleteMemory, L::Project | L::Team) | (Verb::AddMemory, L::Org) => Role::TechLead,
-        (Verb::DeleteMemory, L::Org) => Role::Architect,
-        (Verb::AddMemory | Verb::DeleteMemory, L::Company) => Role::Admin,
-    })
+    // The columns of the table: own layers, project and team, organisation, company.
+    let [own, project, org, company] = match verb {
+        Verb::SearchMemories => [Some(Role::Member); 4],
+        Verb::AddMemory => [
+            Some(Role::Member),
+            Some(Role::Developer),
+            Some(Role::TechLead),
+            Some(Role::Admin),
+        ],
+        Verb::DeleteMemory => [
+            Some(Role::Member),
+            Some(Role::TechLead),
+            Some(Role::Architect),
+            Some(Role::Admin),
+        ],
+        Verb::ReadKnowledge => [
+            None,
+            Some(Role::Member),
+            Some(Role::Member),
+            Some(Role::Member),
+        ],
+        Verb::StoreKnowledge => [
+            None,
+            Some(Role::Developer),
+            Some(Role::TechLead),
+            Some(Role::Architect),
+        ],
+        Verb::StorePolicy | Verb::DecideKnowledge => [
+            None,
+            Some(Role::TechLead),
+            Some(Role::Architect),
+            Some(Role::Architect),
+        ],
+    };
+    match layer {
+        Layer::Agent | Layer::User | Layer::Session => own,
+        Layer::Project | Layer::Team => project,
+        Layer::Org => org,
+        Layer::Company => company,
+    }
 }
 
 /// The right to do something in one scope. Only this module makes one.

@@ -30,7 +30,9 @@ pub fn agent() -> Result<AgentDefinition, BuildError> {
         .skill(examples::create_report::CreateReport)
         .skill(examples::fingerprint::fingerprint)
         .skills(memory::skills::set())
+        .skills(knowledge::skills::set())
         .keeps("memory")
+        .keeps("knowledge")
         .build()
 }
 

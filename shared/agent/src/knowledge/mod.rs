@@ -28,6 +28,8 @@ pub(crate) mod item;
 pub(crate) mod objects;
 pub(crate) mod path;
 pub(crate) mod repository;
+pub(crate) mod skills;
+mod store;
 
 #[cfg(test)]
 mod tests;

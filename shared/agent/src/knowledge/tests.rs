@@ -4,3 +4,4 @@ mod bench;
 mod export;
 mod history;
 mod repository;
+mod skills;

@@ -24,6 +24,11 @@ fn caller(tenant: &str, subject: &str, scopes: &[&str]) -> Caller {
     }
 }
 
+/// The next messages come from another caller, in a conversation of its own.
+fn be(bench: &mut SkillTest, caller: Caller) {
+    bench.new_context().as_caller(caller);
+}
+
 async fn call(bench: &mut SkillTest, skill: &str, input: Value) -> Reply {
     let input = Content::from_data(&input).unwrap();
     bench.new_task().skill(skill).send(input).await.unwrap()
@@ -147,13 +152,13 @@ async fn narrow_layers_come_first_and_nobody_sees_a_scope_of_others() {
         &["role:tech-lead", "project:shop", "team:red"],
     );
     let admin = caller("acme", "eve", &["role:admin"]);
-    bench.as_caller(admin);
+    be(&mut bench, admin);
     add(
         &mut bench,
         json!({"content": "The company buys tea", "layer": "company"}),
     )
     .await;
-    bench.new_context().as_caller(lead);
+    be(&mut bench, lead);
     for (layer, content) in [
         ("team", "The team drinks tea at four"),
         ("project", "The project sells tea"),
@@ -176,23 +181,26 @@ async fn narrow_layers_come_first_and_nobody_sees_a_scope_of_others() {
             "The company buys tea",
         ]
     );
-    bench
-        .new_context()
-        .as_caller(caller("acme", "bob", &["project:shop", "team:blue"]));
+    be(
+        &mut bench,
+        caller("acme", "bob", &["project:shop", "team:blue"]),
+    );
     let seen = find(&mut bench, json!({"query": "tea"})).await;
     assert_eq!(seen, ["The project sells tea", "The company buys tea"]);
-    bench.as_caller(caller(
-        "other",
-        "ann",
-        &["role:admin", "project:shop", "team:red"],
-    ));
+    be(
+        &mut bench,
+        caller("other", "ann", &["role:admin", "project:shop", "team:red"]),
+    );
     assert_eq!(find(&mut bench, json!({"query": "tea"})).await.len(), 0);
 }
 
 #[tokio::test]
 async fn what_the_role_does_not_allow_is_rejected_and_a_foreign_scope_looks_absent() {
     let mut bench = bench();
-    bench.as_caller(caller("acme", "ann", &["role:developer", "project:shop"]));
+    be(
+        &mut bench,
+        caller("acme", "ann", &["role:developer", "project:shop"]),
+    );
     let added = add(&mut bench, json!({"content": "tea", "layer": "project"})).await;
     let gone = json!({"id": added["id"], "layer": "project"});
     let reply = call(&mut bench, "memory_delete", gone.clone()).await;
@@ -206,9 +214,7 @@ async fn what_the_role_does_not_allow_is_rejected_and_a_foreign_scope_looks_abse
     .await;
     assert_eq!(reply.state(), Some(TaskState::Rejected));
 
-    bench
-        .new_context()
-        .as_caller(caller("acme", "bob", &["role:admin"]));
+    be(&mut bench, caller("acme", "bob", &["role:admin"]));
     let foreign = json!({"id": added["id"], "layer": "project", "scopeId": "shop"});
     let reply = call(&mut bench, "memory_delete", foreign).await;
     assert_eq!(
@@ -217,9 +223,7 @@ async fn what_the_role_does_not_allow_is_rejected_and_a_foreign_scope_looks_abse
     );
     let reply = call(&mut bench, "memory_delete", gone).await;
     assert_eq!(reply.error_code(), Some("MISSING_IDENTIFIER"));
-    bench
-        .new_context()
-        .as_caller(caller("acme", "ann", &["project:shop"]));
+    be(&mut bench, caller("acme", "ann", &["project:shop"]));
     assert_eq!(find(&mut bench, json!({"query": "tea"})).await, ["tea"]);
 }
 

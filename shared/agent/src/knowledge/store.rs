@@ -1,0 +1,284 @@
+//! The repository of a tenant in documents: git objects, the head, and a list of the items.
+//!
+//! A commit is visible once the document `head` names it. The list of items follows: it is
+//! what queries read, and each entry can be made again from the repository.
+
+use super::error::KnowledgeError;
+use super::history::{FileCommit, FileHistory};
+use super::item::{ItemHead, StoredItem};
+use super::objects::GitObjects;
+use super::path::ItemPlace;
+use super::repository::{CommitAuthor, FileChange, Repository};
+use a2a_lambda::prelude::*;
+use a2a_lambda::skill::{Collection, DocumentVersion};
+use a2a_lambda::store::StoreError;
+use async_trait::async_trait;
+use gix_hash::ObjectId;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// The collections of a tenant.
+const OBJECTS: &str = "knowledge/objects";
+const HEAD: &str = "knowledge/head";
+const ITEMS: &str = "knowledge/items";
+/// The key of the head.
+const MAIN: &str = "main";
+/// How often a write is tried while others are faster.
+const ATTEMPTS: usize = 8;
+/// Entries of the list in one read, and in all reads of a query.
+const PAGE: usize = 250;
+const ITEMS_MAX: usize = 5_000;
+
+/// The head of the repository, as a document.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Head {
+    commit: String,
+    /// How many commits there are.
+    number: u64,
+}
+
+/// An entry of the list of items.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Entry {
+    /// The file of the item.
+    file: String,
+    pub(super) head: ItemHead,
+    /// The last commit that changed the item, and its number.
+    pub(super) commit: String,
+    number: u64,
+}
+
+/// What is read of the repository.
+pub(super) struct KnowledgeStore<'a> {
+    objects: Objects<'a>,
+    heads: Collection<'a>,
+    items: Collection<'a>,
+}
+
+struct Objects<'a>(Collection<'a>);
+
+#[async_trait]
+impl GitObjects for Objects<'_> {
+    async fn get(&self, id: ObjectId) -> Result<Option<Vec<u8>>, StoreError> {
+        let found = self.0.get::<String>(&id.to_string()).await;
+        let found = found.map_err(unavailable)?;
+        found.map(|document| bytes(&document.value)).transpose()
+    }
+
+    async fn put_if_absent(&self, id: ObjectId, loose: Vec<u8>) -> Result<(), StoreError> {
+        let text = text(&loose);
+        self.0
+            .create(&id.to_string(), &text)
+            .await
+            .map_err(unavailable)?;
+        Ok(())
+    }
+}
+
+fn unavailable(error: AgentError) -> StoreError {
+    StoreError::Unavailable(error.text().to_owned())
+}
+
+/// Bytes as the text of a document: two hexadecimal digits each.
+fn text(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn bytes(text: &str) -> Result<Vec<u8>, StoreError> {
+    let corrupt = || StoreError::Corrupt("a git object is not hexadecimal".to_owned());
+    let digits = text.as_bytes().chunks(2);
+    digits
+        .map(|pair| {
+            let pair = std::str::from_utf8(pair).map_err(|_| corrupt())?;
+            u8::from_str_radix(pair, 16).map_err(|_| corrupt())
+        })
+        .collect()
+}
+
+/// A commit to make.
+pub(super) struct NewVersion<'a> {
+    pub(super) file: Vec<u8>,
+    pub(super) message: &'a str,
+    pub(super) author: &'a CommitAuthor,
+}
+
+impl<'a> KnowledgeStore<'a> {
+    /// The repository of the caller's tenant.
+    pub(super) fn of(cx: &'a TaskContext<'_>) -> AgentResult<Self> {
+        Ok(Self {
+            objects: Objects(cx.documents(OBJECTS)?),
+            heads: cx.documents(HEAD)?,
+            items: cx.documents(ITEMS)?,
+        })
+    }
+
+    const fn repository(&self) -> Repository<'_> {
+        Repository::new(&self.objects)
+    }
+
+    async fn head(&self) -> AgentResult<Option<(Head, ObjectId, DocumentVersion)>> {
+        let Some(found) = self.heads.get::<Head>(MAIN).await? else {
+            return Ok(None);
+        };
+        let commit = parsed(&found.value.commit)?;
+        Ok(Some((found.value, commit, found.version)))
+    }
+
+    /// The item as it is at `commit`, or at the head; `None` if it is not there.
+    pub(super) async fn item(
+        &self,
+        place: &ItemPlace,
+        commit: Option<ObjectId>,
+    ) -> AgentResult<Option<StoredItem>> {
+        let at = match (commit, self.head().await?) {
+            (Some(commit), Some(_)) => commit,
+            (None, Some((_, head, _))) => head,
+            (_, None) => return Ok(None),
+        };
+        match self.repository().item(at, place).await {
+            // A commit that the tenant does not have.
+            Err(KnowledgeError::Missing(id)) if Some(id) == commit => Ok(None),
+            found => found.map_err(error),
+        }
+    }
+
+    /// The last commits that changed the item.
+    pub(super) async fn history(
+        &self,
+        place: &ItemPlace,
+        from: ObjectId,
+        limit: usize,
+    ) -> AgentResult<Vec<FileCommit>> {
+        let found: FileHistory = self
+            .repository()
+            .history(from, place, limit)
+            .await
+            .map_err(error)?;
+        Ok(found.commits)
+    }
+
+    /// Commits a file, and moves the head. `decide` gets the item as it is, and returns what
+    /// to commit; it is asked again if another writer was faster.
+    pub(super) async fn commit<'f>(
+        &self,
+        place: &ItemPlace,
+        at_s: u64,
+        decide: impl Fn(Option<&StoredItem>) -> AgentResult<NewVersion<'f>>,
+    ) -> AgentResult<ObjectId> {
+        for _ in 0..ATTEMPTS {
+            let head = self.head().await?;
+            let before = match &head {
+                Some((_, commit, _)) => self.repository().item(*commit, place).await,
+                None => Ok(None),
+            };
+            let before = before.map_err(error)?;
+            let new = decide(before.as_ref())?;
+            let change = FileChange {
+                place: place.clone(),
+                content: Some(new.file),
+            };
+            let parent = head.as_ref().map(|(_, commit, _)| *commit);
+            let made = self
+                .repository()
+                .commit(parent, &[change], new.message, new.author, at_s)
+                .await
+                .map_err(error)?;
+            let Some(made) = made else {
+                // The file is there as it is, perhaps by an earlier run of this turn.
+                let commit =
+                    before.map_or_else(|| ObjectId::null(gix_hash::Kind::Sha1), |it| it.commit);
+                let number = head.map_or(0, |(head, _, _)| head.number);
+                self.list(place, commit, number).await?;
+                return Ok(commit);
+            };
+            let number = head.as_ref().map_or(0, |(head, _, _)| head.number) + 1;
+            let next = Head {
+                commit: made.to_string(),
+                number,
+            };
+            let moved = match &head {
+                Some((_, _, version)) => self.heads.replace(MAIN, &next, version).await?,
+                None => self.heads.create(MAIN, &next).await?,
+            };
+            if moved {
+                self.list(place, made, number).await?;
+                return Ok(made);
+            }
+        }
+        Err(AgentError::domain(
+            "STALE_COMMIT",
+            "others were faster; please try again",
+        ))
+    }
+
+    /// Puts the item of a commit on the list, unless a later one is there.
+    async fn list(&self, place: &ItemPlace, commit: ObjectId, number: u64) -> AgentResult<()> {
+        let Some(item) = self.repository().item(commit, place).await.map_err(error)? else {
+            return Ok(());
+        };
+        let entry = Entry {
+            file: place.file(),
+            head: item.head,
+            commit: item.commit.to_string(),
+            number,
+        };
+        let key = format!("{:x}", Sha256::digest(place.file()));
+        for _ in 0..ATTEMPTS {
+            let written = match self.items.get::<Entry>(&key).await? {
+                Some(found) if found.value.number >= number => return Ok(()),
+                Some(found) => self.items.replace(&key, &entry, &found.version).await?,
+                None => self.items.create(&key, &entry).await?,
+            };
+            if written {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// The items of a kind and a status, by their place.
+    pub(super) async fn items(
+        &self,
+        wanted: impl Fn(&ItemPlace, &ItemHead) -> bool,
+    ) -> AgentResult<Vec<(ItemPlace, Entry)>> {
+        let (mut found, mut read, mut after) = (Vec::new(), 0, None::<String>);
+        while read < ITEMS_MAX {
+            let page = self.items.list::<Entry>(after.as_deref(), PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.key.clone());
+            read += page.len();
+            for document in page {
+                let place = ItemPlace::of_file(&document.value.file);
+                if let Some(place) = place.filter(|place| wanted(place, &document.value.head)) {
+                    found.push((place, document.value));
+                }
+            }
+        }
+        found.sort_by(|left, right| left.0.cmp(&right.0));
+        Ok(found)
+    }
+}
+
+/// The id of a commit that a document or a caller names.
+pub(super) fn parsed(commit: &str) -> AgentResult<ObjectId> {
+    ObjectId::from_hex(commit.as_bytes())
+        .map_err(|_| AgentError::invalid_input("a commit is 40 hexadecimal digits"))
+}
+
+/// The error that a caller gets.
+pub(super) fn error(error: KnowledgeError) -> AgentError {
+    match &error {
+        KnowledgeError::TooLong {
+            field: "content", ..
+        } => AgentError::domain("CONTENT_TOO_LONG", error.to_string()),
+        KnowledgeError::Path(_)
+        | KnowledgeError::InTheWay { .. }
+        | KnowledgeError::TooLong { .. }
+        | KnowledgeError::Argument { .. } => AgentError::invalid_input(error.to_string()),
+        KnowledgeError::Missing(_)
+        | KnowledgeError::Corrupt { .. }
+        | KnowledgeError::Encode(_)
+        | KnowledgeError::Item(_)
+        | KnowledgeError::Store(_) => AgentError::internal(error),
+    }
+}
