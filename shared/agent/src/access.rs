@@ -8,6 +8,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::knowledge::path::ItemPlace;
 use crate::layer::Layer;
 use a2a_lambda::auth::Caller;
 use a2a_lambda::skill::{AgentResult, Collection, TaskContext};
@@ -74,6 +75,8 @@ pub(crate) enum Verb {
     StorePolicy,
     /// Change the status of an item.
     DecideKnowledge,
+    /// Check something against the policies.
+    Check,
 }
 
 /// The least role that may do it; `None` if nobody may.
@@ -93,7 +96,7 @@ const fn least(verb: Verb, layer: Layer) -> Option<Role> {
             Some(Role::Architect),
             Some(Role::Admin),
         ],
-        Verb::ReadKnowledge => [
+        Verb::ReadKnowledge | Verb::Check => [
             None,
             Some(Role::Member),
             Some(Role::Member),
@@ -153,6 +156,12 @@ impl Permit {
     /// The id of its scope: the subject, the context, the project, the tenant.
     pub(crate) fn scope(&self) -> &str {
         &self.scope
+    }
+
+    /// Whether an item of knowledge is in the scope.
+    pub(crate) fn covers(&self, place: &ItemPlace) -> bool {
+        let same = |scope| scope == self.scope;
+        place.layer() == self.layer.name() && place.scope_id().is_none_or(same)
     }
 
     /// The documents `kind` of the scope.

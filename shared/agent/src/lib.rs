@@ -6,9 +6,12 @@
 mod access;
 pub mod conformance;
 mod examples;
+mod governance;
 mod knowledge;
 mod layer;
 mod memory;
+
+pub use governance::session::A2aAdapter;
 
 use a2a_lambda::skill::{Agent, AgentDefinition, BuildError};
 
@@ -29,10 +32,13 @@ pub fn agent() -> Result<AgentDefinition, BuildError> {
         .skill(examples::format_report::format_report())
         .skill(examples::create_report::CreateReport)
         .skill(examples::fingerprint::fingerprint)
-        .skills(memory::skills::set())
-        .skills(knowledge::skills::set())
+        .skills(memory::skills::set().session_context(A2aAdapter))
+        .skills(knowledge::skills::set().session_context(A2aAdapter))
+        .skills(governance::skills::set().session_context(A2aAdapter))
+        .skill(governance::session::session_context)
         .keeps("memory")
         .keeps("knowledge")
+        .keeps("policies")
         .build()
 }
 

@@ -3,7 +3,7 @@ use crate::layer::Layer;
 use a2a_lambda::auth::Caller;
 use a2a_lambda::task::{Owner, Subject, TenantId};
 
-const VERBS: [Verb; 7] = [
+const VERBS: [Verb; 8] = [
     Verb::AddMemory,
     Verb::SearchMemories,
     Verb::DeleteMemory,
@@ -11,6 +11,7 @@ const VERBS: [Verb; 7] = [
     Verb::StoreKnowledge,
     Verb::StorePolicy,
     Verb::DecideKnowledge,
+    Verb::Check,
 ];
 const ROLES: [Option<&str>; 6] = [
     None,
@@ -22,7 +23,7 @@ const ROLES: [Option<&str>; 6] = [
 ];
 /// For each verb and each layer, from agent to company, the number of the first of [`ROLES`]
 /// that may do it; 9 is nobody.
-const FIRST: [[usize; 7]; 7] = [
+const FIRST: [[usize; 7]; 8] = [
     [0, 0, 0, 2, 2, 3, 5],
     [0, 0, 0, 0, 0, 0, 0],
     [0, 0, 0, 3, 3, 4, 5],
@@ -30,6 +31,7 @@ const FIRST: [[usize; 7]; 7] = [
     [9, 9, 9, 2, 2, 3, 4],
     [9, 9, 9, 3, 3, 4, 4],
     [9, 9, 9, 3, 3, 4, 4],
+    [9, 9, 9, 0, 0, 0, 0],
 ];
 
 fn caller(role: Option<&str>) -> Caller {

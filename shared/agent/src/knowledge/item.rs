@@ -134,6 +134,11 @@ pub(crate) enum ItemError {
 }
 
 impl ItemHead {
+    /// Whether the item is of this kind, and accepted.
+    pub(crate) fn is_in_force(&self, kind: ItemKind) -> bool {
+        self.kind == kind && self.status == ItemStatus::Accepted
+    }
+
     /// The file with this head and the content, which is not changed.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ pub(crate) mod objects;
 pub(crate) mod path;
 pub(crate) mod repository;
 pub(crate) mod skills;
-mod store;
+pub(crate) mod store;
 
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,8 @@ use super::path::{ItemPath, ItemPlace};
 use super::repository::CommitAuthor;
 use super::store::{Entry, KnowledgeStore, NewVersion, error, parsed};
 use crate::access::{Denial, Permit, Verb, permit, permits};
+use crate::governance::policy::Policy;
+use crate::governance::skills::knowledge_check;
 use crate::layer::Layer;
 use a2a_lambda::prelude::*;
 use a2a_lambda::skill::SkillSet;
@@ -22,13 +24,13 @@ const LIMIT_MAX: usize = 50;
 /// The most bytes of a query.
 const QUERY_MAX: usize = 1024;
 /// The layers that have knowledge.
-const LAYERS: [Layer; 4] = [Layer::Project, Layer::Team, Layer::Org, Layer::Company];
+pub(crate) const LAYERS: [Layer; 4] = [Layer::Project, Layer::Team, Layer::Org, Layer::Company];
 
 /// The skills of the set `knowledge`.
 pub(crate) fn set() -> SkillSet {
     let set = SkillSet::new("knowledge").skill(knowledge_query);
-    let set = set.skill(knowledge_show).skill(knowledge_store);
-    set.skill(knowledge_status)
+    let set = set.skill(knowledge_show).skill(knowledge_check);
+    set.skill(knowledge_store).skill(knowledge_status)
 }
 
 /// The layers that have knowledge.
@@ -124,6 +126,9 @@ pub(crate) async fn knowledge_store(
         Ok(permit) => permit,
         Err(denial) => return rejected(&denial),
     };
+    if item.kind == ItemKind::Policy {
+        Policy::parse(&item.content)?;
+    }
     let place = place(&permit, &item.path)?;
     let (title, summary) = describe(&place, &item.content);
     let head = ItemHead {
@@ -365,10 +370,7 @@ impl KnowledgeQuery {
         place: &ItemPlace,
         head: &ItemHead,
     ) -> bool {
-        let allowed = seen.iter().any(|permit| {
-            permit.layer().name() == place.layer()
-                && place.scope_id().is_none_or(|scope| scope == permit.scope())
-        });
+        let allowed = seen.iter().any(|permit| permit.covers(place));
         let status = match self.status.as_slice() {
             [] => head.status == ItemStatus::Accepted,
             named => named.contains(&head.status),

@@ -39,7 +39,7 @@ struct Head {
 
 /// An entry of the list of items.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// The file of the item.
     file: String,
     pub(super) head: ItemHead,
@@ -49,7 +49,7 @@ pub(super) struct Entry {
 }
 
 /// What is read of the repository.
-pub(super) struct KnowledgeStore<'a> {
+pub(crate) struct KnowledgeStore<'a> {
     objects: Objects<'a>,
     heads: Collection<'a>,
     items: Collection<'a>,
@@ -104,7 +104,7 @@ pub(super) struct NewVersion<'a> {
 
 impl<'a> KnowledgeStore<'a> {
     /// The repository of the caller's tenant.
-    pub(super) fn of(cx: &'a TaskContext<'_>) -> AgentResult<Self> {
+    pub(crate) fn of(cx: &'a TaskContext<'_>) -> AgentResult<Self> {
         Ok(Self {
             objects: Objects(cx.documents(OBJECTS)?),
             heads: cx.documents(HEAD)?,
@@ -124,8 +124,13 @@ impl<'a> KnowledgeStore<'a> {
         Ok(Some((found.value, commit, found.version)))
     }
 
+    /// The newest commit, if there is one.
+    pub(crate) async fn head_commit(&self) -> AgentResult<Option<String>> {
+        Ok(self.head().await?.map(|(head, _, _)| head.commit))
+    }
+
     /// The item as it is at `commit`, or at the head; `None` if it is not there.
-    pub(super) async fn item(
+    pub(crate) async fn item(
         &self,
         place: &ItemPlace,
         commit: Option<ObjectId>,
@@ -237,7 +242,7 @@ impl<'a> KnowledgeStore<'a> {
     }
 
     /// The items of a kind and a status, by their place.
-    pub(super) async fn items(
+    pub(crate) async fn items(
         &self,
         wanted: impl Fn(&ItemPlace, &ItemHead) -> bool,
     ) -> AgentResult<Vec<(ItemPlace, Entry)>> {

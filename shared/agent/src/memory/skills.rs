@@ -302,6 +302,23 @@ pub(crate) async fn memory_search(
     found(cx, &wanted).await
 }
 
+/// The memories that fit a text, as JSON, at most `limit`.
+pub(crate) async fn recall(
+    cx: &TaskContext<'_>,
+    text: &str,
+    limit: usize,
+) -> AgentResult<Vec<Value>> {
+    let wanted = MemorySearch {
+        query: text.to_owned(),
+        limit: Some(limit),
+        ..MemorySearch::default()
+    };
+    let results = found(cx, &wanted).await?.results;
+    let json = results.iter().map(serde_json::to_value);
+    json.collect::<Result<_, _>>()
+        .map_err(AgentError::serialization)
+}
+
 /// The memories that a caller finds.
 async fn found(cx: &TaskContext<'_>, wanted: &MemorySearch) -> AgentResult<FoundMemories> {
     let searched = |layer: &Layer| wanted.layers.is_empty() || wanted.layers.contains(layer);
