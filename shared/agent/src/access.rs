@@ -79,7 +79,7 @@ pub(crate) enum Verb {
     Check,
 }
 
-/// The least role that may do it; `None` if nobody may.
+/// The least role that may do it; `None` if no role may.
 const fn least(verb: Verb, layer: Layer) -> Option<Role> {
     // The columns of the table: own layers, project and team, organisation, company.
     let [own, project, org, company] = match verb {
@@ -142,9 +142,9 @@ pub(crate) enum Denial {
     /// The caller's role may not do it.
     #[error("this needs the role `{}`", .0.name())]
     Role(Role),
-    /// Nobody may do it.
+    /// No role may do it.
     #[error("nothing can be done there")]
-    Nobody,
+    NoRole,
 }
 
 impl Permit {
@@ -228,7 +228,7 @@ fn decide(
             scope: scope.to_owned(),
         }),
         Some(least) => Err(Denial::Role(least)),
-        None => Err(Denial::Nobody),
+        None => Err(Denial::NoRole),
     }
 }
 

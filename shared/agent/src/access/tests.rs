@@ -22,7 +22,7 @@ const ROLES: [Option<&str>; 6] = [
     Some("role:admin"),
 ];
 /// For each verb and each layer, from agent to company, the number of the first of [`ROLES`]
-/// that may do it; 9 is nobody.
+/// that may do it; 9 is none.
 const FIRST: [[usize; 7]; 8] = [
     [0, 0, 0, 2, 2, 3, 5],
     [0, 0, 0, 0, 0, 0, 0],
@@ -81,9 +81,9 @@ fn a_caller_may_do_what_the_table_says_and_nothing_else() {
                         }
                         Err(denial) => {
                             assert!(number < first, "{case}");
-                            let needed = least(verb, layer).map_or(Denial::Nobody, Denial::Role);
+                            let needed = least(verb, layer).map_or(Denial::NoRole, Denial::Role);
                             assert_eq!(denial, needed, "{case}");
-                            assert_eq!(denial == Denial::Nobody, first == 9, "{case}");
+                            assert_eq!(denial == Denial::NoRole, first == 9, "{case}");
                         }
                     }
                 }
@@ -93,7 +93,7 @@ fn a_caller_may_do_what_the_table_says_and_nothing_else() {
 }
 
 #[test]
-fn nobody_may_do_anything_in_a_scope_of_others() {
+fn no_role_may_do_anything_in_a_scope_of_others() {
     for verb in VERBS {
         for layer in Layer::ALL {
             for role in ROLES {

@@ -266,7 +266,7 @@ fn glob(place: &str, pattern: &str) -> AgentResult<Regex> {
     while let Some(letter) = letters.next() {
         match letter {
             '*' if letters.next_if_eq(&'*').is_some() => {
-                // `**/` also stands for no folder.
+                // `**/` also matches no folder.
                 match letters.next_if_eq(&'/') {
                     Some(_) => text.push_str("(?:.*/)?"),
                     None => text.push_str(".*"),

@@ -6,8 +6,8 @@
 //! The rules prefer a wrong find to a leak where both look the same, with these limits:
 //!
 //! - Four numbers up to 255 with dots are an IPv4 address, also where a version is meant.
-//!   `v1.2.3.4` and numbers with three or five parts are not. Addresses that identify
-//!   nobody stay: unspecified, loopback, and IPv4 from 240 on (masks, broadcast).
+//!   `v1.2.3.4` and numbers with three or five parts are not. Addresses that identify no
+//!   one stay: unspecified, loopback, and IPv4 from 240 on (masks, broadcast).
 //! - A telephone number needs its `+`. Cards and IBANs need a correct checksum, the length
 //!   of their issuer or country, and the usual groups. A US social security number needs
 //!   its hyphens.

@@ -144,7 +144,7 @@ async fn personal_data_is_not_stored() {
 }
 
 #[tokio::test]
-async fn narrow_layers_come_first_and_nobody_sees_a_scope_of_others() {
+async fn narrow_layers_come_first_and_a_scope_of_others_is_not_seen() {
     let mut bench = bench();
     let lead = caller(
         "acme",

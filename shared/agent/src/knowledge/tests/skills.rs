@@ -158,7 +158,7 @@ async fn a_stale_writer_is_refused_and_an_item_in_force_is_not_replaced() {
 }
 
 #[tokio::test]
-async fn nobody_sees_the_knowledge_of_another_project_or_tenant() {
+async fn knowledge_of_another_project_or_tenant_is_not_seen() {
     let mut bench = bench("acme", "ann", &LEAD);
     done(&mut bench, "knowledge_store", adr("# Secret")).await;
     let all = json!({"status": ["draft"]});
