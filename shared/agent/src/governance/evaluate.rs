@@ -111,7 +111,7 @@ fn verdict(rule: &Rule, context: &CheckContext) -> Verdict {
         };
     };
     let found = match constraint {
-        Constraint::MustUse | Constraint::MustNotUse => find_text(rule, &entries),
+        Constraint::Use | Constraint::NotUse => find_text(rule, &entries),
         _ => find_pattern(rule, &entries),
     };
     match (constraint.is_demand(), found) {

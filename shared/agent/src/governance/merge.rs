@@ -3,6 +3,7 @@
 use super::evaluate::Violation;
 use super::policy::{MergeMode, Policy, Rule, Severity};
 use crate::layer::Layer;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// A policy and the layer that it is of; after a merge the narrowest of them.
@@ -25,24 +26,24 @@ pub(crate) struct Merged {
 /// Merges policies of the same id, from the broadest layer to the narrowest.
 pub(crate) fn merge(mut policies: Vec<LayeredPolicy>) -> Merged {
     // Equal layers keep their order, so that a merge does not depend on a sort.
-    policies.sort_by(|a, b| b.layer.cmp(&a.layer));
+    policies.sort_by_key(|it| Reverse(it.layer));
     let mut weakened = Vec::new();
     let mut by_id: BTreeMap<String, LayeredPolicy> = BTreeMap::new();
     for narrow in policies {
         let id = narrow.policy.document.id.clone();
         let joined = match by_id.remove(&id) {
-            Some(broad) => join(broad, narrow, &mut weakened),
+            Some(broad) => join(&broad, narrow, &mut weakened),
             None => narrow,
         };
         by_id.insert(id, joined);
     }
     let mut policies: Vec<LayeredPolicy> = by_id.into_values().collect();
-    policies.sort_by(|a, b| a.layer.cmp(&b.layer));
+    policies.sort_by_key(|it| it.layer);
     Merged { policies, weakened }
 }
 
 fn join(
-    broad: LayeredPolicy,
+    broad: &LayeredPolicy,
     narrow: LayeredPolicy,
     weakened: &mut Vec<Violation>,
 ) -> LayeredPolicy {

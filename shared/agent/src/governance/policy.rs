@@ -68,26 +68,31 @@ pub(crate) struct RuleDocument {
 
 /// What has to hold for a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
 pub(crate) enum Constraint {
     /// It contains the text `value`.
-    MustUse,
+    #[serde(rename = "must_use")]
+    Use,
     /// It does not.
-    MustNotUse,
+    #[serde(rename = "must_not_use")]
+    NotUse,
     /// It matches the regular expression `value`.
-    MustMatch,
+    #[serde(rename = "must_match")]
+    Match,
     /// It does not.
-    MustNotMatch,
+    #[serde(rename = "must_not_match")]
+    NotMatch,
     /// It has an entry like the pattern `value`.
-    MustExist,
+    #[serde(rename = "must_exist")]
+    Exist,
     /// It has none.
-    MustNotExist,
+    #[serde(rename = "must_not_exist")]
+    NotExist,
 }
 
 impl Constraint {
     /// Whether a target without a value breaks it.
     pub(crate) const fn is_demand(self) -> bool {
-        matches!(self, Self::MustUse | Self::MustMatch | Self::MustExist)
+        matches!(self, Self::Use | Self::Match | Self::Exist)
     }
 }
 
@@ -218,9 +223,9 @@ impl Rule {
         }
         let value = format!("{place}/value` of the rule `{}", rule.id);
         let pattern = match rule.constraint {
-            Constraint::MustUse | Constraint::MustNotUse => None,
-            Constraint::MustMatch | Constraint::MustNotMatch => Some(regex(&value, &rule.value)?),
-            Constraint::MustExist | Constraint::MustNotExist => Some(glob(&value, &rule.value)?),
+            Constraint::Use | Constraint::NotUse => None,
+            Constraint::Match | Constraint::NotMatch => Some(regex(&value, &rule.value)?),
+            Constraint::Exist | Constraint::NotExist => Some(glob(&value, &rule.value)?),
         };
         let applies_to = rule.applies_to.iter().map(|path| {
             glob(

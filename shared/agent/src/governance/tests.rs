@@ -200,7 +200,7 @@ fn a_mandatory_rule_is_in_every_merge_and_at_least_as_strict() {
             with("severity", json!("block")),
             with("appliesTo", json!([])),
         ] {
-            let narrow = policy("p", false, mode, &[stricter.clone()]);
+            let narrow = policy("p", false, mode, std::slice::from_ref(&stricter));
             let merged = merge(vec![
                 layered(Layer::Company, &broad),
                 layered(Layer::Team, &narrow),
@@ -214,67 +214,29 @@ fn a_mandatory_rule_is_in_every_merge_and_at_least_as_strict() {
 
 #[test]
 fn a_policy_with_a_wrong_pattern_is_refused_with_its_place() {
+    let of = |id: &str, constraint: &str, value: &str| {
+        let rule = rule(id, constraint, "code", value, "warn");
+        policy("p", false, "merge", &[rule])
+    };
+    let mut twice = of("r", "must_use", "x");
+    let again = twice["rules"][0].clone();
+    twice["rules"].as_array_mut().unwrap().push(again);
+    let mut late = of("r", "must_use", "x");
+    late["suppressions"] = json!([{"message": "x", "expires": "soon"}]);
+    let mut more = of("r", "must_use", "x");
+    more["extra"] = json!(1);
     for (document, place) in [
+        (of("r", "must_match", "("), "/rules/0/value"),
         (
-            policy(
-                "p",
-                false,
-                "merge",
-                &[rule("r", "must_match", "code", "(", "warn")],
-            ),
+            of("r", "must_match", &"(a{99}){99}".repeat(9)),
             "/rules/0/value",
         ),
-        (
-            policy(
-                "p",
-                false,
-                "merge",
-                &[rule(
-                    "r",
-                    "must_match",
-                    "code",
-                    &"(a{99}){99}".repeat(9),
-                    "warn",
-                )],
-            ),
-            "/rules/0/value",
-        ),
-        (
-            policy(
-                "p",
-                false,
-                "merge",
-                &[rule("r", "must_use", "code", "", "warn")],
-            ),
-            "/rules/0/value",
-        ),
-        (
-            policy(
-                "p",
-                false,
-                "merge",
-                &[rule("r r", "must_use", "code", "x", "warn")],
-            ),
-            "/rules/0/id",
-        ),
-        (
-            policy(
-                "p",
-                false,
-                "merge",
-                &[
-                    rule("r", "must_use", "code", "x", "warn"),
-                    rule("r", "must_use", "code", "x", "warn"),
-                ],
-            ),
-            "/rules/1/id",
-        ),
+        (of("r", "must_use", ""), "/rules/0/value"),
+        (of("r r", "must_use", "x"), "/rules/0/id"),
+        (twice, "/rules/1/id"),
         (policy("", false, "merge", &[]), "/id"),
-        (
-            json!({"id": "p", "rules": [], "suppressions": [{"message": "x", "expires": "soon"}]}),
-            "/suppressions/0/expires",
-        ),
-        (json!({"id": "p", "rules": [], "extra": 1}), "extra"),
+        (late, "/suppressions/0/expires"),
+        (more, "extra"),
     ] {
         let error = Policy::parse(&document.to_string()).unwrap_err();
         assert_eq!(error.code().as_str(), "CONSTRAINT_SYNTAX_ERROR");

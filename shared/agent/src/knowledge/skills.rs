@@ -86,6 +86,24 @@ pub(crate) struct NewItem {
     message: String,
 }
 
+impl NewItem {
+    /// The head of its file at a place.
+    fn head(&self, place: &ItemPlace) -> ItemHead {
+        let (title, summary) = describe(place, &self.content);
+        ItemHead {
+            kind: self.kind,
+            status: match self.status {
+                Some(NewStatus::Proposed) => ItemStatus::Proposed,
+                Some(NewStatus::Draft) | None => ItemStatus::Draft,
+            },
+            title,
+            summary,
+            tags: self.tags.clone(),
+            superseded_by: None,
+        }
+    }
+}
+
 /// A status that a caller may give to a new version.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -130,18 +148,7 @@ pub(crate) async fn knowledge_store(
         Policy::parse(&item.content)?;
     }
     let place = place(&permit, &item.path)?;
-    let (title, summary) = describe(&place, &item.content);
-    let head = ItemHead {
-        kind: item.kind,
-        status: match item.status {
-            Some(NewStatus::Proposed) => ItemStatus::Proposed,
-            Some(NewStatus::Draft) | None => ItemStatus::Draft,
-        },
-        title,
-        summary,
-        tags: item.tags,
-        superseded_by: None,
-    };
+    let head = item.head(&place);
     let file = head.file(&item.content).map_err(error)?;
     let author = author(cx)?;
     let decide = |before: Option<&StoredItem>| {

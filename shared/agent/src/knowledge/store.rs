@@ -61,7 +61,7 @@ struct Objects<'a>(Collection<'a>);
 impl GitObjects for Objects<'_> {
     async fn get(&self, id: ObjectId) -> Result<Option<Vec<u8>>, StoreError> {
         let found = self.0.get::<String>(&id.to_string()).await;
-        let found = found.map_err(unavailable)?;
+        let found = found.map_err(|error| unavailable(&error))?;
         found.map(|document| bytes(&document.value)).transpose()
     }
 
@@ -70,12 +70,12 @@ impl GitObjects for Objects<'_> {
         self.0
             .create(&id.to_string(), &text)
             .await
-            .map_err(unavailable)?;
+            .map_err(|error| unavailable(&error))?;
         Ok(())
     }
 }
 
-fn unavailable(error: AgentError) -> StoreError {
+fn unavailable(error: &AgentError) -> StoreError {
     StoreError::Unavailable(error.text().to_owned())
 }
 

@@ -106,6 +106,11 @@ async fn an_item_is_stored_decided_and_found_with_its_history() {
         assert_eq!(done(&mut bench, "knowledge_query", query).await["total"], 0);
     }
     let shown = done(&mut bench, "knowledge_show", name()).await;
+    shows_the_history(&shown);
+}
+
+/// Two versions and two decisions.
+fn shows_the_history(shown: &Value) {
     assert_eq!(shown["content"], "# Use DynamoDB\n\nOne table.");
     let history = shown["history"].as_array().unwrap();
     let messages: Vec<_> = history
@@ -122,6 +127,18 @@ async fn an_item_is_stored_decided_and_found_with_its_history() {
         ]
     );
     assert_eq!(history[0]["author"], "ann");
+}
+
+#[tokio::test]
+async fn an_item_is_shown_as_it_was_at_a_commit() {
+    let mut bench = bench("acme", "ann", &LEAD);
+    let first = done(
+        &mut bench,
+        "knowledge_store",
+        adr("# Use files\n\nAll of it."),
+    )
+    .await;
+    done(&mut bench, "knowledge_store", adr("# Use DynamoDB")).await;
     let mut earlier = name();
     earlier["at"] = first["commit"].clone();
     let shown = done(&mut bench, "knowledge_show", earlier).await;
