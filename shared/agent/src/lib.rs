@@ -3,8 +3,11 @@
 //!
 //! The skills use only the public API of `a2a-lambda`, as any skill author would.
 
+mod access;
 pub mod conformance;
 mod examples;
+mod governance;
+mod layer;
 
 use a2a_lambda::skill::{Agent, AgentDefinition, BuildError};
 
