@@ -22,11 +22,21 @@ pub(crate) const MESSAGE_MAX: usize = 1024;
 pub(crate) const GLOBS_MAX: usize = 16;
 /// The most bytes of an id.
 const ID_MAX: usize = 128;
-/// The most bytes of memory of a compiled expression. A literal of 512 bytes needs half of
-/// it. The time of a search is proportional to it.
-const REGEX_MAX: usize = 64 * 1024;
-/// The most bytes of memory of the compiled globs of a rule.
-const GLOBS_REGEX_MAX: usize = 1024 * 1024;
+/// The sizes that an expression can be counted with, in bytes of memory when it is compiled.
+/// A literal of 512 bytes needs 16 KiB. A search takes time for each of them: with 32 KiB and
+/// the largest content the slowest expressions take about 3 seconds.
+const REGEX_SIZES: [usize; 7] = [
+    512,
+    1024,
+    2 * 1024,
+    4 * 1024,
+    8 * 1024,
+    16 * 1024,
+    32 * 1024,
+];
+/// The most bytes of all expressions of a policy, counted with these sizes. `appliesTo` does
+/// not count, because a path is short.
+const EXPRESSIONS_MAX: usize = 128 * 1024;
 
 /// A policy that is ready to be evaluated.
 #[derive(Debug)]
@@ -108,8 +118,11 @@ pub(crate) enum ConstraintFault {
         most: usize,
     },
     /// An expression that is wrong or becomes too large.
-    #[error("is not a regular expression that can be used: {0}")]
+    #[error("is not an expression that can be used: {0}")]
     Regex(#[from] regex_lite::Error),
+    /// All expressions together are too large.
+    #[error("is too large together with the other expressions of the policy")]
+    TooLarge,
     /// A glob that is wrong.
     #[error("{0}")]
     Glob(#[from] GlobFault),
@@ -135,6 +148,9 @@ impl ConstraintError {
 
 /// A fault and its field, before the rule is known.
 type Checked<T> = Result<T, (String, ConstraintFault)>;
+
+/// What the expressions of a policy may still need, in bytes.
+struct Budget(usize);
 
 impl CompiledPolicy {
     /// Reads and compiles the JSON text of a [`PolicyDocument`].
@@ -166,9 +182,11 @@ impl CompiledPolicy {
         count("/rules", document.rules.len(), RULES_MAX).map_err(outside)?;
         let suppressions = &document.suppressions;
         count("/suppressions", suppressions.len(), RULES_MAX).map_err(outside)?;
+        let mut budget = Budget(EXPRESSIONS_MAX);
+        let rules = rules(&mut budget, document.rules)?;
         let suppressions = suppressions.iter().enumerate();
         let suppressions = suppressions
-            .map(|(at, entry)| suppression(&format!("/suppressions/{at}"), entry))
+            .map(|(at, entry)| suppression(&mut budget, &format!("/suppressions/{at}"), entry))
             .collect::<Checked<_>>()
             .map_err(outside)?;
         Ok(Self {
@@ -176,7 +194,7 @@ impl CompiledPolicy {
             layer: document.layer,
             mandatory: document.mandatory,
             merge: document.merge,
-            rules: rules(document.rules)?,
+            rules,
             suppressions,
         })
     }
@@ -187,7 +205,10 @@ impl CompiledPolicy {
     }
 }
 
-fn rules(rules: Vec<PolicyRule>) -> Result<Vec<CompiledRule>, ConstraintError> {
+fn rules(
+    budget: &mut Budget,
+    rules: Vec<PolicyRule>,
+) -> Result<Vec<CompiledRule>, ConstraintError> {
     let mut ids = BTreeSet::new();
     let mut compiled = Vec::with_capacity(rules.len());
     for (at, entry) in rules.into_iter().enumerate() {
@@ -202,15 +223,15 @@ fn rules(rules: Vec<PolicyRule>) -> Result<Vec<CompiledRule>, ConstraintError> {
         if !ids.insert(rule_id.clone()) {
             return Err(inside((format!("{place}/id"), ConstraintFault::Repeated)));
         }
-        compiled.push(rule(&place, entry).map_err(inside)?);
+        compiled.push(rule(budget, &place, entry).map_err(inside)?);
     }
     Ok(compiled)
 }
 
-fn rule(place: &str, rule: PolicyRule) -> Checked<CompiledRule> {
+fn rule(budget: &mut Budget, place: &str, rule: PolicyRule) -> Checked<CompiledRule> {
     id(&format!("{place}/id"), &rule.id)?;
     length(&format!("{place}/message"), &rule.message, MESSAGE_MAX)?;
-    let matcher = matcher(&format!("{place}/pattern"), &rule)?;
+    let matcher = matcher(budget, &format!("{place}/pattern"), &rule)?;
     let applies = applies(&format!("{place}/appliesTo"), &rule.applies_to)?;
     Ok(CompiledRule {
         rule,
@@ -219,18 +240,18 @@ fn rule(place: &str, rule: PolicyRule) -> Checked<CompiledRule> {
     })
 }
 
-fn matcher(field: &str, rule: &PolicyRule) -> Checked<Matcher> {
+fn matcher(budget: &mut Budget, field: &str, rule: &PolicyRule) -> Checked<Matcher> {
     length(field, &rule.pattern, PATTERN_MAX)?;
     let text = || Matcher::Text(rule.pattern.clone());
     Ok(match rule.kind {
         RuleKind::MustUse | RuleKind::MustNotUse => text(),
         RuleKind::MustMatch | RuleKind::MustNotMatch => {
-            Matcher::Pattern(regex(field, &rule.pattern)?)
+            Matcher::Pattern(budget.build(field, &mut RegexBuilder::new(&rule.pattern))?)
         }
         RuleKind::MustExist | RuleKind::MustNotExist if rule.target == RuleTarget::Code => text(),
         RuleKind::MustExist | RuleKind::MustNotExist => {
             let glob = regex_of(&rule.pattern).map_err(|fault| wrong(field, fault))?;
-            Matcher::Name(whole(field, &glob)?)
+            Matcher::Name(budget.build(field, &mut whole(&glob))?)
         }
     })
 }
@@ -246,14 +267,19 @@ fn applies(field: &str, globs: &[String]) -> Checked<Option<Regex>> {
     if expressions.is_empty() {
         return Ok(None);
     }
-    whole(field, &expressions.join("|")).map(Some)
+    let (regex, _) = build(field, &mut whole(&expressions.join("|")))?;
+    Ok(Some(regex))
 }
 
-fn suppression(place: &str, entry: &Suppression) -> Checked<CompiledSuppression> {
+fn suppression(
+    budget: &mut Budget,
+    place: &str,
+    entry: &Suppression,
+) -> Checked<CompiledSuppression> {
     id(&format!("{place}/policyId"), &entry.policy_id)?;
     let field = format!("{place}/message");
     length(&field, &entry.message, PATTERN_MAX)?;
-    let message = regex(&field, &entry.message)?;
+    let message = budget.build(&field, &mut RegexBuilder::new(&entry.message))?;
     let expires = Timestamp::parse_rfc3339(&entry.expires)
         .ok_or_else(|| wrong(&format!("{place}/expires"), ConstraintFault::Time))?;
     Ok(CompiledSuppression {
@@ -263,18 +289,35 @@ fn suppression(place: &str, entry: &Suppression) -> Checked<CompiledSuppression>
     })
 }
 
-fn regex(field: &str, pattern: &str) -> Checked<Regex> {
-    let built = RegexBuilder::new(pattern).size_limit(REGEX_MAX).build();
-    built.map_err(|error| wrong(field, error))
+impl Budget {
+    /// Builds an expression and counts it.
+    fn build(&mut self, field: &str, builder: &mut RegexBuilder) -> Checked<Regex> {
+        let (regex, size) = build(field, builder)?;
+        let rest = self.0.checked_sub(size);
+        self.0 = rest.ok_or_else(|| wrong(field, ConstraintFault::TooLarge))?;
+        Ok(regex)
+    }
+}
+
+/// Builds with the smallest size that suffices, because a compiled expression does not tell
+/// its own.
+fn build(field: &str, builder: &mut RegexBuilder) -> Checked<(Regex, usize)> {
+    let mut failed = ConstraintFault::TooLarge;
+    for size in REGEX_SIZES {
+        match builder.size_limit(size).build() {
+            Ok(regex) => return Ok((regex, size)),
+            Err(error) => failed = error.into(),
+        }
+    }
+    Err(wrong(field, failed))
 }
 
 /// The expression for names that match `expression` from the first to the last character.
-fn whole(field: &str, expression: &str) -> Checked<Regex> {
+fn whole(expression: &str) -> RegexBuilder {
     let mut builder = RegexBuilder::new(&format!("^(?:{expression})$"));
     // A name can contain a line break.
     builder.dot_matches_new_line(true);
-    let built = builder.size_limit(GLOBS_REGEX_MAX).build();
-    built.map_err(|error| wrong(field, error))
+    builder
 }
 
 fn id(field: &str, text: &str) -> Checked<()> {
