@@ -49,7 +49,7 @@ pub(crate) enum CallerRole {
     Admin,
 }
 
-/// Declares the verbs once, so that none can be missing in [`Verb::ALL`].
+/// Declares the verbs once, so that none can be missing in `Verb::ALL`.
 macro_rules! verbs {
     ($($(#[$doc:meta])* $verb:ident => $name:literal;)*) => {
         /// What a caller wants to do.

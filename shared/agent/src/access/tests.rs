@@ -113,7 +113,7 @@ fn each_role_may_exactly_what_the_table_says() {
 }
 
 #[test]
-fn no_role_may_act_in_a_scope_it_does_not_belong_to() {
+fn no_role_may_act_in_a_foreign_scope() {
     let (tenant, context) = (TenantId::parse("acme").unwrap(), context());
     for (role, scope, verb, layer) in cases() {
         let caller = ann(scope);
@@ -315,7 +315,7 @@ fn a_denial_says_which_role_is_needed() {
 }
 
 #[test]
-fn each_verb_has_one_right_or_is_a_write_of_knowledge() {
+fn each_verb_has_one_right_or_writes_knowledge() {
     fn reads<R: ReadsKnowledge>() -> Verb {
         R::VERB
     }

@@ -1,5 +1,6 @@
 use super::{document, rule, with};
 use crate::governance::compile::{CompiledPolicy, GLOBS_MAX, PATTERN_MAX, RULES_MAX};
+use crate::governance::facts::CheckContext;
 use crate::governance::policy::{MergeMode, PolicyDocument, Suppression};
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ fn refused(rules: &Value) -> String {
 }
 
 #[test]
-fn an_expression_that_cannot_be_used_is_refused_with_its_place() {
+fn an_unusable_expression_is_refused_with_its_place() {
     for kind in ["must_match", "must_not_match"] {
         for pattern in ["(", "a{2000}{2000}", "(?=a)", r"\p{L}", "[z-a]", "*"] {
             let broken = with(rule(kind, "code", pattern), json!({ "id": "broken" }));
@@ -37,7 +38,7 @@ fn an_expression_that_cannot_be_used_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_glob_that_cannot_be_used_is_refused_with_its_place() {
+fn an_unusable_glob_is_refused_with_its_place() {
     for kind in ["must_exist", "must_not_exist"] {
         assert_eq!(
             refused(&json!([rule(kind, "file", "[a")])),
@@ -146,7 +147,7 @@ fn an_id_is_short_plain_and_used_once() {
 }
 
 #[test]
-fn a_suppression_that_cannot_be_used_is_refused() {
+fn an_unusable_suppression_is_refused() {
     let good = json!({ "policyId": "p", "message": "x", "expires": "2026-12-01T00:00:00Z" });
     let compile = |changes: Value| {
         let mut policy = document(&json!([]));
@@ -202,4 +203,54 @@ fn a_policy_merges_unless_it_says_otherwise() {
     let policy: PolicyDocument =
         serde_json::from_value(json!({ "id": "p", "layer": "team", "rules": [] })).unwrap();
     assert_eq!((policy.merge, policy.mandatory), (MergeMode::Merge, false));
+}
+
+#[test]
+fn the_published_schema_names_the_members_of_the_wire() {
+    let members = |schema: &Value| -> Vec<String> {
+        assert_eq!(schema["additionalProperties"], json!(false), "{schema}");
+        let mut names: Vec<_> = schema["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect();
+        names.sort();
+        names
+    };
+    let policy = json!(schemars::schema_for!(PolicyDocument));
+    assert_eq!(
+        members(&policy),
+        ["id", "layer", "mandatory", "merge", "rules", "suppressions"]
+    );
+    assert_eq!(policy["required"], json!(["id", "layer", "rules"]));
+    assert_eq!(
+        members(&policy["$defs"]["PolicyRule"]),
+        [
+            "appliesTo",
+            "id",
+            "kind",
+            "message",
+            "pattern",
+            "severity",
+            "target"
+        ]
+    );
+    assert_eq!(
+        members(&policy["$defs"]["Suppression"]),
+        ["expires", "message", "policyId"]
+    );
+    let context = json!(schemars::schema_for!(CheckContext));
+    assert_eq!(
+        members(&context),
+        [
+            "config",
+            "content",
+            "dependencies",
+            "imports",
+            "path",
+            "versionHash"
+        ]
+    );
+    assert_eq!(context["required"], Value::Null);
 }

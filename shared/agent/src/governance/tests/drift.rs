@@ -44,7 +44,7 @@ fn ids(violations: &[crate::governance::validate::Violation]) -> Vec<&str> {
 }
 
 #[test]
-fn the_score_is_the_sum_of_the_severities_up_to_one() {
+fn the_score_sums_the_severities_up_to_one() {
     for (severities, score) in [
         (&[][..], 0.0),
         (&["info"], 0.1),
@@ -70,7 +70,7 @@ fn the_score_is_the_sum_of_the_severities_up_to_one() {
 }
 
 #[test]
-fn a_suppression_holds_for_its_policy_and_message_until_its_end() {
+fn a_suppression_holds_for_its_messages_until_its_end() {
     let of = |message: &str, expires: &str| {
         let policy = with(
             mandatory(&["block", "warn"]),
@@ -171,7 +171,7 @@ fn missing_mandatory_policies_and_a_stale_version_are_findings() {
 }
 
 #[test]
-fn a_report_has_the_members_of_the_wire_and_numbers_only() {
+fn a_report_has_the_members_of_the_wire() {
     let found = json!(report(&[mandatory(&["block"; 100])], json!({})));
     let members: Vec<_> = found.as_object().unwrap().keys().collect();
     assert_eq!(

@@ -95,7 +95,7 @@ fn a_mandatory_policy_keeps_its_rules_in_every_mode() {
 }
 
 #[test]
-fn a_policy_that_is_silent_about_mandatory_does_not_lift_it() {
+fn a_policy_without_mandatory_does_not_lift_it() {
     let policies = [
         policy("company", &["a"], json!({ "mandatory": true })),
         policy("org", &[], json!({})),

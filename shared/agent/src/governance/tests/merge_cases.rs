@@ -175,7 +175,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_mandatory_rule_is_in_every_merged_result_at_least_as_strict(chain in any_chain()) {
+    fn every_merged_result_has_each_mandatory_rule_as_strict(chain in any_chain()) {
         for mandatory in chain.iter().filter(|policy| policy.mandatory) {
             // The rules that were in force when the mandatory policy had its say.
             let broader = merge(&chain, mandatory.layer());
