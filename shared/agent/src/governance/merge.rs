@@ -26,14 +26,16 @@ pub(crate) struct MergedPolicies<'a> {
 /// A rule that is in force.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EffectiveRule<'a> {
-    pub(super) policy_id: &'a str,
+    /// The policy of the rule.
+    pub(crate) policy_id: &'a str,
     /// The layer that wrote the rule. One that only made it stricter does not count.
-    pub(super) layer: KnowledgeLayer,
+    pub(crate) layer: KnowledgeLayer,
     /// Whether narrower layers can only make it stricter.
-    pub(super) mandatory: bool,
+    pub(crate) mandatory: bool,
     /// What it demands, and its message.
     pub(super) demand: &'a CompiledRule,
-    pub(super) severity: Severity,
+    /// How bad a violation is.
+    pub(crate) severity: Severity,
     /// The rule whose globs are in force.
     pub(super) globs_of: &'a CompiledRule,
 }
@@ -211,8 +213,13 @@ impl<'a> EffectiveRule<'a> {
     }
 
     /// The id of the rule.
-    pub(super) fn id(&self) -> &'a str {
+    pub(crate) fn id(&self) -> &'a str {
         &self.demand.rule.id
+    }
+
+    /// What a violation says.
+    pub(crate) fn message(&self) -> &'a str {
+        &self.demand.rule.message
     }
 
     /// What of the narrower rule is weaker than this one.

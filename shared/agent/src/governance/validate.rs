@@ -53,8 +53,7 @@ pub(crate) fn is_valid(violations: &[Violation]) -> bool {
 /// Orders by layer, policy id and rule id. Violations that agree in these keep their order.
 pub(super) fn sort(violations: &mut [Violation]) {
     violations.sort_by(|a, b| {
-        let key = |v: &Violation| v.layer;
-        (key(a), &a.policy_id, &a.rule_id).cmp(&(key(b), &b.policy_id, &b.rule_id))
+        (a.layer, &a.policy_id, &a.rule_id).cmp(&(b.layer, &b.policy_id, &b.rule_id))
     });
 }
 
@@ -73,7 +72,7 @@ pub(super) fn violation(rule: &EffectiveRule<'_>, facts: &CheckFacts) -> Option<
         policy_id: rule.policy_id.to_owned(),
         rule_id: rule.id().to_owned(),
         severity: rule.severity,
-        message: rule.demand.rule.message.clone(),
+        message: rule.message().to_owned(),
         layer: rule.layer,
         at,
     })

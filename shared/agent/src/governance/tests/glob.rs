@@ -69,3 +69,67 @@ fn a_glob_with_another_meaning_elsewhere_is_refused() {
         assert_eq!(regex_of(glob), Err(fault), "{glob}");
     }
 }
+
+/// What a glob means, by recursion over segments and characters instead of an expression.
+fn means(glob: &[&str], path: &[&str]) -> bool {
+    match (glob, path) {
+        ([], _) => path.is_empty(),
+        (["**"], _) => !path.is_empty(),
+        (["**", rest @ ..], _) => (0..=path.len()).any(|skipped| means(rest, &path[skipped..])),
+        ([first, rest @ ..], [name, names @ ..]) => {
+            let (first, name): (Vec<_>, Vec<_>) = (first.chars().collect(), name.chars().collect());
+            segment_means(&first, &name) && means(rest, names)
+        }
+        (_, []) => false,
+    }
+}
+
+fn segment_means(glob: &[char], name: &[char]) -> bool {
+    match (glob, name) {
+        ([], _) => name.is_empty(),
+        (['*', rest @ ..], _) => {
+            (0..=name.len()).any(|skipped| segment_means(rest, &name[skipped..]))
+        }
+        ([sign, rest @ ..], [letter, letters @ ..]) => {
+            (*sign == '?' || sign == letter) && segment_means(rest, letters)
+        }
+        (_, []) => false,
+    }
+}
+
+/// Every text of 1 to `most` of the letters.
+fn texts(letters: &str, most: usize) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    let mut last = vec![String::new()];
+    for _ in 0..most {
+        let longer = |text: &String| {
+            letters
+                .chars()
+                .map(|letter| format!("{text}{letter}"))
+                .collect::<Vec<_>>()
+        };
+        last = last.iter().flat_map(longer).collect();
+        all.extend(last.iter().cloned());
+    }
+    all
+}
+
+#[test]
+fn every_short_glob_matches_what_its_signs_mean() {
+    let mut paths = texts("ab/", 5);
+    paths.retain(|path| path.split('/').all(|segment| !segment.is_empty()));
+    let mut cases = 0;
+    for glob in texts("a*?/", 5) {
+        let Ok(regex) = regex_of(&glob) else {
+            continue;
+        };
+        let regex = Regex::new(&format!("(?s)^(?:{regex})$")).unwrap();
+        let signs: Vec<_> = glob.split('/').collect();
+        for path in &paths {
+            let names: Vec<_> = path.split('/').collect();
+            assert_eq!(regex.is_match(path), means(&signs, &names), "{glob} {path}");
+            cases += 1;
+        }
+    }
+    assert!(cases > 50_000, "{cases}");
+}
