@@ -10,8 +10,10 @@ mod governance;
 mod knowledge;
 mod layer;
 mod memory;
+mod tags;
 
 pub use governance::session::A2aAdapter;
+pub use knowledge::store::export_knowledge;
 
 use a2a_lambda::skill::{Agent, AgentDefinition, BuildError};
 

@@ -1,8 +1,10 @@
 //! Joins an agent, its settings and concrete stores: the composition root.
 
 mod agent_card;
+mod tenant_documents;
 
 pub use agent_card::cards;
+pub use tenant_documents::TenantDocuments;
 
 use crate::auth::Credentials;
 use crate::engine::{Clock, Engine, Ids, RandomIds, RatePolicy, Services, SystemClock};

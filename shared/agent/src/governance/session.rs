@@ -1,9 +1,10 @@
 //! What a conversation begins with: memories that fit, and the constraints in force.
 
-use super::merge::{Merged, merge};
+use super::merge::{MergedPolicies, merge};
 use super::policy::Severity;
 use super::skills::load;
-use crate::layer::Layer;
+use crate::access::{Access, CheckKnowledge, Denial, GiveSessionContext};
+use crate::layer::{KnowledgeLayer, Layer};
 use crate::memory::skills::recall;
 use a2a_lambda::prelude::*;
 use a2a_lambda::skill::{SessionAdapter, SessionContext, Tool};
@@ -60,8 +61,10 @@ async fn found(cx: &TaskContext<'_>, said: Option<&str>) -> AgentResult<SessionC
         Some(said) => recall(cx, &said, MEMORIES).await?,
         None => Vec::new(),
     };
-    let loaded = load(cx, Layer::Project).await?;
-    let constraints = constraints(&merge(loaded.policies));
+    let layers = KnowledgeLayer::ALL.map(Layer::from);
+    let permits = Access::in_turn(cx).permits::<CheckKnowledge>(&layers);
+    let loaded = load(cx, &permits).await?;
+    let constraints = constraints(&merge(&loaded.policies, KnowledgeLayer::Project));
     let prompt_addition = prompt(&memories, &constraints);
     Ok(SessionContext {
         memories,
@@ -80,22 +83,19 @@ fn shortened(said: &str) -> String {
     said.get(..end).unwrap_or_default().trim().to_owned()
 }
 
-fn constraints(merged: &Merged) -> Vec<Value> {
-    let rules = merged.policies.iter().flat_map(|it| {
-        let id = &it.policy.document.id;
-        let rules = it.policy.rules.iter();
-        let active = rules.filter(|rule| rule.document.severity >= Severity::Warn);
-        active.map(move |rule| {
-            json!({
-                "policyId": id,
-                "ruleId": rule.document.id,
-                "severity": rule.document.severity,
-                "message": rule.document.message,
-                "layer": it.layer,
-            })
+fn constraints(merged: &MergedPolicies<'_>) -> Vec<Value> {
+    let rules = merged.rules().iter();
+    let active = rules.filter(|rule| rule.severity >= Severity::Warn);
+    let json = active.map(|rule| {
+        json!({
+            "policyId": rule.policy_id,
+            "ruleId": rule.id(),
+            "severity": rule.severity,
+            "message": rule.message(),
+            "layer": rule.layer,
         })
     });
-    rules.take(CONSTRAINTS).collect()
+    json.take(CONSTRAINTS).collect()
 }
 
 fn prompt(memories: &[Value], constraints: &[Value]) -> String {
@@ -117,13 +117,16 @@ fn prompt(memories: &[Value], constraints: &[Value]) -> String {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct SessionQuery {
+    /// The conversation; this one by default. Another one has nothing to show.
+    #[serde(default)]
+    context_id: Option<String>,
     /// The words that memories should fit.
     #[serde(default)]
     query: Option<String>,
 }
 
 /// What a conversation begins with.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct FoundSession {
     memories: Vec<Value>,
@@ -136,9 +139,19 @@ pub(crate) struct FoundSession {
 pub(crate) async fn session_context(
     cx: &mut TaskContext<'_>,
     input: SessionQuery,
-) -> AgentResult<FoundSession> {
+) -> AgentResult<OnRequestResult<FoundSession>> {
+    let id = input.context_id.as_deref();
+    match Access::in_turn(cx).permit::<GiveSessionContext>(Layer::Session, id) {
+        Ok(_) => {}
+        Err(Denial::Foreign) => return OnRequestResult::done(FoundSession::default()),
+        Err(denial) => {
+            return Ok(OnRequestResult::Rejected {
+                reason: denial.reason()?,
+            });
+        }
+    }
     let found = found(cx, input.query.as_deref()).await?;
-    Ok(FoundSession {
+    OnRequestResult::done(FoundSession {
         memories: found.memories,
         constraints: found.constraints,
         prompt_addition: found.prompt_addition,

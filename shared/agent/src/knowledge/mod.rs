@@ -13,14 +13,6 @@
 //! write, [`export`] writes a folder that git clones. The head is kept elsewhere: a commit
 //! becomes visible when the caller moves the head from the commit's parent to the commit.
 
-#![cfg_attr(
-    not(test),
-    expect(
-        dead_code,
-        reason = "the skills that call this module are not written yet"
-    )
-)]
-
 pub(crate) mod error;
 pub(crate) mod export;
 pub(crate) mod history;

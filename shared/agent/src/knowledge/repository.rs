@@ -67,6 +67,7 @@ pub(crate) struct FileChange {
 }
 
 /// A file that a commit has.
+#[cfg(test)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ListedFile {
     /// Where it is.
@@ -171,9 +172,7 @@ impl<'a> Repository<'a> {
     }
 
     /// All items of a commit, ordered by their place.
-    ///
-    /// # Errors
-    /// [`KnowledgeError`] when an object is missing or damaged, or the store fails.
+    #[cfg(test)]
     pub(crate) async fn list(&self, commit: ObjectId) -> Result<Vec<ListedFile>, KnowledgeError> {
         let mut found = Vec::new();
         let mut open = vec![(String::new(), self.tree_of(commit).await?)];

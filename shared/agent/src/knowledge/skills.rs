@@ -3,19 +3,21 @@
 use super::item::{ItemHead, ItemKind, ItemStatus, StoredItem, describe};
 use super::path::{ItemPath, ItemPlace};
 use super::repository::CommitAuthor;
-use super::store::{Entry, KnowledgeStore, NewVersion, error, parsed};
-use crate::access::{Denial, Permit, Verb, permit, permits};
-use crate::governance::policy::Policy;
+use super::store::{Entry, KnowledgeStore, Listed, NewVersion, Refusal, error, parsed, place};
+use crate::access::{Access, Denial, KnowledgeChange, QueryKnowledge, ShowKnowledge};
+use crate::governance::compile::{CompiledPolicy, ConstraintError};
 use crate::governance::skills::knowledge_check;
-use crate::layer::Layer;
+use crate::layer::{KnowledgeLayer, Layer};
+use crate::tags::check_tags;
 use a2a_lambda::prelude::*;
 use a2a_lambda::skill::SkillSet;
 use a2a_lambda::task::Timestamp;
+use gix_hash::ObjectId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The most bytes of a content. As an object it has to fit into a document.
-const CONTENT_MAX: usize = 64 * 1024;
+pub(crate) const CONTENT_MAX: usize = 64 * 1024;
 /// The commits that `knowledge_show` lists.
 const HISTORY: usize = 20;
 /// The items of one page, and the most of one page.
@@ -23,39 +25,12 @@ const LIMIT: usize = 10;
 const LIMIT_MAX: usize = 50;
 /// The most bytes of a query.
 const QUERY_MAX: usize = 1024;
-/// The layers that have knowledge.
-pub(crate) const LAYERS: [Layer; 4] = [Layer::Project, Layer::Team, Layer::Org, Layer::Company];
 
 /// The skills of the set `knowledge`.
 pub(crate) fn set() -> SkillSet {
     let set = SkillSet::new("knowledge").skill(knowledge_query);
     let set = set.skill(knowledge_show).skill(knowledge_check);
     set.skill(knowledge_store).skill(knowledge_status)
-}
-
-/// The layers that have knowledge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum KnowledgeLayer {
-    /// A project.
-    Project,
-    /// A team.
-    Team,
-    /// An organisation.
-    Org,
-    /// The whole tenant.
-    Company,
-}
-
-impl From<KnowledgeLayer> for Layer {
-    fn from(layer: KnowledgeLayer) -> Self {
-        match layer {
-            KnowledgeLayer::Project => Self::Project,
-            KnowledgeLayer::Team => Self::Team,
-            KnowledgeLayer::Org => Self::Org,
-            KnowledgeLayer::Company => Self::Company,
-        }
-    }
 }
 
 /// A version of an item to store.
@@ -127,55 +102,100 @@ pub(crate) async fn knowledge_store(
     cx: &mut TaskContext<'_>,
     item: NewItem,
 ) -> AgentResult<OnRequestResult<StoredVersion>> {
-    if item.content.len() > CONTENT_MAX {
-        let text = format!(
-            "`content` has {} bytes, expected at most {CONTENT_MAX}",
-            item.content.len()
-        );
-        return Err(AgentError::domain("CONTENT_TOO_LONG", text));
-    }
-    let verb = match item.kind {
-        ItemKind::Policy => Verb::StorePolicy,
-        ItemKind::Adr | ItemKind::Pattern | ItemKind::Spec | ItemKind::Hindsight => {
-            Verb::StoreKnowledge
-        }
+    item.check()?;
+    let path = path(&item.path)?;
+    let access = Access::in_turn(cx);
+    let layer = item.layer.layer();
+    let seen = match access.permit::<ShowKnowledge>(layer, item.scope_id.as_deref()) {
+        Ok(seen) => seen,
+        Err(denial) => return rejected(denial),
     };
-    let permit = match permit(cx, verb, item.layer.into(), item.scope_id.as_deref()) {
-        Ok(permit) => permit,
-        Err(denial) => return rejected(&denial),
-    };
-    if item.kind == ItemKind::Policy {
-        Policy::parse(&item.content)?;
-    }
-    let place = place(&permit, &item.path)?;
-    let head = item.head(&place);
+    let head = item.head(&place(seen.scope(), &path)?);
     let file = head.file(&item.content).map_err(error)?;
     let author = author(cx)?;
     let decide = |before: Option<&StoredItem>| {
-        let commit = before.map(|before| before.commit.to_string());
+        let change = item.change(before);
+        let permit = access.write(change, item.layer, seen.scope().membership())?;
         let is_mine =
             before.is_some_and(|before| before.content == item.content && before.head == head);
+        let commit = before.map(|before| before.commit.to_string());
         if !is_mine && item.expect.is_some() && item.expect != commit {
-            return Err(stale());
+            return Err(stale().into());
         }
-        let decided = before.filter(|before| !is_mine && !is_open(before.head.status));
-        if let Some(before) = decided {
+        if let Some(before) = before.filter(|_| !is_mine && change.decided) {
             let status = before.head.status;
             let text = format!("the item is {status:?}; only drafts and proposals can be replaced");
-            return Err(AgentError::domain("INVALID_STATUS", text));
+            return Err(AgentError::domain("INVALID_STATUS", text).into());
         }
         Ok(NewVersion {
+            permit,
             file: file.clone(),
             message: &item.message,
             author: &author,
         })
     };
     let store = KnowledgeStore::of(cx)?;
-    let commit = store.commit(&place, seconds(cx.now()), decide).await?;
-    OnRequestResult::done(StoredVersion {
-        path: place.path().as_str().to_owned(),
-        commit: commit.to_string(),
+    let committed = store.commit(&seen, &path, seconds(cx.now()), decide).await;
+    answer(committed, |commit| StoredVersion {
+        path: item.path.clone(),
+        commit,
     })
+}
+
+/// The result of a commit as that of a skill.
+fn answer<T>(
+    committed: Result<ObjectId, Refusal>,
+    output: impl FnOnce(String) -> T,
+) -> AgentResult<OnRequestResult<T>> {
+    match committed {
+        Ok(commit) => OnRequestResult::done(output(commit.to_string())),
+        Err(Refusal::Denied(denial)) => rejected(denial),
+        Err(Refusal::Failed(error)) => Err(error),
+    }
+}
+
+impl NewItem {
+    /// Checks what can be checked without the store.
+    fn check(&self) -> AgentResult<()> {
+        check_content(&self.content)?;
+        check_tags(&self.tags)?;
+        if self.kind == ItemKind::Policy {
+            let policy = CompiledPolicy::parse(&self.content);
+            let policy = policy.map_err(ConstraintError::agent_error)?;
+            if policy.layer() != self.layer {
+                let text = format!(
+                    "the policy is of the layer `{}`, and the item of `{}`",
+                    policy.layer(),
+                    self.layer
+                );
+                return Err(AgentError::domain("INVALID_LAYER", text));
+            }
+        }
+        Ok(())
+    }
+
+    /// What storing it changes.
+    fn change(&self, before: Option<&StoredItem>) -> KnowledgeChange {
+        let before = before.map(|before| &before.head);
+        KnowledgeChange {
+            policy: self.kind == ItemKind::Policy
+                || before.is_some_and(|before| before.kind == ItemKind::Policy),
+            decided: before.is_some_and(|before| !is_open(before.status)),
+        }
+    }
+}
+
+/// Checks the size of a content.
+///
+/// # Errors
+/// `CONTENT_TOO_LONG`.
+pub(crate) fn check_content(content: &str) -> AgentResult<()> {
+    let bytes = content.len();
+    if bytes <= CONTENT_MAX {
+        return Ok(());
+    }
+    let text = format!("`content` has {bytes} bytes, expected at most {CONTENT_MAX}");
+    Err(AgentError::domain("CONTENT_TOO_LONG", text))
 }
 
 const fn is_open(status: ItemStatus) -> bool {
@@ -247,23 +267,22 @@ pub(crate) struct ItemVersion {
 pub(crate) async fn knowledge_show(
     cx: &mut TaskContext<'_>,
     name: ItemName,
-) -> AgentResult<ShownItem> {
-    let scope = name.scope_id.as_deref();
-    let permit = match permit(cx, Verb::ReadKnowledge, name.layer.into(), scope) {
+) -> AgentResult<OnRequestResult<ShownItem>> {
+    let (scope, path) = (name.scope_id.as_deref(), path(&name.path)?);
+    let permit = match Access::in_turn(cx).permit::<ShowKnowledge>(name.layer.layer(), scope) {
         Ok(permit) => permit,
-        Err(Denial::Unnamed(layer)) => return Err(unnamed(&Denial::Unnamed(layer))),
-        Err(_) => return Ok(ShownItem::default()),
+        Err(Denial::Foreign) => return OnRequestResult::done(ShownItem::default()),
+        Err(denial) => return rejected(denial),
     };
-    let place = place(&permit, &name.path)?;
     let at = name.at.as_deref().map(parsed).transpose()?;
     let store = KnowledgeStore::of(cx)?;
-    let Some(item) = store.item(&place, at).await? else {
-        return Ok(ShownItem::default());
+    let Some(item) = store.item(&permit, &path, at).await? else {
+        return OnRequestResult::done(ShownItem::default());
     };
-    let history = store.history(&place, item.commit, HISTORY).await?;
+    let history = store.history(&permit, &path, item.commit, HISTORY).await?;
     let commit = item.commit.to_string();
-    Ok(ShownItem {
-        item: Some(summary(&place, item.head, commit.clone())),
+    OnRequestResult::done(ShownItem {
+        item: Some(summary(&item.place, item.head, commit.clone())),
         content: Some(item.content),
         commit: Some(commit),
         history: history
@@ -339,26 +358,22 @@ pub(crate) async fn knowledge_query(
         return Err(AgentError::invalid_input(text));
     }
     let words = words(query.query.as_deref())?;
-    let layers: Vec<Layer> = match query.layers.as_slice() {
-        [] => LAYERS.to_vec(),
-        named => named.iter().copied().map(Layer::from).collect(),
-    };
-    let seen: Vec<Permit> = layers
-        .into_iter()
-        .flat_map(|layer| permits(cx, Verb::ReadKnowledge, layer))
-        .collect();
+    let searched = |layer: &KnowledgeLayer| query.layers.is_empty() || query.layers.contains(layer);
+    let layers = KnowledgeLayer::ALL.into_iter().filter(searched);
+    let layers: Vec<Layer> = layers.map(Layer::from).collect();
+    let seen = Access::in_turn(cx).permits::<QueryKnowledge>(&layers);
     let store = KnowledgeStore::of(cx)?;
     let mut found = store
-        .items(|place, head| query.admits(&seen, &words, place, head))
+        .items(&seen, |place, head| query.admits(&words, place, head))
         .await?;
     let total = found.len();
     if let Some(cursor) = &query.cursor {
-        found.retain(|(place, _)| place.file() > *cursor);
+        found.retain(|listed| listed.place.file() > *cursor);
     }
     let more = found.len() > limit;
     found.truncate(limit);
-    let last = found.last().map(|(place, _)| place.file());
-    let items = found.into_iter().map(|(place, entry)| {
+    let last = found.last().map(|listed| listed.place.file());
+    let items = found.into_iter().map(|Listed { place, entry, .. }| {
         let Entry { head, commit, .. } = entry;
         summary(&place, head, commit)
     });
@@ -370,14 +385,7 @@ pub(crate) async fn knowledge_query(
 }
 
 impl KnowledgeQuery {
-    fn admits(
-        &self,
-        seen: &[Permit],
-        words: &[String],
-        place: &ItemPlace,
-        head: &ItemHead,
-    ) -> bool {
-        let allowed = seen.iter().any(|permit| permit.covers(place));
+    fn admits(&self, words: &[String], place: &ItemPlace, head: &ItemHead) -> bool {
         let status = match self.status.as_slice() {
             [] => head.status == ItemStatus::Accepted,
             named => named.contains(&head.status),
@@ -389,8 +397,7 @@ impl KnowledgeQuery {
             &head.tags.join(" "),
         ];
         let text = text.join(" ").to_lowercase();
-        allowed
-            && status
+        status
             && (self.kind.is_empty() || self.kind.contains(&head.kind))
             && (self.tags.is_empty() || self.tags.iter().any(|tag| head.tags.contains(tag)))
             && words.iter().all(|word| text.contains(word.as_str()))
@@ -448,68 +455,90 @@ pub(crate) async fn knowledge_status(
     cx: &mut TaskContext<'_>,
     change: NewItemStatus,
 ) -> AgentResult<OnRequestResult<ChangedStatus>> {
-    let scope = change.scope_id.as_deref();
-    let permit = match permit(cx, Verb::DecideKnowledge, change.layer.into(), scope) {
-        Ok(permit) => permit,
-        Err(denial) => return rejected(&denial),
+    let (scope, path) = (change.scope_id.as_deref(), path(&change.path)?);
+    let successor = change.successor()?;
+    let access = Access::in_turn(cx);
+    let seen = match access.permit::<ShowKnowledge>(change.layer.layer(), scope) {
+        Ok(seen) => seen,
+        Err(denial) => return rejected(denial),
     };
-    let place = place(&permit, &change.path)?;
     let store = KnowledgeStore::of(cx)?;
     let not_found = || AgentError::domain("NOT_FOUND", "there is no such item");
-    let before = store.item(&place, None).await?.ok_or_else(not_found)?;
-    let from = before.head.status;
+    // A step: another run of this turn finds the item as this run leaves it.
+    let read = async {
+        let before = store.item(&seen, &path, None).await?;
+        Ok(before.ok_or_else(not_found)?.head.status)
+    };
+    let from = cx.step("status", read).await?;
     let author = author(cx)?;
     let decide = |before: Option<&StoredItem>| {
         let before = before.ok_or_else(not_found)?;
         let status = before.head.status;
+        let touched = KnowledgeChange {
+            policy: before.head.kind == ItemKind::Policy,
+            decided: !is_open(status) || !is_open(change.to),
+        };
+        let permit = access.write(touched, change.layer, seen.scope().membership())?;
         // A run of this turn may have stored it.
         if status != change.to && !status.may_become(change.to) {
             let text = format!("an item that is {status:?} cannot become {:?}", change.to);
-            return Err(AgentError::domain("INVALID_STATUS", text));
+            return Err(AgentError::domain("INVALID_STATUS", text).into());
         }
         let head = ItemHead {
             status: change.to,
-            superseded_by: change.superseded_by.clone(),
+            superseded_by: successor.clone(),
             ..before.head.clone()
         };
         Ok(NewVersion {
+            permit,
             file: head.file(&before.content).map_err(error)?,
             message: &change.message,
             author: &author,
         })
     };
-    let commit = store.commit(&place, seconds(cx.now()), decide).await?;
-    OnRequestResult::done(ChangedStatus {
-        path: place.path().as_str().to_owned(),
+    let committed = store.commit(&seen, &path, seconds(cx.now()), decide).await;
+    answer(committed, |commit| ChangedStatus {
+        path: change.path.clone(),
         from,
         to: change.to,
-        commit: commit.to_string(),
+        commit,
     })
 }
 
-fn rejected<T>(denial: &Denial) -> AgentResult<OnRequestResult<T>> {
-    match denial {
-        Denial::Unnamed(_) => Err(unnamed(denial)),
-        denied => Ok(OnRequestResult::Rejected {
-            reason: denied.to_string(),
-        }),
+impl NewItemStatus {
+    /// The path of the item that replaces this one.
+    ///
+    /// # Errors
+    /// `INVALID_INPUT` for a path that no item can have, and for one without need.
+    fn successor(&self) -> AgentResult<Option<String>> {
+        let Some(text) = &self.superseded_by else {
+            return Ok(None);
+        };
+        if self.to != ItemStatus::Superseded {
+            let text = "`supersededBy` is for the status `superseded`";
+            return Err(AgentError::invalid_input(text));
+        }
+        ItemPath::parse(text).map_err(|wrong| {
+            AgentError::invalid_input(format!("`supersededBy` {}", wrong.fault))
+        })?;
+        Ok(Some(text.clone()))
     }
 }
 
-fn unnamed(denial: &Denial) -> AgentError {
-    AgentError::domain("MISSING_IDENTIFIER", denial.to_string())
+fn rejected<T>(denial: Denial) -> AgentResult<OnRequestResult<T>> {
+    Ok(OnRequestResult::Rejected {
+        reason: denial.reason()?,
+    })
 }
 
-fn place(permit: &Permit, path: &str) -> AgentResult<ItemPlace> {
-    let path = ItemPath::parse(path).map_err(|wrong| error(wrong.into()))?;
-    let scope = (permit.layer() != Layer::Company).then(|| permit.scope());
-    ItemPlace::new(permit.layer().name(), scope, path).map_err(|wrong| error(wrong.into()))
+fn path(path: &str) -> AgentResult<ItemPath> {
+    ItemPath::parse(path).map_err(|wrong| error(wrong.into()))
 }
 
 fn summary(place: &ItemPlace, head: ItemHead, commit: String) -> ItemSummary {
     ItemSummary {
         path: place.path().as_str().to_owned(),
-        layer: Layer::named(place.layer()).unwrap_or(Layer::Company),
+        layer: place.layer().parse().unwrap_or(Layer::Company),
         scope_id: place.scope_id().map(str::to_owned),
         kind: head.kind,
         status: head.status,

@@ -4,18 +4,23 @@
 //! what queries read, and each entry can be made again from the repository.
 
 use super::error::KnowledgeError;
+use super::export::export;
 use super::history::{FileCommit, FileHistory};
 use super::item::{ItemHead, StoredItem};
 use super::objects::GitObjects;
-use super::path::ItemPlace;
+use super::path::{ItemPath, ItemPlace};
 use super::repository::{CommitAuthor, FileChange, Repository};
+use crate::access::{Denial, GrantedScope, Permit, ReadsKnowledge, ShowKnowledge, WriteKnowledge};
 use a2a_lambda::prelude::*;
+use a2a_lambda::runtime::TenantDocuments;
 use a2a_lambda::skill::{Collection, DocumentVersion};
 use a2a_lambda::store::StoreError;
 use async_trait::async_trait;
 use gix_hash::ObjectId;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use std::error::Error;
+use std::path::Path;
 
 /// The collections of a tenant.
 const OBJECTS: &str = "knowledge/objects";
@@ -95,20 +100,89 @@ fn bytes(text: &str) -> Result<Vec<u8>, StoreError> {
         .collect()
 }
 
-/// A commit to make.
+/// A commit to make, and the permit to make it.
 pub(super) struct NewVersion<'a> {
+    pub(super) permit: Permit<WriteKnowledge>,
     pub(super) file: Vec<u8>,
     pub(super) message: &'a str,
     pub(super) author: &'a CommitAuthor,
 }
 
+/// Why nothing was committed.
+pub(super) enum Refusal {
+    /// The caller may not do it.
+    Denied(Denial),
+    /// Something is wrong with the request, or the store failed.
+    Failed(AgentError),
+}
+
+impl From<AgentError> for Refusal {
+    fn from(error: AgentError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Denial> for Refusal {
+    fn from(denial: Denial) -> Self {
+        Self::Denied(denial)
+    }
+}
+
+/// An item on the list, and the permit by which the caller sees it.
+pub(crate) struct Listed<'p, R> {
+    pub(crate) permit: &'p Permit<R>,
+    pub(crate) place: ItemPlace,
+    pub(super) entry: Entry,
+}
+
+/// The place of a path in a scope.
+///
+/// # Errors
+/// `INVALID_INPUT` for a scope id that cannot be a folder.
+pub(super) fn place(scope: &GrantedScope, path: &ItemPath) -> AgentResult<ItemPlace> {
+    let layer = scope.layer().as_str();
+    let place = ItemPlace::new(layer, scope.membership(), path.clone());
+    place.map_err(|wrong| error(wrong.into()))
+}
+
+fn covers(scope: &GrantedScope, place: &ItemPlace) -> bool {
+    place.layer() == scope.layer().as_str() && place.scope_id() == scope.membership()
+}
+
+/// Writes the knowledge of a tenant as a bare git repository, into a folder that is empty or
+/// missing. Returns what it wrote, as a line for the operator.
+///
+/// # Errors
+/// When the documents cannot be read, an object is damaged, or the folder cannot be written.
+pub async fn export_knowledge(
+    documents: &TenantDocuments,
+    folder: &Path,
+) -> Result<String, Box<dyn Error + Send + Sync>> {
+    let told = |error: AgentError| format!("{error:?}");
+    let store = KnowledgeStore::with(|name| documents.documents(name)).map_err(told)?;
+    let head = store.head().await.map_err(told)?;
+    let head = head.map(|(_, commit, _)| commit);
+    let written = export(head, &store.objects, folder).await?;
+    Ok(format!(
+        "wrote {} commits and {} objects of the tenant {} to {}",
+        written.commits,
+        written.objects,
+        documents.tenant(),
+        folder.display()
+    ))
+}
+
 impl<'a> KnowledgeStore<'a> {
     /// The repository of the caller's tenant.
     pub(crate) fn of(cx: &'a TaskContext<'_>) -> AgentResult<Self> {
+        Self::with(|name| cx.documents(name))
+    }
+
+    fn with(documents: impl Fn(&str) -> AgentResult<Collection<'a>>) -> AgentResult<Self> {
         Ok(Self {
-            objects: Objects(cx.documents(OBJECTS)?),
-            heads: cx.documents(HEAD)?,
-            items: cx.documents(ITEMS)?,
+            objects: Objects(documents(OBJECTS)?),
+            heads: documents(HEAD)?,
+            items: documents(ITEMS)?,
         })
     }
 
@@ -130,33 +204,41 @@ impl<'a> KnowledgeStore<'a> {
     }
 
     /// The item as it is at `commit`, or at the head; `None` if it is not there.
-    pub(crate) async fn item(
+    pub(crate) async fn item<R: ReadsKnowledge>(
         &self,
-        place: &ItemPlace,
+        permit: &Permit<R>,
+        path: &ItemPath,
         commit: Option<ObjectId>,
     ) -> AgentResult<Option<StoredItem>> {
+        let place = place(permit.scope(), path)?;
         let at = match (commit, self.head().await?) {
             (Some(commit), Some(_)) => commit,
             (None, Some((_, head, _))) => head,
             (_, None) => return Ok(None),
         };
-        match self.repository().item(at, place).await {
-            // A commit that the tenant does not have.
-            Err(KnowledgeError::Missing(id)) if Some(id) == commit => Ok(None),
+        match self.repository().item(at, &place).await {
+            // A commit that the tenant does not have, or an object that is no commit.
+            Err(KnowledgeError::Missing(id) | KnowledgeError::Corrupt { id, .. })
+                if Some(id) == commit =>
+            {
+                Ok(None)
+            }
             found => found.map_err(error),
         }
     }
 
     /// The last commits that changed the item.
-    pub(super) async fn history(
+    pub(super) async fn history<R: ReadsKnowledge>(
         &self,
-        place: &ItemPlace,
+        permit: &Permit<R>,
+        path: &ItemPath,
         from: ObjectId,
         limit: usize,
     ) -> AgentResult<Vec<FileCommit>> {
+        let place = place(permit.scope(), path)?;
         let found: FileHistory = self
             .repository()
-            .history(from, place, limit)
+            .history(from, &place, limit)
             .await
             .map_err(error)?;
         Ok(found.commits)
@@ -164,12 +246,18 @@ impl<'a> KnowledgeStore<'a> {
 
     /// Commits a file, and moves the head. `decide` gets the item as it is, and returns what
     /// to commit; it is asked again if another writer was faster.
+    ///
+    /// # Errors
+    /// That of `decide`, `STALE_COMMIT` if others were faster each time, or a failure of the
+    /// store.
     pub(super) async fn commit<'f>(
         &self,
-        place: &ItemPlace,
+        seen: &Permit<ShowKnowledge>,
+        path: &ItemPath,
         at_s: u64,
-        decide: impl Fn(Option<&StoredItem>) -> AgentResult<NewVersion<'f>>,
-    ) -> AgentResult<ObjectId> {
+        decide: impl Fn(Option<&StoredItem>) -> Result<NewVersion<'f>, Refusal>,
+    ) -> Result<ObjectId, Refusal> {
+        let place = &place(seen.scope(), path)?;
         for _ in 0..ATTEMPTS {
             let head = self.head().await?;
             let before = match &head {
@@ -178,6 +266,9 @@ impl<'a> KnowledgeStore<'a> {
             };
             let before = before.map_err(error)?;
             let new = decide(before.as_ref())?;
+            if !covers(new.permit.scope(), place) {
+                return Err(Refusal::Denied(Denial::Foreign));
+            }
             let change = FileChange {
                 place: place.clone(),
                 content: Some(new.file),
@@ -210,10 +301,8 @@ impl<'a> KnowledgeStore<'a> {
                 return Ok(made);
             }
         }
-        Err(AgentError::domain(
-            "STALE_COMMIT",
-            "others were faster; please try again",
-        ))
+        let text = "others were faster; please try again";
+        Err(AgentError::domain("STALE_COMMIT", text).into())
     }
 
     /// Puts the item of a commit on the list, unless a later one is there.
@@ -241,11 +330,12 @@ impl<'a> KnowledgeStore<'a> {
         Ok(())
     }
 
-    /// The items of a kind and a status, by their place.
-    pub(crate) async fn items(
+    /// The wanted items that the permits cover, by their place.
+    pub(crate) async fn items<'p, R: ReadsKnowledge>(
         &self,
+        permits: &'p [Permit<R>],
         wanted: impl Fn(&ItemPlace, &ItemHead) -> bool,
-    ) -> AgentResult<Vec<(ItemPlace, Entry)>> {
+    ) -> AgentResult<Vec<Listed<'p, R>>> {
         let (mut found, mut read, mut after) = (Vec::new(), 0, None::<String>);
         while read < ITEMS_MAX {
             let page = self.items.list::<Entry>(after.as_deref(), PAGE).await?;
@@ -253,13 +343,22 @@ impl<'a> KnowledgeStore<'a> {
             after = Some(last.key.clone());
             read += page.len();
             for document in page {
-                let place = ItemPlace::of_file(&document.value.file);
-                if let Some(place) = place.filter(|place| wanted(place, &document.value.head)) {
-                    found.push((place, document.value));
+                let entry = document.value;
+                let Some(place) = ItemPlace::of_file(&entry.file) else {
+                    continue;
+                };
+                let mut permits = permits.iter();
+                let permit = permits.find(|permit| covers(permit.scope(), &place));
+                if let Some(permit) = permit.filter(|_| wanted(&place, &entry.head)) {
+                    found.push(Listed {
+                        permit,
+                        place,
+                        entry,
+                    });
                 }
             }
         }
-        found.sort_by(|left, right| left.0.cmp(&right.0));
+        found.sort_by(|left, right| left.place.cmp(&right.place));
         Ok(found)
     }
 }

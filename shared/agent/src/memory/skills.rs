@@ -3,8 +3,9 @@
 use super::redact::redact;
 use super::search::{Importance, MemoryQuery, search};
 use super::store::{self, StoredMemory};
-use crate::access::{Denial, Permit, Verb, permit, permits};
+use crate::access::{Access, AddMemory, DeleteMemory, Denial, Permit, SearchMemory};
 use crate::layer::Layer;
+use crate::tags::check_tags;
 use a2a_lambda::prelude::*;
 use a2a_lambda::skill::SkillSet;
 use a2a_lambda::task::Timestamp;
@@ -18,9 +19,6 @@ use std::time::Duration;
 const CONTENT_MAX: usize = 32 * 1024;
 /// The most bytes of the metadata of a memory, as JSON.
 const METADATA_MAX: usize = 4 * 1024;
-/// The most tags, and the most bytes of one.
-const TAGS_MAX: usize = 16;
-const TAG_MAX: usize = 64;
 /// How long memories of a conversation and of the agent live, if the caller does not say.
 const SHORT: Duration = Duration::from_secs(24 * 3600);
 
@@ -104,10 +102,10 @@ impl SkillHandler<WhichLayer> for MemoryAdd {
         let Some(layer) = memory.layer else {
             return OnRequestResult::ask(question(), WhichLayer(memory));
         };
-        match permit(cx, Verb::AddMemory, layer, memory.scope_id.as_deref()) {
+        match memory.permit(cx, layer) {
             Ok(permit) => OnRequestResult::done(memory.add(cx, &permit).await?),
             Err(denial) => Ok(OnRequestResult::Rejected {
-                reason: reason(&denial)?,
+                reason: denial.reason()?,
             }),
         }
     }
@@ -118,32 +116,21 @@ impl SkillHandler<WhichLayer> for MemoryAdd {
         WhichLayer(memory): WhichLayer,
         answer: Content,
     ) -> AgentResult<OnInputResult<AddedMemory, WhichLayer>> {
-        let Some(layer) = Layer::named(answer.text()?) else {
+        let Ok(layer) = answer.text()?.trim().to_lowercase().parse() else {
             return OnInputResult::ask(question(), WhichLayer(memory));
         };
-        match permit(cx, Verb::AddMemory, layer, memory.scope_id.as_deref()) {
+        match memory.permit(cx, layer) {
             Ok(permit) => OnInputResult::done(memory.add(cx, &permit).await?),
             Err(denial) => Ok(OnInputResult::Rejected {
-                reason: reason(&denial)?,
+                reason: denial.reason()?,
             }),
         }
     }
 }
 
 fn question() -> String {
-    let layers = Layer::ALL.map(Layer::name).join(", ");
+    let layers = Layer::ALL.map(Layer::as_str).join(", ");
     format!("In which layer: {layers}?")
-}
-
-/// The text of a denial.
-///
-/// # Errors
-/// `MISSING_IDENTIFIER` if the caller has to name a scope.
-fn reason(denial: &Denial) -> AgentResult<String> {
-    match denial {
-        Denial::Unnamed(_) => Err(AgentError::domain("MISSING_IDENTIFIER", denial.to_string())),
-        denied => Ok(denied.to_string()),
-    }
 }
 
 impl NewMemory {
@@ -172,20 +159,7 @@ impl NewMemory {
         if metadata.len() > METADATA_MAX {
             return Err(too_long("metadata", metadata.len(), METADATA_MAX));
         }
-        if self.tags.len() > TAGS_MAX {
-            let text = format!(
-                "`tags` has {} tags, expected at most {TAGS_MAX}",
-                self.tags.len()
-            );
-            return Err(AgentError::invalid_input(text));
-        }
-        if let Some(tag) = self
-            .tags
-            .iter()
-            .find(|tag| tag.is_empty() || tag.len() > TAG_MAX)
-        {
-            return Err(too_long("tags", tag.len(), TAG_MAX));
-        }
+        check_tags(&self.tags)?;
         match self.importance {
             Some(importance) if Importance::new(importance).is_none() => Err(
                 AgentError::invalid_input("`importance` is a number from 0 to 1"),
@@ -194,9 +168,19 @@ impl NewMemory {
         }
     }
 
+    /// The permit to add it to a layer.
+    fn permit(&self, cx: &TaskContext<'_>, layer: Layer) -> Result<Permit<AddMemory>, Denial> {
+        Access::in_turn(cx).permit(layer, self.scope_id.as_deref())
+    }
+
     /// Stores the memory without personal data. A turn that runs again stores the same one.
-    async fn add(&self, cx: &TaskContext<'_>, permit: &Permit) -> AgentResult<AddedMemory> {
-        let short = matches!(permit.layer(), Layer::Agent | Layer::Session);
+    async fn add(
+        &self,
+        cx: &TaskContext<'_>,
+        permit: &Permit<AddMemory>,
+    ) -> AgentResult<AddedMemory> {
+        let scope = permit.scope();
+        let short = matches!(scope.layer(), Layer::Agent | Layer::Session);
         let lifetime = match self.ttl_seconds {
             Some(seconds) => Some(Duration::from_secs(seconds.into())),
             None => short.then_some(SHORT),
@@ -217,8 +201,8 @@ impl NewMemory {
         store::put(cx, permit, &id, &memory, lifetime).await?;
         Ok(AddedMemory {
             id,
-            layer: permit.layer(),
-            scope_id: permit.scope().to_owned(),
+            layer: scope.layer(),
+            scope_id: scope.id().to_owned(),
             created_at: now.to_rfc3339(),
             expires_at: lifetime.map(|lifetime| now.plus(lifetime).to_rfc3339()),
             redacted: redacted.count + metadata.count,
@@ -322,10 +306,8 @@ pub(crate) async fn recall(
 /// The memories that a caller finds.
 async fn found(cx: &TaskContext<'_>, wanted: &MemorySearch) -> AgentResult<FoundMemories> {
     let searched = |layer: &Layer| wanted.layers.is_empty() || wanted.layers.contains(layer);
-    let layers = Layer::ALL.into_iter().filter(searched);
-    let permits: Vec<Permit> = layers
-        .flat_map(|layer| permits(cx, Verb::SearchMemories, layer))
-        .collect();
+    let layers: Vec<Layer> = Layer::ALL.into_iter().filter(searched).collect();
+    let permits = Access::in_turn(cx).permits::<SearchMemory>(&layers);
     let known = store::all(cx, &permits).await?;
     let (entries, metadata): (Vec<_>, Vec<_>) =
         known.into_iter().map(|it| (it.entry, it.metadata)).unzip();
@@ -397,12 +379,12 @@ pub(crate) async fn memory_delete(
     memory: ForgottenMemory,
 ) -> AgentResult<OnRequestResult<DeletedMemory>> {
     let scope = memory.scope_id.as_deref();
-    match permit(cx, Verb::DeleteMemory, memory.layer, scope) {
+    match Access::in_turn(cx).permit::<DeleteMemory>(memory.layer, scope) {
         Ok(permit) => store::remove(cx, &permit, &memory.id).await?,
-        Err(Denial::Foreign(_)) => {}
+        Err(Denial::Foreign) => {}
         Err(denial) => {
             return Ok(OnRequestResult::Rejected {
-                reason: reason(&denial)?,
+                reason: denial.reason()?,
             });
         }
     }

@@ -1,7 +1,7 @@
 //! Memories as documents, in one collection for each scope.
 
 use super::search::{Importance, MEMORIES_MAX, MemoryEntry};
-use crate::access::Permit;
+use crate::access::{AddMemory, DeleteMemory, GrantedScope, Permit, SearchMemory};
 use a2a_lambda::prelude::*;
 use a2a_lambda::skill::Document;
 use serde::{Deserialize, Serialize};
@@ -37,12 +37,12 @@ pub(super) struct Known {
 /// Stores a memory, for `lifetime` or until it is deleted.
 pub(super) async fn put(
     cx: &TaskContext<'_>,
-    permit: &Permit,
+    permit: &Permit<AddMemory>,
     id: &str,
     memory: &StoredMemory,
     lifetime: Option<Duration>,
 ) -> AgentResult<()> {
-    let mut memories = permit.documents(cx, KIND)?;
+    let mut memories = permit.scope().documents(cx, KIND)?;
     if let Some(lifetime) = lifetime {
         memories = memories.expiring(lifetime);
     }
@@ -50,16 +50,23 @@ pub(super) async fn put(
 }
 
 /// Removes a memory, if there is one.
-pub(super) async fn remove(cx: &TaskContext<'_>, permit: &Permit, id: &str) -> AgentResult<()> {
-    permit.documents(cx, KIND)?.remove(id).await
+pub(super) async fn remove(
+    cx: &TaskContext<'_>,
+    permit: &Permit<DeleteMemory>,
+    id: &str,
+) -> AgentResult<()> {
+    permit.scope().documents(cx, KIND)?.remove(id).await
 }
 
 /// The memories of these scopes, at most as many as one search reads. The scopes are read in
 /// their order.
-pub(super) async fn all(cx: &TaskContext<'_>, permits: &[Permit]) -> AgentResult<Vec<Known>> {
+pub(super) async fn all(
+    cx: &TaskContext<'_>,
+    permits: &[Permit<SearchMemory>],
+) -> AgentResult<Vec<Known>> {
     let (mut found, mut bytes) = (Vec::new(), 0);
     for permit in permits {
-        let memories = permit.documents(cx, KIND)?;
+        let memories = permit.scope().documents(cx, KIND)?;
         let mut after: Option<String> = None;
         loop {
             let room = PAGE.min(MEMORIES_MAX.saturating_sub(found.len()));
@@ -75,21 +82,21 @@ pub(super) async fn all(cx: &TaskContext<'_>, permits: &[Permit]) -> AgentResult
             }
             for document in page {
                 bytes += document.value.content.len();
-                found.push(known(permit, document));
+                found.push(known(permit.scope(), document));
             }
         }
     }
     Ok(found)
 }
 
-fn known(permit: &Permit, document: Document<StoredMemory>) -> Known {
+fn known(scope: &GrantedScope, document: Document<StoredMemory>) -> Known {
     let memory = document.value;
     Known {
         entry: MemoryEntry {
             id: document.key,
             content: memory.content,
-            layer: permit.layer().rank(),
-            scope_id: permit.scope().to_owned(),
+            layer: scope.layer().rank(),
+            scope_id: scope.id().to_owned(),
             tags: memory.tags,
             created_at_ms: u64::try_from(memory.created_at).unwrap_or_default(),
             importance: Importance::new(memory.importance).unwrap_or_default(),

@@ -183,7 +183,7 @@ async fn narrow_layers_come_first_and_a_scope_of_others_is_not_seen() {
     );
     be(
         &mut bench,
-        caller("acme", "bob", &["project:shop", "team:blue"]),
+        caller("acme", "bob", &["role:viewer", "project:shop", "team:blue"]),
     );
     let seen = find(&mut bench, json!({"query": "tea"})).await;
     assert_eq!(seen, ["The project sells tea", "The company buys tea"]);
@@ -203,9 +203,13 @@ async fn what_the_role_does_not_allow_is_rejected_and_a_foreign_scope_looks_abse
     );
     let added = add(&mut bench, json!({"content": "tea", "layer": "project"})).await;
     let gone = json!({"id": added["id"], "layer": "project"});
+    be(
+        &mut bench,
+        caller("acme", "carl", &["role:viewer", "project:shop"]),
+    );
     let reply = call(&mut bench, "memory_delete", gone.clone()).await;
     assert_eq!(reply.state(), Some(TaskState::Rejected));
-    assert!(reply.text().contains("tech-lead"), "{}", reply.text());
+    assert!(reply.text().contains("developer"), "{}", reply.text());
     let reply = call(
         &mut bench,
         "memory_add",
@@ -221,9 +225,16 @@ async fn what_the_role_does_not_allow_is_rejected_and_a_foreign_scope_looks_abse
         reply.artifact_data("memory_delete"),
         Some(json!({"deleted": true}))
     );
+    be(
+        &mut bench,
+        caller("acme", "bob", &["role:admin", "project:a", "project:b"]),
+    );
     let reply = call(&mut bench, "memory_delete", gone).await;
     assert_eq!(reply.error_code(), Some("MISSING_IDENTIFIER"));
-    be(&mut bench, caller("acme", "ann", &["project:shop"]));
+    be(
+        &mut bench,
+        caller("acme", "ann", &["role:viewer", "project:shop"]),
+    );
     assert_eq!(find(&mut bench, json!({"query": "tea"})).await, ["tea"]);
 }
 

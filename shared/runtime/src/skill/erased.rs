@@ -42,6 +42,15 @@ pub(crate) trait AnySkill: Send + Sync {
     fn on_completed<'a>(&'a self, task: &'a Settled) -> BoxFuture<'a, ()>;
 }
 
+/// Whether this build runs skills. Without the feature `turns` nothing reaches the code of a
+/// skill, so the linker leaves it out.
+pub(super) const RUNS_TURNS: bool = cfg!(feature = "turns");
+
+/// What a skill answers in a build that runs none.
+fn runs_nowhere() -> AgentError {
+    AgentError::internal("this program is built without the feature `turns` of a2a-lambda")
+}
+
 /// A skill with its slot type. An `impl AnySkill for H` would leave `S` unconstrained.
 pub(super) struct ErasedSkill<H, S> {
     handler: H,
@@ -169,6 +178,9 @@ impl<S: SkillSlot, H: SkillHandler<S>> AnySkill for ErasedSkill<H, S> {
     }
 
     fn decode(&self, input: &Content) -> AgentResult<Decoded> {
+        if !RUNS_TURNS {
+            return Err(runs_nowhere());
+        }
         H::Input::decode(input).map(|input| Decoded(Box::new(input)))
     }
 
@@ -177,6 +189,9 @@ impl<S: SkillSlot, H: SkillHandler<S>> AnySkill for ErasedSkill<H, S> {
         cx: &'a mut TaskContext<'_>,
         call: TurnStart,
     ) -> BoxFuture<'a, SkillOutcome> {
+        if !RUNS_TURNS {
+            return Box::pin(std::future::ready(SkillOutcome::Failed(runs_nowhere())));
+        }
         Box::pin(async move {
             let result = match call {
                 TurnStart::Request(input) => self.request(cx, input).await,
@@ -187,6 +202,9 @@ impl<S: SkillSlot, H: SkillHandler<S>> AnySkill for ErasedSkill<H, S> {
     }
 
     fn on_completed<'a>(&'a self, task: &'a Settled) -> BoxFuture<'a, ()> {
+        if !RUNS_TURNS {
+            return Box::pin(std::future::ready(()));
+        }
         Box::pin(self.handler.on_completed(task))
     }
 }

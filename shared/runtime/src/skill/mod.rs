@@ -20,7 +20,7 @@
 mod artifact;
 mod content;
 mod context;
-mod documents;
+pub(crate) mod documents;
 mod erased;
 mod error;
 mod file;

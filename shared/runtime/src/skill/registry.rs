@@ -7,7 +7,7 @@ mod manifest;
 
 pub use manifest::{AgentManifest, SkillManifest};
 
-use super::erased::{AnySkill, ErasedSkill};
+use super::erased::{AnySkill, ErasedSkill, RUNS_TURNS};
 use super::session::SessionAdapter;
 use super::state::{NeededState, StateError, States};
 use super::tool::Tool;
@@ -111,7 +111,7 @@ impl SkillSet {
     /// begins with a skill of the set, in place of the adapter of the agent.
     #[must_use]
     pub fn session_context(mut self, adapter: impl SessionAdapter) -> Self {
-        self.adapter = Some(Arc::new(adapter));
+        self.adapter = used(adapter);
         self
     }
 
@@ -121,6 +121,11 @@ impl SkillSet {
         self.skills.push(Arc::new(ErasedSkill::new(handler)));
         self
     }
+}
+
+/// The adapter, if this build runs skills.
+fn used(adapter: impl SessionAdapter) -> Option<Arc<dyn SessionAdapter>> {
+    RUNS_TURNS.then(|| Arc::new(adapter) as Arc<dyn SessionAdapter>)
 }
 
 /// Builds an [`AgentDefinition`]; see [`Agent::builder`].
@@ -201,7 +206,7 @@ impl AgentBuilder {
     /// first turn with an adapter reads and writes more: see [`SkillSet::session_context`].
     #[must_use]
     pub fn session_context(mut self, adapter: impl SessionAdapter) -> Self {
-        self.adapter = Some(Arc::new(adapter));
+        self.adapter = used(adapter);
         self
     }
 

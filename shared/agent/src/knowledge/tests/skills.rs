@@ -205,14 +205,15 @@ async fn knowledge_of_another_project_or_tenant_is_not_seen() {
 async fn what_the_role_does_not_allow_is_rejected() {
     let mut bench = bench("acme", "ann", &["role:developer", "project:shop"]);
     done(&mut bench, "knowledge_store", adr("# Draft")).await;
-    let mut policy = adr("{}");
+    done(&mut bench, "knowledge_status", to("proposed")).await;
+    let mut policy = adr(r#"{"id": "p", "layer": "project", "rules": []}"#);
     policy["kind"] = json!("policy");
     let mut company = adr("# All");
     company["layer"] = json!("company");
     for (skill, input) in [
         ("knowledge_store", policy),
         ("knowledge_store", company),
-        ("knowledge_status", to("proposed")),
+        ("knowledge_status", to("accepted")),
     ] {
         let reply = call(&mut bench, skill, input).await;
         assert_eq!(reply.state(), Some(TaskState::Rejected), "{skill}");
