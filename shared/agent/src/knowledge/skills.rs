@@ -322,6 +322,9 @@ pub(crate) struct KnowledgeQuery {
     /// Where to continue.
     #[serde(default)]
     cursor: Option<String>,
+    /// One of the words is enough, and more of them come first: for a question in words.
+    #[serde(skip)]
+    any_word: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -348,7 +351,8 @@ pub(crate) async fn knowledge_query(
     let query = match input {
         TextOr::Data(query) => query,
         TextOr::Text(text) => KnowledgeQuery {
-            query: Some(text),
+            query: Some(asked_for(&text)),
+            any_word: true,
             ..KnowledgeQuery::default()
         },
     };
@@ -397,11 +401,59 @@ impl KnowledgeQuery {
             &head.tags.join(" "),
         ];
         let text = text.join(" ").to_lowercase();
+        let has = |word: &String| text.contains(word.as_str());
         status
             && (self.kind.is_empty() || self.kind.contains(&head.kind))
             && (self.tags.is_empty() || self.tags.iter().any(|tag| head.tags.contains(tag)))
-            && words.iter().all(|word| text.contains(word.as_str()))
+            && if self.any_word {
+                words.is_empty() || words.iter().any(has)
+            } else {
+                words.iter().all(has)
+            }
     }
+}
+
+/// Words of a question that no item is about.
+const ASKING: [&str; 32] = [
+    "a",
+    "about",
+    "all",
+    "an",
+    "and",
+    "any",
+    "are",
+    "decision",
+    "decisions",
+    "do",
+    "find",
+    "for",
+    "give",
+    "how",
+    "in",
+    "is",
+    "know",
+    "knowledge",
+    "me",
+    "my",
+    "of",
+    "on",
+    "our",
+    "show",
+    "tell",
+    "the",
+    "to",
+    "us",
+    "we",
+    "what",
+    "which",
+    "why",
+];
+
+/// The words of a question that an item can be about.
+fn asked_for(question: &str) -> String {
+    let words = question.split(|letter: char| !letter.is_alphanumeric());
+    let asked = words.filter(|word| !ASKING.contains(&word.to_lowercase().as_str()));
+    asked.collect::<Vec<_>>().join(" ")
 }
 
 fn words(query: Option<&str>) -> AgentResult<Vec<String>> {

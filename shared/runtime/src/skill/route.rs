@@ -6,8 +6,8 @@
 //! 3. single: the agent has one skill
 //! 4. media type: one skill accepts all parts
 //! 5. schema: the data part is a valid input of exactly one skill
-//! 6. lexical: the text is `/skill-id`, an example of one skill, or matches the words of
-//!    one skill
+//! 6. lexical: the text starts with `/skill-id`, is an example of one skill, or matches the
+//!    words of one skill
 //! 7. model: not implemented
 //! 8. ask: the client gets a question that lists the candidates
 //!
@@ -239,14 +239,20 @@ fn takers<'a>(all: &Skills<'a>, message: &Message) -> Result<Skills<'a>, A2aErro
 fn by_schema<'a>(takers: &Skills<'a>, message: &Message) -> Option<&'a SkillId> {
     let content = Content::from_parts(message.parts.clone());
     content.first_data()?;
-    let reads = |skill: &dyn AnySkill| {
-        let typed = !matches!(skill.input_schema(), Value::Object(any) if any.is_empty());
-        typed && skill.input_schema() != &Value::Bool(true) && skill.decode(&content).is_ok()
-    };
+    let reads =
+        |skill: &dyn AnySkill| !takes_any(skill.input_schema()) && skill.decode(&content).is_ok();
     let mut readers = takers.iter().filter(|(_, skill)| reads(&***skill));
     match (readers.next(), readers.next()) {
         (Some((id, _)), None) => Some(id),
         _ => None,
+    }
+}
+
+/// Whether a schema admits every value.
+fn takes_any(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members.is_empty(),
+        schema => *schema == Value::Bool(true),
     }
 }
 

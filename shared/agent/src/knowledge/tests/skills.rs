@@ -98,6 +98,10 @@ async fn an_item_is_stored_decided_and_found_with_its_history() {
         );
         assert_eq!(item["status"], "accepted");
     }
+    let asked = bench.new_task().skill("knowledge_query");
+    let reply = asked.send("What is our decision on storage?").await;
+    let found = reply.unwrap().artifact_data("knowledge_query").unwrap();
+    assert_eq!(found["total"], 1);
     for query in [
         json!({"query": "files"}),
         json!({"kind": ["policy"]}),
