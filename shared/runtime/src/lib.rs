@@ -72,6 +72,7 @@
 //! - [`settings`]: every environment variable, parsed once
 //! - [`secrets`]: what skills keep from clients, such as keys of other services
 //! - [`runtime`]: joins an agent, its settings and its stores
+//! - [`llm`]: typed calls of a language model, and its providers
 //! - [`outbound`]: requests to addresses that clients name, for webhooks and for skills
 //!
 //! The way of a request, from the edge to the table:
@@ -116,6 +117,7 @@ pub mod engine;
 pub mod fuzz;
 pub mod health;
 pub mod http;
+pub mod llm;
 pub mod outbound;
 pub mod panics;
 pub mod runtime;

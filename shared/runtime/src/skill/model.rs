@@ -3,7 +3,8 @@
 use super::AgentResult;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// A language model. An implementation maps these types to its provider. It maps the
 /// provider's errors to the `model_…` constructors of [`AgentError`](super::AgentError).
@@ -19,7 +20,10 @@ pub trait Model: Send + Sync {
 }
 
 /// A request to a model.
-#[derive(Debug, Clone, PartialEq, Default)]
+///
+/// Its JSON form is stable: cassettes are found by its hash, and a worker stores messages.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct ModelRequest {
     /// The system prompt.
     pub system: String,
@@ -29,14 +33,31 @@ pub struct ModelRequest {
     pub tools: Vec<ModelTool>,
     /// Whether the model must call a tool.
     pub tool_choice: ToolChoice,
-    /// The temperature, 0 to 1; `None` means the default of the model.
-    pub temperature: Option<f32>,
+    /// The schema that the text of the answer must have, for models that enforce one. Not
+    /// together with a forced tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<OutputSchema>,
     /// The most output tokens; `None` means the default of the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
+    /// More members of the provider's request, such as a temperature. Nothing is sent that is
+    /// not named here: many models refuse sampling parameters.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub options: Map<String, Value>,
+}
+
+/// A JSON schema for the text of an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OutputSchema {
+    /// Its name: `[a-zA-Z0-9_-]{1,64}`.
+    pub name: String,
+    /// The schema.
+    pub schema: Value,
 }
 
 /// A message of the user, the model or its tools.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ModelMessage {
     /// Text of the user.
     User(String),
@@ -47,7 +68,8 @@ pub enum ModelMessage {
 }
 
 /// A piece of a model's message.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ModelContent {
     /// Text.
     Text(String),
@@ -57,13 +79,17 @@ pub enum ModelContent {
         id: String,
         /// The tool.
         name: String,
-        /// The arguments as the model wrote them; they are not validated.
+        /// The arguments as the model wrote them; they are not validated. A text that is no
+        /// JSON is a JSON string.
         input: Value,
     },
+    /// A block of the provider that must return to it unchanged, such as reasoning with a
+    /// signature. Nobody else reads it, and no client sees it.
+    Provider(Value),
 }
 
 /// The result of a tool call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
     /// The model's id of the call.
     pub id: String,
@@ -72,7 +98,8 @@ pub struct ToolResult {
 }
 
 /// A tool offered to a model.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ModelTool {
     /// Its name.
     pub name: String,
@@ -83,7 +110,8 @@ pub struct ModelTool {
 }
 
 /// Whether the model must call a tool.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ToolChoice {
     /// The model decides.
     #[default]
@@ -95,7 +123,7 @@ pub enum ToolChoice {
 }
 
 /// The answer of a model.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelReply {
     /// The content.
     pub content: Vec<ModelContent>,
@@ -106,7 +134,8 @@ pub struct ModelReply {
 }
 
 /// Why a model stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum StopReason {
     /// The answer is complete.
     EndTurn,
@@ -121,7 +150,8 @@ pub enum StopReason {
 }
 
 /// Tokens of one call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Usage {
     /// Tokens of the request.
     pub input_tokens: u64,
@@ -130,7 +160,8 @@ pub struct Usage {
 }
 
 /// A piece of a streamed answer.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Delta {
     /// More text.
     Text(String),
@@ -143,6 +174,8 @@ pub enum Delta {
     },
     /// More of the arguments of the newest tool call, as JSON text.
     ToolInput(String),
+    /// A complete block of the provider: see [`ModelContent::Provider`].
+    Provider(Value),
     /// The answer ends.
     Stop {
         /// Why the model stopped.
