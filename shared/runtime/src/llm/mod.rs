@@ -2,3 +2,8 @@
 //!
 //! [`Model`](crate::skill::model::Model) is the interface: two methods that a provider
 //! implements. [`TaskContext::model`](crate::skill::TaskContext::model) is the agent's.
+//!
+//! - `openai`: models behind the API of OpenAI
+
+#[cfg(feature = "openai")]
+pub mod openai;
