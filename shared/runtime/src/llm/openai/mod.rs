@@ -8,7 +8,7 @@
 //! [`ModelContent::Provider`](crate::skill::model::ModelContent::Provider). Each block names
 //! its API, so a provider skips the blocks of others.
 //!
-//! - `config`: the builder, and how services differ
+//! - `config`: the builder; `quirks`: how services differ
 //! - `chat`, `responses`: the two APIs, as pure values
 //! - `transport`: sends requests and limits answers; `sse`: parses streams
 //! - `failure`: maps errors to those of skills
@@ -16,13 +16,15 @@
 mod chat;
 mod config;
 mod failure;
+mod quirks;
 mod responses;
 mod sse;
 mod tool_calls;
 mod transport;
 mod values;
 
-pub use config::{OpenAiApi, OpenAiConfigError, OpenAiModelBuilder, OpenAiQuirks};
+pub use config::{OpenAiApi, OpenAiConfigError, OpenAiModelBuilder};
+pub use quirks::OpenAiQuirks;
 
 use crate::skill::AgentResult;
 use crate::skill::model::{Delta, Model, ModelReply, ModelRequest};

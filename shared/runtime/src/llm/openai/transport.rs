@@ -28,6 +28,9 @@ const KEEP: Duration = Duration::from_secs(20);
 /// The most bytes of a refusal that are read.
 const REFUSAL_LIMIT: usize = 64 * 1024;
 
+/// Some services refuse requests without one.
+const USER_AGENT: &str = concat!("a2a-lambda/", env!("CARGO_PKG_VERSION"));
+
 /// The limits of a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallLimits {
@@ -122,6 +125,7 @@ impl Transport {
         let mut request = http::Request::post(&self.url)
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::ACCEPT, accept)
+            .header(header::USER_AGENT, USER_AGENT)
             .body(SdkBody::from(json))
             .map_err(|error| spelled(&error))?;
         if let Some(value) = &self.authorization {
@@ -217,4 +221,56 @@ fn root(error: &(dyn std::error::Error + 'static)) -> String {
         cause = inner;
     }
     cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+
+    /// A body with these chunks, which never ends.
+    fn endless(chunks: &'static [&'static str], idle: u64, total: u64, bytes: usize) -> ReplyBody {
+        let frame =
+            |chunk: &&'static str| Ok::<_, std::io::Error>(Frame::data(Bytes::from(*chunk)));
+        let frames = stream::iter(chunks.iter().map(frame)).chain(stream::pending());
+        let (idle, total) = (Duration::from_secs(idle), Duration::from_secs(total));
+        ReplyBody {
+            body: SdkBody::from_body_1_x(StreamBody::new(frames)),
+            limits: CallLimits { total, idle, bytes },
+            deadline: deadline(total),
+            left: bytes,
+        }
+    }
+
+    /// The chunks before the error, and the error.
+    async fn chunks(body: ReplyBody) -> (Vec<Bytes>, ModelCallError) {
+        let (mut read, mut chunks) = (Vec::new(), body.into_chunks());
+        loop {
+            match chunks.next().await.unwrap() {
+                Ok(chunk) => read.push(chunk),
+                Err(error) => return (read, error),
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_between_chunks_ends_a_stream_by_the_first_limit() {
+        for (idle, total, expected) in [(3, 9, 3), (9, 3, 3), (5, 5, 5)] {
+            let (read, error) = chunks(endless(&["ab", "c"], idle, total, 9)).await;
+            assert_eq!(read, ["ab", "c"]);
+            let expected = Duration::from_secs(expected);
+            assert!(
+                matches!(error, ModelCallError::Slow(limit) if limit == expected),
+                "{error}"
+            );
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn chunks_beyond_the_limit_of_bytes_are_refused() {
+        let (read, error) = chunks(endless(&["ab", "c", "de"], 9, 9, 4)).await;
+        assert_eq!(read, ["ab", "c"]);
+        assert!(matches!(error, ModelCallError::TooLong(4)), "{error}");
+    }
 }

@@ -12,7 +12,7 @@ const PART: &str = "chatPart";
 const GROWING: &[&str] = &["text", "summary", "data", "thinking"];
 
 /// The block of these members of a message.
-pub(super) fn message_block(members: Map<String, Value>) -> Value {
+pub(super) fn message_block(members: &Map<String, Value>) -> Value {
     json!({ MESSAGE: members })
 }
 

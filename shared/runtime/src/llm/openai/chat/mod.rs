@@ -18,15 +18,15 @@ use crate::skill::model::StopReason;
 
 /// The stop reason of `finish_reason`.
 ///
-/// A forced call ends with `stop`, and a refusal too.
+/// A forced call ends with `stop`, and a refusal too. Whether the model waits for tools
+/// depends on its calls alone.
 fn stop_reason(finish: &str, calls: bool, refused: bool) -> StopReason {
     match finish {
         "content_filter" => StopReason::Filtered,
         _ if refused => StopReason::Filtered,
         "length" => StopReason::MaxTokens,
-        "tool_calls" | "function_call" => StopReason::ToolUse,
-        "stop" if calls => StopReason::ToolUse,
-        "stop" => StopReason::EndTurn,
+        "stop" | "tool_calls" if calls => StopReason::ToolUse,
+        "stop" | "tool_calls" => StopReason::EndTurn,
         _ => StopReason::Other,
     }
 }

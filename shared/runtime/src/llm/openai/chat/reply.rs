@@ -1,8 +1,8 @@
 //! Reads a whole answer.
 
 use super::{kept, stop_reason};
-use crate::llm::openai::config::OpenAiQuirks;
 use crate::llm::openai::failure::{ErrorReport, ModelCallError};
+use crate::llm::openai::quirks::OpenAiQuirks;
 use crate::llm::openai::tool_calls::id_or_place;
 use crate::llm::openai::values::{arguments, elements, text, usage};
 use crate::skill::model::{ModelContent, ModelReply};
@@ -27,7 +27,7 @@ pub(in crate::llm::openai) fn reply(
     let mut members = Map::new();
     kept::collect(message, &quirks.returned_members, &mut members);
     if !members.is_empty() {
-        content.push(ModelContent::Provider(kept::message_block(members)));
+        content.push(ModelContent::Provider(kept::message_block(&members)));
     }
     content.extend(pieces(message));
     let refusal = text(message, "refusal");

@@ -1,7 +1,7 @@
 //! The body of a request.
 
 use super::kept;
-use crate::llm::openai::config::OpenAiQuirks;
+use crate::llm::openai::quirks::OpenAiQuirks;
 use crate::llm::openai::values::{arguments_text, is_strict, merged, result_text, set_in};
 use crate::skill::model::{
     ModelContent, ModelMessage, ModelRequest, ModelTool, OutputSchema, ToolChoice,

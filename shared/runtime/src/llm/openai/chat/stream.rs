@@ -97,7 +97,7 @@ impl ChatStream {
     fn release_members(&mut self, out: &mut VecDeque<Delta>) {
         let members = std::mem::take(&mut self.members);
         if !members.is_empty() {
-            out.push_back(Delta::Provider(kept::message_block(members)));
+            out.push_back(Delta::Provider(kept::message_block(&members)));
         }
     }
 

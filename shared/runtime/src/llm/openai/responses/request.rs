@@ -1,7 +1,7 @@
 //! The body of a request.
 
 use super::ITEM;
-use crate::llm::openai::config::OpenAiQuirks;
+use crate::llm::openai::quirks::OpenAiQuirks;
 use crate::llm::openai::values::{
     arguments_text, elements, is_strict, merged, result_text, set_in, text,
 };

@@ -201,7 +201,8 @@ async fn finish_reasons_become_stop_reasons() {
         ("stop", StopReason::EndTurn),
         ("length", StopReason::MaxTokens),
         ("content_filter", StopReason::Filtered),
-        ("tool_calls", StopReason::ToolUse),
+        // There is no call.
+        ("tool_calls", StopReason::EndTurn),
         ("something new", StopReason::Other),
     ];
     for (finish, expected) in cases {

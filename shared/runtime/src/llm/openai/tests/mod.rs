@@ -130,6 +130,7 @@ fn check_every_cut(api: OpenAiApi, whole: &str, terminal: usize) {
 
 /// The end of the first event that contains `part`.
 fn end_of(whole: &str, part: &str) -> usize {
-    let at = whole.find(part).unwrap();
-    at + whole[at..].find("\n\n").unwrap() + 2
+    let (before, after) = whole.split_once(part).unwrap();
+    let (rest, _) = after.split_once("\n\n").unwrap();
+    before.len() + part.len() + rest.len() + 2
 }
