@@ -31,7 +31,7 @@ pub(crate) fn set() -> SkillSet {
 /// Remembers something, in a layer of the organisation.
 #[skill(
     id = "memory_add",
-    name = "Remember",
+    name = "Add a memory",
     tags = ["memory", "remember"],
     examples = ["Remember that I like tea"],
 )]
@@ -268,8 +268,8 @@ pub(crate) struct FoundMemory {
 /// Finds memories by their words.
 #[skill(
     id = "memory_search",
-    name = "Recall",
-    tags = ["memory", "recall"],
+    name = "Find memories",
+    tags = ["memory", "recall", "remember"],
     examples = ["What do you remember about tea"],
 )]
 pub(crate) async fn memory_search(
