@@ -164,11 +164,11 @@ pub async fn export_knowledge(
     let head = head.map(|(_, commit, _)| commit);
     let written = export(head, &store.objects, folder).await?;
     Ok(format!(
-        "wrote {} commits and {} objects of the tenant {} to {}",
-        written.commits,
-        written.objects,
+        "wrote the knowledge of the tenant {} to {} (commits: {}, objects: {})",
         documents.tenant(),
-        folder.display()
+        folder.display(),
+        written.commits,
+        written.objects
     ))
 }
 
