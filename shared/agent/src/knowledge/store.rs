@@ -158,9 +158,9 @@ pub async fn export_knowledge(
     documents: &TenantDocuments,
     folder: &Path,
 ) -> Result<String, Box<dyn Error + Send + Sync>> {
-    let told = |error: AgentError| format!("{error:?}");
-    let store = KnowledgeStore::with(|name| documents.documents(name)).map_err(told)?;
-    let head = store.head().await.map_err(told)?;
+    let shown = |error: AgentError| format!("{error:?}");
+    let store = KnowledgeStore::with(|name| documents.documents(name)).map_err(shown)?;
+    let head = store.head().await.map_err(shown)?;
     let head = head.map(|(_, commit, _)| commit);
     let written = export(head, &store.objects, folder).await?;
     Ok(format!(

@@ -1,5 +1,6 @@
 //! One object-safe trait for skills of every type, for the engine.
 
+use super::build::RUNS_TURNS;
 use super::state::NeededState;
 use super::{
     AgentError, AgentResult, Content, OnRequestResult, Settled, SkillHandler, SkillInput,
@@ -41,10 +42,6 @@ pub(crate) trait AnySkill: Send + Sync {
     /// Runs the skill's `on_completed` handler.
     fn on_completed<'a>(&'a self, task: &'a Settled) -> BoxFuture<'a, ()>;
 }
-
-/// Whether this build runs skills. Without the feature `turns` nothing reaches the code of a
-/// skill, so the linker leaves it out.
-pub(super) const RUNS_TURNS: bool = cfg!(feature = "turns");
 
 /// What a skill answers in a build that runs none.
 fn runs_nowhere() -> AgentError {

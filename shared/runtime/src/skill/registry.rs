@@ -7,7 +7,8 @@ mod manifest;
 
 pub use manifest::{AgentManifest, SkillManifest};
 
-use super::erased::{AnySkill, ErasedSkill, RUNS_TURNS};
+use super::build::RUNS_TURNS;
+use super::erased::{AnySkill, ErasedSkill};
 use super::session::SessionAdapter;
 use super::state::{NeededState, StateError, States};
 use super::tool::Tool;
