@@ -127,6 +127,28 @@ pub(crate) fn route(
     }
 }
 
+/// The input of the skill `id` in the first message of its task, when a later run of the turn
+/// reads the message again.
+pub(crate) fn route_again(
+    agent: &AgentDefinition,
+    id: &SkillId,
+    request: &RouteRequest<'_>,
+) -> Result<Routed, A2aError> {
+    let called = explicit::call(agent, request)?.is_some();
+    match lexical::command(agent, request.message) {
+        // An explicit call has priority over a text that looks like a command, and the only
+        // skill of an agent gets every text.
+        Some((named, content)) if named == *id && !called && agent.skills().count() > 1 => Route {
+            id: named,
+            content,
+            wrapped: None,
+            how: "command",
+        }
+        .admitted(agent),
+        _ => route(agent, request),
+    }
+}
+
 /// Chooses the skill for the answer to [`which_skill`]. An answer that only names a skill
 /// sends the `original` message to that skill. Any other answer replaces the original
 /// message.
