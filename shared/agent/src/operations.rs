@@ -82,12 +82,12 @@ fn each_operation_is_published_with_description_schemas_and_formats() {
             "{id}"
         );
         assert_eq!(skill.metadata.output_modes, ["application/json"], "{id}");
-        let schema = skill.input_schema.to_string();
+        let schema = skill.input_schema().to_string();
         for name in ["tenant", "subject", "caller", "tenantContext"] {
             assert!(!schema.contains(&format!("\"{name}\"")), "{id}: {name}");
         }
         assert!(schema.contains(r#""additionalProperties":false"#), "{id}");
-        assert!(skill.output_schema.is_some(), "{id}");
+        assert!(skill.output_schema().is_some(), "{id}");
     }
 }
 
@@ -108,7 +108,7 @@ async fn each_operation_completes_with_one_json_artifact_that_fits_its_schema() 
         let output = reply.artifact_data(id).unwrap();
         let mut skills = agent.manifest().skills.iter();
         let skill = skills.find(|skill| skill.metadata.id == id).unwrap();
-        let schema = skill.output_schema.as_ref().unwrap();
+        let schema = skill.output_schema().unwrap();
         let names = |value: &Value| -> BTreeSet<String> {
             let members = value.as_object().into_iter().flatten();
             members.map(|(name, _)| name.clone()).collect()

@@ -34,6 +34,7 @@ pub(crate) fn set() -> SkillSet {
     name = "Add a memory",
     tags = ["memory", "remember"],
     examples = ["Remember that I like tea"],
+    output_modes = ["application/json"],
 )]
 pub(crate) struct MemoryAdd;
 
@@ -271,6 +272,7 @@ pub(crate) struct FoundMemory {
     name = "Find memories",
     tags = ["memory", "recall", "remember"],
     examples = ["What do you remember about tea"],
+    output_modes = ["application/json"],
 )]
 pub(crate) async fn memory_search(
     cx: &mut TaskContext<'_>,
@@ -373,7 +375,13 @@ pub(crate) struct DeletedMemory {
 }
 
 /// Forgets a memory.
-#[skill(id = "memory_delete", name = "Forget", tags = ["memory", "forget"])]
+#[skill(
+    id = "memory_delete",
+    name = "Forget",
+    tags = ["memory", "forget"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
 pub(crate) async fn memory_delete(
     cx: &mut TaskContext<'_>,
     memory: ForgottenMemory,

@@ -10,6 +10,7 @@ use crate::task::SavedSlot;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use std::marker::PhantomData;
+use std::sync::OnceLock;
 
 use super::turn::{Decoded, SkillOutcome, TurnStart};
 
@@ -52,8 +53,9 @@ fn runs_nowhere() -> AgentError {
 pub(super) struct ErasedSkill<H, S> {
     handler: H,
     metadata: SkillMetadata,
-    input_schema: Value,
-    output_schema: Option<Value>,
+    /// Made when something reads them: most processes run a few skills and show none.
+    input_schema: OnceLock<Value>,
+    output_schema: OnceLock<Option<Value>>,
     slot: PhantomData<fn() -> S>,
 }
 
@@ -62,8 +64,8 @@ impl<S: SkillSlot, H: SkillHandler<S>> ErasedSkill<H, S> {
         Self {
             handler,
             metadata: filled_in::<S, H>(),
-            input_schema: H::Input::schema(),
-            output_schema: H::Output::schema(),
+            input_schema: OnceLock::new(),
+            output_schema: OnceLock::new(),
             slot: PhantomData,
         }
     }
@@ -167,11 +169,11 @@ impl<S: SkillSlot, H: SkillHandler<S>> AnySkill for ErasedSkill<H, S> {
     }
 
     fn input_schema(&self) -> &Value {
-        &self.input_schema
+        self.input_schema.get_or_init(H::Input::schema)
     }
 
     fn output_schema(&self) -> Option<&Value> {
-        self.output_schema.as_ref()
+        self.output_schema.get_or_init(H::Output::schema).as_ref()
     }
 
     fn decode(&self, input: &Content) -> AgentResult<Decoded> {

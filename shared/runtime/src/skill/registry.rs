@@ -7,6 +7,8 @@ mod manifest;
 
 pub use manifest::{AgentManifest, SkillManifest};
 
+use manifest::SkillSchemas;
+
 use super::build::RUNS_TURNS;
 use super::erased::{AnySkill, ErasedSkill};
 use super::session::SessionAdapter;
@@ -428,8 +430,7 @@ impl SkillManifest {
             metadata: *skill.metadata(),
             set: registered.set.clone(),
             extended: registered.extended,
-            input_schema: skill.input_schema().clone(),
-            output_schema: skill.output_schema().cloned(),
+            schemas: SkillSchemas(Arc::clone(skill)),
             asks: skill.can_ask(),
             task: skill.makes_task(),
         }
