@@ -1,7 +1,7 @@
 //! Who may act: one table of roles, verbs and layers that refuses what it does not name.
 //!
 //! A store takes a [`Permit`] instead of a tenant and a scope id, and only this module makes
-//! permits. So a store cannot reach a scope that nobody has checked. The type of the permit
+//! permits. So a store cannot reach a scope without a check. The type of the permit
 //! names the verb: a permit for a search cannot delete.
 //!
 //! Everything comes from the [`Caller`], which the authorizer made:

@@ -10,6 +10,8 @@ mod governance;
 mod knowledge;
 mod layer;
 mod memory;
+#[cfg(test)]
+mod operations;
 mod tags;
 
 pub use governance::session::A2aAdapter;

@@ -59,7 +59,8 @@ impl Export {
 
     /// The command line.
     pub(crate) fn command(&self) -> clap::Command {
-        let export = ExportOptions::augment_args(clap::Command::new("export").about(self.about));
+        let export = ExportOptions::augment_args(clap::Command::new("export"));
+        let export = export.about(self.about);
         let help = format!("Commands on the {} of a tenant.", self.name);
         clap::Command::new(self.name)
             .about(help)

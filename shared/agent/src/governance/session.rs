@@ -135,7 +135,13 @@ pub(crate) struct FoundSession {
 }
 
 /// Finds what a conversation should know: memories, and the constraints in force.
-#[skill(id = "session_context", name = "Session context", tags = ["session", "context"])]
+#[skill(
+    id = "session_context",
+    name = "Session context",
+    tags = ["session", "context"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
 pub(crate) async fn session_context(
     cx: &mut TaskContext<'_>,
     input: SessionQuery,

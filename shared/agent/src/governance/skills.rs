@@ -155,7 +155,13 @@ pub(crate) struct Validated {
 }
 
 /// Checks a context against the policies of a layer, or a policy itself.
-#[skill(id = "governance_validate", name = "Validate", tags = ["governance", "validate"])]
+#[skill(
+    id = "governance_validate",
+    name = "Validate",
+    tags = ["governance", "validate"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
 pub(crate) async fn governance_validate(
     cx: &mut TaskContext<'_>,
     input: Validation,
@@ -217,7 +223,13 @@ pub(crate) struct DriftCheck {
 }
 
 /// Says how far a project is from its policies.
-#[skill(id = "governance_drift_check", name = "Check drift", tags = ["governance", "drift"])]
+#[skill(
+    id = "governance_drift_check",
+    name = "Check drift",
+    tags = ["governance", "drift"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
 pub(crate) async fn governance_drift_check(
     cx: &mut TaskContext<'_>,
     input: DriftCheck,
@@ -262,7 +274,13 @@ pub(crate) struct CheckedKnowledge {
 }
 
 /// Checks content against the policies before it is stored.
-#[skill(id = "knowledge_check", name = "Check knowledge", tags = ["knowledge", "check"])]
+#[skill(
+    id = "knowledge_check",
+    name = "Check knowledge",
+    tags = ["knowledge", "check"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
 pub(crate) async fn knowledge_check(
     cx: &mut TaskContext<'_>,
     input: KnowledgeCheck,

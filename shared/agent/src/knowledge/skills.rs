@@ -97,7 +97,13 @@ pub(crate) struct StoredVersion {
 }
 
 /// Stores a version of an item of knowledge.
-#[skill(id = "knowledge_store", name = "Write knowledge", tags = ["knowledge", "store"])]
+#[skill(
+    id = "knowledge_store",
+    name = "Write knowledge",
+    tags = ["knowledge", "store"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
 pub(crate) async fn knowledge_store(
     cx: &mut TaskContext<'_>,
     item: NewItem,
@@ -263,7 +269,13 @@ pub(crate) struct ItemVersion {
 }
 
 /// Shows an item of knowledge with its history.
-#[skill(id = "knowledge_show", name = "Show knowledge", tags = ["knowledge", "show"])]
+#[skill(
+    id = "knowledge_show",
+    name = "Show knowledge",
+    tags = ["knowledge", "show"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
 pub(crate) async fn knowledge_show(
     cx: &mut TaskContext<'_>,
     name: ItemName,
@@ -343,6 +355,7 @@ pub(crate) struct FoundItems {
     name = "Find knowledge",
     tags = ["knowledge", "find"],
     examples = ["What is our decision on storage"],
+    output_modes = ["application/json"],
 )]
 pub(crate) async fn knowledge_query(
     cx: &mut TaskContext<'_>,
@@ -502,7 +515,13 @@ pub(crate) struct ChangedStatus {
 }
 
 /// Decides on an item of knowledge.
-#[skill(id = "knowledge_status", name = "Decide on knowledge", tags = ["knowledge", "status"])]
+#[skill(
+    id = "knowledge_status",
+    name = "Decide on knowledge",
+    tags = ["knowledge", "status"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
 pub(crate) async fn knowledge_status(
     cx: &mut TaskContext<'_>,
     change: NewItemStatus,

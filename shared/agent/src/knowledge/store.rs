@@ -158,17 +158,17 @@ pub async fn export_knowledge(
     documents: &TenantDocuments,
     folder: &Path,
 ) -> Result<String, Box<dyn Error + Send + Sync>> {
-    let told = |error: AgentError| format!("{error:?}");
-    let store = KnowledgeStore::with(|name| documents.documents(name)).map_err(told)?;
-    let head = store.head().await.map_err(told)?;
+    let shown = |error: AgentError| format!("{error:?}");
+    let store = KnowledgeStore::with(|name| documents.documents(name)).map_err(shown)?;
+    let head = store.head().await.map_err(shown)?;
     let head = head.map(|(_, commit, _)| commit);
     let written = export(head, &store.objects, folder).await?;
     Ok(format!(
-        "wrote {} commits and {} objects of the tenant {} to {}",
-        written.commits,
-        written.objects,
+        "wrote the knowledge of the tenant {} to {} (commits: {}, objects: {})",
         documents.tenant(),
-        folder.display()
+        folder.display(),
+        written.commits,
+        written.objects
     ))
 }
 

@@ -31,9 +31,10 @@ pub(crate) fn set() -> SkillSet {
 /// Remembers something, in a layer of the organisation.
 #[skill(
     id = "memory_add",
-    name = "Remember",
+    name = "Add a memory",
     tags = ["memory", "remember"],
     examples = ["Remember that I like tea"],
+    output_modes = ["application/json"],
 )]
 pub(crate) struct MemoryAdd;
 
@@ -268,9 +269,10 @@ pub(crate) struct FoundMemory {
 /// Finds memories by their words.
 #[skill(
     id = "memory_search",
-    name = "Recall",
-    tags = ["memory", "recall"],
+    name = "Find memories",
+    tags = ["memory", "recall", "remember"],
     examples = ["What do you remember about tea"],
+    output_modes = ["application/json"],
 )]
 pub(crate) async fn memory_search(
     cx: &mut TaskContext<'_>,
@@ -373,7 +375,13 @@ pub(crate) struct DeletedMemory {
 }
 
 /// Forgets a memory.
-#[skill(id = "memory_delete", name = "Forget", tags = ["memory", "forget"])]
+#[skill(
+    id = "memory_delete",
+    name = "Forget",
+    tags = ["memory", "forget"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
 pub(crate) async fn memory_delete(
     cx: &mut TaskContext<'_>,
     memory: ForgottenMemory,

@@ -120,8 +120,8 @@ fn skill_info(skill: &SkillManifest) -> SkillInfo {
         examples: owned(metadata.examples),
         input_modes: owned(metadata.input_modes),
         output_modes: owned(metadata.output_modes),
-        input_schema: Some(skill.input_schema.clone()),
-        output_schema: skill.output_schema.clone(),
+        input_schema: Some(skill.input_schema().clone()),
+        output_schema: skill.output_schema().cloned(),
     }
 }
 

@@ -7,7 +7,10 @@ mod manifest;
 
 pub use manifest::{AgentManifest, SkillManifest};
 
-use super::erased::{AnySkill, ErasedSkill, RUNS_TURNS};
+use manifest::SkillSchemas;
+
+use super::build::RUNS_TURNS;
+use super::erased::{AnySkill, ErasedSkill};
 use super::session::SessionAdapter;
 use super::state::{NeededState, StateError, States};
 use super::tool::Tool;
@@ -427,8 +430,7 @@ impl SkillManifest {
             metadata: *skill.metadata(),
             set: registered.set.clone(),
             extended: registered.extended,
-            input_schema: skill.input_schema().clone(),
-            output_schema: skill.output_schema().cloned(),
+            schemas: SkillSchemas(Arc::clone(skill)),
             asks: skill.can_ask(),
             task: skill.makes_task(),
         }

@@ -5,7 +5,7 @@ use crate::governance::session::A2aAdapter;
 use a2a_lambda::SkillTest;
 use a2a_lambda::auth::Caller;
 use a2a_lambda::skill::Content;
-use a2a_lambda::task::{Owner, Subject, TenantId};
+use a2a_lambda::task::{Owner, Subject, TaskState, TenantId};
 use a2a_lambda::testing::Reply;
 use serde_json::{Value, json};
 
@@ -243,4 +243,75 @@ fn memory_and_knowledge_are_tools_with_descriptions_and_schemas() {
             "knowledge_status"
         ]
     );
+}
+
+#[tokio::test]
+async fn a_project_cannot_weaken_a_mandatory_policy_of_the_company() {
+    let mut bench = governed(&no_unwrap()).await;
+    let mut weaker = policy("code", false, "override", &[]);
+    weaker["layer"] = json!("project");
+    weaker["suppressions"] =
+        json!([{"policyId": "code", "message": ".", "expires": "2100-01-01T00:00:00Z"}]);
+    let name = json!({"path": "policies/code.json", "layer": "project"});
+    let mut item = name.clone();
+    item["kind"] = json!("policy");
+    item["content"] = json!(weaker.to_string());
+    item["message"] = json!("Not here");
+    done(&mut bench, "knowledge_store", item).await;
+    for status in ["proposed", "accepted"] {
+        let mut change = name.clone();
+        change["to"] = json!(status);
+        change["message"] = json!("Yes");
+        done(&mut bench, "knowledge_status", change).await;
+    }
+    let bad = json!({"layer": "project", "context": {"content": "x.unwrap()"}});
+    let found = done(&mut bench, "governance_validate", bad).await;
+    assert_eq!(found["valid"], false);
+    let violations = found["violations"].as_array().unwrap();
+    let said = |text: &str| {
+        let mut messages = violations.iter().filter_map(|it| it["message"].as_str());
+        messages.any(|message| message.contains(text))
+    };
+    assert!(said("no-unwrap is broken"), "{found}");
+    assert!(
+        said("drops a mandatory rule") && said("suppresses"),
+        "{found}"
+    );
+    let drift = json!({"projectId": "shop", "context": {"content": "x.unwrap()"}});
+    let drift = done(&mut bench, "governance_drift_check", drift).await;
+    assert_eq!(
+        (&drift["suppressed"], &drift["driftScore"]),
+        (&json!([]), &json!(1.0))
+    );
+}
+
+#[tokio::test]
+async fn a_policy_counts_in_its_own_layer_only() {
+    let mut bench = governed(&no_unwrap()).await;
+    // A project that calls its policy one of the company.
+    let item = json!({"path": "policies/p.json", "layer": "project", "kind": "policy",
+                      "content": no_unwrap().to_string(), "message": "x"});
+    let reply = call(&mut bench, "knowledge_store", item).await;
+    assert_eq!(reply.error_code(), Some("INVALID_LAYER"));
+}
+
+#[tokio::test]
+async fn who_may_not_write_policies_cannot_replace_one_by_another_item() {
+    let mut bench = governed(&no_unwrap()).await;
+    let mut draft = policy("draft", false, "merge", &[]);
+    draft["layer"] = json!("project");
+    let mut item = json!({"path": "policies/draft.json", "layer": "project", "kind": "policy",
+                          "content": draft.to_string(), "message": "x"});
+    done(&mut bench, "knowledge_store", item.clone()).await;
+    be(
+        &mut bench,
+        "acme",
+        "dan",
+        &["role:developer", "project:shop"],
+    );
+    item["kind"] = json!("spec");
+    item["content"] = json!("# Nothing");
+    let reply = call(&mut bench, "knowledge_store", item).await;
+    assert_eq!(reply.state(), Some(TaskState::Rejected));
+    assert!(reply.text().contains("tech-lead"), "{}", reply.text());
 }
