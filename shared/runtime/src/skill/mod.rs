@@ -19,7 +19,7 @@
 //! - `model`: the interface to a language model
 
 mod artifact;
-mod build;
+pub(crate) mod build;
 mod content;
 mod context;
 pub(crate) mod documents;
