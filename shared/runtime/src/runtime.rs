@@ -10,6 +10,7 @@ use crate::auth::Credentials;
 use crate::engine::{Clock, Engine, Ids, RandomIds, RatePolicy, Services, SystemClock};
 use crate::health::{Checks, Health};
 use crate::http::{Backend, CardsByUrl, EdgeLog, Edges, Function, HttpService, MetricsSource, Ops};
+use crate::llm::{ConfiguredModel, NoModelProvider};
 use crate::panics::{self, PanicAborts};
 use crate::settings::Settings;
 use crate::skill::AgentDefinition;
@@ -46,6 +47,9 @@ pub enum RuntimeError {
     /// The program is compiled so that a panic ends it.
     #[error(transparent)]
     Panic(#[from] PanicAborts),
+    /// The settings name a model of a provider that the program does not have.
+    #[error(transparent)]
+    Model(#[from] NoModelProvider),
     /// The settings let this program check credentials, and it has none to compare with.
     #[error("`A2A_AUTH` is `{0}`, and the program has no credentials to compare with")]
     NoCredentials(&'static str),
@@ -216,7 +220,7 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Sets the language model that skills get.
+    /// Sets the language model that skills get. Without one it is the model of the settings.
     #[must_use]
     pub fn model(mut self, model: Arc<dyn Model>) -> Self {
         self.model = Some(model);
@@ -314,7 +318,10 @@ impl RuntimeBuilder {
             blobs: self.blobs.unwrap_or_else(|| memory.clone()),
             clock: self.clock,
             ids: self.ids,
-            model: self.model,
+            model: match (self.model, &settings.model) {
+                (None, Some(named)) => Some(Arc::new(ConfiguredModel::new(named)?)),
+                (given, _) => given,
+            },
         };
         let documents = self.documents.unwrap_or_else(|| memory.clone());
         let mut engine = Engine::new(agent, services, settings.policy.clone());

@@ -1,0 +1,74 @@
+//! Reads the settings of the language model.
+
+use super::SettingsError;
+use super::read::Read;
+use serde_json::{Map, Value};
+
+/// The provider and the model of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelSettings {
+    /// `A2A_MODEL_PROVIDER`: which API the service has.
+    pub provider: ModelProvider,
+    /// `A2A_MODEL_ID`: the model, as its service names it.
+    pub id: String,
+    /// `A2A_MODEL_ENDPOINT_URL`: where the service is. The operator names it, so it may be on
+    /// this machine.
+    pub endpoint: Option<String>,
+    /// `A2A_MODEL_OPTIONS`: more members of each request.
+    pub options: Map<String, Value>,
+}
+
+/// The API of a model service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelProvider {
+    /// Amazon Bedrock: Converse.
+    Bedrock,
+    /// OpenAI or a compatible server: Chat Completions.
+    OpenAi,
+    /// OpenAI or a compatible server: Responses.
+    OpenAiResponses,
+}
+
+impl ModelProvider {
+    const ALL: [Self; 3] = [Self::Bedrock, Self::OpenAi, Self::OpenAiResponses];
+
+    /// The word of the setting.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Bedrock => "bedrock",
+            Self::OpenAi => "openai",
+            Self::OpenAiResponses => "openai-responses",
+        }
+    }
+}
+
+impl Read<'_> {
+    /// The model; `None` if the settings name none.
+    pub(super) fn model(&self) -> Result<Option<ModelSettings>, SettingsError> {
+        let id = self.text("A2A_MODEL_ID", "");
+        if id.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(ModelSettings {
+            provider: self.choice(
+                "A2A_MODEL_PROVIDER",
+                "`bedrock`, `openai` or `openai-responses`",
+                &ModelProvider::ALL.map(|provider| (provider.word(), provider)),
+                ModelProvider::Bedrock,
+            )?,
+            id,
+            endpoint: self.optional_url("A2A_MODEL_ENDPOINT_URL")?,
+            options: self.object("A2A_MODEL_OPTIONS")?,
+        }))
+    }
+
+    fn object(&self, name: &'static str) -> Result<Map<String, Value>, SettingsError> {
+        let value = self.text(name, "{}");
+        serde_json::from_str(&value).map_err(|_| SettingsError::Bad {
+            name,
+            value,
+            allowed: "a JSON object",
+        })
+    }
+}
