@@ -99,7 +99,7 @@ class Format:
     def refusal(error: dict) -> tuple[dict, dict[str, str]]:
         """The body and the headers of an error."""
         code = error.get("code", OPENAI_CODES.get(error["status"]))
-        kind = "invalid_request_error" if error["status"] < 500 and error["status"] != 429 else code
+        kind = "invalid_request_error" if error["status"] < 500 and error["status"] != 429 else code or "server_error"
         headers = {"Retry-After": str(error["retry_after"])} if "retry_after" in error else {}
         return {"error": {"message": error["message"], "type": kind, "param": None, "code": code}}, headers
 

@@ -15,7 +15,7 @@ import urllib.parse
 
 # Programs of any kind start the stub: it leaves no compiled files beside the sources.
 sys.dont_write_bytecode = True
-from formats import Block, Chat, Converse, Format, Request, Responses, encode
+from formats import Block, Chat, Converse, Format, Request, Responses, encode  # noqa: E402
 
 #: The members of a script. A misspelled member must not pass as an absent one.
 RULE = {"name", "when", "text", "tools", "input", "stop", "usage", "delay_ms", "error", "fault"}

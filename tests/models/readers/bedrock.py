@@ -5,6 +5,7 @@ import sys
 
 import boto3
 from botocore.config import Config
+from botocore.validate import ParamValidator
 
 from checks import BROKEN, CALLS, GREETING, INPUT, NAMES, WEATHER, Checks, raised
 
@@ -86,6 +87,20 @@ def structured() -> object:
     return json.loads(text(answer)[0])
 
 
+def missing(operation: str, answers: list[dict]) -> list[str]:
+    """What the description of the service finds wrong: the package itself reads answers loosely."""
+    shape = client.meta.service_model.operation_model(operation).output_shape
+    shape = shape.members.get("stream", shape)
+    reports = [ParamValidator().validate(answer, shape) for answer in answers]
+    return [report.generate_report() for report in reports if report.has_errors()]
+
+
+def whole(text: str) -> dict:
+    answer = ask(text, tools=True)
+    del answer["ResponseMetadata"]
+    return answer
+
+
 def error(call) -> tuple:
     """The exception, its code and its message."""
     return raised(call, lambda error: (error.response["Error"]["Code"], error.response["Error"]["Message"]))
@@ -110,6 +125,9 @@ equal("length", "max_tokens", lambda: ask("novel")["stopReason"])
 equal("tools", VALUES, lambda: calls(ask("weather", tools=True)))
 equal("tools of a stream", CALLS, lambda: calls(streamed("weather", tools=True)))
 equal("events", KINDS, lambda: [kind for kind, _ in events("weather", tools=True)])
+equal("members", [], lambda: missing("Converse", [whole("weather")]))
+stream = {"text": "weather", "tools": True}
+equal("members of a stream", [], lambda: missing("ConverseStream", [dict([event]) for event in events(**stream)]))
 equal("broken input of a stream", BROKEN, lambda: calls(streamed("broken", tools=True)))
 equal("tool result", ("It is warm.", "end_turn"), after_tools)
 forced = {"tool": {"name": "get_time"}}

@@ -63,6 +63,11 @@ def valid(answers) -> bool:
     return True
 
 
+def last_line(user: str) -> str:
+    with completions.with_streaming_response.create(model="m", messages=messages(user), stream=True) as response:
+        return [line for line in response.iter_lines() if line][-1]
+
+
 def parsed() -> object:
     return completions.parse(model="m", messages=messages("place"), response_format=Place).choices[0].message.parsed
 
@@ -78,6 +83,7 @@ equal("text", (GREETING, "stop", 3, 4), lambda: text(ask("hello")))
 equal("pieces", ["Grüß ", "dich", "."], lambda: pieces("hello"))
 equal("delayed pieces", ["one ", "two"], lambda: pieces("slow"))
 equal("stream", (GREETING, "stop", 3, 4), lambda: text(streamed("hello")))
+equal("end of a stream", "data: [DONE]", lambda: last_line("hello"))
 equal("length", "length", lambda: ask("novel").choices[0].finish_reason)
 equal("tools", CALLS, lambda: calls(ask("weather", tools=TOOLS)))
 equal("tools of a stream", CALLS, lambda: calls(streamed("weather", tools=TOOLS)))
