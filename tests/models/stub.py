@@ -243,6 +243,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = True
 
 
+class Server(http.server.ThreadingHTTPServer):
+    # The default of 5 refuses connections when a test opens many at once.
+    request_queue_size = 256
+
+
 def check_faults(rule: dict, blocks: list[Block]) -> None:
     """Refuses a fault that would never happen."""
     pieces = sum(len(block.pieces) for block in blocks)
@@ -262,7 +267,7 @@ def main() -> None:
         Handler.script = Script(options.script.read_text(encoding="utf-8"))
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         parser.error(f"--script {options.script}: {error!r}")
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", options.port), Handler)
+    server = Server(("127.0.0.1", options.port), Handler)
     print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)
     try:
         server.serve_forever()
