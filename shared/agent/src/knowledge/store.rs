@@ -26,13 +26,17 @@ use std::path::Path;
 const OBJECTS: &str = "knowledge/objects";
 const HEAD: &str = "knowledge/head";
 const ITEMS: &str = "knowledge/items";
+/// The most bytes of a document, and of the quotes around a text.
+const DOCUMENT_MAX: usize = 256 * 1024;
+const QUOTES: usize = 2;
 /// The key of the head.
 const MAIN: &str = "main";
 /// How often a write is tried while others are faster.
 const ATTEMPTS: usize = 8;
-/// Entries of the list in one read, and in all reads of a query.
+/// Entries of the list in one read.
 const PAGE: usize = 250;
-const ITEMS_MAX: usize = 5_000;
+/// The most items of a tenant, since a query reads the whole list. Tests have fewer.
+pub(super) const ITEMS_MAX: usize = if cfg!(test) { 20 } else { 5_000 };
 
 /// The head of the repository, as a document.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -40,6 +44,8 @@ struct Head {
     commit: String,
     /// How many commits there are.
     number: u64,
+    /// How many items there are.
+    items: usize,
 }
 
 /// An entry of the list of items.
@@ -72,6 +78,10 @@ impl GitObjects for Objects<'_> {
 
     async fn put_if_absent(&self, id: ObjectId, loose: Vec<u8>) -> Result<(), StoreError> {
         let text = text(&loose);
+        if text.len() + QUOTES > DOCUMENT_MAX {
+            let bytes = loose.len();
+            return Err(StoreError::Refused(format!("an object has {bytes} bytes")));
+        }
         self.0
             .create(&id.to_string(), &text)
             .await
@@ -287,10 +297,18 @@ impl<'a> KnowledgeStore<'a> {
                 self.list(place, commit, number).await?;
                 return Ok(commit);
             };
-            let number = head.as_ref().map_or(0, |(head, _, _)| head.number) + 1;
+            let (number, items) = head
+                .as_ref()
+                .map_or((0, 0), |(head, _, _)| (head.number, head.items));
+            let number = number + 1;
+            if before.is_none() && items >= ITEMS_MAX {
+                let text = format!("the knowledge has {items} items, expected at most {ITEMS_MAX}");
+                return Err(AgentError::domain("TOO_MANY_ITEMS", text).into());
+            }
             let next = Head {
                 commit: made.to_string(),
                 number,
+                items: items + usize::from(before.is_none()),
             };
             let moved = match &head {
                 Some((_, _, version)) => self.heads.replace(MAIN, &next, version).await?,
@@ -336,12 +354,11 @@ impl<'a> KnowledgeStore<'a> {
         permits: &'p [Permit<R>],
         wanted: impl Fn(&ItemPlace, &ItemHead) -> bool,
     ) -> AgentResult<Vec<Listed<'p, R>>> {
-        let (mut found, mut read, mut after) = (Vec::new(), 0, None::<String>);
-        while read < ITEMS_MAX {
+        let (mut found, mut after) = (Vec::new(), None::<String>);
+        loop {
             let page = self.items.list::<Entry>(after.as_deref(), PAGE).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.key.clone());
-            read += page.len();
             for document in page {
                 let entry = document.value;
                 let Some(place) = ItemPlace::of_file(&entry.file) else {
@@ -379,6 +396,10 @@ pub(super) fn error(error: KnowledgeError) -> AgentError {
         | KnowledgeError::InTheWay { .. }
         | KnowledgeError::TooLong { .. }
         | KnowledgeError::Argument { .. } => AgentError::invalid_input(error.to_string()),
+        // A content is checked before, so it is a folder.
+        KnowledgeError::Store(StoreError::Refused(_)) => {
+            AgentError::invalid_input("`path` is in a folder with too many items")
+        }
         KnowledgeError::Missing(_)
         | KnowledgeError::Corrupt { .. }
         | KnowledgeError::Encode(_)

@@ -1,6 +1,7 @@
 //! The knowledge skills on the real engine.
 
 use crate::agent;
+use crate::knowledge::store::ITEMS_MAX;
 use a2a_lambda::SkillTest;
 use a2a_lambda::auth::Caller;
 use a2a_lambda::skill::Content;
@@ -278,4 +279,25 @@ async fn pages_of_a_query_join_to_all_items() {
     }
     let expected: Vec<_> = (0..7).map(|n| format!("adr/{n}.md")).collect();
     assert_eq!(paths, expected);
+}
+
+#[tokio::test]
+async fn a_tenant_has_a_limit_of_items_and_changes_those_it_has() {
+    let mut bench = bench("acme", "ann", &LEAD);
+    let item = |n: usize, content: &str| {
+        let mut item = adr(content);
+        item["path"] = json!(format!("adr/{n}.md"));
+        item
+    };
+    for n in 0..ITEMS_MAX {
+        done(&mut bench, "knowledge_store", item(n, "one")).await;
+    }
+    let more = call(&mut bench, "knowledge_store", item(ITEMS_MAX, "one")).await;
+    assert_eq!(more.error_code(), Some("TOO_MANY_ITEMS"));
+    done(&mut bench, "knowledge_store", item(0, "two")).await;
+    let all = json!({"status": ["draft"]});
+    let found = done(&mut bench, "knowledge_query", all).await;
+    assert_eq!(found["total"], ITEMS_MAX);
+    be(&mut bench, "other", "ann", &LEAD);
+    done(&mut bench, "knowledge_store", item(0, "one")).await;
 }
