@@ -146,6 +146,7 @@ step_kill() { proof kill; }
 step_interop() {
   bash tests/interop/run.sh
   bash tests/interop/signatures.sh
+  bash tests/interop/organisation.sh
 }
 
 # The build is that of the step `tests`, so it compiles nothing twice.

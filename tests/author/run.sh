@@ -88,7 +88,8 @@ done
 
 echo "cfn-lint"
 "$root/target/venv/template/bin/cfn-lint" template.yaml infra/own.yaml
-cargo build -q -p agent
+# The features are those of the tests, so that nothing is compiled twice.
+cargo build -q --workspace
 "$root/target/venv/stack/bin/python" -B "$root/tests/author/deployed.py" --agent . \
   --program "$CARGO_TARGET_DIR/debug/agent" --folder "$work/stack"
 lines=$(cat agent/src/main.rs local/src/main.rs | grep -cv '^$')

@@ -2,7 +2,7 @@
 
 use crate::agent::{Folder, Running, ended_in};
 use crate::calls::Call;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Runs a command on the data folder `data` of `folder` to its end, and returns what it
@@ -273,4 +273,51 @@ async fn erasing_a_subject_leaves_nothing_of_it_and_all_of_others() {
     assert_eq!(tasks_of(&agent, "acme:ann").await, [""; 0]);
     assert_eq!(tasks_of(&agent, "acme:bob").await, bobs);
     assert_eq!(tasks_of(&agent, "other:ann").await.len(), 1);
+}
+
+/// The output of an operation of the reference agent, called in words.
+async fn operated(agent: &Running, caller: &str, words: &str) -> Value {
+    let say = Call::say(agent.base(), words);
+    let caller = format!("Bearer dev:{caller}:default:role:admin,team:red");
+    let reply = say.header("Authorization", &caller).json().await;
+    reply["task"]["artifacts"][0]["parts"][0]["data"].clone()
+}
+
+#[tokio::test]
+async fn erasing_a_subject_removes_its_memories_and_not_those_of_its_team() {
+    let folder = Folder::new();
+    let agent = Running::agent(&folder, &["--data", "data"]).await;
+    for (caller, layer) in [
+        ("acme:ann", "user"),
+        ("acme:ann", "team"),
+        ("acme:bob", "user"),
+    ] {
+        let words = format!(r#"/memory_add {{"content": "tea of {caller}", "layer": "{layer}"}}"#);
+        assert_eq!(operated(&agent, caller, &words).await["layer"], layer);
+    }
+    let health = Call::get(&format!("{}/a2a-lambda/health", agent.base()));
+    let report = health.json().await;
+    for part in ["memory", "knowledge", "policies"] {
+        assert!(
+            report.to_string().contains(&format!("\"{part}\"")),
+            "{report}"
+        );
+    }
+    agent.interrupt().await;
+    command(
+        &folder,
+        &["erase-tenant", "acme", "--subject", "ann", "--yes"],
+    )
+    .await;
+
+    let agent = Running::agent(&folder, &["--data", "data"]).await;
+    for (caller, found) in [("acme:ann", 1), ("acme:bob", 2)] {
+        let search = operated(&agent, caller, r#"/memory_search {"query": "tea"}"#).await;
+        assert_eq!(search["total"], found, "{search}");
+    }
+    agent.interrupt().await;
+    command(&folder, &["erase-tenant", "acme", "--yes"]).await;
+    let agent = Running::agent(&folder, &["--data", "data"]).await;
+    let search = operated(&agent, "acme:bob", r#"/memory_search {"query": "tea"}"#).await;
+    assert_eq!(search["total"], 0, "{search}");
 }

@@ -1,6 +1,6 @@
 //! The program that `cargo run` starts: the agents of this repository on this machine.
 
-use a2a_local::{Agents, LocalAgent};
+use a2a_local::{Agents, Export, LocalAgent};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -8,7 +8,12 @@ fn main() -> ExitCode {
     let conformance = LocalAgent::new("conformance", |settings| {
         reference_agent::conformance::agent(settings.tck_streaming_timeout)
     });
+    let knowledge = Export::new(
+        "knowledge",
+        "Writes the knowledge of a tenant as a bare git repository.",
+        |documents, folder| Box::pin(reference_agent::export_knowledge(documents, folder)),
+    );
     // The webhooks of the conformance kits are plain HTTP on this machine.
     let agents = Agents::new(reference).with(conformance.calling_loopback());
-    agents.serve()
+    agents.exporting(knowledge).serve()
 }

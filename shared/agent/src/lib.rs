@@ -3,8 +3,19 @@
 //!
 //! The skills use only the public API of `a2a-lambda`, as any skill author would.
 
+mod access;
 pub mod conformance;
 mod examples;
+mod governance;
+mod knowledge;
+mod layer;
+mod memory;
+#[cfg(test)]
+mod operations;
+mod tags;
+
+pub use governance::session::A2aAdapter;
+pub use knowledge::store::export_knowledge;
 
 use a2a_lambda::skill::{Agent, AgentDefinition, BuildError};
 
@@ -25,6 +36,13 @@ pub fn agent() -> Result<AgentDefinition, BuildError> {
         .skill(examples::format_report::format_report())
         .skill(examples::create_report::CreateReport)
         .skill(examples::fingerprint::fingerprint)
+        .skills(memory::skills::set().session_context(A2aAdapter))
+        .skills(knowledge::skills::set().session_context(A2aAdapter))
+        .skills(governance::skills::set().session_context(A2aAdapter))
+        .skill(governance::session::session_context)
+        .keeps("memory")
+        .keeps("knowledge")
+        .keeps("policies")
         .build()
 }
 

@@ -2,9 +2,10 @@
 
 use crate::cli;
 use crate::config::Cli;
+use crate::export::Export;
 use a2a_lambda::settings::Settings;
 use a2a_lambda::skill::{AgentBuildError, AgentDefinition};
-use clap::{CommandFactory as _, FromArgMatches as _};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 use std::fmt;
 use std::process::ExitCode;
 
@@ -98,6 +99,7 @@ impl fmt::Debug for LocalAgent {
 pub struct Agents {
     first: LocalAgent,
     others: Vec<LocalAgent>,
+    exports: Vec<Export>,
 }
 
 impl Agents {
@@ -107,6 +109,7 @@ impl Agents {
         Self {
             first: agent,
             others: Vec::new(),
+            exports: Vec::new(),
         }
     }
 
@@ -117,22 +120,42 @@ impl Agents {
         self
     }
 
+    /// The same program with a command that exports what its agent keeps.
+    #[must_use]
+    pub fn exporting(mut self, export: Export) -> Self {
+        self.exports.push(export);
+        self
+    }
+
     /// Reads the command line and does what it says, until the program ends.
     #[must_use]
     pub fn serve(self) -> ExitCode {
-        let parsed = Cli::from_arg_matches(&self.command().get_matches());
-        let cli = parsed.unwrap_or_else(|error| error.exit());
+        let matches = self.command().get_matches();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build();
         let ended = match runtime {
-            Ok(runtime) => runtime.block_on(cli::run(cli, &self)),
+            Ok(runtime) => match self.export(&matches) {
+                Some((export, matches)) => runtime.block_on(cli::export(export, matches)),
+                None => {
+                    let parsed = Cli::from_arg_matches(&matches);
+                    let cli = parsed.unwrap_or_else(|error| error.exit());
+                    runtime.block_on(cli::run(cli, &self))
+                }
+            },
             Err(error) => Err(cli::RunError::Print(error)),
         };
         match ended {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => cli::fail(&error),
         }
+    }
+
+    /// The export that a command line asks for.
+    fn export<'a>(&self, matches: &'a ArgMatches) -> Option<(&Export, &'a ArgMatches)> {
+        let (name, matches) = matches.subcommand()?;
+        let export = self.exports.iter().find(|export| export.name() == name)?;
+        Some((export, matches))
     }
 
     /// The agent with this name, the first one without a name.
@@ -156,6 +179,7 @@ impl Agents {
                 .hide(alone)
         };
         Cli::command()
+            .subcommands(self.exports.iter().map(Export::command))
             .mut_arg("agent", choose.clone())
             .mut_subcommand("sign-card", |command| command.mut_arg("agent", choose))
     }

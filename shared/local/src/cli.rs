@@ -6,6 +6,7 @@ use crate::block::{self, BlockTenantError};
 use crate::config::{Cli, Command, GrowList, Serve};
 use crate::embedded::{Embedded, EmbeddedError, TABLE};
 use crate::erase::{self, EraseTenantError};
+use crate::export::{Export, ExportError};
 use crate::local_settings::ConfigError;
 use crate::page::{AgentPage, HandedOn, PageParts};
 use crate::pumps::{Pumps, PumpsError};
@@ -26,6 +27,7 @@ use a2a_lambda::store::dynamodb::{DynamoStore, create_table};
 use a2a_lambda::store::s3::create_bucket;
 use a2a_lambda::task::{IdError, Owner, Subject, TenantId};
 use a2a_lambda::telemetry::{self, LogFormat, Metrics};
+use clap::ArgMatches;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -80,6 +82,9 @@ pub enum RunError {
     /// A tenant's data may still be there.
     #[error(transparent)]
     Erase(#[from] EraseTenantError),
+    /// What an agent keeps was not exported.
+    #[error(transparent)]
+    Export(#[from] ExportError),
     /// A tenant may not be blocked, or its block may not have ended.
     #[error(transparent)]
     Block(#[from] BlockTenantError),
@@ -139,6 +144,15 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
             .await
         }
     }
+}
+
+/// Runs the command of an export.
+///
+/// # Errors
+/// [`RunError::Export`].
+pub(crate) async fn export(export: &Export, matches: &ArgMatches) -> Result<(), RunError> {
+    telemetry::start(LogFormat::Text, Some(LOG));
+    Ok(Box::pin(export.run(matches)).await?)
 }
 
 /// Prints a text for the user at once.

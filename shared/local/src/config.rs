@@ -2,6 +2,7 @@
 
 use crate::api_keys::KeysCommand;
 use crate::block::BlockTenant;
+use crate::embedded::DATA;
 use crate::erase::EraseTenant;
 use crate::restore::RestoreObjects;
 use crate::sign::SignCard;
@@ -37,7 +38,7 @@ pub enum Command {
     /// credentials of this run among them: no others are taken.
     Aws {
         /// Where tables and objects are kept.
-        #[arg(long, value_name = "DIR", default_value = ".a2a")]
+        #[arg(long, value_name = "DIR", default_value = DATA)]
         data: PathBuf,
         /// Keep nothing after the end.
         #[arg(long, conflicts_with = "data")]
@@ -128,7 +129,7 @@ pub struct Serve {
     #[arg(long, value_name = "ADDR")]
     pub bind: Option<IpAddr>,
     /// Where tasks and artifacts are kept.
-    #[arg(long, value_name = "DIR", default_value = ".a2a")]
+    #[arg(long, value_name = "DIR", default_value = DATA)]
     pub data: PathBuf,
     /// Keep nothing after the end.
     #[arg(long, conflicts_with = "data")]

@@ -34,6 +34,8 @@ pub const BUCKET: &str = "a2a-lambda-local";
 
 /// The file in the data folder that holds the table.
 pub(crate) const DATABASE: &str = "dynamodb.sqlite";
+/// The data folder of a local agent that is started without `--data`.
+pub(crate) const DATA: &str = ".a2a";
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 1024;

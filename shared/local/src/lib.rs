@@ -15,6 +15,7 @@ pub mod deployment;
 mod dynamodb;
 pub mod embedded;
 pub mod erase;
+mod export;
 mod files;
 pub mod folder;
 mod host;
@@ -34,3 +35,4 @@ pub mod template;
 pub mod watch;
 
 pub use agents::{Agents, LocalAgent, serve};
+pub use export::{Export, ExportError};

@@ -16,7 +16,7 @@ mod invoke;
 mod sources;
 
 use crate::accept::accept;
-use crate::embedded::{Embedded, EmbeddedError, LIMITS, listen};
+use crate::embedded::{DATA, Embedded, EmbeddedError, LIMITS, listen};
 use crate::queue::LocalQueue;
 use crate::sqs::QueueDoor;
 use a2a_lambda::engine::SystemClock;
@@ -58,7 +58,7 @@ pub struct Watch {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub concurrency: u16,
     /// Where tables and objects are kept.
-    #[arg(long, value_name = "DIR", default_value = ".a2a")]
+    #[arg(long, value_name = "DIR", default_value = DATA)]
     pub data: PathBuf,
     /// Keep nothing after the end.
     #[arg(long, conflicts_with = "data")]

@@ -36,9 +36,13 @@ impl Checks {
         self
     }
 
-    /// Adds the dependency `name`, which works if `known` does; nothing if that is absent.
+    /// Adds the dependency `name`, which works if `known` does. Nothing if that is absent, or
+    /// if `name` has a check of its own.
     #[must_use]
     pub(crate) fn like(self, known: &str, name: &str) -> Self {
+        if self.0.iter().any(|(it, _)| it == name) {
+            return self;
+        }
         let found = self.0.iter().find(|(it, _)| it == known);
         match found.map(|(_, check)| Arc::clone(check)) {
             Some(check) => self.with(name, check),

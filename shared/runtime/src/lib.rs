@@ -97,6 +97,7 @@
 //! |---|---|---|
 //! | `aws` | yes | the stores on DynamoDB and S3 and the queues on SQS, through the AWS SDKs |
 //! | `lambda` | yes | [`serve`]; all functions but the one for the card also need `aws` |
+//! | `turns` | yes | runs skills; a function for the card, reads or the sweep does without, and has none of their code |
 //! | `jwt` | no | callers with a JWT |
 //! | `secrets` | no | secrets from Secrets Manager; with `jwt` and `lambda` the entry point of the authorizer |
 //! | `contract-tests` | no | the store contract, for the tests of a store |

@@ -60,6 +60,8 @@ use crate::http::Function;
 #[cfg(feature = "aws")]
 use crate::runtime::Runtime;
 #[cfg(feature = "aws")]
+use crate::skill::build::check_turns;
+#[cfg(feature = "aws")]
 use services::{clients, counters, push_queue, queue};
 
 /// Serves the public agent card.
@@ -80,6 +82,7 @@ pub async fn agent_card(agent: impl BuildAgent) -> Result<(), ServeError> {
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
 pub async fn tasks_send(agent: impl BuildAgent) -> Result<(), ServeError> {
+    const { check_turns() };
     let (edge, started) = edge(agent, "tasks-send", Function::TasksSend).await?;
     buffered(edge, started).await
 }
@@ -100,6 +103,7 @@ pub async fn tasks_get(agent: impl BuildAgent) -> Result<(), ServeError> {
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
 pub async fn tasks_stream(agent: impl BuildAgent) -> Result<(), ServeError> {
+    const { check_turns() };
     let (edge, started) = edge(agent, "tasks-stream", Function::TasksStream).await?;
     streaming(edge, started).await
 }
@@ -110,6 +114,7 @@ pub async fn tasks_stream(agent: impl BuildAgent) -> Result<(), ServeError> {
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
 pub async fn rpc(agent: impl BuildAgent) -> Result<(), ServeError> {
+    const { check_turns() };
     let (edge, started) = edge(agent, "rpc", Function::Rpc).await?;
     streaming(edge, started).await
 }

@@ -1,33 +1,38 @@
-//! Reads development identities: `Bearer dev:<tenant>:<subject>[:<tier>]`.
+//! Reads development identities: `Bearer dev:<tenant>:<subject>[:<tier>[:<scopes>]]`, where
+//! commas separate the scopes.
 
 use super::{Caller, DEFAULT_TIER};
 use crate::task::{Owner, Subject, TenantId};
-use std::collections::BTreeSet;
+
+/// The scopes of a caller without a token: the one user of a laptop may do everything.
+const LOCAL: &str = "role:admin,project:local,team:local,org:local";
 
 /// The caller that a development token names. Without a token it is the subject
 /// `local` of the tenant `local`. `None` for a token of another form.
 pub(super) fn caller(authorization: Option<&str>) -> Option<Caller> {
     let Some(header) = authorization else {
-        return named("local", "local", DEFAULT_TIER);
+        return named("local", "local", DEFAULT_TIER, LOCAL);
     };
     let (scheme, token) = header.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("bearer") {
         return None;
     }
-    let mut fields = token.trim().strip_prefix("dev:")?.splitn(3, ':');
+    let mut fields = token.trim().strip_prefix("dev:")?.splitn(4, ':');
     let tenant = fields.next()?;
     let subject = fields.next()?;
-    named(tenant, subject, fields.next().unwrap_or(DEFAULT_TIER))
+    let tier = fields.next().unwrap_or(DEFAULT_TIER);
+    named(tenant, subject, tier, fields.next().unwrap_or_default())
 }
 
-fn named(tenant: &str, subject: &str, tier: &str) -> Option<Caller> {
+fn named(tenant: &str, subject: &str, tier: &str, scopes: &str) -> Option<Caller> {
+    let scopes = scopes.split(',').filter(|scope| !scope.is_empty());
     Some(Caller {
         owner: Owner {
             tenant: TenantId::parse(tenant).ok()?,
             subject: Subject::parse(subject).ok()?,
         },
         tier: tier.to_owned(),
-        scopes: BTreeSet::new(),
+        scopes: scopes.map(str::to_owned).collect(),
     })
 }
 
@@ -41,7 +46,17 @@ mod tests {
         assert_eq!(found.owner.tenant.as_str(), "acme");
         assert_eq!(found.owner.subject.as_str(), "ann");
         assert_eq!(found.tier, "gold");
+        assert!(found.scopes.is_empty());
         assert_eq!(caller(None).unwrap().owner.tenant.as_str(), "local");
+    }
+
+    #[test]
+    fn a_development_token_names_scopes_and_the_caller_without_a_token_is_an_admin() {
+        let found = caller(Some("Bearer dev:acme:ann:gold:role:viewer,project:shop,"));
+        let scopes: Vec<_> = found.unwrap().scopes.into_iter().collect();
+        assert_eq!(scopes, ["project:shop", "role:viewer"]);
+        let local = caller(None).unwrap().scopes;
+        assert!(local.contains("role:admin") && local.contains("project:local"));
     }
 
     #[test]

@@ -25,24 +25,30 @@ pub struct CardsByUrl {
 }
 
 impl CardsByUrl {
-    /// The cards that `make` makes for a base URL. It makes those of a request without a
-    /// stage variable now.
-    ///
-    /// # Errors
-    /// [`CardError`] when `make` fails.
+    /// The cards that `make` makes for a base URL, at the first request for them: most
+    /// functions never serve one.
     pub fn new(
         url: BaseUrl,
         make: impl Fn(&str) -> Result<Cards, CardError> + Send + Sync + 'static,
-    ) -> Result<Self, CardError> {
-        let mut made = BTreeMap::new();
-        if let Some(known) = url.without_stage() {
-            made.insert(known.to_owned(), Arc::new(make(known)?));
-        }
-        Ok(Self {
+    ) -> Self {
+        Self {
             url,
             make: Box::new(make),
-            made: Mutex::new(made),
-        })
+            made: Mutex::default(),
+        }
+    }
+
+    /// The same, with the cards of a request without a stage variable made now.
+    ///
+    /// # Errors
+    /// [`CardError`] when they cannot be made.
+    pub fn made_now(self) -> Result<Self, CardError> {
+        if let Some(known) = self.url.without_stage() {
+            let cards = Arc::new((self.make)(known)?);
+            let made = Mutex::new(BTreeMap::from([(known.to_owned(), cards)]));
+            return Ok(Self { made, ..self });
+        }
+        Ok(self)
     }
 
     /// Serves `cards` under every base URL.
@@ -125,7 +131,6 @@ mod tests {
             counted.fetch_add(1, Ordering::Relaxed);
             cards(url)
         });
-        let shelf = shelf.unwrap();
         for _ in 0..3 {
             let stage = StageUrl("https://a.example".to_owned());
             shelf.of(Some(&stage)).unwrap();
@@ -140,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_missing_base_url_is_an_internal_error_that_says_what_to_set() {
-        let shelf = CardsByUrl::new(BaseUrl::new(None, None), cards).unwrap();
+        let shelf = CardsByUrl::new(BaseUrl::new(None, None), cards);
         let error = shelf.of(None).unwrap_err();
         assert_eq!(error.refusal, crate::task::A2aError::Internal);
         let cause = error.cause.unwrap().to_string();

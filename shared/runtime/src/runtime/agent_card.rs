@@ -28,12 +28,23 @@ pub fn cards(
     Ok(cards.signed(&settings.card_signatures))
 }
 
-/// Checks that the agent has a valid card, before its base URL is known.
+/// Checks that the agent has valid cards, before anything asks for them. Nothing in a schema
+/// can be invalid, so none is made.
 ///
 /// # Errors
 /// [`CardError`] when it has none.
 pub(super) fn check(agent: &AgentDefinition, settings: &Settings) -> Result<(), CardError> {
-    unsigned(agent, settings, "https://agent.invalid").map(drop)
+    let manifest = agent.manifest();
+    let all: Vec<&SkillManifest> = manifest.skills.iter().collect();
+    let text = manifest.extended_description.as_ref();
+    for text in [Some(&manifest.description), text].into_iter().flatten() {
+        let info = CardInfo {
+            base_url: "https://agent.invalid".to_owned(),
+            ..card_info(manifest, text, &all, settings, without_schemas)
+        };
+        info.agent_card(settings.card)?;
+    }
+    Ok(())
 }
 
 fn unsigned(
@@ -46,7 +57,7 @@ fn unsigned(
     let all: Vec<&SkillManifest> = manifest.skills.iter().collect();
     let info = |text: &str, skills: &[&SkillManifest]| CardInfo {
         base_url: base_url.to_owned(),
-        ..card_info(manifest, text, skills, settings)
+        ..card_info(manifest, text, skills, settings, with_schemas)
     };
     let public = info(&manifest.description, &listed);
     let mut cards = Cards::new(&public, settings.card)?;
@@ -81,8 +92,9 @@ fn card_info(
     description: &str,
     skills: &[&SkillManifest],
     settings: &Settings,
+    shown: fn(&SkillManifest) -> SkillInfo,
 ) -> CardInfo {
-    let skills: Vec<SkillInfo> = skills.iter().map(|skill| skill_info(skill)).collect();
+    let skills: Vec<SkillInfo> = skills.iter().map(|skill| shown(skill)).collect();
     let every = |modes: fn(&SkillInfo) -> &Vec<String>| -> Vec<String> {
         let all: BTreeSet<String> = skills
             .iter()
@@ -109,7 +121,15 @@ fn card_info(
     }
 }
 
-fn skill_info(skill: &SkillManifest) -> SkillInfo {
+fn with_schemas(skill: &SkillManifest) -> SkillInfo {
+    SkillInfo {
+        input_schema: Some(skill.input_schema().clone()),
+        output_schema: skill.output_schema().cloned(),
+        ..without_schemas(skill)
+    }
+}
+
+fn without_schemas(skill: &SkillManifest) -> SkillInfo {
     let owned = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect();
     let metadata = &skill.metadata;
     SkillInfo {
@@ -120,8 +140,8 @@ fn skill_info(skill: &SkillManifest) -> SkillInfo {
         examples: owned(metadata.examples),
         input_modes: owned(metadata.input_modes),
         output_modes: owned(metadata.output_modes),
-        input_schema: Some(skill.input_schema.clone()),
-        output_schema: skill.output_schema.clone(),
+        input_schema: None,
+        output_schema: None,
     }
 }
 

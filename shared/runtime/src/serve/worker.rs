@@ -7,6 +7,7 @@ use super::start::Start;
 use crate::engine::Engine;
 use crate::runtime::Runtime;
 use crate::skill::BuildAgent;
+use crate::skill::build::check_turns;
 use crate::store::queue::{Ack, Receipt, WorkItem};
 use crate::store::sqs::{self, SqsQueue};
 use crate::task::Timestamp;
@@ -22,6 +23,7 @@ use std::convert::Infallible;
 /// # Errors
 /// [`ServeError`] when the function cannot start.
 pub async fn worker(agent: impl BuildAgent) -> Result<(), ServeError> {
+    const { check_turns() };
     let start = Start::begin("worker")?;
     let settings = start.settings()?;
     let queue = queue(&settings).await?;

@@ -1,6 +1,6 @@
 //! What skills keep beside their tasks: JSON documents that outlive tasks and contexts.
 
-use super::turn_host::TurnHost;
+use super::turn_host::DocumentHost;
 use super::{AgentError, AgentResult};
 use crate::store::documents::{
     DOCUMENT_MAX, DocumentCollection, DocumentExpect, DocumentKey, DocumentNameError,
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// not part of the commits of the task: a turn that runs again writes again. So use keys that
 /// are the same in each run, such as ones made of the task id.
 pub struct Collection<'a> {
-    host: &'a dyn TurnHost,
+    host: &'a dyn DocumentHost,
     place: DocumentCollection,
     lifetime: Option<Duration>,
 }
@@ -38,7 +38,7 @@ pub struct Document<T> {
 pub struct DocumentVersion(WriteId);
 
 impl<'a> Collection<'a> {
-    pub(super) const fn new(host: &'a dyn TurnHost, place: DocumentCollection) -> Self {
+    pub(crate) const fn new(host: &'a dyn DocumentHost, place: DocumentCollection) -> Self {
         Self {
             host,
             place,
@@ -159,7 +159,7 @@ fn later(now: Timestamp, lifetime: Duration) -> Timestamp {
 }
 
 /// The error for a name that cannot be one of documents.
-pub(super) fn bad_name(error: DocumentNameError) -> AgentError {
+pub(crate) fn bad_name(error: DocumentNameError) -> AgentError {
     AgentError::invalid_input(error.to_string())
 }
 

@@ -1,5 +1,6 @@
 //! One object-safe trait for skills of every type, for the engine.
 
+use super::build::RUNS_TURNS;
 use super::state::NeededState;
 use super::{
     AgentError, AgentResult, Content, OnRequestResult, Settled, SkillHandler, SkillInput,
@@ -9,6 +10,7 @@ use crate::task::SavedSlot;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use std::marker::PhantomData;
+use std::sync::OnceLock;
 
 use super::turn::{Decoded, SkillOutcome, TurnStart};
 
@@ -42,12 +44,18 @@ pub(crate) trait AnySkill: Send + Sync {
     fn on_completed<'a>(&'a self, task: &'a Settled) -> BoxFuture<'a, ()>;
 }
 
+/// What a skill answers in a build that runs none.
+fn runs_nowhere() -> AgentError {
+    AgentError::internal("this program is built without the feature `turns` of a2a-lambda")
+}
+
 /// A skill with its slot type. An `impl AnySkill for H` would leave `S` unconstrained.
 pub(super) struct ErasedSkill<H, S> {
     handler: H,
     metadata: SkillMetadata,
-    input_schema: Value,
-    output_schema: Option<Value>,
+    /// Made when something reads them: most processes run a few skills and show none.
+    input_schema: OnceLock<Value>,
+    output_schema: OnceLock<Option<Value>>,
     slot: PhantomData<fn() -> S>,
 }
 
@@ -56,8 +64,8 @@ impl<S: SkillSlot, H: SkillHandler<S>> ErasedSkill<H, S> {
         Self {
             handler,
             metadata: filled_in::<S, H>(),
-            input_schema: H::Input::schema(),
-            output_schema: H::Output::schema(),
+            input_schema: OnceLock::new(),
+            output_schema: OnceLock::new(),
             slot: PhantomData,
         }
     }
@@ -161,14 +169,17 @@ impl<S: SkillSlot, H: SkillHandler<S>> AnySkill for ErasedSkill<H, S> {
     }
 
     fn input_schema(&self) -> &Value {
-        &self.input_schema
+        self.input_schema.get_or_init(H::Input::schema)
     }
 
     fn output_schema(&self) -> Option<&Value> {
-        self.output_schema.as_ref()
+        self.output_schema.get_or_init(H::Output::schema).as_ref()
     }
 
     fn decode(&self, input: &Content) -> AgentResult<Decoded> {
+        if !RUNS_TURNS {
+            return Err(runs_nowhere());
+        }
         H::Input::decode(input).map(|input| Decoded(Box::new(input)))
     }
 
@@ -177,6 +188,9 @@ impl<S: SkillSlot, H: SkillHandler<S>> AnySkill for ErasedSkill<H, S> {
         cx: &'a mut TaskContext<'_>,
         call: TurnStart,
     ) -> BoxFuture<'a, SkillOutcome> {
+        if !RUNS_TURNS {
+            return Box::pin(std::future::ready(SkillOutcome::Failed(runs_nowhere())));
+        }
         Box::pin(async move {
             let result = match call {
                 TurnStart::Request(input) => self.request(cx, input).await,
@@ -187,6 +201,9 @@ impl<S: SkillSlot, H: SkillHandler<S>> AnySkill for ErasedSkill<H, S> {
     }
 
     fn on_completed<'a>(&'a self, task: &'a Settled) -> BoxFuture<'a, ()> {
+        if !RUNS_TURNS {
+            return Box::pin(std::future::ready(()));
+        }
         Box::pin(self.handler.on_completed(task))
     }
 }

@@ -10,6 +10,7 @@
 //! - `session`: what a conversation begins with
 //! - `state`: what the skills of an agent share
 //! - `registry`: the agent, its skills and its manifest
+//! - `build`: whether this build runs skills
 //! - `erased`: one trait for skills of every type, for the engine
 //! - `hybrid`: skills that decide with the text of a reply whether to ask or to finish
 //! - `route`: the choice of the skill for a message
@@ -18,9 +19,10 @@
 //! - `model`: the interface to a language model
 
 mod artifact;
+pub(crate) mod build;
 mod content;
 mod context;
-mod documents;
+pub(crate) mod documents;
 mod erased;
 mod error;
 mod file;

@@ -7,6 +7,9 @@ mod manifest;
 
 pub use manifest::{AgentManifest, SkillManifest};
 
+use manifest::SkillSchemas;
+
+use super::build::RUNS_TURNS;
 use super::erased::{AnySkill, ErasedSkill};
 use super::session::SessionAdapter;
 use super::state::{NeededState, StateError, States};
@@ -93,6 +96,7 @@ where
 pub struct SkillSet {
     id: String,
     skills: Vec<Arc<dyn AnySkill>>,
+    adapter: Option<Arc<dyn SessionAdapter>>,
 }
 
 impl SkillSet {
@@ -102,7 +106,16 @@ impl SkillSet {
         Self {
             id: id.into(),
             skills: Vec::new(),
+            adapter: None,
         }
+    }
+
+    /// Sets what finds the [`SessionContext`](super::SessionContext) of a conversation that
+    /// begins with a skill of the set, in place of the adapter of the agent.
+    #[must_use]
+    pub fn session_context(mut self, adapter: impl SessionAdapter) -> Self {
+        self.adapter = used(adapter);
+        self
     }
 
     /// Adds a skill.
@@ -111,6 +124,11 @@ impl SkillSet {
         self.skills.push(Arc::new(ErasedSkill::new(handler)));
         self
     }
+}
+
+/// The adapter, if this build runs skills.
+fn used(adapter: impl SessionAdapter) -> Option<Arc<dyn SessionAdapter>> {
+    RUNS_TURNS.then(|| Arc::new(adapter) as Arc<dyn SessionAdapter>)
 }
 
 /// Builds an [`AgentDefinition`]; see [`Agent::builder`].
@@ -132,6 +150,7 @@ struct Registered {
     set: Option<String>,
     extended: bool,
     skill: Arc<dyn AnySkill>,
+    adapter: Option<Arc<dyn SessionAdapter>>,
 }
 
 impl AgentBuilder {
@@ -186,10 +205,11 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets what finds the [`SessionContext`](super::SessionContext) of each conversation.
+    /// Sets what finds the [`SessionContext`](super::SessionContext) of each conversation. A
+    /// first turn with an adapter reads and writes more: see [`SkillSet::session_context`].
     #[must_use]
     pub fn session_context(mut self, adapter: impl SessionAdapter) -> Self {
-        self.adapter = Some(Arc::new(adapter));
+        self.adapter = used(adapter);
         self
     }
 
@@ -220,6 +240,7 @@ impl AgentBuilder {
             set: None,
             extended,
             skill: Arc::new(ErasedSkill::new(handler)),
+            adapter: None,
         });
         self
     }
@@ -242,6 +263,7 @@ impl AgentBuilder {
                 set: Some(set.id.clone()),
                 extended: false,
                 skill,
+                adapter: set.adapter.clone(),
             }));
         self
     }
@@ -264,6 +286,7 @@ impl AgentBuilder {
             return Err(BuildError::EmptyDescription { id: self.id });
         }
         let mut handlers = BTreeMap::new();
+        let mut adapters = BTreeMap::new();
         let mut skills = Vec::new();
         for registered in self.skills {
             let id = checked(registered.skill.metadata())?;
@@ -272,6 +295,8 @@ impl AgentBuilder {
                 return Err(BuildError::missing_state(&id, state));
             }
             skills.push(SkillManifest::of(&registered));
+            let adapter = registered.adapter.or_else(|| self.adapter.clone());
+            adapters.extend(adapter.map(|adapter| (id.clone(), adapter)));
             if handlers.insert(id, registered.skill).is_some() {
                 let id = skills.pop().map(|skill| skill.metadata.id.to_owned());
                 return Err(BuildError::DuplicateSkill {
@@ -291,7 +316,7 @@ impl AgentBuilder {
             }),
             handlers: Arc::new(handlers),
             states: self.states,
-            adapter: self.adapter,
+            adapters: Arc::new(adapters),
             kept_in_table: self.kept_in_table.into(),
         })
     }
@@ -393,7 +418,8 @@ pub struct AgentDefinition {
     manifest: Arc<AgentManifest>,
     handlers: Arc<BTreeMap<SkillId, Arc<dyn AnySkill>>>,
     states: States,
-    adapter: Option<Arc<dyn SessionAdapter>>,
+    /// What finds the session context of a conversation, by the skill that begins it.
+    adapters: Arc<BTreeMap<SkillId, Arc<dyn SessionAdapter>>>,
     kept_in_table: Arc<[String]>,
 }
 
@@ -404,8 +430,7 @@ impl SkillManifest {
             metadata: *skill.metadata(),
             set: registered.set.clone(),
             extended: registered.extended,
-            input_schema: skill.input_schema().clone(),
-            output_schema: skill.output_schema().cloned(),
+            schemas: SkillSchemas(Arc::clone(skill)),
             asks: skill.can_ask(),
             task: skill.makes_task(),
         }
@@ -442,9 +467,10 @@ impl AgentDefinition {
         of_set.map(|(_, (_, skill))| Tool::of(skill)).collect()
     }
 
-    /// What finds the session context of a conversation.
-    pub(crate) fn adapter(&self) -> Option<&dyn SessionAdapter> {
-        self.adapter.as_deref()
+    /// What finds the session context of a conversation that begins with this skill.
+    pub(crate) fn adapter(&self, skill: &SkillMetadata) -> Option<&dyn SessionAdapter> {
+        let id = SkillId::parse(skill.id).ok()?;
+        self.adapters.get(&id).map(|adapter| &**adapter)
     }
 
     /// The parts of the agent that live in the documents of its skills.

@@ -4,10 +4,9 @@
 //! 2. explicit: the message names a skill; an invalid name is an error, and no later step
 //!    runs
 //! 3. single: the agent has one skill
-//! 4. media type: one skill accepts all parts
-//! 5. schema: the data part is a valid input of exactly one skill
-//! 6. lexical: the text is `/skill-id`, an example of one skill, or matches the words of
-//!    one skill
+//! 4. command: the text starts with `/skill-id`
+//! 5. media type, schema: one skill accepts all parts, or decodes the data part
+//! 6. lexical: the text is an example of one skill, or matches the words of one skill
 //! 7. model: not implemented
 //! 8. ask: the client gets a question that lists the candidates
 //!
@@ -128,6 +127,28 @@ pub(crate) fn route(
     }
 }
 
+/// The input of the skill `id` in the first message of its task, when a later run of the turn
+/// reads the message again.
+pub(crate) fn route_again(
+    agent: &AgentDefinition,
+    id: &SkillId,
+    request: &RouteRequest<'_>,
+) -> Result<Routed, A2aError> {
+    let called = explicit::call(agent, request)?.is_some();
+    match lexical::command(agent, request.message) {
+        // An explicit call has priority over a text that looks like a command, and the only
+        // skill of an agent gets every text.
+        Some((named, content)) if named == *id && !called && agent.skills().count() > 1 => Route {
+            id: named,
+            content,
+            wrapped: None,
+            how: "command",
+        }
+        .admitted(agent),
+        _ => route(agent, request),
+    }
+}
+
 /// Chooses the skill for the answer to [`which_skill`]. An answer that only names a skill
 /// sends the `original` message to that skill. Any other answer replaces the original
 /// message.
@@ -192,13 +213,6 @@ fn implied_route(agent: &AgentDefinition, message: &Message) -> Result<Implied, 
     if let [(only, _)] = all.as_slice() {
         return one(only, "single");
     }
-    let takers = takers(&all, message)?;
-    if let [(only, _)] = takers.as_slice() {
-        return one(only, "media_type");
-    }
-    if let Some(id) = by_schema(&takers, message) {
-        return one(id, "schema");
-    }
     if let Some((id, content)) = lexical::command(agent, message) {
         return Ok(Implied::One(Route {
             id,
@@ -206,6 +220,13 @@ fn implied_route(agent: &AgentDefinition, message: &Message) -> Result<Implied, 
             wrapped: None,
             how: "command",
         }));
+    }
+    let takers = takers(&all, message)?;
+    if let [(only, _)] = takers.as_slice() {
+        return one(only, "media_type");
+    }
+    if let Some(id) = by_schema(&takers, message) {
+        return one(id, "schema");
     }
     if let Some(id) = lexical::example(&takers, message) {
         return one(id, "example");
@@ -217,7 +238,7 @@ fn implied_route(agent: &AgentDefinition, message: &Message) -> Result<Implied, 
     }
 }
 
-/// Step 4: the skills that accept every part.
+/// Step 5: the skills that accept every part.
 fn takers<'a>(all: &Skills<'a>, message: &Message) -> Result<Skills<'a>, A2aError> {
     let admitting = |skill: &dyn AnySkill| admits(skill.metadata(), &message.parts);
     let takers: Skills<'_> = (all.iter().copied())
@@ -239,14 +260,20 @@ fn takers<'a>(all: &Skills<'a>, message: &Message) -> Result<Skills<'a>, A2aErro
 fn by_schema<'a>(takers: &Skills<'a>, message: &Message) -> Option<&'a SkillId> {
     let content = Content::from_parts(message.parts.clone());
     content.first_data()?;
-    let reads = |skill: &dyn AnySkill| {
-        let typed = !matches!(skill.input_schema(), Value::Object(any) if any.is_empty());
-        typed && skill.input_schema() != &Value::Bool(true) && skill.decode(&content).is_ok()
-    };
+    let reads =
+        |skill: &dyn AnySkill| !takes_any(skill.input_schema()) && skill.decode(&content).is_ok();
     let mut readers = takers.iter().filter(|(_, skill)| reads(&***skill));
     match (readers.next(), readers.next()) {
         (Some((id, _)), None) => Some(id),
         _ => None,
+    }
+}
+
+/// Whether a schema admits every value.
+fn takes_any(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members.is_empty(),
+        schema => *schema == Value::Bool(true),
     }
 }
 

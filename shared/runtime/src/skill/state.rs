@@ -1,5 +1,6 @@
 //! What the skills of an agent share: clients, configuration, secrets.
 
+use super::build::RUNS_TURNS;
 use super::{AgentError, AgentResult, TaskContext};
 use futures::future::BoxFuture;
 use std::any::{Any, TypeId, type_name};
@@ -132,6 +133,9 @@ impl States {
         E: Into<Box<dyn Error + Send + Sync>>,
     {
         let make = move || -> BoxFuture<'static, Made> {
+            if !RUNS_TURNS {
+                return Box::pin(async { Err("this build runs no skills".into()) });
+            }
             let making = make();
             Box::pin(async move { Ok(Arc::new(making.await.map_err(Into::into)?) as AnyState) })
         };

@@ -2,7 +2,7 @@
 
 use super::file::Reading;
 use super::model::Model;
-use super::turn_host::{Emission, References, Step, TurnHost};
+use super::turn_host::{DocumentHost, Emission, References, Step, TurnHost};
 use super::{
     AgentError, AgentResult, AnySkill, Artifact, Content, SkillOutcome, TaskContext, Thread,
     TurnFacts, TurnStart,
@@ -67,6 +67,20 @@ impl RecordingHost {
     }
 }
 
+impl DocumentHost for RecordingHost {
+    fn documents(&self) -> AgentResult<Arc<dyn Documents>> {
+        Ok(Arc::new(MemoryStore::new()))
+    }
+
+    fn write_stamp(&self) -> (Timestamp, WriteId) {
+        (Timestamp::from_millis(0), WriteId::made_of(1))
+    }
+
+    fn unread(&self, error: StoreError) -> AgentError {
+        error.into()
+    }
+}
+
 impl TurnHost for RecordingHost {
     fn store_file(&self, mut artifact: Artifact) -> BoxFuture<'_, AgentResult<Artifact>> {
         Box::pin(async {
@@ -109,18 +123,6 @@ impl TurnHost for RecordingHost {
         let key = format!("{name}#{n}");
         let done = self.steps.lock().unwrap().get(&key).cloned();
         Step { key, done }
-    }
-
-    fn documents(&self) -> AgentResult<Arc<dyn Documents>> {
-        Ok(Arc::new(MemoryStore::new()))
-    }
-
-    fn write_stamp(&self) -> (Timestamp, WriteId) {
-        (Timestamp::from_millis(0), WriteId::made_of(1))
-    }
-
-    fn unread(&self, error: StoreError) -> AgentError {
-        error.into()
     }
 
     fn may_start(&self) -> BoxFuture<'_, ()> {

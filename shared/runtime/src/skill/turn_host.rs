@@ -49,8 +49,21 @@ pub(crate) struct References {
     pub(crate) unresolved: Vec<String>,
 }
 
+/// Where documents are read and written.
+pub(crate) trait DocumentHost: Send + Sync {
+    /// The store of documents.
+    fn documents(&self) -> AgentResult<Arc<dyn Documents>>;
+
+    /// The time and the id of a write of a document.
+    fn write_stamp(&self) -> (Timestamp, WriteId);
+
+    /// The error that a skill gets for a failed call of the store. A turn runs again if the
+    /// store was unavailable.
+    fn unread(&self, error: StoreError) -> AgentError;
+}
+
 /// What the engine does for a running turn.
-pub(crate) trait TurnHost: Send + Sync {
+pub(crate) trait TurnHost: DocumentHost {
     /// Emits an update or an artifact. Returns when it is in the write buffer; waits while
     /// the buffer is full. Fails when an earlier flush failed or the task was canceled.
     fn emit(&self, emission: Emission) -> BoxFuture<'_, AgentResult<()>>;
@@ -96,16 +109,6 @@ pub(crate) trait TurnHost: Send + Sync {
 
     /// Adds an event to the thread; the turn's final commit stores it.
     fn add_event(&self, content: Content) -> AgentResult<()>;
-
-    /// The store of documents.
-    fn documents(&self) -> AgentResult<Arc<dyn Documents>>;
-
-    /// The time and the id of a write of a document.
-    fn write_stamp(&self) -> (Timestamp, WriteId);
-
-    /// The error that a skill gets for a failed call of the store. The turn runs again if the
-    /// store was unavailable.
-    fn unread(&self, error: StoreError) -> AgentError;
 
     /// The time until the turn must be finished or handed over.
     fn time_left(&self) -> Duration;

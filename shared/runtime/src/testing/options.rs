@@ -3,6 +3,7 @@
 
 use super::invocations::Interruption;
 use super::{SkillTest, caller};
+use crate::auth::Caller;
 use crate::skill::AgentDefinition;
 use crate::skill::model::Model;
 use crate::task::IdError;
@@ -18,6 +19,12 @@ impl SkillTest {
     pub fn caller(&mut self, tenant: &str, subject: &str) -> Result<&mut Self, IdError> {
         self.caller = Some(caller(tenant, subject)?);
         Ok(self)
+    }
+
+    /// Sets the caller of all later messages, with its tier and its scopes.
+    pub fn as_caller(&mut self, caller: Caller) -> &mut Self {
+        self.caller = Some(caller);
+        self
     }
 
     /// Sets the language model that skills get, for example a fake one.

@@ -320,6 +320,7 @@ impl Engine {
                 };
                 route::route_answer(&self.agent, first, &free)
             }
+            None if record.saved().slot.is_none() => route::route_again(&self.agent, id, &asked),
             None => route::route(&self.agent, &asked),
         };
         let content: Content = match routed {

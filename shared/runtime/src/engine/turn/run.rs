@@ -98,7 +98,8 @@ impl Engine {
             }
         };
         let mut context = TaskContext::new(&turn, &work.facts);
-        let mut running = guarded(&*skill, self.agent.adapter(), &mut context, call);
+        let adapter = self.agent.adapter(skill.metadata());
+        let mut running = guarded(&*skill, adapter, &mut context, call);
         let opened = match watched && !work.force {
             true => poll_and_open(&mut running, &mut buffer, slot).await?,
             false => Ok(()),

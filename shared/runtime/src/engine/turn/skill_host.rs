@@ -15,7 +15,7 @@ use crate::engine::clock::lock;
 use crate::engine::files::chained_reader::ChainedReader;
 use crate::engine::files::object_key::Attempt;
 use crate::skill::state::States;
-use crate::skill::turn_host::{Emission, References, Step, TurnHost};
+use crate::skill::turn_host::{DocumentHost, Emission, References, Step, TurnHost};
 use crate::skill::{AgentError, AgentResult, Artifact, Content, TurnFacts};
 use crate::store::documents::Documents;
 use crate::store::{BlobReader, StoreError, stored};
@@ -149,6 +149,22 @@ impl<'e> TurnHandle<'e> {
     }
 }
 
+impl DocumentHost for TurnHandle<'_> {
+    fn documents(&self) -> AgentResult<Arc<dyn Documents>> {
+        let documents = self.engine.documents.clone();
+        documents.ok_or_else(|| AgentError::internal("the runtime has no store of documents"))
+    }
+
+    fn write_stamp(&self) -> (Timestamp, WriteId) {
+        let id = WriteId::made_of(self.engine.ids.next());
+        (self.engine.reader.clock.now(), id)
+    }
+
+    fn unread(&self, error: StoreError) -> AgentError {
+        self.turn_thread.failed(error)
+    }
+}
+
 impl TurnHost for TurnHandle<'_> {
     fn emit(&self, emission: Emission) -> BoxFuture<'_, AgentResult<()>> {
         Box::pin(self.ask(SkillCommand::Emit(emission)))
@@ -178,20 +194,6 @@ impl TurnHost for TurnHandle<'_> {
             let opened = reader.open_blob(blob, unread).await;
             opened.map_err(|error| self.turn_thread.failed(error))
         })
-    }
-
-    fn documents(&self) -> AgentResult<Arc<dyn Documents>> {
-        let documents = self.engine.documents.clone();
-        documents.ok_or_else(|| AgentError::internal("the runtime has no store of documents"))
-    }
-
-    fn write_stamp(&self) -> (Timestamp, WriteId) {
-        let id = WriteId::made_of(self.engine.ids.next());
-        (self.engine.reader.clock.now(), id)
-    }
-
-    fn unread(&self, error: StoreError) -> AgentError {
-        self.turn_thread.failed(error)
     }
 
     fn save(&self, key: String, value: Value) -> BoxFuture<'_, AgentResult<()>> {

@@ -1,8 +1,11 @@
 //! What an agent publishes about itself and its skills.
 
-use crate::skill::SkillMetadata;
-use serde::Serialize;
+use crate::skill::{AnySkill, SkillMetadata};
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
+use std::fmt;
+use std::sync::Arc;
 
 /// What an agent publishes about itself.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -36,11 +39,8 @@ pub struct SkillManifest {
     /// The id of the set the skill belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<String>,
-    /// The JSON schema of the data part; `{}` if the skill accepts every value.
-    pub input_schema: Value,
-    /// The JSON schema of the output artifact, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub output_schema: Option<Value>,
+    #[serde(flatten)]
+    pub(super) schemas: SkillSchemas,
     /// Whether the skill can ask.
     pub asks: bool,
     /// Whether the skill can make a task.
@@ -48,6 +48,55 @@ pub struct SkillManifest {
     /// Whether only the extended card shows the skill.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub extended: bool,
+}
+
+/// The schemas of a skill, which are made when something reads them.
+#[derive(Clone)]
+pub(super) struct SkillSchemas(pub(super) Arc<dyn AnySkill>);
+
+impl SkillManifest {
+    /// The JSON schema of the data part; `{}` if the skill accepts every value.
+    #[must_use]
+    pub fn input_schema(&self) -> &Value {
+        self.schemas.0.input_schema()
+    }
+
+    /// The JSON schema of the output artifact, if there is one.
+    #[must_use]
+    pub fn output_schema(&self) -> Option<&Value> {
+        self.schemas.0.output_schema()
+    }
+}
+
+impl SkillSchemas {
+    fn both(&self) -> (&Value, Option<&Value>) {
+        (self.0.input_schema(), self.0.output_schema())
+    }
+}
+
+impl PartialEq for SkillSchemas {
+    fn eq(&self, other: &Self) -> bool {
+        self.both() == other.both()
+    }
+}
+
+impl fmt::Debug for SkillSchemas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.both().fmt(f)
+    }
+}
+
+/// The members `inputSchema` and `outputSchema`.
+impl Serialize for SkillSchemas {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (input, output) = self.both();
+        let mut members = serializer.serialize_map(None)?;
+        members.serialize_entry("inputSchema", input)?;
+        if let Some(output) = output {
+            members.serialize_entry("outputSchema", output)?;
+        }
+        members.end()
+    }
 }
 
 impl AgentManifest {

@@ -1,8 +1,10 @@
 //! Chooses a skill by the text: a command, an example, or the best match of words (BM25).
 
-use super::Skills;
-use crate::skill::{AgentDefinition, Content, SkillMetadata};
-use crate::task::{Message, PartContent, SkillId};
+use super::{Skills, takes_any};
+use crate::skill::media::admits;
+use crate::skill::{AgentDefinition, AnySkill, Content, SkillMetadata};
+use crate::task::{Message, Part, PartContent, SkillId};
+use serde_json::{Map, Value};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,19 +34,37 @@ fn text(message: &Message) -> String {
 }
 
 /// The skill of a text that starts with `/skill-id`, and the message without that word. An
-/// unknown word after the slash is not a command.
+/// unknown word after the slash is not a command. A JSON object behind the word is the input
+/// of a skill that takes data.
 pub(super) fn command(agent: &AgentDefinition, message: &Message) -> Option<(SkillId, Content)> {
     let mut parts = message.parts.clone();
-    let said = parts.iter_mut().find_map(|part| match &mut part.content {
-        PartContent::Text(text) => Some(text),
+    let (said, content) = parts.iter_mut().find_map(|part| match &part.content {
+        PartContent::Text(text) => Some((text.clone(), &mut part.content)),
         _ => None,
     })?;
     let rest = said.trim_start().strip_prefix('/')?;
     let (word, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let id = SkillId::parse(word).ok()?;
-    agent.skill(&id)?;
-    *said = rest.trim_start().to_owned();
+    let skill = agent.skill(&id)?;
+    let rest = rest.trim_start();
+    *content = match arguments(&**skill, rest) {
+        Some(arguments) => PartContent::Data(arguments.into()),
+        None => PartContent::Text(rest.to_owned()),
+    };
     Some((id, Content::from_parts(parts)))
+}
+
+/// The text as the input of a skill that takes data: a JSON object, or nothing at all for a
+/// skill that takes no text.
+fn arguments(skill: &dyn AnySkill, text: &str) -> Option<Map<String, Value>> {
+    let admitted = |part| admits(skill.metadata(), &[part]);
+    if takes_any(skill.input_schema()) || !admitted(Part::data(Value::Null)) {
+        return None;
+    }
+    match text {
+        "" if !admitted(Part::text("")) => Some(Map::new()),
+        text => serde_json::from_str(text).ok(),
+    }
 }
 
 /// The skill whose id is the whole text.

@@ -347,6 +347,29 @@ fn a_command_goes_to_its_skill_without_the_command() {
 }
 
 #[test]
+fn a_command_has_json_as_the_input_of_a_skill_that_takes_data() {
+    let sent = |text: &str| {
+        let (id, how, content) = chosen(routed(&agent(), &said(text)));
+        assert_eq!(how, "command");
+        (id.as_str().to_owned(), content)
+    };
+    let (id, content) = sent(r#"/add {"a": 1, "b": 2}"#);
+    assert_eq!(id, "add");
+    assert_eq!(content.first_data(), Some(&json!({"a": 1, "b": 2})));
+    let (_, content) = sent(r#"/book-flight {"to": "Oslo"}"#);
+    assert_eq!(content.first_data(), Some(&json!({"to": "Oslo"})));
+    // A skill that takes every part gets the text as it is.
+    for text in [r#"/echo {"a": 1}"#, "/book-flight to Oslo", "/book-flight"] {
+        let (_, content) = sent(text);
+        assert!(content.first_data().is_none(), "{text}");
+    }
+    let nothing = Agent::builder("agent").skill(echo).skill(subtract);
+    let routed = routed(&nothing.build().unwrap(), &said("/subtract"));
+    let (_, _, content) = chosen(routed);
+    assert_eq!(content.first_data(), Some(&json!({})));
+}
+
+#[test]
 fn example_matches_in_any_case_and_punctuation() {
     for text in ["Say hello!", " say  HELLO ", "say hello?"] {
         let decided = step(&agent(), &said(text));

@@ -16,6 +16,8 @@ use crate::task::{
 };
 use async_trait::async_trait;
 use bytes::Bytes;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -220,6 +222,40 @@ async fn a_send_that_does_not_wait_is_answered_before_its_turn_runs() {
         "a repeated message finds the task at rest"
     );
     assert_eq!(fixture.counter.runs.load(Ordering::SeqCst), 1);
+}
+
+/// Says back a text in a worker.
+#[skill(id = "repeat", tags = ["test"], background = true)]
+async fn repeat(text: String) -> AgentResult<String> {
+    Ok(text)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Word {
+    word: String,
+}
+
+/// Says back a word in a worker.
+#[skill(id = "word", tags = ["test"], background = true)]
+async fn word(word: Word) -> AgentResult<String> {
+    Ok(word.word)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_gives_a_skill_the_input_of_a_command() {
+    let agent = Agent::builder("test").skill(repeat).skill(word);
+    let fixture = WorkerFixture::with(agent.build().unwrap(), Arc::default());
+    for (text, skill) in [
+        ("/repeat hello", "repeat"),
+        (r#"/word {"word": "hello"}"#, "word"),
+    ] {
+        let task = fixture.send(text, SendMode::Immediate).await;
+        fixture.work(&task.id).await;
+        let record = fixture.record(&task.id).await;
+        assert_eq!(record.state(), TaskState::Completed, "{text}");
+        assert_eq!(text_of(&record, skill), "hello", "{text}");
+    }
 }
 
 /// The frames of a stream, and how long it lasted.

@@ -1,0 +1,477 @@
+//! Who may act: one table of roles, verbs and layers that refuses what it does not name.
+//!
+//! A store takes a [`Permit`] instead of a tenant and a scope id, and only this module makes
+//! permits. So a store cannot reach a scope without a check. The type of the permit
+//! names the verb: a permit for a search cannot delete.
+//!
+//! Everything comes from the [`Caller`], which the authorizer made:
+//!
+//! | Scope | Means |
+//! |---|---|
+//! | `role:viewer`, `role:developer`, `role:tech-lead`, `role:architect`, `role:admin` | the role; the highest counts. Without one the caller is a [`CallerRole::Member`] |
+//! | `project:<id>`, `team:<id>`, `org:<id>` | a membership; ids are 1 to 128 of `A-Za-z0-9._-`, without a dot at an edge |
+//!
+//! Any other scope means nothing here, and a malformed one gives nothing.
+
+#[cfg(test)]
+mod tests;
+
+use crate::layer::{KnowledgeLayer, Layer};
+use a2a_lambda::auth::Caller;
+use a2a_lambda::skill::{AgentError, AgentResult, Collection, TaskContext};
+use a2a_lambda::task::{ContextId, TenantId};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::marker::PhantomData;
+
+/// What a caller may do in its tenant. A larger role has the rights of each smaller one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum CallerRole {
+    /// Has its own memory and reads knowledge. Every caller is at least this.
+    Member,
+    /// Also reads shared memory and evaluates policies.
+    Viewer,
+    /// Also writes memory, drafts and proposals of its projects and teams.
+    Developer,
+    /// Also writes everywhere, decides about proposals, and writes policies of its projects
+    /// and teams.
+    TechLead,
+    /// Also writes policies of its orgs and of the company.
+    Architect,
+    /// The same as the architect.
+    Admin,
+}
+
+/// Declares the verbs once, so that none can be missing in `Verb::ALL`.
+macro_rules! verbs {
+    ($($(#[$doc:meta])* $verb:ident => $name:literal;)*) => {
+        /// What a caller wants to do.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum Verb {
+            $($(#[$doc])* $verb,)*
+        }
+
+        impl Verb {
+            /// Every verb.
+            #[cfg(test)]
+            pub(crate) const ALL: &[Self] = &[$(Self::$verb),*];
+
+            /// The operation, as public reasons name it.
+            pub(crate) const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$verb => $name,)*
+                }
+            }
+        }
+    };
+}
+
+verbs! {
+    /// Adds a memory.
+    MemoryAdd => "memory_add";
+    /// Searches memories.
+    MemorySearch => "memory_search";
+    /// Deletes a memory.
+    MemoryDelete => "memory_delete";
+    /// Lists items of knowledge.
+    KnowledgeQuery => "knowledge_query";
+    /// Reads an item.
+    KnowledgeShow => "knowledge_show";
+    /// Checks a content against the policies, without a write.
+    KnowledgeCheck => "knowledge_check";
+    /// Writes a draft or a proposal of an item that is no policy.
+    KnowledgeStore => "knowledge_store";
+    /// Changes an item that is no policy to or from a status beyond `proposed`.
+    KnowledgeStatus => "knowledge_status";
+    /// Evaluates the policies for a context.
+    GovernanceValidate => "governance_validate";
+    /// Reports the drift of a project.
+    GovernanceDrift => "governance_drift_check";
+    /// Writes a policy or changes its status.
+    GovernancePolicyStore => "a change of a policy";
+    /// Collects memories and constraints for a new context.
+    SessionContext => "session_context";
+}
+
+/// The least role that may do `verb` in `layer`. `None` means that no role may.
+///
+/// This is the whole table. A new verb or layer does not compile without its row.
+#[deny(clippy::wildcard_enum_match_arm)]
+const fn least_role(verb: Verb, layer: Layer) -> Option<CallerRole> {
+    use CallerRole::{Architect, Developer, Member, TechLead, Viewer};
+    use Layer::{Agent, Company, Org, Project, Session, Team, User};
+    match verb {
+        Verb::MemoryAdd | Verb::MemoryDelete => match layer {
+            Agent | User | Session => Some(Member),
+            Project | Team => Some(Developer),
+            Org | Company => Some(TechLead),
+        },
+        Verb::MemorySearch => match layer {
+            Agent | User | Session => Some(Member),
+            Project | Team | Org | Company => Some(Viewer),
+        },
+        Verb::KnowledgeQuery | Verb::KnowledgeShow | Verb::KnowledgeCheck => match layer {
+            Agent | User | Session => None,
+            Project | Team | Org | Company => Some(Member),
+        },
+        Verb::KnowledgeStore => match layer {
+            Agent | User | Session => None,
+            Project | Team => Some(Developer),
+            Org | Company => Some(TechLead),
+        },
+        Verb::KnowledgeStatus => match layer {
+            Agent | User | Session => None,
+            Project | Team | Org | Company => Some(TechLead),
+        },
+        Verb::GovernanceValidate | Verb::GovernanceDrift => match layer {
+            Agent | User | Session => None,
+            Project | Team | Org | Company => Some(Viewer),
+        },
+        Verb::GovernancePolicyStore => match layer {
+            Agent | User | Session => None,
+            Project | Team => Some(TechLead),
+            Org | Company => Some(Architect),
+        },
+        Verb::SessionContext => match layer {
+            Session => Some(Member),
+            Agent | User | Project | Team | Org | Company => None,
+        },
+    }
+}
+
+/// A right that a [`Permit`] gives. Its verb is fixed.
+pub(crate) trait Right {
+    /// The row of the table.
+    const VERB: Verb;
+}
+
+/// A right that includes reading items and policies.
+pub(crate) trait ReadsKnowledge: Right {}
+
+macro_rules! rights {
+    ($($(#[$doc:meta])* $right:ident => $verb:ident $(: $reads:ident)?;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug)]
+            pub(crate) enum $right {}
+
+            impl Right for $right {
+                const VERB: Verb = Verb::$verb;
+            }
+
+            $(impl $reads for $right {})?
+        )*
+    };
+}
+
+rights! {
+    /// Adds memories.
+    AddMemory => MemoryAdd;
+    /// Searches memories.
+    SearchMemory => MemorySearch;
+    /// Deletes memories.
+    DeleteMemory => MemoryDelete;
+    /// Lists items.
+    QueryKnowledge => KnowledgeQuery: ReadsKnowledge;
+    /// Reads an item.
+    ShowKnowledge => KnowledgeShow: ReadsKnowledge;
+    /// Checks a content against the policies.
+    CheckKnowledge => KnowledgeCheck: ReadsKnowledge;
+    /// Evaluates the policies.
+    ValidateGovernance => GovernanceValidate: ReadsKnowledge;
+    /// Reports drift.
+    CheckDrift => GovernanceDrift: ReadsKnowledge;
+    /// Collects what a new context needs.
+    GiveSessionContext => SessionContext;
+}
+
+/// Writes items. [`Access::write`] finds the verb by the change, so this is no [`Right`].
+#[derive(Debug)]
+pub(crate) enum WriteKnowledge {}
+
+/// What decides the verb of a write of knowledge.
+///
+/// Both members look at the item **before and after** the write. Otherwise a developer could
+/// replace an accepted item by a draft, or a policy by an item of another kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KnowledgeChange {
+    /// The item is a policy before or after the write.
+    pub(crate) policy: bool,
+    /// The item has a status beyond `proposed` before or after the write.
+    pub(crate) decided: bool,
+}
+
+impl KnowledgeChange {
+    /// The row of the table.
+    const fn verb(self) -> Verb {
+        match (self.policy, self.decided) {
+            (true, _) => Verb::GovernancePolicyStore,
+            (false, true) => Verb::KnowledgeStatus,
+            (false, false) => Verb::KnowledgeStore,
+        }
+    }
+}
+
+/// The scope that a permit is for. Its caller belongs to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GrantedScope {
+    layer: Layer,
+    id: String,
+}
+
+impl GrantedScope {
+    /// The layer.
+    pub(crate) const fn layer(&self) -> Layer {
+        self.layer
+    }
+
+    /// The `scopeId` that the caller sees: its subject in the layers agent and user, the
+    /// context id in the layer session, the tenant in the layer company, otherwise the id of
+    /// the project, team or org.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The id of the project, team or org. `None` in the other layers.
+    pub(crate) fn membership(&self) -> Option<&str> {
+        match self.layer {
+            Layer::Project | Layer::Team | Layer::Org => Some(&self.id),
+            Layer::Agent | Layer::User | Layer::Session | Layer::Company => None,
+        }
+    }
+
+    /// The documents `kind` of the scope. They are of the tenant of `cx`, or of its subject.
+    ///
+    /// # Errors
+    /// When the runtime has no store of documents.
+    pub(crate) fn documents<'a>(
+        &self,
+        cx: &'a TaskContext<'_>,
+        kind: &str,
+    ) -> AgentResult<Collection<'a>> {
+        let (layer, id) = (self.layer, &self.id);
+        match layer {
+            Layer::Agent | Layer::User => cx.own_documents(&format!("{kind}/{layer}")),
+            // Two subjects can use the same client-made context id.
+            Layer::Session => cx.own_documents(&format!("{kind}/{layer}/{id}")),
+            Layer::Project | Layer::Team | Layer::Org => {
+                cx.documents(&format!("{kind}/{layer}/{id}"))
+            }
+            Layer::Company => cx.documents(&format!("{kind}/{layer}")),
+        }
+    }
+}
+
+/// The proof that a caller may use the right `R` in a scope.
+#[derive(Debug)]
+pub(crate) struct Permit<R> {
+    scope: GrantedScope,
+    right: PhantomData<fn() -> R>,
+}
+
+impl<R> Permit<R> {
+    const fn new(scope: GrantedScope) -> Self {
+        let right = PhantomData;
+        Self { scope, right }
+    }
+
+    /// The scope that was checked.
+    pub(crate) const fn scope(&self) -> &GrantedScope {
+        &self.scope
+    }
+}
+
+/// Why a caller may not act. The text is public.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Denial {
+    /// The scope is of another tenant, or the caller does not belong to it. It is the same
+    /// for a scope that does not exist. Reads answer it as if nothing were there.
+    #[error("the caller does not belong to this scope")]
+    Foreign,
+    /// The caller's role is too small.
+    #[error("{} in the layer `{layer}` needs the role `{least}`, or a higher one", verb.as_str())]
+    Role {
+        /// What the caller wanted.
+        verb: Verb,
+        /// Where.
+        layer: Layer,
+        /// The least role that may.
+        least: CallerRole,
+    },
+    /// No role may do this in the layer.
+    #[error("{} does not exist in the layer `{layer}`", verb.as_str())]
+    NoRole {
+        /// What the caller wanted.
+        verb: Verb,
+        /// Where.
+        layer: Layer,
+    },
+    /// The request has no scope id, and the caller belongs to several scopes of the layer.
+    #[error("`scopeId` is missing, and the caller has more than one scope of the layer `{layer}`")]
+    NoScopeId {
+        /// The layer.
+        layer: Layer,
+    },
+}
+
+impl Denial {
+    /// The reason with which a skill rejects the task.
+    ///
+    /// # Errors
+    /// `MISSING_IDENTIFIER` for the one denial that the caller can repair with another input.
+    pub(crate) fn reason(self) -> AgentResult<String> {
+        match self {
+            Self::NoScopeId { .. } => {
+                Err(AgentError::domain("MISSING_IDENTIFIER", self.to_string()))
+            }
+            Self::Foreign | Self::Role { .. } | Self::NoRole { .. } => Ok(self.to_string()),
+        }
+    }
+}
+
+/// What one caller may do in one context.
+#[derive(Debug)]
+pub(crate) struct Access<'a> {
+    caller: &'a Caller,
+    context: &'a ContextId,
+    role: CallerRole,
+}
+
+impl<'a> Access<'a> {
+    /// The access of the caller of a turn.
+    pub(crate) fn in_turn(cx: &'a TaskContext<'_>) -> Self {
+        Self::of(cx.caller(), cx.context_id())
+    }
+
+    /// The access of a caller; `context` is the context of its request.
+    pub(crate) fn of(caller: &'a Caller, context: &'a ContextId) -> Self {
+        let roles = caller.scopes.iter().filter_map(|scope| role(scope));
+        let role = roles.max().unwrap_or(CallerRole::Member);
+        Self {
+            caller,
+            context,
+            role,
+        }
+    }
+
+    /// A permit in the caller's tenant. Without `scope_id` it is for the caller's only scope
+    /// of the layer.
+    ///
+    /// # Errors
+    /// A [`Denial`].
+    pub(crate) fn permit<R: Right>(
+        &self,
+        layer: Layer,
+        scope_id: Option<&str>,
+    ) -> Result<Permit<R>, Denial> {
+        let tenant = &self.caller.owner.tenant;
+        self.check(R::VERB, tenant, layer, scope_id)
+            .map(Permit::new)
+    }
+
+    /// A permit to write an item in the caller's tenant.
+    ///
+    /// # Errors
+    /// A [`Denial`].
+    pub(crate) fn write(
+        &self,
+        change: KnowledgeChange,
+        layer: KnowledgeLayer,
+        scope_id: Option<&str>,
+    ) -> Result<Permit<WriteKnowledge>, Denial> {
+        let tenant = &self.caller.owner.tenant;
+        self.check(change.verb(), tenant, layer.layer(), scope_id)
+            .map(Permit::new)
+    }
+
+    /// A permit for every scope of the layers where the caller has the right. The layers keep
+    /// their order; the scopes of one layer are sorted. The list can be empty.
+    pub(crate) fn permits<R: Right>(&self, layers: &[Layer]) -> Vec<Permit<R>> {
+        let mut found = Vec::new();
+        for layer in layers {
+            for id in self.own(*layer) {
+                found.extend(self.permit(*layer, Some(id)));
+            }
+        }
+        found
+    }
+
+    /// The one decision. The tenant comes first, so that no later rule can let it pass.
+    fn check(
+        &self,
+        verb: Verb,
+        tenant: &TenantId,
+        layer: Layer,
+        scope_id: Option<&str>,
+    ) -> Result<GrantedScope, Denial> {
+        if *tenant != self.caller.owner.tenant {
+            return Err(Denial::Foreign);
+        }
+        let Some(least) = least_role(verb, layer) else {
+            return Err(Denial::NoRole { verb, layer });
+        };
+        if self.role < least {
+            return Err(Denial::Role { verb, layer, least });
+        }
+        let own = self.own(layer);
+        let id = match scope_id {
+            Some(id) => own.get(id).ok_or(Denial::Foreign)?,
+            None if own.len() > 1 => return Err(Denial::NoScopeId { layer }),
+            None => own.first().ok_or(Denial::Foreign)?,
+        };
+        let id = (*id).to_owned();
+        Ok(GrantedScope { layer, id })
+    }
+
+    /// The ids of the scopes of a layer that the caller belongs to.
+    fn own(&self, layer: Layer) -> BTreeSet<&'a str> {
+        let owner = &self.caller.owner;
+        let member_of = |prefix: &str| {
+            let scopes = self.caller.scopes.iter();
+            let ids = scopes.filter_map(|scope| scope.strip_prefix(prefix));
+            ids.filter(|id| is_scope_id(id)).collect()
+        };
+        match layer {
+            Layer::Agent | Layer::User => BTreeSet::from([owner.subject.as_str()]),
+            Layer::Session => BTreeSet::from([self.context.as_str()]),
+            Layer::Project => member_of("project:"),
+            Layer::Team => member_of("team:"),
+            Layer::Org => member_of("org:"),
+            Layer::Company => BTreeSet::from([owner.tenant.as_str()]),
+        }
+    }
+}
+
+/// The role that a scope of the caller names.
+fn role(scope: &str) -> Option<CallerRole> {
+    match scope {
+        "role:viewer" => Some(CallerRole::Viewer),
+        "role:developer" => Some(CallerRole::Developer),
+        "role:tech-lead" => Some(CallerRole::TechLead),
+        "role:architect" => Some(CallerRole::Architect),
+        "role:admin" => Some(CallerRole::Admin),
+        _ => None,
+    }
+}
+
+/// Whether a text can be the id of a project, team or org. Ids become folders and keys.
+fn is_scope_id(id: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    (1..=128).contains(&id.len())
+        && id.bytes().all(plain)
+        && !id.starts_with('.')
+        && !id.ends_with('.')
+}
+
+impl fmt::Display for CallerRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Member => "member",
+            Self::Viewer => "viewer",
+            Self::Developer => "developer",
+            Self::TechLead => "tech-lead",
+            Self::Architect => "architect",
+            Self::Admin => "admin",
+        })
+    }
+}

@@ -1,0 +1,351 @@
+//! Policies whose rules can be evaluated: everything that can fail fails here, once.
+//!
+//! Skills compile a policy before they store it, so a stored policy never has a rule that
+//! passes because its expression is broken. The library `regex-lite` takes time linear in the
+//! text, for every expression; the AWS SDK links it anyway.
+
+use super::glob::{GlobFault, regex_of};
+use super::policy::{MergeMode, PolicyDocument, PolicyRule, RuleKind, RuleTarget, Suppression};
+use crate::layer::KnowledgeLayer;
+use a2a_lambda::skill::AgentError;
+use a2a_lambda::task::Timestamp;
+use regex_lite::{Regex, RegexBuilder};
+use std::collections::BTreeSet;
+
+/// The most rules of a policy, and the most suppressions.
+pub(crate) const RULES_MAX: usize = 100;
+/// The most bytes of an expression, a glob or a literal.
+pub(crate) const PATTERN_MAX: usize = 512;
+/// The most bytes of a message.
+pub(crate) const MESSAGE_MAX: usize = 1024;
+/// The most globs of a rule.
+pub(crate) const GLOBS_MAX: usize = 16;
+/// The most bytes of an id.
+const ID_MAX: usize = 128;
+/// The sizes that an expression can be counted with, in bytes of memory when it is compiled.
+/// A literal of 512 bytes needs 16 KiB. A search takes time for each of them: with 32 KiB and
+/// the largest content the slowest expressions take about 3 seconds.
+const REGEX_SIZES: [usize; 7] = [
+    512,
+    1024,
+    2 * 1024,
+    4 * 1024,
+    8 * 1024,
+    16 * 1024,
+    32 * 1024,
+];
+/// The most bytes of all expressions of a policy, counted with these sizes. `appliesTo` does
+/// not count, because a path is short.
+const EXPRESSIONS_MAX: usize = 128 * 1024;
+
+/// A policy that is ready to be evaluated.
+#[derive(Debug)]
+pub(crate) struct CompiledPolicy {
+    pub(super) id: String,
+    pub(super) layer: KnowledgeLayer,
+    pub(super) mandatory: bool,
+    pub(super) merge: MergeMode,
+    pub(super) rules: Vec<CompiledRule>,
+    pub(super) suppressions: Vec<CompiledSuppression>,
+}
+
+/// A rule with its expressions.
+#[derive(Debug)]
+pub(crate) struct CompiledRule {
+    pub(super) rule: PolicyRule,
+    pub(super) matcher: Matcher,
+    /// `None` means every path.
+    pub(super) applies: Option<Regex>,
+}
+
+/// What a rule searches for.
+#[derive(Debug)]
+pub(super) enum Matcher {
+    /// A literal.
+    Text(String),
+    /// An expression that matches somewhere.
+    Pattern(Regex),
+    /// A glob that matches a whole name.
+    Name(Regex),
+}
+
+/// A suppression with its expression and its end.
+#[derive(Debug)]
+pub(crate) struct CompiledSuppression {
+    pub(super) policy_id: String,
+    pub(super) message: Regex,
+    pub(super) expires: Timestamp,
+}
+
+/// A policy cannot be evaluated. The text is public.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{field}` {fault}")]
+pub(crate) struct ConstraintError {
+    /// The id of the rule, if the fault is in one.
+    pub(crate) rule_id: Option<String>,
+    /// The JSON pointer of the value in the document.
+    pub(crate) field: String,
+    /// What is wrong with it.
+    pub(crate) fault: ConstraintFault,
+}
+
+/// What is wrong with a policy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ConstraintFault {
+    /// The text is no policy document.
+    #[error("is not a policy: {0}")]
+    Document(String),
+    /// An id that has another form.
+    #[error("is not an id of 1 to {ID_MAX} of `A-Za-z0-9._-`")]
+    Id,
+    /// A rule has the id of an earlier one.
+    #[error("is the id of an earlier rule")]
+    Repeated,
+    /// Too many rules, suppressions or globs.
+    #[error("has {count} entries, expected at most {most}")]
+    Count {
+        /// How many there are.
+        count: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// A text that is empty or too long.
+    #[error("has {bytes} bytes, expected 1 to {most}")]
+    Length {
+        /// The size.
+        bytes: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// An expression that is wrong or becomes too large.
+    #[error("is not an expression that can be used: {0}")]
+    Regex(#[from] regex_lite::Error),
+    /// All expressions together are too large.
+    #[error("is too large together with the other expressions of the policy")]
+    TooLarge,
+    /// A glob that is wrong.
+    #[error("{0}")]
+    Glob(#[from] GlobFault),
+    /// A time in another format.
+    #[error("is not a time as in RFC 3339")]
+    Time,
+}
+
+impl ConstraintError {
+    /// The error of a skill, with the code `CONSTRAINT_SYNTAX_ERROR` and the details `field`
+    /// and, for a rule, `ruleId`.
+    ///
+    /// This is no `From`, because [`AgentError`] converts every error to `INTERNAL_ERROR`.
+    pub(crate) fn agent_error(self) -> AgentError {
+        let error = AgentError::domain("CONSTRAINT_SYNTAX_ERROR", self.to_string())
+            .with_detail("field", self.field);
+        match self.rule_id {
+            Some(id) => error.with_detail("ruleId", id),
+            None => error,
+        }
+    }
+}
+
+/// A fault and its field, before the rule is known.
+type Checked<T> = Result<T, (String, ConstraintFault)>;
+
+/// What the expressions of a policy may still need, in bytes.
+struct Budget(usize);
+
+impl CompiledPolicy {
+    /// Reads and compiles the JSON text of a [`PolicyDocument`].
+    ///
+    /// # Errors
+    /// [`ConstraintError`] names the first wrong value.
+    pub(crate) fn parse(json: &str) -> Result<Self, ConstraintError> {
+        match serde_json::from_str(json) {
+            Ok(document) => Self::compile(document),
+            Err(error) => Err(ConstraintError {
+                rule_id: None,
+                field: String::new(),
+                fault: ConstraintFault::Document(error.to_string()),
+            }),
+        }
+    }
+
+    /// Compiles a policy.
+    ///
+    /// # Errors
+    /// [`ConstraintError`] names the first wrong value.
+    pub(crate) fn compile(document: PolicyDocument) -> Result<Self, ConstraintError> {
+        let outside = |(field, fault)| ConstraintError {
+            rule_id: None,
+            field,
+            fault,
+        };
+        id("/id", &document.id).map_err(outside)?;
+        count("/rules", document.rules.len(), RULES_MAX).map_err(outside)?;
+        let suppressions = &document.suppressions;
+        count("/suppressions", suppressions.len(), RULES_MAX).map_err(outside)?;
+        let mut budget = Budget(EXPRESSIONS_MAX);
+        let rules = rules(&mut budget, document.rules)?;
+        let suppressions = suppressions.iter().enumerate();
+        let suppressions = suppressions
+            .map(|(at, entry)| suppression(&mut budget, &format!("/suppressions/{at}"), entry))
+            .collect::<Checked<_>>()
+            .map_err(outside)?;
+        Ok(Self {
+            id: document.id,
+            layer: document.layer,
+            mandatory: document.mandatory,
+            merge: document.merge,
+            rules,
+            suppressions,
+        })
+    }
+
+    /// The layer.
+    pub(crate) const fn layer(&self) -> KnowledgeLayer {
+        self.layer
+    }
+}
+
+fn rules(
+    budget: &mut Budget,
+    rules: Vec<PolicyRule>,
+) -> Result<Vec<CompiledRule>, ConstraintError> {
+    let mut ids = BTreeSet::new();
+    let mut compiled = Vec::with_capacity(rules.len());
+    for (at, entry) in rules.into_iter().enumerate() {
+        let rule_id = entry.id.clone();
+        let inside = |(field, fault)| ConstraintError {
+            // A malformed id can be long, and the field names the rule as well.
+            rule_id: is_id(&rule_id).then(|| rule_id.clone()),
+            field,
+            fault,
+        };
+        let place = format!("/rules/{at}");
+        if !ids.insert(rule_id.clone()) {
+            return Err(inside((format!("{place}/id"), ConstraintFault::Repeated)));
+        }
+        compiled.push(rule(budget, &place, entry).map_err(inside)?);
+    }
+    Ok(compiled)
+}
+
+fn rule(budget: &mut Budget, place: &str, rule: PolicyRule) -> Checked<CompiledRule> {
+    id(&format!("{place}/id"), &rule.id)?;
+    length(&format!("{place}/message"), &rule.message, MESSAGE_MAX)?;
+    let matcher = matcher(budget, &format!("{place}/pattern"), &rule)?;
+    let applies = applies(&format!("{place}/appliesTo"), &rule.applies_to)?;
+    Ok(CompiledRule {
+        rule,
+        matcher,
+        applies,
+    })
+}
+
+fn matcher(budget: &mut Budget, field: &str, rule: &PolicyRule) -> Checked<Matcher> {
+    length(field, &rule.pattern, PATTERN_MAX)?;
+    let text = || Matcher::Text(rule.pattern.clone());
+    Ok(match rule.kind {
+        RuleKind::MustUse | RuleKind::MustNotUse => text(),
+        RuleKind::MustMatch | RuleKind::MustNotMatch => {
+            Matcher::Pattern(budget.build(field, &mut RegexBuilder::new(&rule.pattern))?)
+        }
+        RuleKind::MustExist | RuleKind::MustNotExist if rule.target == RuleTarget::Code => text(),
+        RuleKind::MustExist | RuleKind::MustNotExist => {
+            let glob = regex_of(&rule.pattern).map_err(|fault| wrong(field, fault))?;
+            Matcher::Name(budget.build(field, &mut whole(&glob))?)
+        }
+    })
+}
+
+fn applies(field: &str, globs: &[String]) -> Checked<Option<Regex>> {
+    count(field, globs.len(), GLOBS_MAX)?;
+    let mut expressions = Vec::with_capacity(globs.len());
+    for (at, glob) in globs.iter().enumerate() {
+        let field = format!("{field}/{at}");
+        length(&field, glob, PATTERN_MAX)?;
+        expressions.push(regex_of(glob).map_err(|fault| wrong(&field, fault))?);
+    }
+    if expressions.is_empty() {
+        return Ok(None);
+    }
+    let (regex, _) = build(field, &mut whole(&expressions.join("|")))?;
+    Ok(Some(regex))
+}
+
+fn suppression(
+    budget: &mut Budget,
+    place: &str,
+    entry: &Suppression,
+) -> Checked<CompiledSuppression> {
+    id(&format!("{place}/policyId"), &entry.policy_id)?;
+    let field = format!("{place}/message");
+    length(&field, &entry.message, PATTERN_MAX)?;
+    let message = budget.build(&field, &mut RegexBuilder::new(&entry.message))?;
+    let expires = Timestamp::parse_rfc3339(&entry.expires)
+        .ok_or_else(|| wrong(&format!("{place}/expires"), ConstraintFault::Time))?;
+    Ok(CompiledSuppression {
+        policy_id: entry.policy_id.clone(),
+        message,
+        expires,
+    })
+}
+
+impl Budget {
+    /// Builds an expression and counts it.
+    fn build(&mut self, field: &str, builder: &mut RegexBuilder) -> Checked<Regex> {
+        let (regex, size) = build(field, builder)?;
+        let rest = self.0.checked_sub(size);
+        self.0 = rest.ok_or_else(|| wrong(field, ConstraintFault::TooLarge))?;
+        Ok(regex)
+    }
+}
+
+/// Builds with the smallest size that suffices, because a compiled expression does not tell
+/// its own.
+fn build(field: &str, builder: &mut RegexBuilder) -> Checked<(Regex, usize)> {
+    let mut failed = ConstraintFault::TooLarge;
+    for size in REGEX_SIZES {
+        match builder.size_limit(size).build() {
+            Ok(regex) => return Ok((regex, size)),
+            Err(error) => failed = error.into(),
+        }
+    }
+    Err(wrong(field, failed))
+}
+
+/// The expression for names that match `expression` from the first to the last character.
+fn whole(expression: &str) -> RegexBuilder {
+    let mut builder = RegexBuilder::new(&format!("^(?:{expression})$"));
+    // A name can contain a line break.
+    builder.dot_matches_new_line(true);
+    builder
+}
+
+fn id(field: &str, text: &str) -> Checked<()> {
+    is_id(text)
+        .then_some(())
+        .ok_or_else(|| wrong(field, ConstraintFault::Id))
+}
+
+fn is_id(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    (1..=ID_MAX).contains(&text.len()) && text.bytes().all(plain)
+}
+
+fn length(field: &str, text: &str, most: usize) -> Checked<()> {
+    let bytes = text.len();
+    if (1..=most).contains(&bytes) {
+        return Ok(());
+    }
+    Err(wrong(field, ConstraintFault::Length { bytes, most }))
+}
+
+fn count(field: &str, count: usize, most: usize) -> Checked<()> {
+    if count <= most {
+        return Ok(());
+    }
+    Err(wrong(field, ConstraintFault::Count { count, most }))
+}
+
+fn wrong(field: &str, fault: impl Into<ConstraintFault>) -> (String, ConstraintFault) {
+    (field.to_owned(), fault.into())
+}

@@ -1,0 +1,127 @@
+//! How far a project has moved away from its policies.
+
+use super::facts::CheckFacts;
+use super::merge::MergedPolicies;
+use super::policy::{RuleTarget, Severity};
+use super::validate::{ANY_ID, Violation, sort, validate};
+use a2a_lambda::task::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Below this confidence a person should look at the result.
+const CONFIDENT: f64 = 0.5;
+/// The rule id of the finding that no policy is mandatory.
+pub(crate) const NO_MANDATORY_POLICY: &str = "no-mandatory-policy";
+/// The rule id of the finding that the caller knows other policies than the present ones.
+pub(crate) const STALE_VERSION_HASH: &str = "stale-version-hash";
+
+/// The drift of a project. No number in it is ever NaN.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DriftReport {
+    /// 0 to 1: the sum over the violations that are not suppressed, 1.0 for each that
+    /// blocks, 0.5 for each that warns, 0.1 for each other one.
+    pub(crate) drift_score: f64,
+    /// 0 to 1: for how many of the targets of the rules in force the context has values.
+    /// With rules for code and dependencies and only the code known, it is 0.5. It is 1
+    /// without rules.
+    pub(crate) confidence: f64,
+    /// Whether a violation is not suppressed.
+    pub(crate) has_drift: bool,
+    /// The violations that count, by layer, policy id and rule id.
+    pub(crate) violations: Vec<Violation>,
+    /// The violations that are known and accepted for now, in the same order.
+    pub(crate) suppressed: Vec<Violation>,
+    /// Whether a violation that counts blocks, or the confidence is below 0.5.
+    pub(crate) requires_manual_review: bool,
+}
+
+/// Reports the drift at the time `now`. `version` is the present version of the policies, to
+/// compare with that of the context; `None` compares nothing.
+pub(crate) fn drift(
+    policies: &MergedPolicies<'_>,
+    facts: &CheckFacts,
+    version: Option<&str>,
+    now: Timestamp,
+) -> DriftReport {
+    let (suppressed, mut violations): (Vec<_>, Vec<_>) = validate(policies, facts)
+        .into_iter()
+        .partition(|violation| is_suppressed(policies, violation, now));
+    // These have no policy, so nothing can suppress them.
+    violations.extend(extra(policies, facts, version));
+    sort(&mut violations);
+    let confidence = confidence(policies, facts);
+    let blocks = |violation: &Violation| violation.severity == Severity::Block;
+    DriftReport {
+        drift_score: score(&violations),
+        confidence,
+        has_drift: !violations.is_empty(),
+        requires_manual_review: violations.iter().any(blocks) || confidence < CONFIDENT,
+        violations,
+        suppressed,
+    }
+}
+
+fn is_suppressed(policies: &MergedPolicies<'_>, violation: &Violation, now: Timestamp) -> bool {
+    policies.suppressions.iter().any(|suppression| {
+        suppression.policy_id == violation.policy_id
+            && now < suppression.expires
+            && suppression.message.is_match(&violation.message)
+    })
+}
+
+fn extra(
+    policies: &MergedPolicies<'_>,
+    facts: &CheckFacts,
+    version: Option<&str>,
+) -> Vec<Violation> {
+    let finding = |rule_id: &str, severity, message: &str| Violation {
+        policy_id: ANY_ID.to_owned(),
+        rule_id: rule_id.to_owned(),
+        severity,
+        message: message.to_owned(),
+        layer: policies.target,
+        at: None,
+    };
+    let mut found = Vec::new();
+    if !policies.has_mandatory() {
+        let text = "no policy of this layer or a broader one is mandatory";
+        found.push(finding(NO_MANDATORY_POLICY, Severity::Info, text));
+    }
+    if let (Some(known), Some(present)) = (facts.version_hash(), version)
+        && known != present
+    {
+        let text = "`versionHash` is not the present version of the policies";
+        found.push(finding(STALE_VERSION_HASH, Severity::Warn, text));
+    }
+    found
+}
+
+/// Sums tenths, so that the order of the violations does not change the sum.
+fn score(violations: &[Violation]) -> f64 {
+    let tenths = violations.iter().fold(0_u32, |sum, violation| {
+        let more = match violation.severity {
+            Severity::Block => 10,
+            Severity::Warn => 5,
+            Severity::Info => 1,
+        };
+        sum.saturating_add(more)
+    });
+    f64::from(tenths.min(10)) / 10.0
+}
+
+fn confidence(policies: &MergedPolicies<'_>, facts: &CheckFacts) -> f64 {
+    let in_force = policies.rules.iter();
+    let in_force = in_force.filter(|rule| facts.is_for(rule.globs_of.applies.as_ref()));
+    let targets: BTreeSet<RuleTarget> = in_force.map(|rule| rule.demand.rule.target).collect();
+    let (mut all, mut known) = (0_u32, 0_u32);
+    for target in targets {
+        all += 1;
+        known += u32::from(facts.knows(target));
+    }
+    if all == 0 {
+        return 1.0;
+    }
+    f64::from(known) / f64::from(all)
+}

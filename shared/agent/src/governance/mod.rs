@@ -1,0 +1,29 @@
+//! Whether content is acceptable: policies, their merge over the layers, and drift.
+//!
+//! [`access`](crate::access) decides who may act. This module decides about content, without
+//! I/O and without a clock:
+//!
+//! ```text
+//! PolicyDocument ── compile ──► CompiledPolicy ─┐
+//!   (as stored)    refuses what                 ├─ merge ──► MergedPolicies ─┐
+//!                  cannot be evaluated   … ─────┘  company → target          ├─ validate, drift
+//! CheckContext ─── CheckFacts::of ───────────────────────────────────────────┘
+//! ```
+//!
+//! [`policy`] has the document, [`glob`] the globs, [`compile`] the rules that can be
+//! evaluated, [`facts`] what is known about the content, [`merge`] the layers, [`validate`]
+//! the violations and [`drift`] the score. [`skills`] are the operations, and [`session`] is
+//! what a conversation begins with.
+
+pub(crate) mod compile;
+pub(crate) mod drift;
+pub(crate) mod facts;
+mod glob;
+pub(crate) mod merge;
+pub(crate) mod policy;
+pub(crate) mod session;
+pub(crate) mod skills;
+pub(crate) mod validate;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! What a conversation begins with: memories that fit, and the constraints in force.
+
+use super::merge::{MergedPolicies, merge};
+use super::policy::Severity;
+use super::skills::load;
+use crate::access::{Access, CheckKnowledge, Denial, GiveSessionContext};
+use crate::layer::{KnowledgeLayer, Layer};
+use crate::memory::skills::recall;
+use a2a_lambda::prelude::*;
+use a2a_lambda::skill::{SessionAdapter, SessionContext, Tool};
+use a2a_lambda::task::PartContent;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::pin::Pin;
+
+/// The memories and the constraints of a session context.
+const MEMORIES: usize = 5;
+const CONSTRAINTS: usize = 20;
+
+/// Joins the agent with what its organisation knows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct A2aAdapter;
+
+impl A2aAdapter {
+    /// The memory skills of an agent as tools.
+    #[must_use]
+    pub fn memory_tools(self, agent: &AgentDefinition) -> Vec<Tool> {
+        agent.tools("memory")
+    }
+
+    /// The knowledge skills of an agent as tools.
+    #[must_use]
+    pub fn knowledge_tools(self, agent: &AgentDefinition) -> Vec<Tool> {
+        agent.tools("knowledge")
+    }
+}
+
+impl SessionAdapter for A2aAdapter {
+    fn session_context<'a>(
+        &'a self,
+        cx: &'a TaskContext<'_>,
+    ) -> Pin<Box<dyn Future<Output = AgentResult<SessionContext>> + Send + 'a>> {
+        Box::pin(async move {
+            let thread = cx.thread().await?;
+            let said = thread.iter().rev().find_map(|message| {
+                let mut parts = message.parts.iter();
+                parts.find_map(|part| match &part.content {
+                    PartContent::Text(text) => Some(text.clone()),
+                    _ => None,
+                })
+            });
+            found(cx, said.as_deref()).await
+        })
+    }
+}
+
+/// The memories that fit the words, and the constraints of the caller's layers.
+async fn found(cx: &TaskContext<'_>, said: Option<&str>) -> AgentResult<SessionContext> {
+    let memories = match said.map(shortened).filter(|said| !said.is_empty()) {
+        Some(said) => recall(cx, &said, MEMORIES).await?,
+        None => Vec::new(),
+    };
+    let layers = KnowledgeLayer::ALL.map(Layer::from);
+    let permits = Access::in_turn(cx).permits::<CheckKnowledge>(&layers);
+    let loaded = load(cx, &permits).await?;
+    let constraints = constraints(&merge(&loaded.policies, KnowledgeLayer::Project));
+    let prompt_addition = prompt(&memories, &constraints);
+    Ok(SessionContext {
+        memories,
+        constraints,
+        prompt_addition,
+        partial: false,
+    })
+}
+
+/// The beginning of a text, as much as a search takes.
+fn shortened(said: &str) -> String {
+    let mut end = said.len().min(crate::memory::search::QUERY_MAX);
+    while !said.is_char_boundary(end) {
+        end -= 1;
+    }
+    said.get(..end).unwrap_or_default().trim().to_owned()
+}
+
+fn constraints(merged: &MergedPolicies<'_>) -> Vec<Value> {
+    let rules = merged.rules().iter();
+    let active = rules.filter(|rule| rule.severity >= Severity::Warn);
+    let json = active.map(|rule| {
+        json!({
+            "policyId": rule.policy_id,
+            "ruleId": rule.id(),
+            "severity": rule.severity,
+            "message": rule.message(),
+            "layer": rule.layer,
+        })
+    });
+    json.take(CONSTRAINTS).collect()
+}
+
+fn prompt(memories: &[Value], constraints: &[Value]) -> String {
+    let mut lines = Vec::new();
+    for (title, values, member) in [
+        ("What is known:", memories, "content"),
+        ("What has to hold:", constraints, "message"),
+    ] {
+        let texts: Vec<&str> = values.iter().filter_map(|it| it[member].as_str()).collect();
+        if !texts.is_empty() {
+            lines.push(title.to_owned());
+            lines.extend(texts.into_iter().map(|text| format!("- {text}")));
+        }
+    }
+    lines.join("\n")
+}
+
+/// What to find a session context for.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct SessionQuery {
+    /// The conversation; this one by default. Another one has nothing to show.
+    #[serde(default)]
+    context_id: Option<String>,
+    /// The words that memories should fit.
+    #[serde(default)]
+    query: Option<String>,
+}
+
+/// What a conversation begins with.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FoundSession {
+    memories: Vec<Value>,
+    constraints: Vec<Value>,
+    prompt_addition: String,
+}
+
+/// Finds what a conversation should know: memories, and the constraints in force.
+#[skill(
+    id = "session_context",
+    name = "Session context",
+    tags = ["session", "context"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
+pub(crate) async fn session_context(
+    cx: &mut TaskContext<'_>,
+    input: SessionQuery,
+) -> AgentResult<OnRequestResult<FoundSession>> {
+    let id = input.context_id.as_deref();
+    match Access::in_turn(cx).permit::<GiveSessionContext>(Layer::Session, id) {
+        Ok(_) => {}
+        Err(Denial::Foreign) => return OnRequestResult::done(FoundSession::default()),
+        Err(denial) => {
+            return Ok(OnRequestResult::Rejected {
+                reason: denial.reason()?,
+            });
+        }
+    }
+    let found = found(cx, input.query.as_deref()).await?;
+    OnRequestResult::done(FoundSession {
+        memories: found.memories,
+        constraints: found.constraints,
+        prompt_addition: found.prompt_addition,
+    })
+}

@@ -1,0 +1,320 @@
+//! The operations of governance, each a skill.
+
+use super::compile::{CompiledPolicy, ConstraintError};
+use super::drift::{DriftReport, drift};
+use super::facts::{CheckContext, CheckFacts};
+use super::merge::merge;
+use super::policy::PolicyDocument;
+use super::validate::{Violation, is_valid, validate};
+use crate::access::{
+    Access, CheckDrift, CheckKnowledge, Denial, Permit, ReadsKnowledge, ValidateGovernance,
+};
+use crate::knowledge::item::ItemKind;
+use crate::knowledge::skills::check_content;
+use crate::knowledge::store::{KnowledgeStore, Listed};
+use crate::layer::{KnowledgeLayer, Layer};
+use a2a_lambda::prelude::*;
+use a2a_lambda::skill::SkillSet;
+use futures::future::FutureExt as _;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The most policies that one check reads.
+const POLICIES_MAX: usize = 100;
+/// How many of them are read at the same time.
+const PARALLEL_READS: usize = 8;
+
+/// The skills of the set `governance`.
+pub(crate) fn set() -> SkillSet {
+    let set = SkillSet::new("governance").skill(governance_validate);
+    set.skill(governance_drift_check)
+}
+
+/// The accepted policies of some scopes.
+#[derive(Debug, Default)]
+pub(super) struct InForce {
+    pub(super) policies: Vec<CompiledPolicy>,
+    /// Policies that cannot be evaluated, for the caller.
+    warnings: Vec<String>,
+    /// The commit of the repository: the version of the policies.
+    head: Option<String>,
+}
+
+/// The permits to read the policies for a target: its own scope, and every broader one of the
+/// caller. A scope that is not the caller's has nothing to read.
+///
+/// # Errors
+/// [`Denial`] if the caller may not, or has to name the scope.
+fn permits<R: ReadsKnowledge>(
+    cx: &TaskContext<'_>,
+    target: KnowledgeLayer,
+    scope_id: Option<&str>,
+) -> Result<Vec<Permit<R>>, Denial> {
+    let access = Access::in_turn(cx);
+    let broader = KnowledgeLayer::ALL
+        .into_iter()
+        .filter(|layer| *layer > target);
+    let broader: Vec<Layer> = broader.map(Layer::from).collect();
+    let own = match access.permit(target.layer(), scope_id) {
+        Ok(permit) => Some(permit),
+        Err(Denial::Foreign) => None,
+        Err(denial) => return Err(denial),
+    };
+    Ok(own.into_iter().chain(access.permits(&broader)).collect())
+}
+
+/// Loads the accepted policies that the permits cover.
+///
+/// # Errors
+/// `TOO_MANY_POLICIES` rather than a check that leaves some out.
+pub(super) async fn load<R: ReadsKnowledge>(
+    cx: &TaskContext<'_>,
+    permits: &[Permit<R>],
+) -> AgentResult<InForce> {
+    let store = KnowledgeStore::of(cx)?;
+    let accepted = store.items(permits, |_, head| head.is_in_force(ItemKind::Policy));
+    let accepted = accepted.await?;
+    if accepted.len() > POLICIES_MAX {
+        let text = format!(
+            "{} policies are in force, expected at most {POLICIES_MAX}",
+            accepted.len()
+        );
+        return Err(AgentError::domain("TOO_MANY_POLICIES", text));
+    }
+    let reads = accepted
+        .iter()
+        .map(|listed| content(&store, listed).boxed());
+    let reads = stream::iter(reads.collect::<Vec<_>>()).buffered(PARALLEL_READS);
+    let contents: Vec<_> = reads.try_collect().await?;
+    let mut found = InForce {
+        head: store.head_commit().await?,
+        ..InForce::default()
+    };
+    for (listed, content) in accepted.iter().zip(contents) {
+        let layer = listed.permit.scope().layer();
+        match content.map(|content| CompiledPolicy::parse(&content)) {
+            Some(Ok(policy)) if policy.layer().layer() == layer => found.policies.push(policy),
+            Some(Ok(_)) => found.unused(listed, "it names another layer"),
+            Some(Err(error)) => found.unused(listed, &error.to_string()),
+            // Withdrawn since the list was read.
+            None => {}
+        }
+    }
+    Ok(found)
+}
+
+async fn content<R: ReadsKnowledge>(
+    store: &KnowledgeStore<'_>,
+    listed: &Listed<'_, R>,
+) -> AgentResult<Option<String>> {
+    let item = store.item(listed.permit, listed.place.path(), None).await?;
+    let in_force = item.filter(|item| item.head.is_in_force(ItemKind::Policy));
+    Ok(in_force.map(|item| item.content))
+}
+
+impl InForce {
+    fn unused<R>(&mut self, listed: &Listed<'_, R>, why: &str) {
+        let text = format!("the policy {} is not used: {why}", listed.place.file());
+        self.warnings.push(text);
+    }
+}
+
+/// Runs work of up to seconds beside the turn, so that the turn still answers.
+async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> AgentResult<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(AgentError::internal)
+}
+
+/// What to check.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Validation {
+    /// The layer whose policies count, with those of the broader ones.
+    #[serde(default)]
+    layer: Option<KnowledgeLayer>,
+    /// Its project, team or org, if the caller has several.
+    #[serde(default)]
+    scope_id: Option<String>,
+    /// What is checked.
+    #[serde(default)]
+    context: Option<CheckContext>,
+    /// A policy that is checked itself, instead of a context.
+    #[serde(default)]
+    policy: Option<PolicyDocument>,
+}
+
+/// The result of a check.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Validated {
+    /// Whether nothing blocks.
+    valid: bool,
+    violations: Vec<Violation>,
+    /// The ids of the policies that were used.
+    policies: Vec<String>,
+}
+
+/// Checks a context against the policies of a layer, or a policy itself.
+#[skill(
+    id = "governance_validate",
+    name = "Validate",
+    tags = ["governance", "validate"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
+pub(crate) async fn governance_validate(
+    cx: &mut TaskContext<'_>,
+    input: Validation,
+) -> AgentResult<OnRequestResult<Validated>> {
+    let scope = input.scope_id.as_deref();
+    match (input.layer, input.context, input.policy) {
+        (None, None, Some(policy)) => {
+            let id = policy.id.clone();
+            beside(|| CompiledPolicy::compile(policy))
+                .await?
+                .map_err(ConstraintError::agent_error)?;
+            OnRequestResult::done(Validated {
+                valid: true,
+                violations: Vec::new(),
+                policies: vec![id],
+            })
+        }
+        (Some(target), Some(context), None) => {
+            let permits = match permits::<ValidateGovernance>(cx, target, scope) {
+                Ok(permits) => permits,
+                Err(denial) => return rejected(denial),
+            };
+            let facts = CheckFacts::of(context)?;
+            let policies = load(cx, &permits).await?.policies;
+            OnRequestResult::done(validated(policies, target, facts).await?)
+        }
+        _ => Err(AgentError::invalid_input(
+            "give `layer` and `context`, or `policy` alone",
+        )),
+    }
+}
+
+async fn validated(
+    policies: Vec<CompiledPolicy>,
+    target: KnowledgeLayer,
+    facts: CheckFacts,
+) -> AgentResult<Validated> {
+    beside(move || {
+        let merged = merge(&policies, target);
+        let violations = validate(&merged, &facts);
+        Validated {
+            valid: is_valid(&violations),
+            violations,
+            policies: merged.ids().iter().map(|id| (*id).to_owned()).collect(),
+        }
+    })
+    .await
+}
+
+/// A project to check.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct DriftCheck {
+    /// The project, which is one of the caller's.
+    project_id: String,
+    /// What is known of it.
+    #[serde(default)]
+    context: CheckContext,
+}
+
+/// Says how far a project is from its policies.
+#[skill(
+    id = "governance_drift_check",
+    name = "Check drift",
+    tags = ["governance", "drift"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
+pub(crate) async fn governance_drift_check(
+    cx: &mut TaskContext<'_>,
+    input: DriftCheck,
+) -> AgentResult<OnRequestResult<DriftReport>> {
+    let (target, project) = (KnowledgeLayer::Project, Some(input.project_id.as_str()));
+    let permits = match permits::<CheckDrift>(cx, target, project) {
+        Ok(permits) => permits,
+        Err(denial) => return rejected(denial),
+    };
+    let facts = CheckFacts::of(input.context)?;
+    let InForce { policies, head, .. } = load(cx, &permits).await?;
+    let now = cx.now();
+    let report = beside(move || drift(&merge(&policies, target), &facts, head.as_deref(), now));
+    OnRequestResult::done(report.await?)
+}
+
+/// Content to check before it is stored.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct KnowledgeCheck {
+    /// The content, at most 64 KB.
+    content: String,
+    /// What it is.
+    kind: ItemKind,
+    /// Its layer; the company by default.
+    #[serde(default)]
+    layer: Option<KnowledgeLayer>,
+    /// Its project, team or org, if the caller has several.
+    #[serde(default)]
+    scope_id: Option<String>,
+    /// What else is known.
+    #[serde(default)]
+    context: Option<CheckContext>,
+}
+
+/// Whether content may be stored.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CheckedKnowledge {
+    valid: bool,
+    violations: Vec<Violation>,
+    warnings: Vec<String>,
+}
+
+/// Checks content against the policies before it is stored.
+#[skill(
+    id = "knowledge_check",
+    name = "Check knowledge",
+    tags = ["knowledge", "check"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
+pub(crate) async fn knowledge_check(
+    cx: &mut TaskContext<'_>,
+    input: KnowledgeCheck,
+) -> AgentResult<OnRequestResult<CheckedKnowledge>> {
+    check_content(&input.content)?;
+    let target = input.layer.unwrap_or(KnowledgeLayer::Company);
+    let permits = match permits::<CheckKnowledge>(cx, target, input.scope_id.as_deref()) {
+        Ok(permits) => permits,
+        Err(denial) => return rejected(denial),
+    };
+    let InForce {
+        policies,
+        mut warnings,
+        ..
+    } = load(cx, &permits).await?;
+    let syntax = match input.kind {
+        ItemKind::Policy => CompiledPolicy::parse(&input.content).err(),
+        ItemKind::Adr | ItemKind::Pattern | ItemKind::Spec | ItemKind::Hindsight => None,
+    };
+    warnings.extend(syntax.as_ref().map(ToString::to_string));
+    let facts = CheckFacts::of(CheckContext {
+        content: Some(input.content),
+        ..input.context.unwrap_or_default()
+    })?;
+    let checked = validated(policies, target, facts).await?;
+    OnRequestResult::done(CheckedKnowledge {
+        valid: checked.valid && syntax.is_none(),
+        violations: checked.violations,
+        warnings,
+    })
+}
+
+fn rejected<T>(denial: Denial) -> AgentResult<OnRequestResult<T>> {
+    Ok(OnRequestResult::Rejected {
+        reason: denial.reason()?,
+    })
+}

@@ -1,0 +1,164 @@
+//! The commits that changed one file, and items with their last commit.
+
+use super::error::KnowledgeError;
+use super::item::{ItemHead, StoredItem};
+use super::objects::load;
+use super::path::ItemPlace;
+use super::repository::{Repository, parse_commit};
+use gix_hash::ObjectId;
+use gix_object::bstr::ByteSlice as _;
+use gix_object::{CommitRef, Kind};
+
+/// The most commits that one call of [`Repository::history`] looks at.
+pub(crate) const WALK_MAX: usize = 256;
+
+/// A commit that changed a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FileCommit {
+    /// Its id.
+    pub(crate) commit: ObjectId,
+    /// Its message, without the line end.
+    pub(crate) message: String,
+    /// The name of who committed.
+    pub(crate) author: String,
+    /// When, in seconds since 1970.
+    pub(crate) at_s: i64,
+}
+
+/// The commits that changed a file, the latest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FileHistory {
+    /// The commits that wrote or deleted the file.
+    pub(crate) commits: Vec<FileCommit>,
+    /// Where to continue if the history is cut: a commit that was not looked at. `None` if
+    /// there are no earlier commits.
+    pub(crate) next: Option<ObjectId>,
+}
+
+impl Repository<'_> {
+    /// The last `limit` commits up to `commit` that changed the file. It looks at 256 commits
+    /// at most; [`FileHistory::next`] says where to continue.
+    ///
+    /// # Errors
+    /// [`KnowledgeError`] when an object is missing or damaged, or the store fails.
+    pub(crate) async fn history(
+        &self,
+        commit: ObjectId,
+        place: &ItemPlace,
+        limit: usize,
+    ) -> Result<FileHistory, KnowledgeError> {
+        let names: Vec<&str> = place.segments().collect();
+        // The last id of a complete trail is the file.
+        let file = |trail: &Trail| trail.get(names.len()).copied();
+        let mut commits = Vec::new();
+        let mut next = Some(commit);
+        let mut loaded: Option<(Vec<u8>, Trail)> = None;
+        for _ in 0..WALK_MAX {
+            let Some(id) = next.filter(|_| commits.len() < limit) else {
+                break;
+            };
+            let (data, trail) = match loaded.take() {
+                Some(loaded) => loaded,
+                None => self.load_trail(id, &names, &Trail::new()).await?,
+            };
+            let current = parse_commit(id, &data)?;
+            // A repository of this program has no merges.
+            next = current.parents().next();
+            let before = match next {
+                Some(parent) => self.load_trail(parent, &names, &trail).await?,
+                None => Default::default(),
+            };
+            if file(&trail) != file(&before.1) {
+                commits.push(describe(id, &current));
+            }
+            loaded = Some(before);
+        }
+        Ok(FileHistory { commits, next })
+    }
+
+    /// An item of a commit, with the last commit that changed it. `None` if the commit does
+    /// not have it. Everything comes from the repository, so that a lost list of items can be
+    /// made again from [`Self::list`].
+    ///
+    /// # Errors
+    /// [`KnowledgeError`] as for [`Self::read`], and for a file that is no item.
+    pub(crate) async fn item(
+        &self,
+        commit: ObjectId,
+        place: &ItemPlace,
+    ) -> Result<Option<StoredItem>, KnowledgeError> {
+        let Some(file) = self.read(commit, place).await? else {
+            return Ok(None);
+        };
+        let (head, content) = ItemHead::parse(&file)?;
+        let mut from = commit;
+        let last = loop {
+            let history = self.history(from, place, 1).await?;
+            match (history.commits.first(), history.next) {
+                (Some(last), _) => break last.commit,
+                (None, Some(next)) => from = next,
+                // A file that is there was written by some commit.
+                (None, None) => return Err(KnowledgeError::Missing(commit)),
+            }
+        };
+        Ok(Some(StoredItem {
+            place: place.clone(),
+            head,
+            content: content.to_owned(),
+            commit: last,
+        }))
+    }
+
+    /// The data of a commit, and its trail.
+    async fn load_trail(
+        &self,
+        commit: ObjectId,
+        names: &[&str],
+        like: &Trail,
+    ) -> Result<(Vec<u8>, Trail), KnowledgeError> {
+        let data = load(self.objects, commit, Kind::Commit).await?;
+        let tree = parse_commit(commit, &data)?.tree();
+        let trail = self.trail(tree, names, like).await?;
+        Ok((data, trail))
+    }
+
+    /// The ids from the root to the file, as far as they exist. Below a folder that `like`
+    /// has as well nothing is read.
+    async fn trail(
+        &self,
+        root: ObjectId,
+        names: &[&str],
+        like: &Trail,
+    ) -> Result<Trail, KnowledgeError> {
+        let mut trail = vec![root];
+        for (depth, name) in names.iter().enumerate() {
+            let Some(folder) = trail.last().copied() else {
+                break;
+            };
+            if like.get(depth) == Some(&folder) {
+                trail.extend(like.iter().skip(depth + 1));
+                return Ok(trail);
+            }
+            let is_file = depth + 1 == names.len();
+            let entries = self.folder(folder).await?;
+            match entries.get(name.as_bytes().as_bstr()) {
+                Some(entry) if entry.mode.is_tree() != is_file => trail.push(entry.oid),
+                _ => break,
+            }
+        }
+        Ok(trail)
+    }
+}
+
+/// The ids from a root folder to a file.
+type Trail = Vec<ObjectId>;
+
+fn describe(commit: ObjectId, data: &CommitRef<'_>) -> FileCommit {
+    let author = data.author().ok();
+    FileCommit {
+        commit,
+        message: data.message.trim_end().to_str_lossy().into_owned(),
+        author: author.map_or_else(String::new, |it| it.name.to_str_lossy().into_owned()),
+        at_s: author.map_or(0, |it| it.seconds()),
+    }
+}

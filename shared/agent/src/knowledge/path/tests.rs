@@ -1,0 +1,204 @@
+use super::{ItemPath, ItemPlace, PATH_MAX, PathFault, SEGMENTS_MAX};
+use proptest::prelude::*;
+
+fn fault(path: &str) -> PathFault {
+    let refused = ItemPath::parse(path).expect_err(path);
+    assert!(refused.to_string().starts_with("`path` "), "{refused}");
+    refused.fault
+}
+
+#[test]
+fn ordinary_names_of_any_script_are_paths() {
+    for path in [
+        "a",
+        "adr/0001-use-dynamodb.md",
+        "Policies/No secrets (v1.2) & more.json",
+        "wissen/gr\u{f6}\u{df}e.md",
+        "知识/数据库.md",
+        "a..b/c...d",
+        "git/gitmodules/config",
+        "@team/#1+2=3!",
+        "console.md",
+        "{x}/[y]/'z'",
+    ] {
+        assert_eq!(ItemPath::parse(path).unwrap().as_str(), path);
+    }
+}
+
+#[test]
+fn a_path_never_leaves_its_folder() {
+    for path in [
+        "..", ".", "a/../b", "../a", "a/..", "./a", "a/./b", "a/.", "...", "a/... /b",
+    ] {
+        assert_eq!(fault(path), PathFault::Dot, "{path}");
+    }
+    for path in ["/", "/a", "a/", "a//b", "//"] {
+        assert_eq!(fault(path), PathFault::EmptySegment, "{path}");
+    }
+    for (path, wrong) in [
+        ("a\\b", '\\'),
+        ("..\\..\\b", '\\'),
+        ("c:/b", ':'),
+        ("%2e%2e/a", '%'),
+        ("a%2fb", '%'),
+        ("a\0b", '\0'),
+        ("a\nb", '\n'),
+        ("a\u{7f}", '\u{7f}'),
+        ("a\u{85}", '\u{85}'),
+        ("a\u{202e}b", '\u{202e}'),
+        ("~/a", '~'),
+    ] {
+        assert_eq!(fault(path), PathFault::Character(wrong), "{path:?}");
+    }
+    assert_eq!(
+        ItemPath::parse("a\nb").unwrap_err().to_string(),
+        "`path` has the character U+000A, which is not allowed"
+    );
+}
+
+#[test]
+fn no_segment_is_a_name_of_git_on_any_system() {
+    for path in [
+        ".git",
+        ".GIT/config",
+        "a/.Git",
+        ".gitmodules",
+        ".gitattributes",
+        ".git.",
+        ".git ",
+        ".git...",
+        "git~1",
+        "GIT~1/hooks",
+        "gi7eba~1",
+        ".g\u{200c}it",
+        "\u{200d}.git",
+        "\u{feff}.git",
+        ".git\u{206a}",
+        ".git::$INDEX_ALLOCATION",
+        ".git\\config",
+    ] {
+        fault(path);
+    }
+}
+
+#[test]
+fn names_that_some_systems_change_are_refused() {
+    for path in ["a.", "a ", " a", "a/b./c", "a/ b", "a\u{3000}", "a\u{a0}/b"] {
+        assert_eq!(fault(path), PathFault::Edge, "{path:?}");
+    }
+    for path in ["con", "NUL.md", "a/lpt1", "aux.tar.gz"] {
+        assert_eq!(fault(path), PathFault::Reserved, "{path}");
+    }
+    for path in ["cafe\u{301}.md", "\u{212b}", "a/\u{1112}\u{1161}"] {
+        assert_eq!(fault(path), PathFault::NotNormal, "{path}");
+    }
+}
+
+#[test]
+fn lengths_have_limits() {
+    let segment = "a".repeat(255);
+    assert!(ItemPath::parse(&segment).is_ok());
+    assert_eq!(fault(&format!("{segment}a")), PathFault::SegmentLength(256));
+    let longest = format!("{segment}/{segment}/a");
+    assert_eq!(longest.len(), PATH_MAX + 1);
+    assert_eq!(
+        fault(&longest),
+        PathFault::Length {
+            bytes: 513,
+            most: 512
+        }
+    );
+    let longest = format!("{segment}/{}/b", "a".repeat(254));
+    assert!(ItemPath::parse(&longest).is_ok());
+    assert_eq!(
+        fault(""),
+        PathFault::Length {
+            bytes: 0,
+            most: 512
+        }
+    );
+    let deepest = vec!["a"; SEGMENTS_MAX].join("/");
+    assert!(ItemPath::parse(&deepest).is_ok());
+    assert_eq!(fault(&format!("{deepest}/a")), PathFault::Depth(17));
+}
+
+#[test]
+fn a_place_is_a_file_below_its_layer_and_scope() {
+    let path = || ItemPath::parse("adr/1.md").unwrap();
+    let team = ItemPlace::new("team", Some("payments"), path()).unwrap();
+    assert_eq!(team.file(), "team/payments/adr/1.md");
+    let company = ItemPlace::new("company", None, path()).unwrap();
+    assert_eq!(company.file(), "company/adr/1.md");
+    assert_eq!((team.layer(), team.scope_id()), ("team", Some("payments")));
+    assert_eq!((company.layer(), company.scope_id()), ("company", None));
+    for place in [team, company] {
+        assert_eq!(place.path().to_string(), "adr/1.md");
+        assert_eq!(ItemPlace::of_file(&place.file()), Some(place));
+    }
+    for file in [
+        "company",
+        "team/payments",
+        "user/ann/a.md",
+        "README.md",
+        "team//a",
+    ] {
+        assert_eq!(ItemPlace::of_file(file), None, "{file}");
+    }
+}
+
+#[test]
+fn a_scope_is_one_name_that_its_layer_needs() {
+    let place = |layer: &str, scope: Option<&str>| {
+        let place = ItemPlace::new(layer, scope, ItemPath::parse("a").unwrap());
+        place.map_err(|refused| refused.to_string())
+    };
+    for scope in [
+        "a/b",
+        "..",
+        ".git",
+        "",
+        "a\u{200d}",
+        "a%2f",
+        &"a".repeat(129),
+    ] {
+        let refused = place("org", Some(scope)).unwrap_err();
+        assert!(refused.starts_with("`scopeId` "), "{refused}");
+    }
+    assert!(
+        place("project", None)
+            .unwrap_err()
+            .starts_with("`scopeId` is needed")
+    );
+    assert!(
+        place("company", Some("a"))
+            .unwrap_err()
+            .starts_with("`scopeId` is needed")
+    );
+    for layer in ["user", "", "Team", "../team"] {
+        assert!(
+            place(layer, Some("a"))
+                .unwrap_err()
+                .starts_with("`layer` is not")
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn an_accepted_path_has_only_plain_segments(
+        path in prop_oneof![any::<String>(), "[a.gitGIT~1/% \\\\\u{200c}\u{301}:]{1,24}"],
+    ) {
+        if let Ok(path) = ItemPath::parse(&path) {
+            let path = path.as_str();
+            prop_assert!(path.len() <= PATH_MAX && !path.contains(['\\', '%', '\0']));
+            for segment in path.split('/') {
+                prop_assert!(!segment.is_empty() && segment != "." && segment != "..");
+                prop_assert!(!segment.to_lowercase().starts_with(".git"));
+                let names = std::path::Path::new(segment).components().collect::<Vec<_>>();
+                prop_assert!(matches!(names.as_slice(), [std::path::Component::Normal(_)]));
+            }
+            let place = ItemPlace::new("team", Some("x"), ItemPath::parse(path).unwrap()).unwrap();
+            prop_assert_eq!(ItemPlace::of_file(&place.file()), Some(place));
+        }
+    }
+}

@@ -1,0 +1,639 @@
+//! The operations on knowledge, each a skill.
+
+use super::item::{ItemHead, ItemKind, ItemStatus, StoredItem, describe};
+use super::path::{ItemPath, ItemPlace};
+use super::repository::CommitAuthor;
+use super::store::{Entry, KnowledgeStore, Listed, NewVersion, Refusal, error, parsed, place};
+use crate::access::{Access, Denial, KnowledgeChange, QueryKnowledge, ShowKnowledge};
+use crate::governance::compile::{CompiledPolicy, ConstraintError};
+use crate::governance::skills::knowledge_check;
+use crate::layer::{KnowledgeLayer, Layer};
+use crate::tags::check_tags;
+use a2a_lambda::prelude::*;
+use a2a_lambda::skill::SkillSet;
+use a2a_lambda::task::Timestamp;
+use gix_hash::ObjectId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The most bytes of a content. As an object it has to fit into a document.
+pub(crate) const CONTENT_MAX: usize = 64 * 1024;
+/// The commits that `knowledge_show` lists.
+const HISTORY: usize = 20;
+/// The items of one page, and the most of one page.
+const LIMIT: usize = 10;
+const LIMIT_MAX: usize = 50;
+/// The most bytes of a query.
+const QUERY_MAX: usize = 1024;
+
+/// The skills of the set `knowledge`.
+pub(crate) fn set() -> SkillSet {
+    let set = SkillSet::new("knowledge").skill(knowledge_query);
+    let set = set.skill(knowledge_show).skill(knowledge_check);
+    set.skill(knowledge_store).skill(knowledge_status)
+}
+
+/// A version of an item to store.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct NewItem {
+    /// The path in its layer, such as `adr/0001-use-dynamodb.md`.
+    path: String,
+    /// Its layer.
+    layer: KnowledgeLayer,
+    /// Its project, team or organisation, if the caller has several.
+    #[serde(default)]
+    scope_id: Option<String>,
+    /// What it is.
+    kind: ItemKind,
+    /// Its content, at most 64 KB.
+    content: String,
+    /// `draft` or `proposed`; `draft` by default.
+    #[serde(default)]
+    status: Option<NewStatus>,
+    /// Its tags.
+    #[serde(default)]
+    tags: Vec<String>,
+    /// The commit of the version that this one replaces.
+    #[serde(default)]
+    expect: Option<String>,
+    /// Why it is stored.
+    message: String,
+}
+
+impl NewItem {
+    /// The head of its file at a place.
+    fn head(&self, place: &ItemPlace) -> ItemHead {
+        let (title, summary) = describe(place, &self.content);
+        ItemHead {
+            kind: self.kind,
+            status: match self.status {
+                Some(NewStatus::Proposed) => ItemStatus::Proposed,
+                Some(NewStatus::Draft) | None => ItemStatus::Draft,
+            },
+            title,
+            summary,
+            tags: self.tags.clone(),
+            superseded_by: None,
+        }
+    }
+}
+
+/// A status that a caller may give to a new version.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum NewStatus {
+    /// Being written.
+    Draft,
+    /// Waits for a decision.
+    Proposed,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StoredVersion {
+    path: String,
+    /// The commit of the version.
+    commit: String,
+}
+
+/// Stores a version of an item of knowledge.
+#[skill(
+    id = "knowledge_store",
+    name = "Write knowledge",
+    tags = ["knowledge", "store"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
+pub(crate) async fn knowledge_store(
+    cx: &mut TaskContext<'_>,
+    item: NewItem,
+) -> AgentResult<OnRequestResult<StoredVersion>> {
+    item.check()?;
+    let path = path(&item.path)?;
+    let access = Access::in_turn(cx);
+    let layer = item.layer.layer();
+    let seen = match access.permit::<ShowKnowledge>(layer, item.scope_id.as_deref()) {
+        Ok(seen) => seen,
+        Err(denial) => return rejected(denial),
+    };
+    let head = item.head(&place(seen.scope(), &path)?);
+    let file = head.file(&item.content).map_err(error)?;
+    let author = author(cx)?;
+    let decide = |before: Option<&StoredItem>| {
+        let change = item.change(before);
+        let permit = access.write(change, item.layer, seen.scope().membership())?;
+        let is_mine =
+            before.is_some_and(|before| before.content == item.content && before.head == head);
+        let commit = before.map(|before| before.commit.to_string());
+        if !is_mine && item.expect.is_some() && item.expect != commit {
+            return Err(stale().into());
+        }
+        if let Some(before) = before.filter(|_| !is_mine && change.decided) {
+            let status = before.head.status;
+            let text = format!("the item is {status:?}; only drafts and proposals can be replaced");
+            return Err(AgentError::domain("INVALID_STATUS", text).into());
+        }
+        Ok(NewVersion {
+            permit,
+            file: file.clone(),
+            message: &item.message,
+            author: &author,
+        })
+    };
+    let store = KnowledgeStore::of(cx)?;
+    let committed = store.commit(&seen, &path, seconds(cx.now()), decide).await;
+    answer(committed, |commit| StoredVersion {
+        path: item.path.clone(),
+        commit,
+    })
+}
+
+/// The result of a commit as that of a skill.
+fn answer<T>(
+    committed: Result<ObjectId, Refusal>,
+    output: impl FnOnce(String) -> T,
+) -> AgentResult<OnRequestResult<T>> {
+    match committed {
+        Ok(commit) => OnRequestResult::done(output(commit.to_string())),
+        Err(Refusal::Denied(denial)) => rejected(denial),
+        Err(Refusal::Failed(error)) => Err(error),
+    }
+}
+
+impl NewItem {
+    /// Checks what can be checked without the store.
+    fn check(&self) -> AgentResult<()> {
+        check_content(&self.content)?;
+        check_tags(&self.tags)?;
+        if self.kind == ItemKind::Policy {
+            let policy = CompiledPolicy::parse(&self.content);
+            let policy = policy.map_err(ConstraintError::agent_error)?;
+            if policy.layer() != self.layer {
+                let text = format!(
+                    "the policy is of the layer `{}`, and the item of `{}`",
+                    policy.layer(),
+                    self.layer
+                );
+                return Err(AgentError::domain("INVALID_LAYER", text));
+            }
+        }
+        Ok(())
+    }
+
+    /// What storing it changes.
+    fn change(&self, before: Option<&StoredItem>) -> KnowledgeChange {
+        let before = before.map(|before| &before.head);
+        KnowledgeChange {
+            policy: self.kind == ItemKind::Policy
+                || before.is_some_and(|before| before.kind == ItemKind::Policy),
+            decided: before.is_some_and(|before| !is_open(before.status)),
+        }
+    }
+}
+
+/// Checks the size of a content.
+///
+/// # Errors
+/// `CONTENT_TOO_LONG`.
+pub(crate) fn check_content(content: &str) -> AgentResult<()> {
+    let bytes = content.len();
+    if bytes <= CONTENT_MAX {
+        return Ok(());
+    }
+    let text = format!("`content` has {bytes} bytes, expected at most {CONTENT_MAX}");
+    Err(AgentError::domain("CONTENT_TOO_LONG", text))
+}
+
+const fn is_open(status: ItemStatus) -> bool {
+    matches!(status, ItemStatus::Draft | ItemStatus::Proposed)
+}
+
+fn stale() -> AgentError {
+    AgentError::domain(
+        "STALE_COMMIT",
+        "the item has changed since the commit in `expect`",
+    )
+}
+
+/// An item to look at.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct ItemName {
+    /// The path in its layer.
+    path: String,
+    /// Its layer.
+    layer: KnowledgeLayer,
+    /// Its project, team or organisation, if the caller has several.
+    #[serde(default)]
+    scope_id: Option<String>,
+    /// A commit; the newest one by default.
+    #[serde(default)]
+    at: Option<String>,
+}
+
+/// An item without its content.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ItemSummary {
+    path: String,
+    layer: Layer,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope_id: Option<String>,
+    kind: ItemKind,
+    status: ItemStatus,
+    title: String,
+    summary: String,
+    tags: Vec<String>,
+    /// The last commit that changed it.
+    commit: String,
+}
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct ShownItem {
+    /// `null` if there is none, or none that the caller may see.
+    item: Option<ItemSummary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commit: Option<String>,
+    /// The commits that changed it, the newest first.
+    history: Vec<ItemVersion>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ItemVersion {
+    commit: String,
+    message: String,
+    author: String,
+    at: String,
+}
+
+/// Shows an item of knowledge with its history.
+#[skill(
+    id = "knowledge_show",
+    name = "Show knowledge",
+    tags = ["knowledge", "show"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
+pub(crate) async fn knowledge_show(
+    cx: &mut TaskContext<'_>,
+    name: ItemName,
+) -> AgentResult<OnRequestResult<ShownItem>> {
+    let (scope, path) = (name.scope_id.as_deref(), path(&name.path)?);
+    let permit = match Access::in_turn(cx).permit::<ShowKnowledge>(name.layer.layer(), scope) {
+        Ok(permit) => permit,
+        Err(Denial::Foreign) => return OnRequestResult::done(ShownItem::default()),
+        Err(denial) => return rejected(denial),
+    };
+    let at = name.at.as_deref().map(parsed).transpose()?;
+    let store = KnowledgeStore::of(cx)?;
+    let Some(item) = store.item(&permit, &path, at).await? else {
+        return OnRequestResult::done(ShownItem::default());
+    };
+    let history = store.history(&permit, &path, item.commit, HISTORY).await?;
+    let commit = item.commit.to_string();
+    OnRequestResult::done(ShownItem {
+        item: Some(summary(&item.place, item.head, commit.clone())),
+        content: Some(item.content),
+        commit: Some(commit),
+        history: history
+            .into_iter()
+            .map(|version| ItemVersion {
+                commit: version.commit.to_string(),
+                message: version.message,
+                author: version.author,
+                at: Timestamp::from_millis(version.at_s.saturating_mul(1000)).to_rfc3339(),
+            })
+            .collect(),
+    })
+}
+
+/// A query.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct KnowledgeQuery {
+    /// Words that title, summary, path or tags have.
+    #[serde(default)]
+    query: Option<String>,
+    /// The kinds; all by default.
+    #[serde(default)]
+    kind: Vec<ItemKind>,
+    /// The layers; all that the caller has by default.
+    #[serde(default)]
+    layers: Vec<KnowledgeLayer>,
+    /// The status; `accepted` by default.
+    #[serde(default)]
+    status: Vec<ItemStatus>,
+    /// An item needs one of these tags.
+    #[serde(default)]
+    tags: Vec<String>,
+    /// The most items, 1 to 50; 10 by default.
+    #[serde(default)]
+    limit: Option<usize>,
+    /// Where to continue.
+    #[serde(default)]
+    cursor: Option<String>,
+    /// One of the words is enough, and more of them come first: for a question in words.
+    #[serde(skip)]
+    any_word: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct FoundItems {
+    items: Vec<ItemSummary>,
+    /// How many items match.
+    total: usize,
+    /// Where to continue, if there are more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
+}
+
+/// Finds items of knowledge.
+#[skill(
+    id = "knowledge_query",
+    name = "Find knowledge",
+    tags = ["knowledge", "find"],
+    examples = ["What is our decision on storage"],
+    output_modes = ["application/json"],
+)]
+pub(crate) async fn knowledge_query(
+    cx: &mut TaskContext<'_>,
+    input: TextOr<KnowledgeQuery>,
+) -> AgentResult<FoundItems> {
+    let query = match input {
+        TextOr::Data(query) => query,
+        TextOr::Text(text) => KnowledgeQuery {
+            query: Some(asked_for(&text)),
+            any_word: true,
+            ..KnowledgeQuery::default()
+        },
+    };
+    let limit = query.limit.unwrap_or(LIMIT);
+    if limit == 0 || limit > LIMIT_MAX {
+        let text = format!("`limit` is {limit}, expected 1 to {LIMIT_MAX}");
+        return Err(AgentError::invalid_input(text));
+    }
+    let words = words(query.query.as_deref())?;
+    let searched = |layer: &KnowledgeLayer| query.layers.is_empty() || query.layers.contains(layer);
+    let layers = KnowledgeLayer::ALL.into_iter().filter(searched);
+    let layers: Vec<Layer> = layers.map(Layer::from).collect();
+    let seen = Access::in_turn(cx).permits::<QueryKnowledge>(&layers);
+    let store = KnowledgeStore::of(cx)?;
+    let mut found = store
+        .items(&seen, |place, head| query.admits(&words, place, head))
+        .await?;
+    let total = found.len();
+    if let Some(cursor) = &query.cursor {
+        found.retain(|listed| listed.place.file() > *cursor);
+    }
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let last = found.last().map(|listed| listed.place.file());
+    let items = found.into_iter().map(|Listed { place, entry, .. }| {
+        let Entry { head, commit, .. } = entry;
+        summary(&place, head, commit)
+    });
+    Ok(FoundItems {
+        items: items.collect(),
+        total,
+        cursor: last.filter(|_| more),
+    })
+}
+
+impl KnowledgeQuery {
+    fn admits(&self, words: &[String], place: &ItemPlace, head: &ItemHead) -> bool {
+        let status = match self.status.as_slice() {
+            [] => head.status == ItemStatus::Accepted,
+            named => named.contains(&head.status),
+        };
+        let text = [
+            place.path().as_str(),
+            &head.title,
+            &head.summary,
+            &head.tags.join(" "),
+        ];
+        let text = text.join(" ").to_lowercase();
+        let has = |word: &String| text.contains(word.as_str());
+        status
+            && (self.kind.is_empty() || self.kind.contains(&head.kind))
+            && (self.tags.is_empty() || self.tags.iter().any(|tag| head.tags.contains(tag)))
+            && if self.any_word {
+                words.is_empty() || words.iter().any(has)
+            } else {
+                words.iter().all(has)
+            }
+    }
+}
+
+/// Words of a question that no item is about.
+const ASKING: [&str; 32] = [
+    "a",
+    "about",
+    "all",
+    "an",
+    "and",
+    "any",
+    "are",
+    "decision",
+    "decisions",
+    "do",
+    "find",
+    "for",
+    "give",
+    "how",
+    "in",
+    "is",
+    "know",
+    "knowledge",
+    "me",
+    "my",
+    "of",
+    "on",
+    "our",
+    "show",
+    "tell",
+    "the",
+    "to",
+    "us",
+    "we",
+    "what",
+    "which",
+    "why",
+];
+
+/// The words of a question that an item can be about.
+fn asked_for(question: &str) -> String {
+    let words = question.split(|letter: char| !letter.is_alphanumeric());
+    let asked = words.filter(|word| !ASKING.contains(&word.to_lowercase().as_str()));
+    asked.collect::<Vec<_>>().join(" ")
+}
+
+fn words(query: Option<&str>) -> AgentResult<Vec<String>> {
+    let query = query.unwrap_or_default();
+    if query.len() > QUERY_MAX {
+        let text = format!(
+            "`query` has {} bytes, expected at most {QUERY_MAX}",
+            query.len()
+        );
+        return Err(AgentError::invalid_input(text));
+    }
+    let query = query.to_lowercase();
+    let words = query.split(|letter: char| !letter.is_alphanumeric());
+    Ok(words
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect())
+}
+
+/// A new status of an item.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct NewItemStatus {
+    /// The path in its layer.
+    path: String,
+    /// Its layer.
+    layer: KnowledgeLayer,
+    /// Its project, team or organisation, if the caller has several.
+    #[serde(default)]
+    scope_id: Option<String>,
+    /// The new status.
+    to: ItemStatus,
+    /// The path of the item that replaces it, if `to` is `superseded`.
+    #[serde(default)]
+    superseded_by: Option<String>,
+    /// Why.
+    message: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ChangedStatus {
+    path: String,
+    from: ItemStatus,
+    to: ItemStatus,
+    commit: String,
+}
+
+/// Decides on an item of knowledge.
+#[skill(
+    id = "knowledge_status",
+    name = "Decide on knowledge",
+    tags = ["knowledge", "status"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
+pub(crate) async fn knowledge_status(
+    cx: &mut TaskContext<'_>,
+    change: NewItemStatus,
+) -> AgentResult<OnRequestResult<ChangedStatus>> {
+    let (scope, path) = (change.scope_id.as_deref(), path(&change.path)?);
+    let successor = change.successor()?;
+    let access = Access::in_turn(cx);
+    let seen = match access.permit::<ShowKnowledge>(change.layer.layer(), scope) {
+        Ok(seen) => seen,
+        Err(denial) => return rejected(denial),
+    };
+    let store = KnowledgeStore::of(cx)?;
+    let not_found = || AgentError::domain("NOT_FOUND", "there is no such item");
+    // A step: another run of this turn finds the item as this run leaves it.
+    let read = async {
+        let before = store.item(&seen, &path, None).await?;
+        Ok(before.ok_or_else(not_found)?.head.status)
+    };
+    let from = cx.step("status", read).await?;
+    let author = author(cx)?;
+    let decide = |before: Option<&StoredItem>| {
+        let before = before.ok_or_else(not_found)?;
+        let status = before.head.status;
+        let touched = KnowledgeChange {
+            policy: before.head.kind == ItemKind::Policy,
+            decided: !is_open(status) || !is_open(change.to),
+        };
+        let permit = access.write(touched, change.layer, seen.scope().membership())?;
+        // A run of this turn may have stored it.
+        if status != change.to && !status.may_become(change.to) {
+            let text = format!("an item that is {status:?} cannot become {:?}", change.to);
+            return Err(AgentError::domain("INVALID_STATUS", text).into());
+        }
+        let head = ItemHead {
+            status: change.to,
+            superseded_by: successor.clone(),
+            ..before.head.clone()
+        };
+        Ok(NewVersion {
+            permit,
+            file: head.file(&before.content).map_err(error)?,
+            message: &change.message,
+            author: &author,
+        })
+    };
+    let committed = store.commit(&seen, &path, seconds(cx.now()), decide).await;
+    answer(committed, |commit| ChangedStatus {
+        path: change.path.clone(),
+        from,
+        to: change.to,
+        commit,
+    })
+}
+
+impl NewItemStatus {
+    /// The path of the item that replaces this one.
+    ///
+    /// # Errors
+    /// `INVALID_INPUT` for a path that no item can have, and for one without need.
+    fn successor(&self) -> AgentResult<Option<String>> {
+        let Some(text) = &self.superseded_by else {
+            return Ok(None);
+        };
+        if self.to != ItemStatus::Superseded {
+            let text = "`supersededBy` is for the status `superseded`";
+            return Err(AgentError::invalid_input(text));
+        }
+        ItemPath::parse(text).map_err(|wrong| {
+            AgentError::invalid_input(format!("`supersededBy` {}", wrong.fault))
+        })?;
+        Ok(Some(text.clone()))
+    }
+}
+
+fn rejected<T>(denial: Denial) -> AgentResult<OnRequestResult<T>> {
+    Ok(OnRequestResult::Rejected {
+        reason: denial.reason()?,
+    })
+}
+
+fn path(path: &str) -> AgentResult<ItemPath> {
+    ItemPath::parse(path).map_err(|wrong| error(wrong.into()))
+}
+
+fn summary(place: &ItemPlace, head: ItemHead, commit: String) -> ItemSummary {
+    ItemSummary {
+        path: place.path().as_str().to_owned(),
+        layer: place.layer().parse().unwrap_or(Layer::Company),
+        scope_id: place.scope_id().map(str::to_owned),
+        kind: head.kind,
+        status: head.status,
+        title: head.title,
+        summary: head.summary,
+        tags: head.tags,
+        commit,
+    }
+}
+
+/// The caller as git names an author. What git does not allow becomes `_`.
+fn author(cx: &TaskContext<'_>) -> AgentResult<CommitAuthor> {
+    let owner = &cx.caller().owner;
+    let subject = owner.subject.as_str();
+    let allowed =
+        |letter: char| !letter.is_control() && !letter.is_whitespace() && !"<>".contains(letter);
+    let clean: String = subject
+        .chars()
+        .take(64)
+        .map(|letter| if allowed(letter) { letter } else { '_' })
+        .collect();
+    CommitAuthor::new(&clean, &format!("{clean}@{}", owner.tenant)).map_err(error)
+}
+
+fn seconds(now: Timestamp) -> u64 {
+    u64::try_from(now.as_millis() / 1000).unwrap_or_default()
+}

@@ -1,0 +1,409 @@
+//! The repository of a tenant in documents: git objects, the head, and a list of the items.
+//!
+//! A commit is visible once the document `head` names it. The list of items follows: it is
+//! what queries read, and each entry can be made again from the repository.
+
+use super::error::KnowledgeError;
+use super::export::export;
+use super::history::{FileCommit, FileHistory};
+use super::item::{ItemHead, StoredItem};
+use super::objects::GitObjects;
+use super::path::{ItemPath, ItemPlace};
+use super::repository::{CommitAuthor, FileChange, Repository};
+use crate::access::{Denial, GrantedScope, Permit, ReadsKnowledge, ShowKnowledge, WriteKnowledge};
+use a2a_lambda::prelude::*;
+use a2a_lambda::runtime::TenantDocuments;
+use a2a_lambda::skill::{Collection, DocumentVersion};
+use a2a_lambda::store::StoreError;
+use async_trait::async_trait;
+use gix_hash::ObjectId;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::error::Error;
+use std::path::Path;
+
+/// The collections of a tenant.
+const OBJECTS: &str = "knowledge/objects";
+const HEAD: &str = "knowledge/head";
+const ITEMS: &str = "knowledge/items";
+/// The most bytes of a document, and of the quotes around a text.
+const DOCUMENT_MAX: usize = 256 * 1024;
+const QUOTES: usize = 2;
+/// The key of the head.
+const MAIN: &str = "main";
+/// How often a write is tried while others are faster.
+const ATTEMPTS: usize = 8;
+/// Entries of the list in one read.
+const PAGE: usize = 250;
+/// The most items of a tenant, since a query reads the whole list. Tests have fewer.
+pub(super) const ITEMS_MAX: usize = if cfg!(test) { 20 } else { 5_000 };
+
+/// The head of the repository, as a document.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Head {
+    commit: String,
+    /// How many commits there are.
+    number: u64,
+    /// How many items there are.
+    items: usize,
+}
+
+/// An entry of the list of items.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    /// The file of the item.
+    file: String,
+    pub(super) head: ItemHead,
+    /// The last commit that changed the item, and its number.
+    pub(super) commit: String,
+    number: u64,
+}
+
+/// What is read of the repository.
+pub(crate) struct KnowledgeStore<'a> {
+    objects: Objects<'a>,
+    heads: Collection<'a>,
+    items: Collection<'a>,
+}
+
+struct Objects<'a>(Collection<'a>);
+
+#[async_trait]
+impl GitObjects for Objects<'_> {
+    async fn get(&self, id: ObjectId) -> Result<Option<Vec<u8>>, StoreError> {
+        let found = self.0.get::<String>(&id.to_string()).await;
+        let found = found.map_err(|error| unavailable(&error))?;
+        found.map(|document| bytes(&document.value)).transpose()
+    }
+
+    async fn put_if_absent(&self, id: ObjectId, loose: Vec<u8>) -> Result<(), StoreError> {
+        let text = text(&loose);
+        if text.len() + QUOTES > DOCUMENT_MAX {
+            let bytes = loose.len();
+            return Err(StoreError::Refused(format!("an object has {bytes} bytes")));
+        }
+        self.0
+            .create(&id.to_string(), &text)
+            .await
+            .map_err(|error| unavailable(&error))?;
+        Ok(())
+    }
+}
+
+fn unavailable(error: &AgentError) -> StoreError {
+    StoreError::Unavailable(error.text().to_owned())
+}
+
+/// Bytes as the text of a document: two hexadecimal digits each.
+fn text(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn bytes(text: &str) -> Result<Vec<u8>, StoreError> {
+    let corrupt = || StoreError::Corrupt("a git object is not hexadecimal".to_owned());
+    let digits = text.as_bytes().chunks(2);
+    digits
+        .map(|pair| {
+            let pair = std::str::from_utf8(pair).map_err(|_| corrupt())?;
+            u8::from_str_radix(pair, 16).map_err(|_| corrupt())
+        })
+        .collect()
+}
+
+/// A commit to make, and the permit to make it.
+pub(super) struct NewVersion<'a> {
+    pub(super) permit: Permit<WriteKnowledge>,
+    pub(super) file: Vec<u8>,
+    pub(super) message: &'a str,
+    pub(super) author: &'a CommitAuthor,
+}
+
+/// Why nothing was committed.
+pub(super) enum Refusal {
+    /// The caller may not do it.
+    Denied(Denial),
+    /// Something is wrong with the request, or the store failed.
+    Failed(AgentError),
+}
+
+impl From<AgentError> for Refusal {
+    fn from(error: AgentError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Denial> for Refusal {
+    fn from(denial: Denial) -> Self {
+        Self::Denied(denial)
+    }
+}
+
+/// An item on the list, and the permit by which the caller sees it.
+pub(crate) struct Listed<'p, R> {
+    pub(crate) permit: &'p Permit<R>,
+    pub(crate) place: ItemPlace,
+    pub(super) entry: Entry,
+}
+
+/// The place of a path in a scope.
+///
+/// # Errors
+/// `INVALID_INPUT` for a scope id that cannot be a folder.
+pub(super) fn place(scope: &GrantedScope, path: &ItemPath) -> AgentResult<ItemPlace> {
+    let layer = scope.layer().as_str();
+    let place = ItemPlace::new(layer, scope.membership(), path.clone());
+    place.map_err(|wrong| error(wrong.into()))
+}
+
+fn covers(scope: &GrantedScope, place: &ItemPlace) -> bool {
+    place.layer() == scope.layer().as_str() && place.scope_id() == scope.membership()
+}
+
+/// Writes the knowledge of a tenant as a bare git repository, into a folder that is empty or
+/// missing. Returns what it wrote, as a line for the operator.
+///
+/// # Errors
+/// When the documents cannot be read, an object is damaged, or the folder cannot be written.
+pub async fn export_knowledge(
+    documents: &TenantDocuments,
+    folder: &Path,
+) -> Result<String, Box<dyn Error + Send + Sync>> {
+    let shown = |error: AgentError| format!("{error:?}");
+    let store = KnowledgeStore::with(|name| documents.documents(name)).map_err(shown)?;
+    let head = store.head().await.map_err(shown)?;
+    let head = head.map(|(_, commit, _)| commit);
+    let written = export(head, &store.objects, folder).await?;
+    Ok(format!(
+        "wrote the knowledge of the tenant {} to {} (commits: {}, objects: {})",
+        documents.tenant(),
+        folder.display(),
+        written.commits,
+        written.objects
+    ))
+}
+
+impl<'a> KnowledgeStore<'a> {
+    /// The repository of the caller's tenant.
+    pub(crate) fn of(cx: &'a TaskContext<'_>) -> AgentResult<Self> {
+        Self::with(|name| cx.documents(name))
+    }
+
+    fn with(documents: impl Fn(&str) -> AgentResult<Collection<'a>>) -> AgentResult<Self> {
+        Ok(Self {
+            objects: Objects(documents(OBJECTS)?),
+            heads: documents(HEAD)?,
+            items: documents(ITEMS)?,
+        })
+    }
+
+    const fn repository(&self) -> Repository<'_> {
+        Repository::new(&self.objects)
+    }
+
+    async fn head(&self) -> AgentResult<Option<(Head, ObjectId, DocumentVersion)>> {
+        let Some(found) = self.heads.get::<Head>(MAIN).await? else {
+            return Ok(None);
+        };
+        let commit = parsed(&found.value.commit)?;
+        Ok(Some((found.value, commit, found.version)))
+    }
+
+    /// The newest commit, if there is one.
+    pub(crate) async fn head_commit(&self) -> AgentResult<Option<String>> {
+        Ok(self.head().await?.map(|(head, _, _)| head.commit))
+    }
+
+    /// The item as it is at `commit`, or at the head; `None` if it is not there.
+    pub(crate) async fn item<R: ReadsKnowledge>(
+        &self,
+        permit: &Permit<R>,
+        path: &ItemPath,
+        commit: Option<ObjectId>,
+    ) -> AgentResult<Option<StoredItem>> {
+        let place = place(permit.scope(), path)?;
+        let at = match (commit, self.head().await?) {
+            (Some(commit), Some(_)) => commit,
+            (None, Some((_, head, _))) => head,
+            (_, None) => return Ok(None),
+        };
+        match self.repository().item(at, &place).await {
+            // A commit that the tenant does not have, or an object that is no commit.
+            Err(KnowledgeError::Missing(id) | KnowledgeError::Corrupt { id, .. })
+                if Some(id) == commit =>
+            {
+                Ok(None)
+            }
+            found => found.map_err(error),
+        }
+    }
+
+    /// The last commits that changed the item.
+    pub(super) async fn history<R: ReadsKnowledge>(
+        &self,
+        permit: &Permit<R>,
+        path: &ItemPath,
+        from: ObjectId,
+        limit: usize,
+    ) -> AgentResult<Vec<FileCommit>> {
+        let place = place(permit.scope(), path)?;
+        let found: FileHistory = self
+            .repository()
+            .history(from, &place, limit)
+            .await
+            .map_err(error)?;
+        Ok(found.commits)
+    }
+
+    /// Commits a file, and moves the head. `decide` gets the item as it is, and returns what
+    /// to commit; it is asked again if another writer was faster.
+    ///
+    /// # Errors
+    /// That of `decide`, `STALE_COMMIT` if others were faster each time, or a failure of the
+    /// store.
+    pub(super) async fn commit<'f>(
+        &self,
+        seen: &Permit<ShowKnowledge>,
+        path: &ItemPath,
+        at_s: u64,
+        decide: impl Fn(Option<&StoredItem>) -> Result<NewVersion<'f>, Refusal>,
+    ) -> Result<ObjectId, Refusal> {
+        let place = &place(seen.scope(), path)?;
+        for _ in 0..ATTEMPTS {
+            let head = self.head().await?;
+            let before = match &head {
+                Some((_, commit, _)) => self.repository().item(*commit, place).await,
+                None => Ok(None),
+            };
+            let before = before.map_err(error)?;
+            let new = decide(before.as_ref())?;
+            if !covers(new.permit.scope(), place) {
+                return Err(Refusal::Denied(Denial::Foreign));
+            }
+            let change = FileChange {
+                place: place.clone(),
+                content: Some(new.file),
+            };
+            let parent = head.as_ref().map(|(_, commit, _)| *commit);
+            let made = self
+                .repository()
+                .commit(parent, &[change], new.message, new.author, at_s)
+                .await
+                .map_err(error)?;
+            let Some(made) = made else {
+                // The file is there as it is, perhaps by an earlier run of this turn.
+                let commit =
+                    before.map_or_else(|| ObjectId::null(gix_hash::Kind::Sha1), |it| it.commit);
+                let number = head.map_or(0, |(head, _, _)| head.number);
+                self.list(place, commit, number).await?;
+                return Ok(commit);
+            };
+            let (number, items) = head
+                .as_ref()
+                .map_or((0, 0), |(head, _, _)| (head.number, head.items));
+            let number = number + 1;
+            if before.is_none() && items >= ITEMS_MAX {
+                let text = format!("the knowledge has {items} items, expected at most {ITEMS_MAX}");
+                return Err(AgentError::domain("TOO_MANY_ITEMS", text).into());
+            }
+            let next = Head {
+                commit: made.to_string(),
+                number,
+                items: items + usize::from(before.is_none()),
+            };
+            let moved = match &head {
+                Some((_, _, version)) => self.heads.replace(MAIN, &next, version).await?,
+                None => self.heads.create(MAIN, &next).await?,
+            };
+            if moved {
+                self.list(place, made, number).await?;
+                return Ok(made);
+            }
+        }
+        let text = "others were faster; please try again";
+        Err(AgentError::domain("STALE_COMMIT", text).into())
+    }
+
+    /// Puts the item of a commit on the list, unless a later one is there.
+    async fn list(&self, place: &ItemPlace, commit: ObjectId, number: u64) -> AgentResult<()> {
+        let Some(item) = self.repository().item(commit, place).await.map_err(error)? else {
+            return Ok(());
+        };
+        let entry = Entry {
+            file: place.file(),
+            head: item.head,
+            commit: item.commit.to_string(),
+            number,
+        };
+        let key = format!("{:x}", Sha256::digest(place.file()));
+        for _ in 0..ATTEMPTS {
+            let written = match self.items.get::<Entry>(&key).await? {
+                Some(found) if found.value.number >= number => return Ok(()),
+                Some(found) => self.items.replace(&key, &entry, &found.version).await?,
+                None => self.items.create(&key, &entry).await?,
+            };
+            if written {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// The wanted items that the permits cover, by their place.
+    pub(crate) async fn items<'p, R: ReadsKnowledge>(
+        &self,
+        permits: &'p [Permit<R>],
+        wanted: impl Fn(&ItemPlace, &ItemHead) -> bool,
+    ) -> AgentResult<Vec<Listed<'p, R>>> {
+        let (mut found, mut after) = (Vec::new(), None::<String>);
+        loop {
+            let page = self.items.list::<Entry>(after.as_deref(), PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.key.clone());
+            for document in page {
+                let entry = document.value;
+                let Some(place) = ItemPlace::of_file(&entry.file) else {
+                    continue;
+                };
+                let mut permits = permits.iter();
+                let permit = permits.find(|permit| covers(permit.scope(), &place));
+                if let Some(permit) = permit.filter(|_| wanted(&place, &entry.head)) {
+                    found.push(Listed {
+                        permit,
+                        place,
+                        entry,
+                    });
+                }
+            }
+        }
+        found.sort_by(|left, right| left.place.cmp(&right.place));
+        Ok(found)
+    }
+}
+
+/// The id of a commit that a document or a caller names.
+pub(super) fn parsed(commit: &str) -> AgentResult<ObjectId> {
+    ObjectId::from_hex(commit.as_bytes())
+        .map_err(|_| AgentError::invalid_input("a commit is 40 hexadecimal digits"))
+}
+
+/// The error that a caller gets.
+pub(super) fn error(error: KnowledgeError) -> AgentError {
+    match &error {
+        KnowledgeError::TooLong {
+            field: "content", ..
+        } => AgentError::domain("CONTENT_TOO_LONG", error.to_string()),
+        KnowledgeError::Path(_)
+        | KnowledgeError::InTheWay { .. }
+        | KnowledgeError::TooLong { .. }
+        | KnowledgeError::Argument { .. } => AgentError::invalid_input(error.to_string()),
+        // A content is checked before, so it is a folder.
+        KnowledgeError::Store(StoreError::Refused(_)) => {
+            AgentError::invalid_input("`path` is in a folder with too many items")
+        }
+        KnowledgeError::Missing(_)
+        | KnowledgeError::Corrupt { .. }
+        | KnowledgeError::Encode(_)
+        | KnowledgeError::Item(_)
+        | KnowledgeError::Store(_) => AgentError::internal(error),
+    }
+}

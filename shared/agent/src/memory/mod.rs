@@ -1,0 +1,14 @@
+//! Memories: what the agent remembers for a caller, a conversation, a project, a tenant.
+//!
+//! - [`skills`]: the operations
+//! - [`store`]: memories as documents
+//! - [`search`]: finding memories by their words
+//! - [`redact`]: removing personal data before a memory is stored
+
+pub(crate) mod redact;
+pub(crate) mod search;
+pub(crate) mod skills;
+mod store;
+
+#[cfg(test)]
+mod tests;

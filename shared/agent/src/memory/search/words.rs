@@ -1,0 +1,58 @@
+//! Splits a text into words that compare equal whatever their case and composition.
+
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
+
+/// Calls `each` for every word of the text, in order.
+///
+/// A word is a run of letters, digits and marks. In scripts that put no spaces between
+/// words, each character is a word.
+pub(super) fn words(text: &str, mut each: impl FnMut(&str)) {
+    let mut word = String::new();
+    for next in text.nfkc().flat_map(folded) {
+        if is_a_word(next) {
+            flush(&mut word, &mut each);
+            word.push(next);
+            flush(&mut word, &mut each);
+        } else if next.is_alphanumeric() || (is_combining_mark(next) && !word.is_empty()) {
+            word.push(next);
+        } else {
+            flush(&mut word, &mut each);
+        }
+    }
+    flush(&mut word, &mut each);
+}
+
+/// The text in the form in which words and tags are compared.
+pub(super) fn fold(text: &str) -> String {
+    text.nfkc().flat_map(folded).collect()
+}
+
+fn flush(word: &mut String, each: &mut impl FnMut(&str)) {
+    if !word.is_empty() {
+        each(word);
+        word.clear();
+    }
+}
+
+/// The lower case of the upper case: `ß` becomes `ss`, and both forms of sigma one.
+fn folded(letter: char) -> impl Iterator<Item = char> {
+    letter.to_uppercase().flat_map(char::to_lowercase)
+}
+
+/// Whether the character belongs to a script without spaces: Thai, Lao, Burmese, Khmer,
+/// Japanese and Chinese.
+const fn is_a_word(letter: char) -> bool {
+    matches!(
+        letter,
+        '\u{e01}'..='\u{eff}'
+            | '\u{1000}'..='\u{109f}'
+            | '\u{1780}'..='\u{17ff}'
+            | '\u{3041}'..='\u{30ff}'
+            | '\u{31f0}'..='\u{31ff}'
+            | '\u{3400}'..='\u{4dbf}'
+            | '\u{4e00}'..='\u{9fff}'
+            | '\u{f900}'..='\u{faff}'
+            | '\u{20000}'..='\u{3ffff}'
+    )
+}

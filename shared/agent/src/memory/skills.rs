@@ -1,0 +1,400 @@
+//! The operations on memories, each a skill.
+
+use super::redact::redact;
+use super::search::{Importance, MemoryQuery, search};
+use super::store::{self, StoredMemory};
+use crate::access::{Access, AddMemory, DeleteMemory, Denial, Permit, SearchMemory};
+use crate::layer::Layer;
+use crate::tags::check_tags;
+use a2a_lambda::prelude::*;
+use a2a_lambda::skill::SkillSet;
+use a2a_lambda::task::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+use std::time::Duration;
+
+/// The most bytes of a memory.
+const CONTENT_MAX: usize = 32 * 1024;
+/// The most bytes of the metadata of a memory, as JSON.
+const METADATA_MAX: usize = 4 * 1024;
+/// How long memories of a conversation and of the agent live, if the caller does not say.
+const SHORT: Duration = Duration::from_secs(24 * 3600);
+
+/// The skills of the set `memory`.
+pub(crate) fn set() -> SkillSet {
+    let set = SkillSet::new("memory").skill(MemoryAdd);
+    set.skill(memory_search).skill(memory_delete)
+}
+
+/// Remembers something, in a layer of the organisation.
+#[skill(
+    id = "memory_add",
+    name = "Add a memory",
+    tags = ["memory", "remember"],
+    examples = ["Remember that I like tea"],
+    output_modes = ["application/json"],
+)]
+pub(crate) struct MemoryAdd;
+
+/// A memory to add.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct NewMemory {
+    /// What to remember, at most 32 KB.
+    content: String,
+    /// The layer. The skill asks if it is not given.
+    #[serde(default)]
+    layer: Option<Layer>,
+    /// The project, team or organisation, if the caller has several.
+    #[serde(default)]
+    scope_id: Option<String>,
+    /// At most 16 tags.
+    #[serde(default)]
+    tags: Vec<String>,
+    /// Anything else, at most 4 KB.
+    #[serde(default)]
+    metadata: Map<String, Value>,
+    /// From 0 to 1.
+    #[serde(default)]
+    importance: Option<f64>,
+    /// How long to remember it.
+    #[serde(default)]
+    ttl_seconds: Option<u32>,
+}
+
+/// A memory that was added.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AddedMemory {
+    id: String,
+    layer: Layer,
+    scope_id: String,
+    created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<String>,
+    /// How many pieces of personal data were replaced.
+    redacted: usize,
+    /// How it can be found.
+    indexed: &'static str,
+}
+
+/// The memory that waits for its layer.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct WhichLayer(NewMemory);
+
+impl SkillSlot for WhichLayer {}
+
+impl SkillHandler<WhichLayer> for MemoryAdd {
+    type Input = TextOr<NewMemory>;
+    type Output = AddedMemory;
+
+    async fn on_request(
+        &self,
+        cx: &mut TaskContext<'_>,
+        input: TextOr<NewMemory>,
+    ) -> AgentResult<OnRequestResult<AddedMemory, WhichLayer>> {
+        let memory = match input {
+            TextOr::Data(memory) => memory,
+            TextOr::Text(content) => NewMemory::of(content),
+        };
+        memory.check()?;
+        let Some(layer) = memory.layer else {
+            return OnRequestResult::ask(question(), WhichLayer(memory));
+        };
+        match memory.permit(cx, layer) {
+            Ok(permit) => OnRequestResult::done(memory.add(cx, &permit).await?),
+            Err(denial) => Ok(OnRequestResult::Rejected {
+                reason: denial.reason()?,
+            }),
+        }
+    }
+
+    async fn on_input_received(
+        &self,
+        cx: &mut TaskContext<'_>,
+        WhichLayer(memory): WhichLayer,
+        answer: Content,
+    ) -> AgentResult<OnInputResult<AddedMemory, WhichLayer>> {
+        let Ok(layer) = answer.text()?.trim().to_lowercase().parse() else {
+            return OnInputResult::ask(question(), WhichLayer(memory));
+        };
+        match memory.permit(cx, layer) {
+            Ok(permit) => OnInputResult::done(memory.add(cx, &permit).await?),
+            Err(denial) => Ok(OnInputResult::Rejected {
+                reason: denial.reason()?,
+            }),
+        }
+    }
+}
+
+fn question() -> String {
+    let layers = Layer::ALL.map(Layer::as_str).join(", ");
+    format!("In which layer: {layers}?")
+}
+
+impl NewMemory {
+    /// A memory with nothing but its content.
+    fn of(content: String) -> Self {
+        Self {
+            content,
+            layer: None,
+            scope_id: None,
+            tags: Vec::new(),
+            metadata: Map::new(),
+            importance: None,
+            ttl_seconds: None,
+        }
+    }
+
+    fn check(&self) -> AgentResult<()> {
+        let too_long = |field: &str, bytes: usize, most: usize| {
+            let text = format!("`{field}` has {bytes} bytes, expected 1 to {most}");
+            AgentError::domain("CONTENT_TOO_LONG", text)
+        };
+        if self.content.is_empty() || self.content.len() > CONTENT_MAX {
+            return Err(too_long("content", self.content.len(), CONTENT_MAX));
+        }
+        let metadata = serde_json::to_string(&self.metadata).map_err(AgentError::serialization)?;
+        if metadata.len() > METADATA_MAX {
+            return Err(too_long("metadata", metadata.len(), METADATA_MAX));
+        }
+        check_tags(&self.tags)?;
+        match self.importance {
+            Some(importance) if Importance::new(importance).is_none() => Err(
+                AgentError::invalid_input("`importance` is a number from 0 to 1"),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// The permit to add it to a layer.
+    fn permit(&self, cx: &TaskContext<'_>, layer: Layer) -> Result<Permit<AddMemory>, Denial> {
+        Access::in_turn(cx).permit(layer, self.scope_id.as_deref())
+    }
+
+    /// Stores the memory without personal data. A turn that runs again stores the same one.
+    async fn add(
+        &self,
+        cx: &TaskContext<'_>,
+        permit: &Permit<AddMemory>,
+    ) -> AgentResult<AddedMemory> {
+        let scope = permit.scope();
+        let short = matches!(scope.layer(), Layer::Agent | Layer::Session);
+        let lifetime = match self.ttl_seconds {
+            Some(seconds) => Some(Duration::from_secs(seconds.into())),
+            None => short.then_some(SHORT),
+        };
+        let redacted = redact(&self.content);
+        let metadata = Value::Object(self.metadata.clone()).to_string();
+        let metadata = redact(&metadata);
+        let now = cx.now();
+        let memory = StoredMemory {
+            content: redacted.text,
+            tags: self.tags.clone(),
+            // A text that is no JSON any more says nothing that can be kept.
+            metadata: serde_json::from_str(&metadata.text).unwrap_or_default(),
+            importance: self.importance.unwrap_or(Importance::default().get()),
+            created_at: now.as_millis(),
+        };
+        let id = id(cx, &self.content);
+        store::put(cx, permit, &id, &memory, lifetime).await?;
+        Ok(AddedMemory {
+            id,
+            layer: scope.layer(),
+            scope_id: scope.id().to_owned(),
+            created_at: now.to_rfc3339(),
+            expires_at: lifetime.map(|lifetime| now.plus(lifetime).to_rfc3339()),
+            redacted: redacted.count + metadata.count,
+            indexed: "lexical",
+        })
+    }
+}
+
+/// The id of a memory: the same in each run of a turn, and another one in each task.
+fn id(cx: &TaskContext<'_>, content: &str) -> String {
+    let mut hash = Sha256::new();
+    hash.update(cx.task_id().as_str());
+    hash.update([0]);
+    hash.update(content);
+    let hash = format!("{:x}", hash.finalize());
+    format!("mem-{}", hash.get(..24).unwrap_or_default())
+}
+
+/// A search.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct MemorySearch {
+    /// The words to find, 1 to 1,024 bytes.
+    query: String,
+    /// The layers to search; all that the caller has by default.
+    #[serde(default)]
+    layers: Vec<Layer>,
+    /// A memory needs one of these tags.
+    #[serde(default)]
+    tags: Vec<String>,
+    /// The most results, 1 to 50; 10 by default.
+    #[serde(default)]
+    limit: Option<usize>,
+    /// The smallest score of a result, 0 to 1.
+    #[serde(default)]
+    threshold: Option<f64>,
+}
+
+/// The results of a search: narrow layers first, then high scores.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct FoundMemories {
+    results: Vec<FoundMemory>,
+    /// How many memories match.
+    total: usize,
+    /// How they were found.
+    mode: &'static str,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FoundMemory {
+    id: String,
+    content: String,
+    layer: Layer,
+    scope_id: String,
+    /// How well it fits, from 0 to 1.
+    score: f64,
+    tags: Vec<String>,
+    metadata: Map<String, Value>,
+    created_at: String,
+}
+
+/// Finds memories by their words.
+#[skill(
+    id = "memory_search",
+    name = "Find memories",
+    tags = ["memory", "recall", "remember"],
+    examples = ["What do you remember about tea"],
+    output_modes = ["application/json"],
+)]
+pub(crate) async fn memory_search(
+    cx: &mut TaskContext<'_>,
+    input: TextOr<MemorySearch>,
+) -> AgentResult<FoundMemories> {
+    let wanted = match input {
+        TextOr::Data(wanted) => wanted,
+        TextOr::Text(query) => MemorySearch {
+            query,
+            ..MemorySearch::default()
+        },
+    };
+    found(cx, &wanted).await
+}
+
+/// The memories that fit a text, as JSON, at most `limit`.
+pub(crate) async fn recall(
+    cx: &TaskContext<'_>,
+    text: &str,
+    limit: usize,
+) -> AgentResult<Vec<Value>> {
+    let wanted = MemorySearch {
+        query: text.to_owned(),
+        limit: Some(limit),
+        ..MemorySearch::default()
+    };
+    let results = found(cx, &wanted).await?.results;
+    let json = results.iter().map(serde_json::to_value);
+    json.collect::<Result<_, _>>()
+        .map_err(AgentError::serialization)
+}
+
+/// The memories that a caller finds.
+async fn found(cx: &TaskContext<'_>, wanted: &MemorySearch) -> AgentResult<FoundMemories> {
+    let searched = |layer: &Layer| wanted.layers.is_empty() || wanted.layers.contains(layer);
+    let layers: Vec<Layer> = Layer::ALL.into_iter().filter(searched).collect();
+    let permits = Access::in_turn(cx).permits::<SearchMemory>(&layers);
+    let known = store::all(cx, &permits).await?;
+    let (entries, metadata): (Vec<_>, Vec<_>) =
+        known.into_iter().map(|it| (it.entry, it.metadata)).unzip();
+    let query = MemoryQuery {
+        text: &wanted.query,
+        tags: &wanted.tags,
+        limit: wanted.limit,
+        threshold: wanted.threshold,
+        ..MemoryQuery::default()
+    };
+    let hits =
+        search(&entries, &query).map_err(|error| AgentError::invalid_input(error.to_string()))?;
+    let place = |id: &str, scope: &str, layer: u8| {
+        entries
+            .iter()
+            .position(|it| it.id == id && it.scope_id == scope && it.layer == layer)
+    };
+    let results = hits.hits.iter().filter_map(|hit| {
+        let memory = hit.memory;
+        let at = place(&memory.id, &memory.scope_id, memory.layer)?;
+        Some(FoundMemory {
+            id: memory.id.clone(),
+            content: memory.content.clone(),
+            layer: Layer::ALL
+                .into_iter()
+                .find(|layer| layer.rank() == memory.layer)?,
+            scope_id: memory.scope_id.clone(),
+            score: hit.score,
+            tags: memory.tags.clone(),
+            metadata: metadata.get(at)?.clone(),
+            created_at: created(memory.created_at_ms),
+        })
+    });
+    Ok(FoundMemories {
+        results: results.collect(),
+        total: hits.total,
+        mode: "lexical",
+    })
+}
+
+fn created(millis: u64) -> String {
+    let millis = i64::try_from(millis).unwrap_or(i64::MAX);
+    Timestamp::from_millis(millis).to_rfc3339()
+}
+
+/// A memory to delete.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct ForgottenMemory {
+    /// The id that `memory_add` returned.
+    id: String,
+    /// Its layer.
+    layer: Layer,
+    /// Its project, team or organisation, if the caller has several.
+    #[serde(default)]
+    scope_id: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DeletedMemory {
+    /// Always true: a memory that is not there, or not the caller's, looks the same.
+    deleted: bool,
+}
+
+/// Forgets a memory.
+#[skill(
+    id = "memory_delete",
+    name = "Forget",
+    tags = ["memory", "forget"],
+    input_modes = ["application/json"],
+    output_modes = ["application/json"],
+)]
+pub(crate) async fn memory_delete(
+    cx: &mut TaskContext<'_>,
+    memory: ForgottenMemory,
+) -> AgentResult<OnRequestResult<DeletedMemory>> {
+    let scope = memory.scope_id.as_deref();
+    match Access::in_turn(cx).permit::<DeleteMemory>(memory.layer, scope) {
+        Ok(permit) => store::remove(cx, &permit, &memory.id).await?,
+        Err(Denial::Foreign) => {}
+        Err(denial) => {
+            return Ok(OnRequestResult::Rejected {
+                reason: denial.reason()?,
+            });
+        }
+    }
+    OnRequestResult::done(DeletedMemory { deleted: true })
+}

@@ -1,0 +1,65 @@
+//! The documents of a tenant outside of a turn.
+
+use crate::engine::{Clock as _, Ids as _, RandomIds, SystemClock};
+use crate::skill::documents::bad_name;
+use crate::skill::turn_host::DocumentHost;
+use crate::skill::{AgentError, AgentResult, Collection};
+use crate::store::StoreError;
+use crate::store::documents::{DocumentCollection, DocumentOwner, Documents};
+use crate::task::{TenantId, Timestamp, WriteId};
+use std::fmt;
+use std::sync::Arc;
+
+/// The documents that the skills of a tenant share, for a program of an operator: what
+/// [`TaskContext::documents`](crate::skill::TaskContext::documents) is in a turn.
+#[derive(Clone)]
+pub struct TenantDocuments {
+    store: Arc<dyn Documents>,
+    tenant: TenantId,
+}
+
+impl TenantDocuments {
+    /// The documents of `tenant` in a store.
+    #[must_use]
+    pub fn new(store: Arc<dyn Documents>, tenant: TenantId) -> Self {
+        Self { store, tenant }
+    }
+
+    /// Their tenant.
+    #[must_use]
+    pub const fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
+    /// The documents `name`.
+    ///
+    /// # Errors
+    /// `INVALID_INPUT` for a name with `#`, with a control character, or above 512 bytes.
+    pub fn documents(&self, name: &str) -> AgentResult<Collection<'_>> {
+        let owner = DocumentOwner::Tenant(self.tenant.clone());
+        let place = DocumentCollection::new(owner, name).map_err(bad_name)?;
+        Ok(Collection::new(self, place))
+    }
+}
+
+impl DocumentHost for TenantDocuments {
+    fn documents(&self) -> AgentResult<Arc<dyn Documents>> {
+        Ok(Arc::clone(&self.store))
+    }
+
+    fn write_stamp(&self) -> (Timestamp, WriteId) {
+        (SystemClock.now(), WriteId::made_of(RandomIds.next()))
+    }
+
+    fn unread(&self, error: StoreError) -> AgentError {
+        error.into()
+    }
+}
+
+impl fmt::Debug for TenantDocuments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TenantDocuments")
+            .field("tenant", &self.tenant)
+            .finish_non_exhaustive()
+    }
+}
