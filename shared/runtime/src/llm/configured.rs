@@ -105,3 +105,6 @@ impl Model for ConfiguredModel {
         Box::pin(async move { self.made().await?.converse_stream(request).await })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -46,21 +46,18 @@ impl ModelProvider {
 impl Read<'_> {
     /// The model; `None` if the settings name none.
     pub(super) fn model(&self) -> Result<Option<ModelSettings>, SettingsError> {
-        let id = self.text("A2A_MODEL_ID", "");
-        if id.is_empty() {
-            return Ok(None);
-        }
-        Ok(Some(ModelSettings {
+        let settings = ModelSettings {
             provider: self.choice(
                 "A2A_MODEL_PROVIDER",
                 "`bedrock`, `openai` or `openai-responses`",
                 &ModelProvider::ALL.map(|provider| (provider.word(), provider)),
                 ModelProvider::Bedrock,
             )?,
-            id,
+            id: self.text("A2A_MODEL_ID", ""),
             endpoint: self.optional_url("A2A_MODEL_ENDPOINT_URL")?,
             options: self.object("A2A_MODEL_OPTIONS")?,
-        }))
+        };
+        Ok((!settings.id.is_empty()).then_some(settings))
     }
 
     fn object(&self, name: &'static str) -> Result<Map<String, Value>, SettingsError> {

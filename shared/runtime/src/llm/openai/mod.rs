@@ -226,4 +226,4 @@ impl ReplyReading {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -14,7 +14,7 @@ use stub::{ModelStub, StubAnswer};
 mod chat;
 mod failures;
 mod responses;
-mod stub;
+pub(in crate::llm) mod stub;
 
 /// A limit that a silent service reaches.
 const SHORT: Duration = Duration::from_millis(50);
