@@ -127,12 +127,13 @@ mod tests {
         Settings::read(&asked).unwrap();
         let mut read = asked.0.into_inner();
         read.retain(|name| name.starts_with(PREFIX));
-        // The functions and the local agent read these themselves.
+        // The functions, the local agent and the providers of models read these.
         let elsewhere = [
             "A2A_BIND",
             "A2A_CONFIG",
             "A2A_FUNCTION",
             "A2A_LOG",
+            "A2A_MODEL_KEY",
             "A2A_PORT",
             "A2A_SKILL_SECRET",
         ];
