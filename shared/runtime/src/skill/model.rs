@@ -133,6 +133,25 @@ pub struct ModelReply {
     pub usage: Usage,
 }
 
+impl ModelReply {
+    /// Whether the model waits for the results of tools.
+    #[must_use]
+    pub fn calls_tools(&self) -> bool {
+        let is_call = |content: &ModelContent| matches!(content, ModelContent::ToolUse { .. });
+        self.content.iter().any(is_call)
+    }
+
+    /// The text, without tool calls and blocks of the provider.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let texts = self.content.iter().filter_map(|content| match content {
+            ModelContent::Text(text) => Some(text.as_str()),
+            ModelContent::ToolUse { .. } | ModelContent::Provider(_) => None,
+        });
+        texts.collect()
+    }
+}
+
 /// Why a model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -147,6 +166,20 @@ pub enum StopReason {
     Filtered,
     /// Another reason.
     Other,
+}
+
+impl StopReason {
+    /// The word of its JSON form.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::EndTurn => "endTurn",
+            Self::ToolUse => "toolUse",
+            Self::MaxTokens => "maxTokens",
+            Self::Filtered => "filtered",
+            Self::Other => "other",
+        }
+    }
 }
 
 /// Tokens of one call.
