@@ -92,7 +92,10 @@ mod tests {
             },
         ];
         let mut collected = Collected::default();
-        let replies: Vec<_> = deltas.into_iter().map(|delta| collected.add(delta)).collect();
+        let replies: Vec<_> = deltas
+            .into_iter()
+            .map(|delta| collected.add(delta))
+            .collect();
         let reply = replies.into_iter().flatten().next().unwrap();
         let used = |id: &str, input: Value| ModelContent::ToolUse {
             id: id.to_owned(),

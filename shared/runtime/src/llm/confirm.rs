@@ -35,7 +35,11 @@ pub struct LlmSlot(pub(super) Conversation);
 impl LlmConfirm {
     pub(super) fn of(conversation: Conversation, confirms: impl Fn(&ToolCall) -> bool) -> Self {
         let mut question = "May the agent do this? Answer yes or no.".to_owned();
-        for call in conversation.open_calls().iter().filter(|call| confirms(call)) {
+        for call in conversation
+            .open_calls()
+            .iter()
+            .filter(|call| confirms(call))
+        {
             let input = call.input.to_string();
             let shown = match input.char_indices().find(|(at, _)| *at >= SHOWN) {
                 Some((at, _)) => format!("{}… ({} bytes)", input.split_at(at).0, input.len()),

@@ -6,7 +6,9 @@
 use super::call::{TextTarget, converse};
 use super::setup::{ANSWER, AnswerForm, LlmSetup};
 use super::tool::OfferedTool;
-use crate::skill::model::{Model, ModelContent, ModelMessage, ModelReply, ModelRequest, ToolResult};
+use crate::skill::model::{
+    Model, ModelContent, ModelMessage, ModelReply, ModelRequest, ToolResult,
+};
 use crate::skill::{AgentError, AgentResult, ErrorCode, TaskContext};
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
@@ -87,7 +89,10 @@ impl Conversation {
 
     fn add(&mut self, reply: ModelReply) {
         self.turns = self.turns.saturating_add(1);
-        let used = reply.usage.input_tokens.saturating_add(reply.usage.output_tokens);
+        let used = reply
+            .usage
+            .input_tokens
+            .saturating_add(reply.usage.output_tokens);
         self.tokens = self.tokens.saturating_add(used);
         self.messages.push(ModelMessage::Model(reply.content));
     }
@@ -198,7 +203,10 @@ impl<'a> Talk<'a> {
             let cause = format!("{} turns", conversation.turns);
             return Err(AgentError::budget_exceeded(cause));
         }
-        if budget.tokens.is_some_and(|most| conversation.tokens >= most) {
+        if budget
+            .tokens
+            .is_some_and(|most| conversation.tokens >= most)
+        {
             let cause = format!("{} tokens", conversation.tokens);
             return Err(AgentError::budget_exceeded(cause));
         }
@@ -327,7 +335,9 @@ impl<'a> Talk<'a> {
         }
         results.sort_by_key(|(place, _)| *place);
         let results = results.into_iter().map(|(_, result)| result).collect();
-        conversation.messages.push(ModelMessage::ToolResults(results));
+        conversation
+            .messages
+            .push(ModelMessage::ToolResults(results));
         Ok(())
     }
 
@@ -364,11 +374,14 @@ impl<'a> Talk<'a> {
     }
 
     fn no_such_tool(&self, call: &ToolCall) -> String {
-        if call.name == ANSWER {
+        if call.name == ANSWER && matches!(self.form, AnswerForm::Object(_)) {
             return format!("Call `{ANSWER}` alone, after the results of the other tools.");
         }
         let names: Vec<_> = self.setup.tools.iter().map(|tool| &*tool.name).collect();
-        format!("There is no such tool. The tools are: {}.", names.join(", "))
+        format!(
+            "There is no such tool. The tools are: {}.",
+            names.join(", ")
+        )
     }
 }
 

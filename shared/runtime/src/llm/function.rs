@@ -76,7 +76,8 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmFunction<T> {
     /// # Errors
     /// As [`LlmFunction::run`].
     pub async fn chat(&self, cx: &TaskContext<'_>, thread: &Thread) -> AgentResult<T> {
-        self.ask(Place::Turn(cx), transcript::of_thread(thread)).await
+        self.ask(Place::Turn(cx), transcript::of_thread(thread))
+            .await
     }
 
     /// Asks `model`, without a task, an agent or a runtime. Nothing is stored.

@@ -167,7 +167,11 @@ mod tests {
     fn choice_is_a_member_of_an_object() {
         let schema = json!({"oneOf": [{"type": "object", "properties": {"a": {"minimum": 1}}}]});
         let object = ObjectSchema::of(&schema);
-        let choice = json!({"type": "object", "properties": {"a": {}}, "additionalProperties": false});
-        assert_eq!(object.schema["properties"]["value"], json!({"oneOf": [choice]}));
+        let choice =
+            json!({"type": "object", "properties": {"a": {}}, "additionalProperties": false});
+        assert_eq!(
+            object.schema["properties"]["value"],
+            json!({"oneOf": [choice]})
+        );
     }
 }

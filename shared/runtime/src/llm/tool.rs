@@ -49,11 +49,7 @@ impl LlmTool {
     /// A tool with a name of `[a-zA-Z0-9_-]{1,64}`. The model gets the description, and the
     /// JSON schema of `I` with the comments of its members. It gets the result as JSON, and the
     /// public text of an error.
-    pub fn new<I, O, F, W>(
-        name: impl Into<String>,
-        description: impl Into<String>,
-        call: F,
-    ) -> Self
+    pub fn new<I, O, F, W>(name: impl Into<String>, description: impl Into<String>, call: F) -> Self
     where
         I: DeserializeOwned + JsonSchema + Send + 'static,
         O: Serialize,

@@ -1,7 +1,7 @@
 //! Messages of a conversation, as a model reads them.
 
-use crate::skill::model::ModelMessage;
 use crate::skill::model::ModelContent;
+use crate::skill::model::ModelMessage;
 use crate::skill::{AgentError, AgentResult};
 use crate::task::{Message, PartContent, Role};
 use crate::thread::Thread;

@@ -147,20 +147,14 @@ impl<T, K: LlmWorkerKind> LlmWorker<T, K> {
 
     /// Offers a skill to the model. It runs in the turn of the worker: same caller, same task.
     #[must_use]
-    pub fn skill<S: SkillSlot, H: SkillHandler<S>>(
-        self,
-        skill: H,
-    ) -> LlmWorker<T, K::WithSkill> {
+    pub fn skill<S: SkillSlot, H: SkillHandler<S>>(self, skill: H) -> LlmWorker<T, K::WithSkill> {
         self.skills([Tool::new(skill)])
     }
 
     /// Offers skills to the model, such as those of
     /// [`AgentDefinition::tools`](crate::skill::AgentDefinition::tools).
     #[must_use]
-    pub fn skills(
-        self,
-        skills: impl IntoIterator<Item = Tool>,
-    ) -> LlmWorker<T, K::WithSkill> {
+    pub fn skills(self, skills: impl IntoIterator<Item = Tool>) -> LlmWorker<T, K::WithSkill> {
         self.with(skills.into_iter().map(OfferedTool::from))
     }
 
@@ -200,7 +194,8 @@ macro_rules! answering {
             /// the second answer does not decode either, or ends at the limit of tokens.
             /// `MODEL_UNAVAILABLE` without a model. The errors of the model, and of a step.
             pub async fn run(&self, cx: &TaskContext<'_>, input: impl Serialize) -> AgentResult<T> {
-                self.answer(Place::Turn(cx), transcript::prompt(&input)?).await
+                self.answer(Place::Turn(cx), transcript::prompt(&input)?)
+                    .await
             }
 
             /// As `run`, with a conversation as its input.
@@ -208,7 +203,8 @@ macro_rules! answering {
             /// # Errors
             /// As `run`.
             pub async fn chat(&self, cx: &TaskContext<'_>, thread: &Thread) -> AgentResult<T> {
-                self.answer(Place::Turn(cx), transcript::of_thread(thread)).await
+                self.answer(Place::Turn(cx), transcript::of_thread(thread))
+                    .await
             }
         }
     };
@@ -221,7 +217,9 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static, K> LlmWorker<T, K> {
     async fn answer(&self, place: Place<'_>, messages: Vec<ModelMessage>) -> AgentResult<T> {
         match answer_of::<T>(&self.setup, place, Conversation::of(messages)).await? {
             Ended::Answer(value) => decoded(&value),
-            Ended::Confirm(_) => Err(AgentError::internal("a tool to confirm in a worker without")),
+            Ended::Confirm(_) => Err(AgentError::internal(
+                "a tool to confirm in a worker without",
+            )),
         }
     }
 }

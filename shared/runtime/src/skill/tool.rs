@@ -2,8 +2,8 @@
 
 use super::erased::ErasedSkill;
 use super::{
-    AgentError, AgentResult, AnySkill, Content, SkillHandler, SkillOutcome, SkillSlot,
-    TaskContext, TurnStart,
+    AgentError, AgentResult, AnySkill, Content, SkillHandler, SkillOutcome, SkillSlot, TaskContext,
+    TurnStart,
 };
 use serde_json::Value;
 use std::sync::Arc;

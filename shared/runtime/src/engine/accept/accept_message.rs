@@ -261,7 +261,9 @@ impl Engine {
         facts.set_message(&command.message);
         facts.model.clone_from(&self.model);
         facts.states.clone_from(self.agent.states());
-        facts.instructions.clone_from(&self.agent.manifest().instructions);
+        facts
+            .instructions
+            .clone_from(&self.agent.manifest().instructions);
         facts
     }
 }

@@ -270,7 +270,9 @@ impl Engine {
         }
         facts.model.clone_from(&self.model);
         facts.states.clone_from(self.agent.states());
-        facts.instructions.clone_from(&self.agent.manifest().instructions);
+        facts
+            .instructions
+            .clone_from(&self.agent.manifest().instructions);
         if let Some(said) = &loaded.said {
             facts.set_message(said);
         }
