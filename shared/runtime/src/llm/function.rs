@@ -137,8 +137,8 @@ macro_rules! setters {
 
         /// Sets a model in place of the agent's.
         #[must_use]
-        pub fn model(mut self, model: Arc<dyn Model>) -> Self {
-            self.setup.model = Some(model);
+        pub fn model(mut self, model: impl Model + 'static) -> Self {
+            self.setup.model = Some(Arc::new(model));
             self
         }
 

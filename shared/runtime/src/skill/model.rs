@@ -5,6 +5,7 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// A language model. An implementation maps these types to its provider. It maps the
 /// provider's errors to the `model_…` constructors of [`AgentError`](super::AgentError).
@@ -17,6 +18,19 @@ pub trait Model: Send + Sync {
         &self,
         request: ModelRequest,
     ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>>;
+}
+
+impl<M: Model + ?Sized> Model for Arc<M> {
+    fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
+        (**self).converse(request)
+    }
+
+    fn converse_stream(
+        &self,
+        request: ModelRequest,
+    ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
+        (**self).converse_stream(request)
+    }
 }
 
 /// A request to a model.

@@ -20,6 +20,7 @@
 //! - `options`: the methods that set the caller, the model, the time, the agent and the
 //!   next message
 //! - `reply`: the result of a message
+//! - `scripted_model`: a language model that answers from a script
 //! - `check`: checks an agent without running it
 //! - `clock`, `store`: the time, the ids and the store of the bench
 
@@ -28,10 +29,12 @@ mod clock;
 mod invocations;
 mod options;
 mod reply;
+mod scripted_model;
 mod store;
 
 pub use check::{AgentCheckError, check_agent};
 pub use reply::{Reply, SkillTestError};
+pub use scripted_model::ScriptedModel;
 
 use crate::auth::Caller;
 use crate::engine::{Engine, Policy, Services};

@@ -27,9 +27,10 @@ impl SkillTest {
         self
     }
 
-    /// Sets the language model that skills get, for example a fake one.
-    pub fn model(&mut self, model: Arc<dyn Model>) -> &mut Self {
-        self.model = Some(model);
+    /// Sets the language model that skills get, for example a
+    /// [`ScriptedModel`](super::ScriptedModel).
+    pub fn model(&mut self, model: impl Model + 'static) -> &mut Self {
+        self.model = Some(Arc::new(model));
         self
     }
 

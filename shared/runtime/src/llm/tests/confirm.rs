@@ -1,8 +1,8 @@
-use super::{ListedModel, result_ids, results, tool_use};
+use super::{results, tool_use};
 use crate::llm::{Confirming, LlmOutcome, LlmSlot, LlmTool, LlmWorker};
 use crate::prelude::*;
 use crate::skill::model::ModelContent;
-use crate::testing::SkillTest;
+use crate::testing::{ScriptedModel, SkillTest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -59,18 +59,24 @@ impl SkillHandler<Waiting> for Clean {
     }
 }
 
-fn calls() -> AgentResult<Vec<ModelContent>> {
-    Ok(vec![
+fn calls() -> [ModelContent; 2] {
+    [
         tool_use("1", "list", json!({})),
         tool_use("2", "remove", json!({"file": "a"})),
-    ])
+    ]
 }
 
-fn done() -> AgentResult<Vec<ModelContent>> {
-    super::text("It is clean.")
+/// A model that wants to remove a file `times` times.
+fn cleaning(times: usize) -> ScriptedModel {
+    let model = (0..times).fold(ScriptedModel::new(), |model, _| model.content(calls()));
+    model.text("It is clean.")
 }
 
-fn client(model: &Arc<ListedModel>) -> (SkillTest, Arc<AtomicU32>) {
+fn listed() -> (String, Result<Value, String>) {
+    ("1".to_owned(), Ok(json!(["a", "b"])))
+}
+
+fn client(model: &ScriptedModel) -> (SkillTest, Arc<AtomicU32>) {
     let removed = Arc::new(AtomicU32::new(0));
     let agent = Agent::builder("cleaner").skill(Clean(removed.clone()));
     let mut client = SkillTest::new(&agent.build().unwrap(), "clean");
@@ -80,7 +86,7 @@ fn client(model: &Arc<ListedModel>) -> (SkillTest, Arc<AtomicU32>) {
 
 #[tokio::test]
 async fn tool_to_confirm_runs_after_the_user_said_yes() {
-    let model = ListedModel::new([calls(), done()]);
+    let model = cleaning(1);
     let (mut client, removed) = client(&model);
     let asked = client.send("clean").await.unwrap();
     let question = asked.text();
@@ -93,27 +99,24 @@ async fn tool_to_confirm_runs_after_the_user_said_yes() {
         Some("It is clean.")
     );
     assert_eq!(removed.load(Ordering::SeqCst), 1);
-    assert_eq!(
-        results(&model),
-        [Ok(json!(["a", "b"])), Ok(json!("removed"))]
-    );
-    assert_eq!(result_ids(&model.last_message()), ["1", "2"]);
+    let removed = ("2".to_owned(), Ok(json!("removed")));
+    assert_eq!(results(&model), [listed(), removed]);
 }
 
 #[tokio::test]
 async fn model_learns_that_the_user_refused() {
-    let model = ListedModel::new([calls(), done()]);
+    let model = cleaning(1);
     let (mut client, removed) = client(&model);
     client.send("clean").await.unwrap();
     client.send("no, keep it").await.unwrap();
     assert_eq!(removed.load(Ordering::SeqCst), 0);
     let refused = "the user refused: no, keep it".to_owned();
-    assert_eq!(results(&model), [Ok(json!(["a", "b"])), Err(refused)]);
+    assert_eq!(results(&model), [listed(), ("2".to_owned(), Err(refused))]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn confirmed_worker_continues_after_a_crash() {
-    let model = ListedModel::new([calls(), done()]);
+    let model = cleaning(1);
     let (mut client, removed) = client(&model);
     client.send("clean").await.unwrap();
     client.crash_after(2);
@@ -123,12 +126,12 @@ async fn confirmed_worker_continues_after_a_crash() {
         Some("It is clean.")
     );
     assert_eq!(removed.load(Ordering::SeqCst), 1);
-    assert_eq!(model.asked().len(), 2);
+    assert_eq!(model.requests().len(), 2);
 }
 
 #[tokio::test]
 async fn second_question_is_asked_too() {
-    let model = ListedModel::new([calls(), calls(), done()]);
+    let model = cleaning(2);
     let (mut client, removed) = client(&model);
     client.send("clean").await.unwrap();
     client.send("yes").await.unwrap();
@@ -138,8 +141,9 @@ async fn second_question_is_asked_too() {
 
 #[tokio::test]
 async fn steps_of_a_task_are_the_answers_of_the_model_and_the_tools_it_waits_for() {
-    let list = Ok(vec![tool_use("1", "list", json!({}))]);
-    let model = ListedModel::new([list, calls()]);
+    let model = ScriptedModel::new()
+        .tool("list", json!({}))
+        .content(calls());
     let (mut client, _) = client(&model);
     client.send("clean").await.unwrap();
     let steps = ["string/model#1", "string/model#2", "string/tool/list#1"];

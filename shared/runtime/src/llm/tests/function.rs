@@ -1,9 +1,9 @@
-use super::{ListedModel, answer, busy, call, order, results, text};
+use super::{errors, last_message, order};
 use crate::llm::LlmFunction;
 use crate::prelude::*;
 use crate::skill::model::{ModelMessage, ToolChoice};
 use crate::task::{Message, Part, Role};
-use crate::testing::SkillTest;
+use crate::testing::{ScriptedModel, SkillTest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -22,16 +22,22 @@ fn a1(pieces: u32) -> Order {
     }
 }
 
+fn busy() -> AgentError {
+    AgentError::model_rate_limited("429")
+}
+
 fn function() -> LlmFunction<Order> {
     LlmFunction::new("Extract the order.")
 }
 
 #[tokio::test]
 async fn function_returns_the_value_that_the_model_gives_to_the_forced_tool() {
-    let model = ListedModel::new([answer(order(3))]);
-    let read = function().run_with(&*model, "three of A-1").await.unwrap();
+    let model = ScriptedModel::new().answer(order(3));
+    let read = function().run_with(&model, "three of A-1").await.unwrap();
     assert_eq!(read, a1(3));
-    let [request] = &*model.asked() else { panic!() };
+    let [request] = &*model.requests() else {
+        panic!()
+    };
     assert_eq!(request.system, "Extract the order.");
     assert_eq!(
         request.messages,
@@ -48,78 +54,80 @@ async fn function_returns_the_value_that_the_model_gives_to_the_forced_tool() {
 
 #[tokio::test]
 async fn several_inputs_are_sent_as_json() {
-    let model = ListedModel::new([answer(order(3))]);
+    let model = ScriptedModel::new().answer(order(3));
     let input = (a1(1), ["note"]);
-    function().run_with(&*model, input).await.unwrap();
+    function().run_with(&model, input).await.unwrap();
     let sent = r#"[{"article":"A-1","pieces":1},["note"]]"#;
-    assert_eq!(model.last_message(), ModelMessage::User(sent.to_owned()));
+    assert_eq!(last_message(&model), ModelMessage::User(sent.to_owned()));
 }
 
 #[tokio::test]
 async fn wrong_answer_returns_to_the_model_once_with_its_error() {
-    let model = ListedModel::new([answer(json!({"article": "A-1"})), answer(order(2))]);
-    assert_eq!(function().run_with(&*model, "x").await.unwrap(), a1(2));
-    let [Err(error)] = &*results(&model) else {
-        panic!()
-    };
+    let model = ScriptedModel::new()
+        .answer(json!({"article": "A-1"}))
+        .answer(order(2));
+    assert_eq!(function().run_with(&model, "x").await.unwrap(), a1(2));
+    let [error] = &*errors(&model) else { panic!() };
     assert!(error.contains("missing field `pieces`"), "{error}");
 }
 
 #[tokio::test]
 async fn second_wrong_answer_is_an_error_without_the_words_of_the_model() {
-    let wrong = || answer(json!({"article": "A-1", "pieces": "secret"}));
-    let model = ListedModel::new([wrong(), wrong()]);
-    let error = function().run_with(&*model, "x").await.unwrap_err();
+    let wrong = json!({"article": "A-1", "pieces": "secret"});
+    let model = ScriptedModel::new().answer(wrong.clone()).answer(wrong);
+    let error = function().run_with(&model, "x").await.unwrap_err();
     assert_eq!(error.code().as_str(), "MODEL_OUTPUT");
     assert!(!error.text().contains("secret"), "{}", error.text());
-    assert_eq!(model.asked().len(), 2);
+    assert_eq!(model.requests().len(), 2);
 }
 
 #[tokio::test]
 async fn model_that_writes_instead_of_calling_is_corrected_or_understood() {
-    let model = ListedModel::new([text("Sure!"), answer(order(2))]);
-    assert_eq!(function().run_with(&*model, "x").await.unwrap(), a1(2));
+    let model = ScriptedModel::new().text("Sure!").answer(order(2));
+    assert_eq!(function().run_with(&model, "x").await.unwrap(), a1(2));
     let wanted = "Call the tool `answer` with your answer.";
-    assert_eq!(model.last_message(), ModelMessage::User(wanted.to_owned()));
+    assert_eq!(last_message(&model), ModelMessage::User(wanted.to_owned()));
     // Small models write the JSON as text.
-    let model = ListedModel::new([text(&order(4).to_string())]);
-    assert_eq!(function().run_with(&*model, "x").await.unwrap(), a1(4));
+    let model = ScriptedModel::new().text(&order(4).to_string());
+    assert_eq!(function().run_with(&model, "x").await.unwrap(), a1(4));
 }
 
 #[tokio::test]
 async fn tool_that_was_not_offered_is_refused() {
-    let model = ListedModel::new([call("delete_all", json!({})), answer(order(2))]);
-    assert_eq!(function().run_with(&*model, "x").await.unwrap(), a1(2));
-    let [Err(_)] = &*results(&model) else {
-        panic!()
-    };
+    let model = ScriptedModel::new()
+        .tool("delete_all", json!({}))
+        .answer(order(2));
+    assert_eq!(function().run_with(&model, "x").await.unwrap(), a1(2));
+    assert_eq!(errors(&model).len(), 1);
 }
 
 #[tokio::test]
 async fn answer_that_is_a_text_needs_no_tool() {
-    let model = ListedModel::new([text("Dear Ann,")]);
+    let model = ScriptedModel::new().text("Dear Ann,");
     let letter = LlmFunction::<String>::new("Write a letter.");
     assert_eq!(
-        letter.run_with(&*model, "to Ann").await.unwrap(),
+        letter.run_with(&model, "to Ann").await.unwrap(),
         "Dear Ann,"
     );
-    assert!(model.asked()[0].tools.is_empty());
+    assert!(model.requests()[0].tools.is_empty());
 }
 
 #[tokio::test]
 async fn answer_that_is_a_list_is_wrapped_for_the_service() {
-    let model = ListedModel::new([answer(json!({"value": [order(1)]}))]);
+    let model = ScriptedModel::new().answer(json!({"value": [order(1)]}));
     let orders = LlmFunction::<Vec<Order>>::new("Extract the orders.");
-    assert_eq!(orders.run_with(&*model, "x").await.unwrap(), [a1(1)]);
-    assert_eq!(model.asked()[0].tools[0].input_schema["type"], "object");
+    assert_eq!(orders.run_with(&model, "x").await.unwrap(), [a1(1)]);
+    assert_eq!(model.requests()[0].tools[0].input_schema["type"], "object");
 }
 
 #[tokio::test]
 async fn native_answer_is_json_of_the_schema() {
-    let model = ListedModel::new([text("{broken"), text(&order(9).to_string())]);
-    let read = function().native().run_with(&*model, "x").await.unwrap();
+    let model = ScriptedModel::new()
+        .text("{broken")
+        .text(&order(9).to_string());
+    let read = function().native().run_with(&model, "x").await.unwrap();
     assert_eq!(read, a1(9));
-    let request = &model.asked()[0];
+    let request = &model.requests()[0];
     assert!(request.tools.is_empty());
     assert_eq!(
         request.output.as_ref().unwrap().schema["required"],
@@ -129,16 +137,22 @@ async fn native_answer_is_json_of_the_schema() {
 
 #[tokio::test(start_paused = true)]
 async fn busy_service_is_asked_again() {
-    let model = ListedModel::new([busy(), busy(), answer(order(1))]);
-    assert_eq!(function().run_with(&*model, "x").await.unwrap(), a1(1));
-    let model = ListedModel::new([busy(), busy(), busy()]);
-    let error = function().run_with(&*model, "x").await.unwrap_err();
+    let model = ScriptedModel::new()
+        .error(busy())
+        .error(busy())
+        .answer(order(1));
+    assert_eq!(function().run_with(&model, "x").await.unwrap(), a1(1));
+    let model = ScriptedModel::new()
+        .error(busy())
+        .error(busy())
+        .error(busy());
+    let error = function().run_with(&model, "x").await.unwrap_err();
     assert_eq!(error.code().as_str(), "MODEL_RATE_LIMITED");
 }
 
 #[tokio::test]
 async fn conversation_that_the_caller_holds_is_the_input() {
-    let model = ListedModel::new([text("Rome.")]);
+    let model = ScriptedModel::new().text("Rome.");
     let said = |role, text: &str| Message {
         role,
         ..Message::from_user("m", vec![Part::text(text)])
@@ -148,8 +162,8 @@ async fn conversation_that_the_caller_holds_is_the_input() {
         .add_event(said(Role::User, "Where is the Pantheon?"))
         .add_event(said(Role::User, "The city, please."));
     let chat = LlmFunction::<String>::new("Answer.");
-    assert_eq!(chat.chat_with(&*model, &thread).await.unwrap(), "Rome.");
-    let [ModelMessage::User(sent)] = &*model.asked()[0].messages else {
+    assert_eq!(chat.chat_with(&model, &thread).await.unwrap(), "Rome.");
+    let [ModelMessage::User(sent)] = &*model.requests()[0].messages else {
         panic!()
     };
     assert_eq!(sent, "Where is the Pantheon?\n\nThe city, please.");
@@ -170,12 +184,12 @@ fn agent() -> AgentDefinition {
 
 #[tokio::test]
 async fn instructions_of_the_agent_come_first() {
-    let model = ListedModel::new([answer(order(1))]);
+    let model = ScriptedModel::new().answer(order(1));
     let agent = agent();
     let mut client = SkillTest::new(&agent, "read-order");
     client.model(model.clone()).send("one A-1").await.unwrap();
     assert_eq!(
-        model.asked()[0].system,
+        model.requests()[0].system,
         "You sell nails.\n\nExtract the order."
     );
     let published = serde_json::to_value(agent.manifest()).unwrap();
@@ -184,12 +198,12 @@ async fn instructions_of_the_agent_come_first() {
 
 #[tokio::test(start_paused = true)]
 async fn turn_that_runs_again_does_not_ask_again() {
-    let model = ListedModel::new([answer(order(1))]);
+    let model = ScriptedModel::new().answer(order(1));
     let mut client = SkillTest::new(&agent(), "read-order");
     client.model(model.clone()).crash_after(1);
     let reply = client.send("one A-1").await.unwrap();
     assert_eq!(reply.artifact_data("read-order"), Some(order(1)));
-    assert_eq!(model.asked().len(), 1);
+    assert_eq!(model.requests().len(), 1);
 }
 
 #[tokio::test]

@@ -1,8 +1,8 @@
-use super::{ListedModel, answer, call, result_ids, results, text, tool_use};
+use super::{errors, results, tool_use};
 use crate::llm::{LlmBudget, LlmTool, LlmWorker};
 use crate::prelude::*;
 use crate::skill::model::{ModelContent, ModelMessage, ToolChoice};
-use crate::testing::SkillTest;
+use crate::testing::{ScriptedModel, SkillTest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -39,17 +39,26 @@ fn worker() -> LlmWorker<Plan> {
     LlmWorker::new("Plan.").tool(stock())
 }
 
+/// A model that calls the same tool again and again.
+fn looping(times: usize) -> ScriptedModel {
+    (0..times).fold(ScriptedModel::new(), |model, _| {
+        model.tool("stock", sku("A-1"))
+    })
+}
+
 fn sku(sku: &str) -> Value {
     json!({"sku": sku})
 }
 
 #[tokio::test]
 async fn worker_calls_tools_until_the_model_answers() {
-    let model = ListedModel::new([call("stock", sku("A-1")), answer(plan("sell"))]);
-    let made = worker().run_with(&*model, "x").await.unwrap();
+    let model = ScriptedModel::new()
+        .tool("stock", sku("A-1"))
+        .answer(plan("sell"));
+    let made = worker().run_with(&model, "x").await.unwrap();
     assert_eq!(made.steps, ["sell"]);
-    assert_eq!(results(&model), [Ok(json!(7))]);
-    let request = &model.asked()[0];
+    assert_eq!(results(&model), [("call-1".to_owned(), Ok(json!(7)))]);
+    let request = &model.requests()[0];
     let names: Vec<_> = request.tools.iter().map(|tool| &*tool.name).collect();
     assert_eq!(names, ["stock", "answer"]);
     assert_eq!(request.tools[0].description, "Counts the pieces.");
@@ -68,15 +77,12 @@ async fn model_gets_the_errors_of_its_calls() {
         tool_use("3", "drop_table", json!({})),
         tool_use("4", "answer", plan("too early")),
     ];
-    let model = ListedModel::new([Ok(calls), answer(plan("sell"))]);
+    let model = ScriptedModel::new().content(calls).answer(plan("sell"));
     assert_eq!(
-        worker().run_with(&*model, "x").await.unwrap().steps,
+        worker().run_with(&model, "x").await.unwrap().steps,
         ["sell"]
     );
-    let texts: Vec<_> = results(&model)
-        .into_iter()
-        .map(Result::unwrap_err)
-        .collect();
+    let texts = errors(&model);
     assert_eq!(texts[0], "INVALID_INPUT: there is no such article");
     assert!(
         texts[1].starts_with("INVALID_INPUT: invalid input at ``"),
@@ -85,7 +91,8 @@ async fn model_gets_the_errors_of_its_calls() {
     );
     assert_eq!(texts[2], "There is no such tool. The tools are: stock.");
     assert!(texts[3].starts_with("Call `answer` alone"), "{}", texts[3]);
-    assert_eq!(result_ids(&model.last_message()), ["1", "2", "3", "4"]);
+    let ids: Vec<_> = results(&model).into_iter().map(|(id, _)| id).collect();
+    assert_eq!(ids, ["1", "2", "3", "4"]);
 }
 
 #[tokio::test]
@@ -102,23 +109,23 @@ async fn independent_calls_run_at_the_same_time() {
         tool_use("1", "meet", json!({})),
         tool_use("2", "meet", json!({})),
     ];
-    let model = ListedModel::new([Ok(both), answer(plan("met"))]);
+    let model = ScriptedModel::new().content(both).answer(plan("met"));
     let made = LlmWorker::<Plan>::new("Plan.")
         .tool(meet)
-        .run_with(&*model, "x")
+        .run_with(&model, "x")
         .await;
     assert_eq!(made.unwrap().steps, ["met"]);
 }
 
 #[tokio::test]
 async fn model_that_never_ends_uses_up_its_turns() {
-    let model = ListedModel::new((0..3).map(|_| call("stock", sku("A-1"))));
+    let model = looping(3);
     let worker = worker().budget(LlmBudget::default().turns(3));
-    let error = worker.run_with(&*model, "x").await.unwrap_err();
+    let error = worker.run_with(&model, "x").await.unwrap_err();
     assert_eq!(error.code().as_str(), "BUDGET_EXCEEDED");
     // In its last turn the model must answer.
     let choices: Vec<_> = model
-        .asked()
+        .requests()
         .into_iter()
         .map(|asked| asked.tool_choice)
         .collect();
@@ -128,24 +135,22 @@ async fn model_that_never_ends_uses_up_its_turns() {
 
 #[tokio::test]
 async fn tokens_end_a_worker() {
-    // One answer has 15 tokens.
-    let model = ListedModel::new((0..2).map(|_| call("stock", sku("A-1"))));
-    let worker = worker().budget(LlmBudget::default().tokens(20));
-    let error = worker.run_with(&*model, "x").await.unwrap_err();
+    // One call has 30 tokens.
+    let model = looping(2);
+    let worker = worker().budget(LlmBudget::default().tokens(40));
+    let error = worker.run_with(&model, "x").await.unwrap_err();
     assert_eq!(error.code().as_str(), "BUDGET_EXCEEDED");
 }
 
 #[tokio::test(start_paused = true)]
 async fn time_ends_a_worker_and_a_slow_model() {
-    let slow = |answers: usize| {
-        let answers = (0..answers).map(|_| call("stock", sku("A-1")));
-        let model = ListedModel::new(answers);
-        let mut model = Arc::into_inner(model).unwrap();
-        model.latency = Duration::from_secs(4);
-        model
-    };
+    let slow = |time: u64| ScriptedModel::new().wait(Duration::from_secs(time));
+    let model = slow(6)
+        .tool("stock", sku("A-1"))
+        .wait(Duration::from_secs(6))
+        .answer(plan("x"));
     let worker = worker().budget(LlmBudget::default().time(Duration::from_secs(10)));
-    let error = worker.run_with(&slow(2), "x").await.unwrap_err();
+    let error = worker.run_with(&model, "x").await.unwrap_err();
     assert_eq!(error.code().as_str(), "DEADLINE");
 }
 
@@ -153,13 +158,13 @@ async fn time_ends_a_worker_and_a_slow_model() {
 async fn names_of_tools_are_checked_before_the_model_is_asked() {
     let named = |name: &str| LlmTool::new(name, "x", |_: Value| async { Ok(()) });
     for tools in [vec!["a b"], vec!["answer"], vec!["a", "a"], vec![""]] {
-        let model = ListedModel::new([]);
+        let model = ScriptedModel::new();
         let worker = tools
             .iter()
             .fold(LlmWorker::<Plan>::new("x"), |worker, name| {
                 worker.tool(named(name))
             });
-        let error = worker.run_with(&*model, "x").await.unwrap_err();
+        let error = worker.run_with(&model, "x").await.unwrap_err();
         assert_eq!(error.code().as_str(), "INTERNAL_ERROR", "{tools:?}");
     }
 }
@@ -182,14 +187,13 @@ fn agent() -> AgentDefinition {
 
 #[tokio::test]
 async fn skill_as_a_tool_has_the_caller_of_the_task() {
-    let model = ListedModel::new([
-        call("who_am-i", json!({"tenant": "other"})),
-        answer(plan("x")),
-    ]);
+    let model = ScriptedModel::new()
+        .tool("who_am-i", json!({"tenant": "other"}))
+        .answer(plan("x"));
     let mut client = SkillTest::new(&agent(), "plan");
     let client = client.model(model.clone()).caller("acme", "ann").unwrap();
     client.send("plan for the tenant `other`").await.unwrap();
-    assert_eq!(results(&model), [Ok(json!("acme"))]);
+    assert_eq!(results(&model), [("call-1".to_owned(), Ok(json!("acme")))]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -200,25 +204,29 @@ async fn worker_continues_after_a_crash_between_tool_and_answer() {
         tool_use("1", "stock", sku("A-1")),
         tool_use("2", "who_am-i", json!({})),
     ];
-    let calls = || [Ok(first.clone()), answer(plan("sell"))];
-    let whole = ListedModel::new(calls());
+    let script = || {
+        ScriptedModel::new()
+            .content(first.clone())
+            .answer(plan("sell"))
+    };
+    let whole = script();
     let mut client = SkillTest::new(&agent(), "plan");
     client.model(whole.clone()).send("x").await.unwrap();
 
     // The steps are: the model, the two tools, the model. The process ends after the first tools.
     for steps in 1..=3 {
-        let model = ListedModel::new(calls());
+        let model = script();
         let mut client = SkillTest::new(&agent(), "plan");
         client.model(model.clone()).crash_after(steps);
         let reply = client.send("x").await.unwrap();
         assert_eq!(reply.artifact_data("plan"), Some(plan("sell")));
         assert_eq!(
-            model.asked(),
-            whole.asked(),
+            model.requests(),
+            whole.requests(),
             "the model gets the same requests"
         );
     }
-    let ModelMessage::Model(sent) = &whole.asked()[1].messages[1] else {
+    let ModelMessage::Model(sent) = &whole.requests()[1].messages[1] else {
         panic!()
     };
     assert_eq!(sent[0], ModelContent::Provider(signed));
@@ -237,7 +245,9 @@ async fn text_is_streamed_into_an_artifact_while_the_model_writes() {
         ModelContent::Text("I look. ".to_owned()),
         tool_use("1", "stock", sku("A-1")),
     ];
-    let model = ListedModel::new([Ok(look), text("Seven pieces are left.")]);
+    let model = ScriptedModel::new()
+        .content(look)
+        .text("Seven pieces are left.");
     let agent = Agent::builder("writer").skill(write).build().unwrap();
     let mut client = SkillTest::new(&agent, "write");
     let reply = client.model(model).send("A-1").await.unwrap();
