@@ -111,8 +111,8 @@ async fn report_of_a_model_shows_three_updates_and_its_partial_results() {
 #[tokio::test(start_paused = true)]
 async fn stored_answers_of_a_model_survive_a_crash() {
     // The skill stores an update, an answer and a partial result, twice, and then an update
-    // and an answer. The process ends after the answers and after what follows them.
-    for things in [2, 3, 5, 6, 8] {
+    // and an answer. The process ends after each answer.
+    for things in [2, 5, 8] {
         let model = report();
         let mut client = client("generate_report", &model);
         let reply = client.crash_after(things).send("x").await.unwrap();
