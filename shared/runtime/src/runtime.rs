@@ -12,9 +12,10 @@ use crate::health::{Checks, Health};
 use crate::http::{Backend, CardsByUrl, EdgeLog, Edges, Function, HttpService, MetricsSource, Ops};
 use crate::llm::{ConfiguredModel, NoModelProvider};
 use crate::panics::{self, PanicAborts};
-use crate::settings::Settings;
+use crate::settings::{Routing, Settings};
 use crate::skill::AgentDefinition;
 use crate::skill::model::Model;
+use crate::skill::route::by_model::RouterModel;
 use crate::store::counters::Counters;
 use crate::store::documents::Documents;
 use crate::store::health::HealthCheck;
@@ -68,6 +69,7 @@ pub struct RuntimeBuilder {
     limits: Option<Arc<dyn Limits>>,
     documents: Option<Arc<dyn Documents>>,
     model: Option<Arc<dyn Model>>,
+    router_model: Option<Arc<dyn Model>>,
     credentials: Option<Arc<Credentials>>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
@@ -90,6 +92,7 @@ impl Runtime {
             limits: None,
             documents: None,
             model: None,
+            router_model: None,
             credentials: None,
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
@@ -222,8 +225,16 @@ impl RuntimeBuilder {
 
     /// Sets the language model that skills get. Without one it is the model of the settings.
     #[must_use]
-    pub fn model(mut self, model: Arc<dyn Model>) -> Self {
-        self.model = Some(model);
+    pub fn model(mut self, model: impl Model + 'static) -> Self {
+        self.model = Some(Arc::new(model));
+        self
+    }
+
+    /// Sets the language model that chooses the skill of a message when no rule decides.
+    /// Without one it is that of `A2A_ROUTER_MODEL_ID`, and else the model of the skills.
+    #[must_use]
+    pub fn router_model(mut self, model: impl Model + 'static) -> Self {
+        self.router_model = Some(Arc::new(model));
         self
     }
 
@@ -312,6 +323,11 @@ impl RuntimeBuilder {
             checks = checks.like("table", name);
         }
         let health = Health::new(checks, Arc::clone(&self.clock));
+        let router = match agent.skills().nth(1) {
+            Some(_) => router(self.router_model, self.model.as_ref(), &settings)?,
+            // There is nothing to choose.
+            None => None,
+        };
         let services = Services {
             tasks: self.tasks.unwrap_or_else(|| memory.clone()),
             threads: self.threads.unwrap_or_else(|| memory.clone()),
@@ -326,6 +342,9 @@ impl RuntimeBuilder {
         let documents = self.documents.unwrap_or_else(|| memory.clone());
         let mut engine = Engine::new(agent, services, settings.policy.clone());
         engine = engine.with_documents(documents);
+        if let Some(router) = router {
+            engine = engine.with_router(router);
+        }
         if let Some(pushes) = pushes.filter(|_| settings.push) {
             engine = engine.with_pushes(pushes);
         }
@@ -342,6 +361,32 @@ impl RuntimeBuilder {
             ops: Arc::new(Ops::new(health, shown)),
         })
     }
+}
+
+/// The model of the router: the one that the program gives, that of the settings, or that of
+/// the skills.
+fn router(
+    own: Option<Arc<dyn Model>>,
+    skills: Option<&Arc<dyn Model>>,
+    settings: &Settings,
+) -> Result<Option<RouterModel>, NoModelProvider> {
+    let always = match settings.routing {
+        Routing::Never => return Ok(None),
+        Routing::AmbiguousOnly => false,
+        Routing::Always => true,
+    };
+    let model = match (own, skills, &settings.model) {
+        (Some(own), ..) => own,
+        (None, Some(skills), _) => Arc::clone(skills),
+        (None, None, Some(named)) => {
+            if named.router_id.is_none() {
+                tracing::warn!("`A2A_ROUTER_MODEL_ID` is not set: `A2A_MODEL_ID` chooses skills");
+            }
+            Arc::new(ConfiguredModel::new(&named.of_router())?)
+        }
+        (None, None, None) => return Ok(None),
+    };
+    Ok(Some(RouterModel::new(model, always)))
 }
 
 /// Logs a warning for each rate of a skill or tag that the agent does not have.

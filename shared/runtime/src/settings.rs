@@ -26,7 +26,7 @@ mod source;
 pub use credentials::CredentialSettings;
 pub use error::{FileError, SettingsError};
 pub use file::Configuration;
-pub use model::{ModelProvider, ModelSettings};
+pub use model::{ModelProvider, ModelSettings, Routing};
 pub use names::warn_of_unknown;
 pub use read::parse_duration;
 pub use source::{Environment, Source};
@@ -90,6 +90,8 @@ pub struct Settings {
     pub secret_key_id: Option<String>,
     /// `A2A_MODEL_…`: the language model, if there is one.
     pub model: Option<ModelSettings>,
+    /// `A2A_ROUTING`: when a model chooses the skill of a message.
+    pub routing: Routing,
     /// The durations and sizes of the engine, and `A2A_SECRET_KEY`.
     pub policy: Policy,
     /// `TCK_STREAMING_TIMEOUT`: in seconds; the conformance kit sets it.
@@ -174,6 +176,7 @@ impl Settings {
             sweep_interval: read.duration("A2A_SWEEP_INTERVAL", SWEEP_INTERVAL)?,
             secret_key_id: None,
             model: read.model()?,
+            routing: read.routing()?,
             policy: read.policy(reach)?,
             tck_streaming_timeout: read.seconds("TCK_STREAMING_TIMEOUT", 2.0)?,
         })

@@ -16,6 +16,30 @@ pub struct ModelSettings {
     pub endpoint: Option<String>,
     /// `A2A_MODEL_OPTIONS`: more members of each request.
     pub options: Map<String, Value>,
+    /// `A2A_ROUTER_MODEL_ID`: the model that chooses. Without one it is [`ModelSettings::id`].
+    pub router_id: Option<String>,
+}
+
+/// When a model chooses the skill of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Routing {
+    /// Never: the client is asked.
+    Never,
+    /// When no rule decides.
+    #[default]
+    AmbiguousOnly,
+    /// Before the words of the message decide. Explicit calls, commands, media types, schemas
+    /// and examples still decide before the model.
+    Always,
+}
+
+impl ModelSettings {
+    /// The settings of the model that chooses the skill of a message.
+    #[must_use]
+    pub fn of_router(&self) -> Self {
+        let id = self.router_id.clone().unwrap_or_else(|| self.id.clone());
+        Self { id, ..self.clone() }
+    }
 }
 
 /// The API of a model service.
@@ -56,8 +80,23 @@ impl Read<'_> {
             id: self.text("A2A_MODEL_ID", ""),
             endpoint: self.optional_url("A2A_MODEL_ENDPOINT_URL")?,
             options: self.object("A2A_MODEL_OPTIONS")?,
+            router_id: Some(self.text("A2A_ROUTER_MODEL_ID", "")).filter(|id| !id.is_empty()),
         };
         Ok((!settings.id.is_empty()).then_some(settings))
+    }
+
+    /// When a model chooses the skill of a message.
+    pub(super) fn routing(&self) -> Result<Routing, SettingsError> {
+        self.choice(
+            "A2A_ROUTING",
+            "`never`, `ambiguous_only` or `always`",
+            &[
+                ("never", Routing::Never),
+                ("ambiguous_only", Routing::AmbiguousOnly),
+                ("always", Routing::Always),
+            ],
+            Routing::AmbiguousOnly,
+        )
     }
 
     fn object(&self, name: &'static str) -> Result<Map<String, Value>, SettingsError> {

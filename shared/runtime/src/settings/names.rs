@@ -51,6 +51,8 @@ pub(super) const NAMES: &[&str] = &[
     "A2A_RATE_SKILLS",
     "A2A_RATE_TIERS",
     "A2A_RESPONSE_MAX",
+    "A2A_ROUTER_MODEL_ID",
+    "A2A_ROUTING",
     "A2A_SECRET_KEY",
     "A2A_SECRET_KEY_ID",
     "A2A_SKILL_SECRET",

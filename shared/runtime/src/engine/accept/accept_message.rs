@@ -2,8 +2,10 @@
 //! the task it opens or continues, the skill and the decoded input.
 //!
 //! - here: the task of the message, and the turn with its opening
+//! - `routing`: the skill of a message, by rules or by a model
 //! - `turn_input`: the skill of the turn and its decoded input
 
+mod routing;
 mod turn_input;
 
 use super::Acceptance;
@@ -14,7 +16,7 @@ use crate::engine::budget::{CallBudget, TurnBudget};
 use crate::engine::seal::check_answer;
 use crate::engine::turn::spec::{TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
-use crate::skill::{SkillMetadata, TurnFacts, route};
+use crate::skill::{SkillMetadata, TurnFacts};
 use crate::task::{
     A2aError, Change, ContextId, Message, NewTask, Role, SendCommand, SendMode, TaskId, TaskRecord,
     TaskState, Timestamp, WriteId,
@@ -140,7 +142,9 @@ impl Engine {
         let (record, mut context_status) = self.new_record(caller, &command, now).await?;
         self.take_uploads(caller, &mut command.message).await?;
         let said = self.reader.load_message_files(&command.message).await?;
-        let routed = route::route(&self.agent, &routing_message(None, &said, &command))?;
+        let routed = self
+            .route_request(&routing_message(None, &said, &command))
+            .await?;
         let facts = self.facts(caller, &record, &command);
         let mode = command.mode;
         let listen = self.registers_push(&record, &command).await?;
@@ -208,7 +212,7 @@ impl Engine {
                     None => &said,
                 };
                 let answer = routing_message(None, &said, &command);
-                let routed = route::route_answer(&self.agent, original, &answer)?;
+                let routed = self.route_reply(&record, original, &answer).await?;
                 self.route_message(routed, &command.accepted_output_modes, &mut pin)?
             }
         };

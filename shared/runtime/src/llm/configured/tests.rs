@@ -6,6 +6,7 @@ use serde_json::Map;
 
 fn settings(provider: ModelProvider, endpoint: &str) -> ModelSettings {
     ModelSettings {
+        router_id: None,
         provider,
         id: "small-1".to_owned(),
         endpoint: Some(endpoint.to_owned()),

@@ -98,11 +98,11 @@ pub(super) struct Ranking<'a> {
 
 impl<'a> Ranking<'a> {
     /// The best skill, if its score reaches [`FLOOR`] and exceeds the second by [`MARGIN`].
-    pub(super) fn winner(&self) -> Option<&'a SkillId> {
+    pub(super) fn winner(&self) -> Option<(&'a SkillId, f64)> {
         let mut scored = self.scored.iter();
         let (id, best) = scored.next()?;
         let second = scored.next().map_or(0.0, |(_, score)| *score);
-        (*best >= FLOOR && *best >= second * MARGIN).then_some(*id)
+        (*best >= FLOOR && *best >= second * MARGIN).then_some((*id, *best))
     }
 
     /// The skills with a score above 0, or all skills if there are none.
