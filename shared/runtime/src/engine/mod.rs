@@ -42,6 +42,7 @@ pub(crate) mod fuzz {
     pub(crate) use super::handler::page_token::{PagePosition, PagedList, TaskPosition};
 }
 
+pub use accept::RoutePreview;
 pub use background::collect_objects::CollectReport;
 pub use background::expire_contexts::ThreadSweepReport;
 pub use background::leases::Leases;

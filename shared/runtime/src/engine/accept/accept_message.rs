@@ -22,6 +22,7 @@ use crate::task::{
     TaskState, Timestamp, WriteId,
 };
 use crate::telemetry::scope::CallScope;
+pub use routing::RoutePreview;
 use turn_input::routing_message;
 
 /// The task a message is for.

@@ -3,7 +3,16 @@
 use crate::engine::{Engine, EngineError};
 use crate::skill::route::by_model::{ModelChoice, RouterModel, Undecided};
 use crate::skill::route::{self, RouteRequest, Routed, Words};
-use crate::task::{A2aError, Message, PartContent, TaskRecord};
+use crate::task::{A2aError, Message, Metadata, Part, PartContent, SkillId, TaskRecord};
+
+/// The skill of a message that was not sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoutePreview {
+    /// The skill; `None` if the client would be asked.
+    pub skill: Option<SkillId>,
+    /// The step that decided: see [`SkillRoute::how`](crate::task::SkillRoute::how), or `ask`.
+    pub how: &'static str,
+}
 
 impl Engine {
     /// The skill of a message that opens a task.
@@ -66,6 +75,30 @@ impl Engine {
             None if waits => Ok(rules(Words::Decide)?),
             None => Ok(routed),
         }
+    }
+
+    /// The skill that a message with this text would get, and the step that decides. Nothing is
+    /// sent or stored; a model may be asked.
+    ///
+    /// # Errors
+    /// When no skill takes text.
+    pub async fn preview_route(&self, text: &str) -> Result<RoutePreview, EngineError> {
+        let message = Message::from_user("preview", vec![Part::text(text)]);
+        let request = RouteRequest {
+            pinned: None,
+            message: &message,
+            request_metadata: &Metadata::new(),
+        };
+        Ok(match self.route_request(&request).await? {
+            Routed::Skill { id, how, .. } => RoutePreview {
+                skill: Some(id),
+                how,
+            },
+            Routed::Ask { .. } => RoutePreview {
+                skill: None,
+                how: "ask",
+            },
+        })
     }
 
     /// The same engine, whose messages without a clear skill go to a model.
