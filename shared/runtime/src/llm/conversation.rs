@@ -48,7 +48,7 @@ pub(super) enum Approval {
 
 /// The end of a conversation.
 #[derive(Debug)]
-pub(super) enum Ended {
+pub(super) enum ConversationEnd {
     Answer(Value),
     /// The user has to confirm tools first.
     Confirm(Conversation),
@@ -154,7 +154,7 @@ impl<'a> Talk<'a> {
         &self,
         mut conversation: Conversation,
         approval: Option<Approval>,
-    ) -> AgentResult<Ended> {
+    ) -> AgentResult<ConversationEnd> {
         self.begin(&mut conversation).await?;
         if let Some(approval) = approval {
             let calls = conversation.open_calls();
@@ -166,14 +166,14 @@ impl<'a> Talk<'a> {
             let request = self.request(&conversation);
             conversation.add(self.ask(request, left).await?);
             match self.meaning(&conversation) {
-                Meaning::Answer(value) => return Ok(Ended::Answer(value)),
+                Meaning::Answer(value) => return Ok(ConversationEnd::Answer(value)),
                 Meaning::Repair(message) if !conversation.repaired => {
                     conversation.repaired = true;
                     conversation.messages.push(message);
                 }
                 Meaning::Repair(message) => return Err(wrong_answer(&message)),
                 Meaning::Calls(calls) if self.confirms(&calls) => {
-                    return Ok(Ended::Confirm(conversation));
+                    return Ok(ConversationEnd::Confirm(conversation));
                 }
                 Meaning::Calls(calls) => self.call_tools(&mut conversation, &calls, None).await?,
             }

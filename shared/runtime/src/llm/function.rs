@@ -1,7 +1,7 @@
 //! A typed call of a model.
 
 use super::budget::LlmBudget;
-use super::conversation::{Conversation, Ended, Place, Talk};
+use super::conversation::{Conversation, ConversationEnd, Place, Talk};
 use super::setup::{AnswerForm, LlmSetup};
 use super::tool::decoded;
 use super::transcript;
@@ -100,8 +100,8 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmFunction<T> {
 
     async fn ask(&self, place: Place<'_>, messages: Vec<ModelMessage>) -> AgentResult<T> {
         match answer_of::<T>(&self.setup, place, Conversation::of(messages)).await? {
-            Ended::Answer(value) => decoded(&value),
-            Ended::Confirm(_) => Err(AgentError::internal("a function has no tools")),
+            ConversationEnd::Answer(value) => decoded(&value),
+            ConversationEnd::Confirm(_) => Err(AgentError::internal("a function has no tools")),
         }
     }
 
@@ -119,7 +119,7 @@ pub(super) async fn answer_of<T: DeserializeOwned + JsonSchema + Send + 'static>
     setup: &LlmSetup,
     place: Place<'_>,
     conversation: Conversation,
-) -> AgentResult<Ended> {
+) -> AgentResult<ConversationEnd> {
     let check = |value: &Value| decoded::<T>(value).map(drop);
     let talk = Talk::new(setup, place, AnswerForm::of::<T>(), &check).await?;
     talk.run(conversation, None).await

@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-type Call = dyn Fn(Value) -> BoxFuture<'static, AgentResult<Value>> + Send + Sync;
+type ToolFn = dyn Fn(Value) -> BoxFuture<'static, AgentResult<Value>> + Send + Sync;
 
 /// An async function that a model may call.
 ///
@@ -42,7 +42,7 @@ pub struct LlmTool {
     name: String,
     description: String,
     input: ObjectSchema,
-    call: Arc<Call>,
+    call: Arc<ToolFn>,
 }
 
 impl LlmTool {
@@ -91,11 +91,11 @@ pub(super) struct OfferedTool {
     input: ObjectSchema,
     /// Whether the user is asked before it runs.
     pub(super) confirm: bool,
-    run: Run,
+    run: ToolWork,
 }
 
 #[derive(Debug, Clone)]
-enum Run {
+enum ToolWork {
     Function(LlmTool),
     Skill(Tool),
 }
@@ -107,7 +107,7 @@ impl From<LlmTool> for OfferedTool {
             description: tool.description.clone(),
             input: tool.input.clone(),
             confirm: false,
-            run: Run::Function(tool),
+            run: ToolWork::Function(tool),
         }
     }
 }
@@ -120,7 +120,7 @@ impl From<Tool> for OfferedTool {
             description: tool.description().to_owned(),
             input: ObjectSchema::of(tool.input_schema()),
             confirm: false,
-            run: Run::Skill(tool),
+            run: ToolWork::Skill(tool),
         }
     }
 }
@@ -144,7 +144,7 @@ impl OfferedTool {
 
     /// Whether it is a skill. Skills run one after the other: their steps have an order.
     pub(super) const fn is_skill(&self) -> bool {
-        matches!(self.run, Run::Skill(_))
+        matches!(self.run, ToolWork::Skill(_))
     }
 
     /// Runs it, in the turn of `cx` if there is one.
@@ -155,10 +155,10 @@ impl OfferedTool {
     ) -> AgentResult<Value> {
         let input = self.input.value(input);
         match (&self.run, cx) {
-            (Run::Function(tool), _) => (tool.call)(input).await,
-            (Run::Skill(skill), Some(cx)) => skill.execute(&mut cx.reborrow(), &input).await,
+            (ToolWork::Function(tool), _) => (tool.call)(input).await,
+            (ToolWork::Skill(skill), Some(cx)) => skill.execute(&mut cx.reborrow(), &input).await,
             // The type of the worker has no such method.
-            (Run::Skill(_), None) => Err(AgentError::internal("a skill runs in a task only")),
+            (ToolWork::Skill(_), None) => Err(AgentError::internal("a skill runs in a task only")),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::budget::LlmBudget;
 use super::confirm::{LlmConfirm, LlmOutcome, LlmSlot, approval};
-use super::conversation::{Conversation, Ended, Place, Talk};
+use super::conversation::{Conversation, ConversationEnd, Place, Talk};
 use super::function::{answer_of, setters};
 use super::setup::{AnswerForm, LlmSetup};
 use super::tool::{LlmTool, OfferedTool, decoded};
@@ -216,8 +216,8 @@ answering!(InTask);
 impl<T: DeserializeOwned + JsonSchema + Send + 'static, K> LlmWorker<T, K> {
     async fn answer(&self, place: Place<'_>, messages: Vec<ModelMessage>) -> AgentResult<T> {
         match answer_of::<T>(&self.setup, place, Conversation::of(messages)).await? {
-            Ended::Answer(value) => decoded(&value),
-            Ended::Confirm(_) => Err(AgentError::internal(
+            ConversationEnd::Answer(value) => decoded(&value),
+            ConversationEnd::Confirm(_) => Err(AgentError::internal(
                 "a tool to confirm in a worker without",
             )),
         }
@@ -258,10 +258,10 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, Confirming>
         self.outcome(ended)
     }
 
-    fn outcome(&self, ended: Ended) -> AgentResult<LlmOutcome<T>> {
+    fn outcome(&self, ended: ConversationEnd) -> AgentResult<LlmOutcome<T>> {
         Ok(match ended {
-            Ended::Answer(value) => LlmOutcome::Answer(decoded(&value)?),
-            Ended::Confirm(conversation) => {
+            ConversationEnd::Answer(value) => LlmOutcome::Answer(decoded(&value)?),
+            ConversationEnd::Confirm(conversation) => {
                 let tools = self.setup.tools.iter().filter(|tool| tool.confirm);
                 let names: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
                 let confirms = |call: &super::conversation::ToolCall| names.contains(&&*call.name);

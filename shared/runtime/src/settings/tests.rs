@@ -331,6 +331,7 @@ fn the_documented_defaults_are_those_of_the_code() {
             "A2A_RATE_SKILLS",
             "A2A_MODEL_ID",
             "A2A_MODEL_ENDPOINT_URL",
+            "A2A_ROUTER_MODEL_ID",
         ]
     );
 }

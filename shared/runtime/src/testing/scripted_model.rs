@@ -43,12 +43,12 @@ pub struct ScriptedModel(Arc<Script>);
 
 #[derive(Debug, Default)]
 struct Script {
-    entries: Mutex<VecDeque<Entry>>,
+    entries: Mutex<VecDeque<ScriptEntry>>,
     requests: Mutex<Vec<ModelRequest>>,
 }
 
 #[derive(Debug)]
-enum Entry {
+enum ScriptEntry {
     Content(Vec<ModelContent>),
     /// A call of the tool that the request forces.
     Answer(Value),
@@ -65,7 +65,7 @@ impl ScriptedModel {
         Self::default()
     }
 
-    fn then(self, entry: Entry) -> Self {
+    fn then(self, entry: ScriptEntry) -> Self {
         lock(&self.0.entries).push_back(entry);
         self
     }
@@ -98,32 +98,32 @@ impl ScriptedModel {
     /// request offers no tool, it is the JSON as text.
     #[must_use]
     pub fn answer(self, input: Value) -> Self {
-        self.then(Entry::Answer(input))
+        self.then(ScriptEntry::Answer(input))
     }
 
     /// The next answer has this content.
     #[must_use]
     pub fn content(self, content: impl IntoIterator<Item = ModelContent>) -> Self {
-        self.then(Entry::Content(content.into_iter().collect()))
+        self.then(ScriptEntry::Content(content.into_iter().collect()))
     }
 
     /// The next answer.
     #[must_use]
     pub fn reply(self, reply: ModelReply) -> Self {
-        self.then(Entry::Reply(reply))
+        self.then(ScriptEntry::Reply(reply))
     }
 
     /// The next call fails.
     #[must_use]
     pub fn error(self, error: AgentError) -> Self {
-        self.then(Entry::Error(error))
+        self.then(ScriptEntry::Error(error))
     }
 
     /// The next answer takes so long. Under `#[tokio::test(start_paused = true)]` the wait
     /// takes no real time.
     #[must_use]
     pub fn wait(self, time: Duration) -> Self {
-        self.then(Entry::Wait(time))
+        self.then(ScriptEntry::Wait(time))
     }
 
     /// The requests so far, in their order.
@@ -136,7 +136,7 @@ impl ScriptedModel {
     #[must_use]
     pub fn left(&self) -> usize {
         let entries = lock(&self.0.entries);
-        let is_answer = |entry: &&Entry| !matches!(entry, Entry::Wait(_));
+        let is_answer = |entry: &&ScriptEntry| !matches!(entry, ScriptEntry::Wait(_));
         entries.iter().filter(is_answer).count()
     }
 
@@ -144,17 +144,17 @@ impl ScriptedModel {
         let (wait, entry) = {
             let mut entries = lock(&self.0.entries);
             match entries.pop_front() {
-                Some(Entry::Wait(time)) => (time, entries.pop_front()),
+                Some(ScriptEntry::Wait(time)) => (time, entries.pop_front()),
                 entry => (Duration::ZERO, entry),
             }
         };
         tokio::time::sleep(wait).await;
         let reply = match entry {
-            Some(Entry::Content(content)) => Ok(reply(content)),
-            Some(Entry::Answer(input)) => Ok(reply(vec![answer(&request, input)])),
-            Some(Entry::Reply(reply)) => Ok(reply),
-            Some(Entry::Error(error)) => Err(error),
-            Some(Entry::Wait(_)) | None => {
+            Some(ScriptEntry::Content(content)) => Ok(reply(content)),
+            Some(ScriptEntry::Answer(input)) => Ok(reply(vec![answer(&request, input)])),
+            Some(ScriptEntry::Reply(reply)) => Ok(reply),
+            Some(ScriptEntry::Error(error)) => Err(error),
+            Some(ScriptEntry::Wait(_)) | None => {
                 let last = request.messages.last();
                 let cause = format!("the script has no answer to {last:?}");
                 Err(AgentError::model_provider(cause))
