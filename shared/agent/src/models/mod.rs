@@ -1,9 +1,10 @@
 //! The agent whose skills ask a language model: one function, three functions with progress in
-//! between, and functions and workers together.
+//! between, functions and workers together, and a conversation with tools.
 //!
 //! It needs a model: `A2A_MODEL_PROVIDER`, `A2A_MODEL_ID` and, for a server of one's own,
 //! `A2A_MODEL_ENDPOINT_URL`.
 
+mod chat;
 mod generate_report;
 mod process_order;
 mod summarize_resume;
@@ -26,5 +27,6 @@ pub fn agent() -> Result<AgentDefinition, BuildError> {
         .skill(summarize_resume::SummarizeResume)
         .skill(generate_report::GenerateReport)
         .skill(process_order::process_order)
+        .skill(chat::chat)
         .build()
 }

@@ -72,7 +72,7 @@ fn article(sku: &str) -> AgentResult<(u32, u32)> {
     }
 }
 
-fn price() -> LlmTool {
+pub(super) fn price() -> LlmTool {
     LlmTool::new(
         "price",
         "The price of one piece, in cents.",
@@ -80,7 +80,7 @@ fn price() -> LlmTool {
     )
 }
 
-fn stock() -> LlmTool {
+pub(super) fn stock() -> LlmTool {
     LlmTool::new(
         "stock",
         "How many pieces are on stock.",

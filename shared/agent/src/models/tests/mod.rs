@@ -181,3 +181,27 @@ async fn letter_that_is_no_order_is_rejected() {
     assert_eq!(reply.state(), Some(TaskState::Rejected));
     assert_eq!(reply.text(), "no article is named");
 }
+
+#[tokio::test]
+async fn conversation_goes_to_the_model_and_its_text_comes_in_pieces() {
+    let model = ScriptedModel::new()
+        .text("Hello! How can I help?")
+        .tool("stock", json!({"sku": "A-1"}))
+        .text("There are 100 pieces.");
+    let mut client = client("chat", &model);
+    client.send("Hi").await.unwrap();
+    let reply = client.send("How many A-1 are there?").await.unwrap();
+    assert_eq!(
+        reply.artifact_text("chat").as_deref(),
+        Some("There are 100 pieces.")
+    );
+    let pieces = shown(&client).iter().filter(|name| *name == "chat").count();
+    assert!(pieces >= 4, "{pieces}");
+    let asked = model.requests();
+    let said = serde_json::to_value(&asked[1].messages).unwrap();
+    let before = json!({"model": [{"text": "Hello! How can I help?"}]});
+    assert_eq!(
+        said,
+        json!([{"user": "Hi"}, before, {"user": "How many A-1 are there?"}])
+    );
+}
