@@ -40,7 +40,7 @@ describe() {
     ship) echo "cargo-lambda and sam build make each function alone; one that aborts at a panic does not start" ;;
     template) echo "the rules for template.yaml, manifests, sources and documents" ;;
     page) echo "the page of the local agent, used in Chromium" ;;
-    models) echo "official clients of three model services read the stub of them" ;;
+    models) echo "the stub of model services, read by their clients, is the model of an agent that an SDK walks" ;;
     sam) echo "the SAM CLI and its linter accept template.yaml" ;;
     bans) echo "what each function links" ;;
   esac
@@ -146,6 +146,7 @@ step_faults() { proof faults; }
 step_kill() { proof kill; }
 step_models() {
   bash tests/models/read.sh
+  bash tests/models/walk.sh
 }
 
 step_interop() {

@@ -305,11 +305,8 @@ impl StoredTask {
             created_at: Timestamp::from_millis(self.at),
         });
         record.restore_status(self.st.into_status()?);
-        record.skill = self
-            .skill
-            .map(SkillId::parse)
-            .transpose()
-            .map_err(corrupt)?;
+        let skill = self.skill.map(SkillId::parse);
+        record.skill = skill.transpose().map_err(corrupt)?;
         record.route = self.rt;
         record.version = required(self.v, "v")?;
         record.epoch = required(self.e, "e")?;
