@@ -75,7 +75,7 @@ step_features() {
   local features
   # Alone: in the workspace they get features that other crates need.
   cargo clippy --locked -p a2a-lambda-model -p a2a-lambda-wire -- -D warnings
-  for features in "" lambda aws openai; do
+  for features in "" lambda aws openai bedrock; do
     cargo clippy --locked -p a2a-lambda --no-default-features --features "$features" -- -D warnings
   done
 }

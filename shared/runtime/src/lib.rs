@@ -101,6 +101,7 @@
 //! | `turns` | yes | runs skills; a function for the card, reads or the sweep does without, and has none of their code |
 //! | `jwt` | no | callers with a JWT |
 //! | `secrets` | no | secrets from Secrets Manager; with `jwt` and `lambda` the entry point of the authorizer |
+//! | `bedrock` | no | models of Amazon Bedrock, through the AWS SDK |
 //! | `openai` | no | models behind the API of OpenAI: OpenAI, Bedrock, vLLM, Ollama, LiteLLM |
 //! | `contract-tests` | no | the store contract, for the tests of a store |
 //! | `fuzz` | no | what the fuzz targets of the repository run |

@@ -1,5 +1,7 @@
 //! The model that the settings name.
 
+#[cfg(feature = "bedrock")]
+use super::bedrock::BedrockModel;
 #[cfg(feature = "openai")]
 use super::openai::{OpenAiApi, OpenAiModel};
 #[cfg(feature = "openai")]
@@ -41,8 +43,7 @@ impl ConfiguredModel {
     /// [`NoModelProvider`] when the program is built without it.
     pub(crate) fn new(settings: &ModelSettings) -> Result<Self, NoModelProvider> {
         let known = match settings.provider {
-            // Not built yet.
-            ModelProvider::Bedrock => false,
+            ModelProvider::Bedrock => cfg!(feature = "bedrock"),
             ModelProvider::OpenAi | ModelProvider::OpenAiResponses => cfg!(feature = "openai"),
         };
         if !known {
@@ -61,11 +62,31 @@ impl ConfiguredModel {
 
 async fn make(settings: &ModelSettings) -> AgentResult<Arc<dyn Model>> {
     match settings.provider {
+        #[cfg(feature = "bedrock")]
+        ModelProvider::Bedrock => Ok(Arc::new(bedrock(settings))),
         #[cfg(feature = "openai")]
         ModelProvider::OpenAi => openai(settings, OpenAiApi::ChatCompletions).await,
         #[cfg(feature = "openai")]
         ModelProvider::OpenAiResponses => openai(settings, OpenAiApi::Responses).await,
-        other => Err(AgentError::model_unavailable().with_cause(&NoModelProvider(other.word()))),
+        #[cfg(not(feature = "bedrock"))]
+        ModelProvider::Bedrock => Err(missing(settings)),
+        #[cfg(not(feature = "openai"))]
+        ModelProvider::OpenAi | ModelProvider::OpenAiResponses => Err(missing(settings)),
+    }
+}
+
+#[cfg(not(all(feature = "bedrock", feature = "openai")))]
+fn missing(settings: &ModelSettings) -> AgentError {
+    let cause = NoModelProvider(settings.provider.word());
+    AgentError::model_unavailable().with_cause(&cause)
+}
+
+#[cfg(feature = "bedrock")]
+fn bedrock(settings: &ModelSettings) -> BedrockModel {
+    let model = BedrockModel::new(&settings.id).options(settings.options.clone());
+    match &settings.endpoint {
+        Some(url) => model.endpoint(url),
+        None => model,
     }
 }
 

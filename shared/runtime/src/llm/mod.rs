@@ -14,8 +14,11 @@
 //! - `setup`, `schema`, `transcript`: what a request has
 //! - `conversation`: the turns of a model and its tools; `call`, `collect`: one call
 //! - `configured`: the model that the settings name
+//! - `bedrock`: models of Amazon Bedrock
 //! - `openai`: models behind the API of OpenAI
 
+#[cfg(feature = "bedrock")]
+pub mod bedrock;
 mod budget;
 mod call;
 mod collect;
@@ -23,6 +26,8 @@ mod configured;
 mod confirm;
 mod conversation;
 mod function;
+#[cfg(all(test, any(feature = "bedrock", feature = "openai")))]
+mod model_stub;
 #[cfg(feature = "openai")]
 pub mod openai;
 mod schema;

@@ -59,7 +59,8 @@ impl TaskRecord {
         self.created_at
     }
 
-    /// Why it has its skill; `None` while the router asks, and for an old task.
+    /// Why it has its skill. `None` while the router asks, when the client named the skill,
+    /// and when the agent has one skill.
     #[must_use]
     pub const fn route(&self) -> Option<&SkillRoute> {
         self.route.as_ref()

@@ -105,6 +105,7 @@ pub(in crate::engine) fn note(work: &TurnSpec, skill: Option<&str>) {
     }
     let chosen = work.opening.iter().find_map(|change| match change {
         Change::Pin(_, Some(route)) => Some(route.how.as_str()),
+        Change::Pin(_, None) => Some("named"),
         _ => None,
     });
     let asked = matches!(work.job, TurnInput::Ask { .. }).then_some("ask");

@@ -1,6 +1,8 @@
 //! The model of the settings, against a service on loopback.
 
-use super::{ConfiguredModel, NoModelProvider};
+use super::ConfiguredModel;
+#[cfg(not(feature = "bedrock"))]
+use super::NoModelProvider;
 use crate::settings::{ModelProvider, ModelSettings};
 use serde_json::Map;
 
@@ -14,6 +16,7 @@ fn settings(provider: ModelProvider, endpoint: &str) -> ModelSettings {
     }
 }
 
+#[cfg(not(feature = "bedrock"))]
 #[test]
 fn a_provider_that_the_program_does_not_have_stops_its_start() {
     let named = settings(ModelProvider::Bedrock, "http://127.0.0.1:9");
@@ -26,7 +29,7 @@ fn a_provider_that_the_program_does_not_have_stops_its_start() {
 #[cfg(feature = "openai")]
 #[tokio::test]
 async fn the_model_of_the_settings_answers_at_its_address() {
-    use crate::llm::openai::tests::stub::{ModelStub, StubAnswer};
+    use crate::llm::model_stub::{ModelStub, StubAnswer};
     use crate::skill::model::{Model as _, ModelContent, ModelMessage, ModelRequest};
 
     let answer = r#"{"choices": [{"index": 0, "finish_reason": "stop",

@@ -226,4 +226,4 @@ impl ReplyReading {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+mod tests;

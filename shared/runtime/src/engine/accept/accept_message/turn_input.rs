@@ -68,7 +68,9 @@ impl Engine {
                     score,
                     input: made,
                 };
-                opening.push(Change::Pin(id, Some(route)));
+                // The message itself shows the other decisions, so they need no bytes.
+                let is_kept = !matches!(how, "explicit" | "single");
+                opening.push(Change::Pin(id, is_kept.then_some(route)));
                 Ok(TurnInput::Skill(
                     Arc::clone(skill),
                     TurnStart::Request(input),

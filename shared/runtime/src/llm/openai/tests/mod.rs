@@ -1,5 +1,6 @@
 use super::failure::ModelCallError;
 use super::{OpenAiApi, OpenAiModel, ReplyReading};
+use crate::llm::model_stub::{ModelStub, StubAnswer};
 use crate::skill::model::{
     Delta, Model as _, ModelContent, ModelMessage, ModelReply, ModelRequest, ModelTool, StopReason,
     Usage,
@@ -9,12 +10,10 @@ use bytes::Bytes;
 use futures::stream::{self, StreamExt as _};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
-use stub::{ModelStub, StubAnswer};
 
 mod chat;
 mod failures;
 mod responses;
-pub(in crate::llm) mod stub;
 
 /// A limit that a silent service reaches.
 const SHORT: Duration = Duration::from_millis(50);
