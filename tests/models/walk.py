@@ -156,12 +156,13 @@ async def killed(agent, client, binding, path, before):
 
 
 async def walk(options):
-    for provider, binding in (("openai", "JSONRPC"), ("openai-responses", "HTTP+JSON")):
+    providers = (("openai", "JSONRPC", "/v1"), ("openai-responses", "HTTP+JSON", "/v1"), ("bedrock", "JSONRPC", ""))
+    for provider, binding, path in providers:
         stub = subprocess.Popen(
             ["python3", options.stub, "--script", options.script, "--log", options.log],
             stdout=subprocess.PIPE, text=True)
         base = stub.stdout.readline().removeprefix("listening on ").strip()
-        agent = Agent(options.program, os.path.join(options.data, provider), f"{base}/v1", provider)
+        agent = Agent(options.program, os.path.join(options.data, provider), f"{base}{path}", provider)
         agent.start()
         before = len(log(options.log))
         try:
