@@ -29,6 +29,7 @@ pub use file::Configuration;
 pub use model::{ModelProvider, ModelSettings, Routing};
 pub use names::warn_of_unknown;
 pub use read::parse_duration;
+pub(crate) use source::read_file;
 pub use source::{Environment, Source};
 
 use crate::auth::AuthMode;

@@ -4,6 +4,9 @@
 //! A [`SkillTest`] is a client of one skill. Each [`SkillTest::send`] runs one turn to its
 //! end and returns a [`Reply`]. [`check_agent`] checks an agent without running it.
 //!
+//! **Models.** [`ScriptedModel`] gives the answers that the test writes, [`Cassette`] those that
+//! a real model gave once.
+//!
 //! **State.** The store encodes and decodes each task and each thread as it would
 //! for DynamoDB. So a slot, a step or saved data that loses something in
 //! serialization loses it here too, as when the next message reaches another
@@ -20,10 +23,11 @@
 //! - `options`: the methods that set the caller, the model, the time, the agent and the
 //!   next message
 //! - `reply`: the result of a message
-//! - `scripted_model`: a language model that answers from a script
 //! - `check`: checks an agent without running it
+//! - `scripted_model`, `cassette`: models for tests, with a script or with recorded answers
 //! - `clock`, `store`: the time, the ids and the store of the bench
 
+mod cassette;
 mod check;
 mod clock;
 mod invocations;
@@ -32,9 +36,10 @@ mod reply;
 mod scripted_model;
 mod store;
 
+pub use cassette::{Cassette, CassetteError, CassetteMode};
 pub use check::{AgentCheckError, check_agent};
 pub use reply::{Reply, SkillTestError};
-pub use scripted_model::ScriptedModel;
+pub use scripted_model::{ScriptError, ScriptedModel};
 
 use crate::auth::Caller;
 use crate::engine::{Engine, Policy, Services};

@@ -1,218 +1,308 @@
-//! A language model that answers from a script.
+//! A model for tests that answers from a script.
 
 use super::lock;
 use crate::skill::model::{
     Delta, Model, ModelContent, ModelReply, ModelRequest, StopReason, ToolChoice, Usage,
 };
 use crate::skill::{AgentError, AgentResult};
-use futures::StreamExt as _;
 use futures::future::BoxFuture;
-use futures::stream::{self, BoxStream};
+use futures::stream::{self, BoxStream, StreamExt as _};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// The tool of an answer when the request forces none.
+/// The tool that [`ScriptedModel::answer`] calls if the request forces none.
 const ANSWER: &str = "answer";
+/// The tokens of an answer, until the script sets others.
+const USAGE: Usage = Usage {
+    input_tokens: 10,
+    output_tokens: 5,
+};
+/// The characters of a streamed piece of a text.
+const PIECE: usize = 4;
 
-/// A language model for tests. It gives the answers of its script in their order, and records
-/// what it was asked. Clones are the same model, so a test keeps one and the agent gets another.
+/// A model that gives the answers of a script, in order, and keeps the requests.
+///
+/// It is a handle: the test keeps one clone, the agent gets another. A stream has the same
+/// answer in pieces of a few characters.
+///
+/// A request after the end of the script fails with `MODEL_PROVIDER`. A skill could hide that
+/// error, so a test ends with [`ScriptedModel::finish`].
 ///
 /// ```
-/// use a2a_lambda::llm::LlmFunction;
-/// use a2a_lambda::skill::AgentResult;
+/// use a2a_lambda::SkillTest;
+/// use a2a_lambda::prelude::*;
+/// use a2a_lambda::skill::model::{ModelMessage, ModelRequest};
 /// use a2a_lambda::testing::ScriptedModel;
-/// use serde_json::json;
+/// use std::sync::Arc;
+///
+/// /// Says whether a text is kind.
+/// #[skill(id = "tone", tags = ["example"])]
+/// async fn tone(cx: &mut TaskContext<'_>, text: String) -> AgentResult<String> {
+///     let request = ModelRequest {
+///         system: "Is the text kind?".to_owned(),
+///         messages: vec![ModelMessage::User(text)],
+///         ..ModelRequest::default()
+///     };
+///     let reply = cx.model()?.converse(request).await?;
+///     Ok(format!("{:?}", reply.content))
+/// }
 ///
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> AgentResult<()> {
-/// let model = ScriptedModel::new().answer(json!({"value": [3, 4]}));
-/// let numbers = LlmFunction::<Vec<u32>>::new("Find the numbers.");
-/// assert_eq!(numbers.run_with(&model, "three, four").await?, [3, 4]);
-/// assert_eq!(model.requests()[0].system, "Find the numbers.");
-/// assert_eq!(model.left(), 0);
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let agent = Agent::builder("critic").skill(tone).build()?;
+/// let model = ScriptedModel::new().text("It is kind.");
+/// let mut client = SkillTest::new(&agent, "tone");
+/// client.model(Arc::new(model.clone())).send("Thank you.").await?;
+/// assert_eq!(model.requests()[0].system, "Is the text kind?");
+/// model.finish()?;
 /// # Ok(())
 /// # }
 /// ```
-///
-/// A call beyond the script fails with `MODEL_PROVIDER`. Its private cause has the last message
-/// of the request.
 #[derive(Debug, Clone, Default)]
-pub struct ScriptedModel(Arc<Script>);
+pub struct ScriptedModel(Arc<Mutex<ModelScript>>);
 
-#[derive(Debug, Default)]
-struct Script {
-    entries: Mutex<VecDeque<ScriptEntry>>,
-    requests: Mutex<Vec<ModelRequest>>,
+/// The script of a model was not followed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the script has {left} answers left, and {beyond} requests came after its end")]
+pub struct ScriptError {
+    /// The answers that no request asked for.
+    pub left: usize,
+    /// The requests after the end of the script.
+    pub beyond: usize,
 }
 
 #[derive(Debug)]
-enum ScriptEntry {
-    Content(Vec<ModelContent>),
-    /// A call of the tool that the request forces.
-    Answer(Value),
+struct ModelScript {
+    /// The answers, and how long each takes.
+    answers: VecDeque<(Duration, ScriptedAnswer)>,
+    /// How long the next answer takes that the script gets.
+    wait: Duration,
+    requests: Vec<ModelRequest>,
+    /// The requests after the end of the script.
+    beyond: usize,
+    /// The tool calls made so far: their ids count from 1.
+    calls: u64,
+    usage: Usage,
+}
+
+#[derive(Debug)]
+enum ScriptedAnswer {
+    Calls(Vec<(String, Value)>, Usage),
+    Answer(Value, Usage),
     Reply(ModelReply),
     Error(AgentError),
-    /// The answer after this one takes so long.
-    Wait(Duration),
+}
+
+impl Default for ModelScript {
+    fn default() -> Self {
+        Self {
+            answers: VecDeque::new(),
+            wait: Duration::ZERO,
+            requests: Vec::new(),
+            beyond: 0,
+            calls: 0,
+            usage: USAGE,
+        }
+    }
 }
 
 impl ScriptedModel {
-    /// A model with an empty script. Nothing may ask it yet.
+    /// A model without answers. The methods below add them, also while the test runs:
+    /// `model.clone().text("…")`.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    fn then(self, entry: ScriptEntry) -> Self {
-        lock(&self.0.entries).push_back(entry);
+    /// A model that must not be asked. A request fails, and so does
+    /// [`ScriptedModel::finish`] afterwards.
+    #[must_use]
+    pub fn never() -> Self {
+        Self::default()
+    }
+
+    /// Then it answers with a text.
+    pub fn text(self, text: impl Into<String>) -> Self {
+        let usage = lock(&self.0).usage;
+        self.reply(text_reply(text.into(), usage))
+    }
+
+    /// Then it calls a tool. The ids of all calls are `call-1`, `call-2`, …
+    pub fn tool_call(self, tool: impl Into<String>, input: Value) -> Self {
+        self.tool_calls([(tool.into(), input)])
+    }
+
+    /// Then it calls several tools in one answer.
+    pub fn tool_calls<T: Into<String>>(self, calls: impl IntoIterator<Item = (T, Value)>) -> Self {
+        let calls = calls.into_iter();
+        let calls = calls.map(|(tool, input)| (tool.into(), input)).collect();
+        let usage = lock(&self.0).usage;
+        self.then(ScriptedAnswer::Calls(calls, usage))
+    }
+
+    /// Then it answers with a value: with a call of the tool that the request forces, or of the
+    /// tool `answer` if the request offers one. Without either it writes the value as JSON text.
+    /// A request that forces a call and offers one tool forces that tool.
+    pub fn answer(self, value: Value) -> Self {
+        let usage = lock(&self.0).usage;
+        self.then(ScriptedAnswer::Answer(value, usage))
+    }
+
+    /// Then it gives exactly this reply.
+    pub fn reply(self, reply: ModelReply) -> Self {
+        self.then(ScriptedAnswer::Reply(reply))
+    }
+
+    /// Then it answers with this content.
+    pub fn content(self, content: impl IntoIterator<Item = ModelContent>) -> Self {
+        let mut reply = ModelReply {
+            content: content.into_iter().collect(),
+            stop: StopReason::EndTurn,
+            usage: lock(&self.0).usage,
+        };
+        if reply.calls_tools() {
+            reply.stop = StopReason::ToolUse;
+        }
+        self.reply(reply)
+    }
+
+    /// The next answer of the script takes this time. Under
+    /// `#[tokio::test(start_paused = true)]` it takes no real time.
+    pub fn wait(self, time: Duration) -> Self {
+        lock(&self.0).wait = time;
         self
     }
 
-    /// The next answer is a text. A stream has one piece for each word.
-    #[must_use]
-    pub fn text(self, text: impl Into<String>) -> Self {
-        self.content([ModelContent::Text(text.into())])
-    }
-
-    /// The next answer calls one tool. The id of the call is `call-1`.
-    #[must_use]
-    pub fn tool(self, name: impl Into<String>, input: Value) -> Self {
-        self.tools([(name.into(), input)])
-    }
-
-    /// The next answer calls several tools. The ids of the calls are `call-1`, `call-2` and so
-    /// on.
-    #[must_use]
-    pub fn tools(self, calls: impl IntoIterator<Item = (impl Into<String>, Value)>) -> Self {
-        let calls = calls.into_iter().zip(1_u32..);
-        self.content(calls.map(|((name, input), number)| ModelContent::ToolUse {
-            id: format!("call-{number}"),
-            name: name.into(),
-            input,
-        }))
-    }
-
-    /// The next answer calls the tool that the request forces, and otherwise `answer`. Where a
-    /// request offers no tool, it is the JSON as text.
-    #[must_use]
-    pub fn answer(self, input: Value) -> Self {
-        self.then(ScriptEntry::Answer(input))
-    }
-
-    /// The next answer has this content.
-    #[must_use]
-    pub fn content(self, content: impl IntoIterator<Item = ModelContent>) -> Self {
-        self.then(ScriptEntry::Content(content.into_iter().collect()))
-    }
-
-    /// The next answer.
-    #[must_use]
-    pub fn reply(self, reply: ModelReply) -> Self {
-        self.then(ScriptEntry::Reply(reply))
-    }
-
-    /// The next call fails.
-    #[must_use]
+    /// Then it fails. A stream fails before its first piece.
     pub fn error(self, error: AgentError) -> Self {
-        self.then(ScriptEntry::Error(error))
+        self.then(ScriptedAnswer::Error(error))
     }
 
-    /// The next answer takes so long. Under `#[tokio::test(start_paused = true)]` the wait
-    /// takes no real time.
-    #[must_use]
-    pub fn wait(self, time: Duration) -> Self {
-        self.then(ScriptEntry::Wait(time))
+    /// Sets the tokens of the answers that the script gets after this: 10 of the request and 5
+    /// of the answer without it.
+    pub fn usage(self, usage: Usage) -> Self {
+        lock(&self.0).usage = usage;
+        self
     }
 
-    /// The requests so far, in their order.
+    /// The requests so far, oldest first, also those after the end of the script.
     #[must_use]
     pub fn requests(&self) -> Vec<ModelRequest> {
-        lock(&self.0.requests).clone()
+        lock(&self.0).requests.clone()
     }
 
-    /// How many answers of the script nothing has asked for.
+    /// The number of answers that no request has asked for yet.
     #[must_use]
     pub fn left(&self) -> usize {
-        let entries = lock(&self.0.entries);
-        let is_answer = |entry: &&ScriptEntry| !matches!(entry, ScriptEntry::Wait(_));
-        entries.iter().filter(is_answer).count()
+        lock(&self.0).answers.len()
     }
 
-    async fn next(&self, request: ModelRequest) -> AgentResult<ModelReply> {
-        let (wait, entry) = {
-            let mut entries = lock(&self.0.entries);
-            match entries.pop_front() {
-                Some(ScriptEntry::Wait(time)) => (time, entries.pop_front()),
-                entry => (Duration::ZERO, entry),
-            }
-        };
+    /// Checks that each answer was asked for, and nothing else.
+    ///
+    /// # Errors
+    /// [`ScriptError`] when answers are left, or requests came after the end of the script.
+    pub fn finish(&self) -> Result<(), ScriptError> {
+        let script = lock(&self.0);
+        let (left, beyond) = (script.answers.len(), script.beyond);
+        if left == 0 && beyond == 0 {
+            return Ok(());
+        }
+        Err(ScriptError { left, beyond })
+    }
+
+    async fn answered(&self, request: ModelRequest) -> AgentResult<ModelReply> {
+        let (wait, reply) = lock(&self.0).next(request);
         tokio::time::sleep(wait).await;
-        let reply = match entry {
-            Some(ScriptEntry::Content(content)) => Ok(reply(content)),
-            Some(ScriptEntry::Answer(input)) => Ok(reply(vec![answer(&request, input)])),
-            Some(ScriptEntry::Reply(reply)) => Ok(reply),
-            Some(ScriptEntry::Error(error)) => Err(error),
-            Some(ScriptEntry::Wait(_)) | None => {
-                let last = request.messages.last();
-                let cause = format!("the script has no answer to {last:?}");
-                Err(AgentError::model_provider(cause))
-            }
-        };
-        lock(&self.0.requests).push(request);
         reply
     }
-}
 
-fn answer(request: &ModelRequest, input: Value) -> ModelContent {
-    if request.tools.is_empty() {
-        return ModelContent::Text(input.to_string());
-    }
-    let name = match &request.tool_choice {
-        ToolChoice::Tool(name) => name.clone(),
-        ToolChoice::Auto | ToolChoice::Any => ANSWER.to_owned(),
-    };
-    ModelContent::ToolUse {
-        id: "call-1".to_owned(),
-        name,
-        input,
+    fn then(self, answer: ScriptedAnswer) -> Self {
+        let mut script = lock(&self.0);
+        let wait = std::mem::take(&mut script.wait);
+        script.answers.push_back((wait, answer));
+        drop(script);
+        self
     }
 }
 
-/// An answer of 10 tokens to a request of 20.
-fn reply(content: Vec<ModelContent>) -> ModelReply {
-    let mut reply = ModelReply {
-        content,
+impl ModelScript {
+    fn next(&mut self, request: ModelRequest) -> (Duration, AgentResult<ModelReply>) {
+        let forced = tool_of(&request).map(str::to_owned);
+        self.requests.push(request);
+        let (wait, answer) = match self.answers.pop_front() {
+            Some((wait, answer)) => (wait, Some(answer)),
+            None => (Duration::ZERO, None),
+        };
+        (wait, self.reply(answer, forced))
+    }
+
+    fn reply(
+        &mut self,
+        answer: Option<ScriptedAnswer>,
+        forced: Option<String>,
+    ) -> AgentResult<ModelReply> {
+        match answer {
+            Some(ScriptedAnswer::Reply(reply)) => Ok(reply),
+            Some(ScriptedAnswer::Error(error)) => Err(error),
+            Some(ScriptedAnswer::Calls(calls, usage)) => Ok(self.calls(calls, usage)),
+            Some(ScriptedAnswer::Answer(value, usage)) => Ok(match forced {
+                Some(tool) => self.calls(vec![(tool, value)], usage),
+                None => text_reply(value.to_string(), usage),
+            }),
+            None => {
+                self.beyond += 1;
+                let number = self.requests.len();
+                let had = number - self.beyond;
+                Err(AgentError::model_provider(format!(
+                    "request {number} of a scripted model with {had} answers"
+                )))
+            }
+        }
+    }
+
+    fn calls(&mut self, calls: Vec<(String, Value)>, usage: Usage) -> ModelReply {
+        let content = calls.into_iter().map(|(name, input)| {
+            self.calls += 1;
+            let id = format!("call-{}", self.calls);
+            ModelContent::ToolUse { id, name, input }
+        });
+        ModelReply {
+            content: content.collect(),
+            stop: StopReason::ToolUse,
+            usage,
+        }
+    }
+}
+
+/// The tool in which the model has to give its answer.
+fn tool_of(request: &ModelRequest) -> Option<&str> {
+    let mut names = request.tools.iter().map(|tool| tool.name.as_str());
+    match &request.tool_choice {
+        ToolChoice::Tool(name) => Some(name),
+        ToolChoice::Any if request.tools.len() == 1 => names.next(),
+        ToolChoice::Any | ToolChoice::Auto => names.find(|name| *name == ANSWER),
+    }
+}
+
+fn text_reply(text: String, usage: Usage) -> ModelReply {
+    ModelReply {
+        content: vec![ModelContent::Text(text)],
         stop: StopReason::EndTurn,
-        usage: Usage {
-            input_tokens: 20,
-            output_tokens: 10,
-        },
-    };
-    if reply.calls_tools() {
-        reply.stop = StopReason::ToolUse;
+        usage,
     }
-    reply
 }
 
-/// The pieces of an answer.
-pub(super) fn deltas(reply: ModelReply) -> Vec<Delta> {
+/// A reply as a model streams it.
+fn deltas(reply: ModelReply) -> Vec<Delta> {
     let mut deltas = Vec::new();
     for content in reply.content {
         match content {
-            ModelContent::Text(text) => {
-                let words = text.split_inclusive(' ').map(str::to_owned);
-                deltas.extend(words.map(Delta::Text));
-            }
+            ModelContent::Text(text) => deltas.extend(pieces(&text).map(Delta::Text)),
             ModelContent::ToolUse { id, name, input } => {
                 deltas.push(Delta::ToolUse { id, name });
-                // A text is arguments that are no JSON.
-                let written = match input {
-                    Value::String(text) => text,
-                    input => input.to_string(),
-                };
-                deltas.push(Delta::ToolInput(written));
+                deltas.extend(pieces(&written(&input)).map(Delta::ToolInput));
             }
             ModelContent::Provider(block) => deltas.push(Delta::Provider(block)),
         }
@@ -224,9 +314,24 @@ pub(super) fn deltas(reply: ModelReply) -> Vec<Delta> {
     deltas
 }
 
+fn pieces(text: &str) -> impl Iterator<Item = String> + use<> {
+    let characters: Vec<char> = text.chars().collect();
+    let pieces: Vec<String> = characters.chunks(PIECE).map(String::from_iter).collect();
+    pieces.into_iter()
+}
+
+/// The arguments of a call as the model wrote them: a JSON string that holds no JSON is a text
+/// that is no JSON.
+fn written(input: &Value) -> String {
+    match input {
+        Value::String(text) if serde_json::from_str::<Value>(text).is_err() => text.clone(),
+        input => input.to_string(),
+    }
+}
+
 impl Model for ScriptedModel {
     fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
-        Box::pin(self.next(request))
+        Box::pin(self.answered(request))
     }
 
     fn converse_stream(
@@ -234,7 +339,7 @@ impl Model for ScriptedModel {
         request: ModelRequest,
     ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
         Box::pin(async move {
-            let reply = self.next(request).await?;
+            let reply = self.answered(request).await?;
             Ok(stream::iter(deltas(reply)).map(Ok).boxed())
         })
     }

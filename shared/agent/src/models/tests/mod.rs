@@ -127,13 +127,13 @@ fn letter() -> ScriptedModel {
     ScriptedModel::new()
         .answer(json!({"customer": "Ann", "lines": lines}))
         .answer(json!({"valid": true, "reason": null}))
-        .tools([
+        .tool_calls([
             ("price", json!({"sku": "A-1"})),
             ("stock", json!({"sku": "A-1"})),
             ("price", json!({"sku": "C-3"})),
         ])
         .answer(json!({"lines": priced}))
-        .tool("euros", json!({"value": 750}))
+        .tool_call("euros", json!({"value": 750}))
         .answer(json!({"text": "Three A-1 for 7.50 €.", "total_cents": 750}))
 }
 
@@ -186,7 +186,7 @@ async fn letter_that_is_no_order_is_rejected() {
 async fn conversation_goes_to_the_model_and_its_text_comes_in_pieces() {
     let model = ScriptedModel::new()
         .text("Hello! How can I help?")
-        .tool("stock", json!({"sku": "A-1"}))
+        .tool_call("stock", json!({"sku": "A-1"}))
         .text("There are 100 pieces.");
     let mut client = client("chat", &model);
     client.send("Hi").await.unwrap();

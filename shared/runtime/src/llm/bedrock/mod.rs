@@ -1,4 +1,4 @@
-//! Models of Amazon Bedrock, by its APIs Converse and ConverseStream.
+//! Models of Amazon Bedrock, by its APIs Converse and `ConverseStream`.
 //!
 //! [`BedrockModel`] is the provider. It sends each request once and never again. It sends no
 //! parameter that the request or the options do not name. Region and credentials are those of

@@ -1,4 +1,4 @@
-//! Answers of Converse and ConverseStream.
+//! Answers of Converse and `ConverseStream`.
 
 use super::document::value;
 use super::failure::BedrockCallError;
@@ -59,7 +59,7 @@ fn usage(usage: Option<&TokenUsage>) -> Usage {
     })
 }
 
-/// The answer of ConverseStream, as far as it has arrived.
+/// The answer of `ConverseStream`, as far as it has arrived.
 #[derive(Debug, Default)]
 pub(super) struct ConverseEvents {
     reasoning: Reasoning,

@@ -1,4 +1,4 @@
-//! Requests of Converse and ConverseStream.
+//! Requests of Converse and `ConverseStream`.
 
 use super::document::document;
 use super::kept;

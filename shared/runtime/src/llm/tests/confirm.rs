@@ -142,7 +142,7 @@ async fn second_question_is_asked_too() {
 #[tokio::test]
 async fn steps_of_a_task_are_the_answers_of_the_model_and_the_tools_it_waits_for() {
     let model = ScriptedModel::new()
-        .tool("list", json!({}))
+        .tool_call("list", json!({}))
         .content(calls());
     let (mut client, _) = client(&model);
     client.send("clean").await.unwrap();

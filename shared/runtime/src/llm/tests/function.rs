@@ -95,7 +95,7 @@ async fn model_that_writes_instead_of_calling_is_corrected_or_understood() {
 #[tokio::test]
 async fn tool_that_was_not_offered_is_refused() {
     let model = ScriptedModel::new()
-        .tool("delete_all", json!({}))
+        .tool_call("delete_all", json!({}))
         .answer(order(2));
     assert_eq!(function().run_with(&model, "x").await.unwrap(), a1(2));
     assert_eq!(errors(&model).len(), 1);

@@ -42,7 +42,7 @@ fn worker() -> LlmWorker<Plan> {
 /// A model that calls the same tool again and again.
 fn looping(times: usize) -> ScriptedModel {
     (0..times).fold(ScriptedModel::new(), |model, _| {
-        model.tool("stock", sku("A-1"))
+        model.tool_call("stock", sku("A-1"))
     })
 }
 
@@ -53,7 +53,7 @@ fn sku(sku: &str) -> Value {
 #[tokio::test]
 async fn worker_calls_tools_until_the_model_answers() {
     let model = ScriptedModel::new()
-        .tool("stock", sku("A-1"))
+        .tool_call("stock", sku("A-1"))
         .answer(plan("sell"));
     let made = worker().run_with(&model, "x").await.unwrap();
     assert_eq!(made.steps, ["sell"]);
@@ -135,9 +135,9 @@ async fn model_that_never_ends_uses_up_its_turns() {
 
 #[tokio::test]
 async fn tokens_end_a_worker() {
-    // One call has 30 tokens.
+    // One call has 15 tokens.
     let model = looping(2);
-    let worker = worker().budget(LlmBudget::default().tokens(40));
+    let worker = worker().budget(LlmBudget::default().tokens(20));
     let error = worker.run_with(&model, "x").await.unwrap_err();
     assert_eq!(error.code().as_str(), "BUDGET_EXCEEDED");
 }
@@ -146,7 +146,7 @@ async fn tokens_end_a_worker() {
 async fn time_ends_a_worker_and_a_slow_model() {
     let slow = |time: u64| ScriptedModel::new().wait(Duration::from_secs(time));
     let model = slow(6)
-        .tool("stock", sku("A-1"))
+        .tool_call("stock", sku("A-1"))
         .wait(Duration::from_secs(6))
         .answer(plan("x"));
     let worker = worker().budget(LlmBudget::default().time(Duration::from_secs(10)));
@@ -188,7 +188,7 @@ fn agent() -> AgentDefinition {
 #[tokio::test]
 async fn skill_as_a_tool_has_the_caller_of_the_task() {
     let model = ScriptedModel::new()
-        .tool("who_am-i", json!({"tenant": "other"}))
+        .tool_call("who_am-i", json!({"tenant": "other"}))
         .answer(plan("x"));
     let mut client = SkillTest::new(&agent(), "plan");
     let client = client.model(model.clone()).caller("acme", "ann").unwrap();
