@@ -26,7 +26,8 @@ mod configured;
 mod confirm;
 mod conversation;
 mod function;
-#[cfg(all(test, any(feature = "bedrock", feature = "openai")))]
+#[cfg(test)]
+#[cfg(any(feature = "bedrock", feature = "openai"))]
 mod model_stub;
 #[cfg(feature = "openai")]
 pub mod openai;

@@ -54,14 +54,14 @@ pub enum CassetteError {
 }
 
 impl CassetteError {
-    pub(super) fn foreign(path: &Path, why: impl ToString) -> Self {
+    pub(super) fn foreign(path: &Path, why: &impl ToString) -> Self {
         Self::Foreign {
             cassette: path.display().to_string(),
             why: why.to_string(),
         }
     }
 
-    pub(super) fn unwritable(path: &Path, why: impl ToString) -> Self {
+    pub(super) fn unwritable(path: &Path, why: &impl ToString) -> Self {
         Self::Unwritable {
             cassette: path.display().to_string(),
             why: why.to_string(),

@@ -28,16 +28,16 @@ struct CassetteFile<C> {
 /// # Errors
 /// [`CassetteError::Foreign`] when the file cannot be read, or has another form.
 pub(super) fn read(path: &Path) -> Result<Option<Vec<RecordedCall>>, CassetteError> {
-    let text = read_file(path, MAX_BYTES).map_err(|error| CassetteError::foreign(path, error))?;
+    let text = read_file(path, MAX_BYTES).map_err(|error| CassetteError::foreign(path, &error))?;
     let Some(text) = text else { return Ok(None) };
     let json = &mut serde_json::Deserializer::from_str(&text);
     let file: CassetteFile<RecordedCall> = serde_path_to_error::deserialize(&mut *json)
-        .map_err(|error| CassetteError::foreign(path, error))?;
+        .map_err(|error| CassetteError::foreign(path, &error))?;
     json.end()
-        .map_err(|error| CassetteError::foreign(path, error))?;
+        .map_err(|error| CassetteError::foreign(path, &error))?;
     if file.cassette != FORM {
         let why = format!("its form is {}, expected {FORM}", file.cassette);
-        return Err(CassetteError::foreign(path, why));
+        return Err(CassetteError::foreign(path, &why));
     }
     Ok(Some(file.calls))
 }
@@ -56,12 +56,12 @@ pub(super) fn write<'a>(
         calls: calls.collect(),
     };
     let mut text = serde_json::to_string_pretty(&file)
-        .map_err(|error| CassetteError::unwritable(path, error))?;
+        .map_err(|error| CassetteError::unwritable(path, &error))?;
     text.push('\n');
     if redactor.finds_in(&text) {
         return Err(CassetteError::Secret(path.display().to_string()));
     }
-    replace(path, &text).map_err(|error| CassetteError::unwritable(path, error))
+    replace(path, &text).map_err(|error| CassetteError::unwritable(path, &error))
 }
 
 fn replace(path: &Path, text: &str) -> io::Result<()> {
