@@ -71,7 +71,7 @@ struct RouteCase {
     skill: Option<String>,
 }
 
-/// The settings of the environment for a program that serves nobody.
+/// The settings of the environment for a program that serves no caller.
 struct Unserved;
 
 impl Source for Unserved {

@@ -98,7 +98,7 @@ pub enum ModelContent {
         input: Value,
     },
     /// A block of the provider that must return to it unchanged, such as reasoning with a
-    /// signature. Nobody else reads it, and no client sees it.
+    /// signature. Only that provider reads it, and no client sees it.
     Provider(Value),
 }
 

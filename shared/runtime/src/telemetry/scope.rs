@@ -142,7 +142,7 @@ pub(crate) fn note_route(how: &str) {
 }
 
 fn note(place: fn(&Facts) -> &OnceLock<String>, text: &str) {
-    // Outside of a call nobody reads the note.
+    // Outside of a call the note has no reader.
     let _outside = CURRENT.try_with(|scope| {
         place(&scope.facts).get_or_init(|| text.to_owned());
     });

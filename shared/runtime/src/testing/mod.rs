@@ -31,6 +31,7 @@ mod cassette;
 mod check;
 mod clock;
 mod invocations;
+mod lock;
 mod options;
 mod reply;
 mod scripted_model;
@@ -53,8 +54,9 @@ use crate::task::{
 };
 use clock::{CountedIds, TestClock};
 use invocations::Interruption;
+use lock::lock;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::TestStore;
 
@@ -345,10 +347,6 @@ impl SkillTest {
         }
         Ok(())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn cancel(id: TaskId) -> CancelCommand {

@@ -1,6 +1,7 @@
 //! The replies and errors that [`SkillTest::send`](super::SkillTest::send) returns.
 
-use super::{CassetteError, ScriptError};
+use super::cassette::CassetteError;
+use super::scripted_model::ScriptError;
 use crate::engine::EngineError;
 use crate::skill::{Artifact, Content};
 use crate::task::metadata_keys;

@@ -1,6 +1,6 @@
 //! A model for tests that answers from a script.
 
-use super::lock;
+use super::lock::lock;
 use crate::skill::model::{
     Delta, Model, ModelContent, ModelReply, ModelRequest, StopReason, ToolChoice, Usage,
 };

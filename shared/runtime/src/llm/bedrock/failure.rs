@@ -99,9 +99,9 @@ impl BedrockCallError {
     }
 }
 
-type Make = fn(Box<dyn Error + Send + Sync>) -> AgentError;
+type ToError = fn(Box<dyn Error + Send + Sync>) -> AgentError;
 
-fn of_service(code: Option<&str>, text: &str) -> Make {
+fn of_service(code: Option<&str>, text: &str) -> ToError {
     match code {
         Some(
             "ThrottlingException" | "ServiceQuotaExceededException" | "TooManyRequestsException",

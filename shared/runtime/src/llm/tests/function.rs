@@ -88,7 +88,7 @@ async fn model_that_writes_instead_of_calling_is_corrected_or_understood() {
     let wanted = "Call the tool `answer` with your answer.";
     assert_eq!(last_message(&model), ModelMessage::User(wanted.to_owned()));
     // Small models write the JSON as text.
-    let model = ScriptedModel::new().text(&order(4).to_string());
+    let model = ScriptedModel::new().text(order(4).to_string());
     assert_eq!(function().run_with(&model, "x").await.unwrap(), a1(4));
 }
 
@@ -124,7 +124,7 @@ async fn answer_that_is_a_list_is_wrapped_for_the_service() {
 async fn native_answer_is_json_of_the_schema() {
     let model = ScriptedModel::new()
         .text("{broken")
-        .text(&order(9).to_string());
+        .text(order(9).to_string());
     let read = function().native().run_with(&model, "x").await.unwrap();
     assert_eq!(read, a1(9));
     let request = &model.requests()[0];

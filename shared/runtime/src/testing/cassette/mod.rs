@@ -17,7 +17,7 @@ mod tape;
 
 pub use error::CassetteError;
 
-use super::lock;
+use super::lock::lock;
 use crate::skill::model::{Delta, Model, ModelReply, ModelRequest};
 use crate::skill::{AgentError, AgentResult};
 use entry::{CallKind, RecordedAnswer, RecordedCall};

@@ -92,7 +92,7 @@ fn text(value: Option<&Value>) -> String {
     value.map_or_else(|| "nothing".to_owned(), Value::to_string)
 }
 
-/// A part of a text, with marks where it goes on.
+/// A part of a text, with marks where it continues.
 fn excerpt(text: &str, from: usize) -> String {
     let mut rest = text.chars().skip(from);
     let shown: String = rest.by_ref().take(EXCERPT).collect();

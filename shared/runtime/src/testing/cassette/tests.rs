@@ -72,7 +72,7 @@ fn text(text: &str) -> ModelContent {
     ModelContent::Text(text.to_owned())
 }
 
-/// Streams a text and then fails, and goes on for ever.
+/// Streams a text and then fails, and continues for ever.
 struct Broken;
 
 impl Model for Broken {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 /// A secret that JSON text escapes.
 const SECRET: &str = "s3cr\"et\\of-mine";
 
-fn options(options: Value) -> Map<String, Value> {
+fn options(options: &Value) -> Map<String, Value> {
     options.as_object().unwrap().clone()
 }
 
@@ -28,7 +28,7 @@ fn with(secret: &str) -> ModelRequest {
             ModelMessage::Model(content),
             ModelMessage::ToolResults(vec![result]),
         ],
-        options: options(json!({ "user": secret })),
+        options: options(&json!({ "user": secret })),
         ..request(&format!("The code is {secret}; {secret}."))
     }
 }
@@ -112,7 +112,7 @@ async fn options_with_the_name_of_a_secret_are_hidden() {
         })
     };
     let with = |value: &str, most: u32| {
-        let mut options = options(hidden(value));
+        let mut options = options(&hidden(value));
         options.insert("max_tokens".to_owned(), most.into());
         options.insert("keyboard".to_owned(), "qwerty".into());
         ModelRequest {
@@ -140,7 +140,7 @@ async fn a_secret_that_cannot_be_taken_out_is_not_written() {
     for secret in ["41733", "toolChoice"] {
         let recording = folder.record(ScriptedModel::new().text("hello"));
         let numbered = ModelRequest {
-            options: options(json!({ "pin": 41733 })),
+            options: options(&json!({ "pin": 41733 })),
             ..ModelRequest::default()
         };
         let error = recording
