@@ -13,7 +13,7 @@ logs=$target/test-logs
 
 steps=(fmt clippy docs features tests conformance model simulation doc-tests faults kill interop stack template bans)
 # Steps that need a release build, an emulator, a tool from a registry, or much time.
-more=(docker-tests emulator watch ship stack-rights fresh-clone author sam histories page)
+more=(docker-tests emulator watch ship stack-rights fresh-clone author sam histories page models)
 
 describe() {
   case $1 in
@@ -40,6 +40,7 @@ describe() {
     ship) echo "cargo-lambda and sam build make each function alone; one that aborts at a panic does not start" ;;
     template) echo "the rules for template.yaml, manifests, sources and documents" ;;
     page) echo "the page of the local agent, used in Chromium" ;;
+    models) echo "the stub of model services, read by their clients, is the model of an agent that an SDK walks" ;;
     sam) echo "the SAM CLI and its linter accept template.yaml" ;;
     bans) echo "what each function links" ;;
   esac
@@ -74,7 +75,7 @@ step_features() {
   local features
   # Alone: in the workspace they get features that other crates need.
   cargo clippy --locked -p a2a-lambda-model -p a2a-lambda-wire -- -D warnings
-  for features in "" lambda aws; do
+  for features in "" lambda aws openai bedrock; do
     cargo clippy --locked -p a2a-lambda --no-default-features --features "$features" -- -D warnings
   done
 }
@@ -143,6 +144,11 @@ proof() {
 }
 step_faults() { proof faults; }
 step_kill() { proof kill; }
+step_models() {
+  bash tests/models/read.sh
+  bash tests/models/walk.sh
+}
+
 step_interop() {
   bash tests/interop/run.sh
   bash tests/interop/signatures.sh

@@ -35,6 +35,8 @@ pub mod documents {
     pub mod tests {}
     #[doc = include_str!("../../docs/guide/logs.md")]
     pub mod logs {}
+    #[doc = include_str!("../../docs/guide/models.md")]
+    pub mod models {}
     #[doc = include_str!("../../docs/guide/ship.md")]
     pub mod ship {}
 }

@@ -132,7 +132,10 @@ FORWARDED = [
 ]
 # The settings that name the resources of a function. All functions have the others.
 _CALLED = {"A2A_TABLE", "A2A_BUCKET", "A2A_SECRET_KEY_ID"}
-_SKILLS = {"A2A_SKILL_SECRET"}
+_SKILLS = {
+    "A2A_SKILL_SECRET", "A2A_MODEL_PROVIDER", "A2A_MODEL_ID", "A2A_MODEL_ENDPOINT_URL", "A2A_MODEL_OPTIONS",
+    "A2A_ROUTER_MODEL_ID", "A2A_ROUTING",
+}
 # The functions with streams share pools of slots.
 _STREAMS = {"A2A_CONCURRENCY", "A2A_STREAM_POOL"}
 NAMED = {

@@ -111,10 +111,16 @@ class Manifests(unittest.TestCase):
 
     def test_one_library_crate_names_the_aws_sdks(self):
         sdks = re.compile(r"aws-(sdk-\w+|config)")
-        takers = {folder for folder, m in members() if any(map(sdks.fullmatch, m.get("dependencies", {})))}
+        taken = {
+            (folder, name)
+            for folder, m in members()
+            for name in m.get("dependencies", {})
+            if folder.startswith("shared/") and sdks.fullmatch(name)
+        }
         # The local agent reads the table's stream, as Lambda does for the relay.
-        library = {folder for folder in takers if folder.startswith("shared/")} - {"shared/local"}
-        self.assertEqual(library, {"shared/aws"})
+        library = {(folder, name) for folder, name in taken if folder not in ("shared/aws", "shared/local")}
+        # A provider of models implements a trait of the runtime.
+        self.assertEqual(library, {("shared/runtime", "aws-sdk-bedrockruntime")})
 
     def test_a_function_directory_package_and_binary_have_one_name(self):
         for folder, m in members():

@@ -8,12 +8,14 @@ fn main() -> ExitCode {
     let conformance = LocalAgent::new("conformance", |settings| {
         reference_agent::conformance::agent(settings.tck_streaming_timeout)
     });
+    let models = LocalAgent::new("models", |_| reference_agent::models::agent());
     let knowledge = Export::new(
         "knowledge",
         "Writes the knowledge of a tenant as a bare git repository.",
         |documents, folder| Box::pin(reference_agent::export_knowledge(documents, folder)),
     );
     // The webhooks of the conformance kits are plain HTTP on this machine.
-    let agents = Agents::new(reference).with(conformance.calling_loopback());
+    let agents = Agents::new(reference).with(models);
+    let agents = agents.with(conformance.calling_loopback());
     agents.exporting(knowledge).serve()
 }

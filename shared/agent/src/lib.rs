@@ -1,5 +1,6 @@
 //! The agents of this repository: [`agent`], whose skills are small examples of every
-//! feature of a skill, and the [`conformance`] agent.
+//! feature of a skill, the agent with a language model in [`models`], and the [`conformance`]
+//! agent.
 //!
 //! The skills use only the public API of `a2a-lambda`, as any skill author would.
 
@@ -10,6 +11,7 @@ mod governance;
 mod knowledge;
 mod layer;
 mod memory;
+pub mod models;
 #[cfg(test)]
 mod operations;
 mod tags;
@@ -54,6 +56,7 @@ mod tests {
     #[test]
     fn every_agent_of_this_crate_can_be_published() {
         assert!(agent().is_ok());
+        assert!(models::agent().is_ok());
         assert!(conformance::agent(Duration::from_secs(2)).is_ok());
     }
 }

@@ -181,6 +181,9 @@ impl Agents {
         Cli::command()
             .subcommands(self.exports.iter().map(Export::command))
             .mut_arg("agent", choose.clone())
+            .mut_subcommand("eval-router", |command| {
+                command.mut_arg("agent", choose.clone())
+            })
             .mut_subcommand("sign-card", |command| command.mut_arg("agent", choose))
     }
 }

@@ -6,6 +6,7 @@ use crate::block::{self, BlockTenantError};
 use crate::config::{Cli, Command, GrowList, Serve};
 use crate::embedded::{Embedded, EmbeddedError, TABLE};
 use crate::erase::{self, EraseTenantError};
+use crate::eval_router::{self, EvalRouterError};
 use crate::export::{Export, ExportError};
 use crate::local_settings::ConfigError;
 use crate::page::{AgentPage, HandedOn, PageParts};
@@ -91,6 +92,9 @@ pub enum RunError {
     /// The bucket may not match its restored table yet.
     #[error(transparent)]
     Restore(#[from] RestoreError),
+    /// The router cannot be evaluated.
+    #[error(transparent)]
+    EvalRouter(#[from] EvalRouterError),
     /// The card cannot be signed.
     #[error(transparent)]
     Sign(#[from] SignError),
@@ -133,6 +137,9 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
         Some(Command::UnblockTenant(options)) => Ok(block::run(&options, false).await?),
         Some(Command::RestoreObjects(options)) => Ok(restore::run(&options).await?),
         Some(Command::Template(options)) => Ok(template::run(&options)?),
+        Some(Command::EvalRouter(options)) => {
+            Ok(print(&Box::pin(eval_router::run(&options, agents)).await?)?)
+        }
         Some(Command::SignCard(options)) => Ok(sign::run(&options, agents).await?),
         None => {
             Box::pin(agent(
@@ -355,7 +362,8 @@ fn banner(
         .collect();
     format!(
         "\n  {name} {version}: {skills}\n  card   {public}/.well-known/agent-card.json\n  \
-         data   {kept}{file}\n  calls  {calls}\n  limits {limits}\n  off    {off}\n\n  try\n    \
+         data   {kept}{file}\n  calls  {calls}\n  limits {limits}\n  \
+         model  {model}\n  off    {off}\n\n  try\n    \
          curl {base}/.well-known/agent-card.json\n    \
          curl {base}/{header} -H 'Content-Type: application/json' -H 'A2A-Version: 1.0' -d \
          '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"SendMessage\",\"params\":{{\"message\":{{\"messageId\":\"m1\",\"role\":\"ROLE_USER\",\"parts\":[{{\"text\":\"echo hello\"}}]}}}}}}'\n    \
@@ -365,6 +373,7 @@ fn banner(
         file = file.unwrap_or_default(),
         calls = callers(options, settings),
         limits = limits(&settings.policy.limits),
+        model = model(settings),
         off = off(settings),
         header = if settings.auth.checks_credentials() {
             " -H 'Authorization: Bearer KEY'"
@@ -376,6 +385,18 @@ fn banner(
         skills = skills.join(", "),
         public = settings.public_url.without_stage().unwrap_or(&base),
     )
+}
+
+/// The language model, and where it is.
+fn model(settings: &Settings) -> String {
+    let Some(model) = &settings.model else {
+        return "none (`A2A_MODEL_ID`)".to_owned();
+    };
+    let provider = model.provider.word();
+    match &model.endpoint {
+        Some(url) => format!("{} ({provider}, {url})", model.id),
+        None => format!("{} ({provider})", model.id),
+    }
 }
 
 /// The limits of a tenant that are on, with their numbers.

@@ -4,6 +4,7 @@ use crate::api_keys::KeysCommand;
 use crate::block::BlockTenant;
 use crate::embedded::DATA;
 use crate::erase::EraseTenant;
+use crate::eval_router::EvalRouter;
 use crate::restore::RestoreObjects;
 use crate::sign::SignCard;
 use crate::template::WriteTemplate;
@@ -56,6 +57,10 @@ pub enum Command {
     /// Run it again after an upgrade of the library. It replaces `template.yaml` and the files
     /// in `infra` that it names.
     Template(WriteTemplate),
+    /// Compares the skills that the router chooses with those that a file names.
+    ///
+    /// Nothing is sent. With `A2A_MODEL_ID` a model chooses where no rule decides.
+    EvalRouter(EvalRouter),
     /// Signs the agent card of a deployment (A2A 1.0 §8.4: ES256).
     ///
     /// Without --in the card is that of the agent in this program under the

@@ -15,6 +15,7 @@ pub mod deployment;
 mod dynamodb;
 pub mod embedded;
 pub mod erase;
+mod eval_router;
 mod export;
 mod files;
 pub mod folder;

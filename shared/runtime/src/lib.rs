@@ -72,6 +72,7 @@
 //! - [`settings`]: every environment variable, parsed once
 //! - [`secrets`]: what skills keep from clients, such as keys of other services
 //! - [`runtime`]: joins an agent, its settings and its stores
+//! - [`llm`]: typed calls of a language model, and its providers
 //! - [`outbound`]: requests to addresses that clients name, for webhooks and for skills
 //!
 //! The way of a request, from the edge to the table:
@@ -100,6 +101,8 @@
 //! | `turns` | yes | runs skills; a function for the card, reads or the sweep does without, and has none of their code |
 //! | `jwt` | no | callers with a JWT |
 //! | `secrets` | no | secrets from Secrets Manager; with `jwt` and `lambda` the entry point of the authorizer |
+//! | `bedrock` | no | models of Amazon Bedrock, through the AWS SDK |
+//! | `openai` | no | models behind the API of OpenAI: OpenAI, Bedrock, vLLM, Ollama, LiteLLM |
 //! | `contract-tests` | no | the store contract, for the tests of a store |
 //! | `fuzz` | no | what the fuzz targets of the repository run |
 //!
@@ -116,6 +119,7 @@ pub mod engine;
 pub mod fuzz;
 pub mod health;
 pub mod http;
+pub mod llm;
 pub mod outbound;
 pub mod panics;
 pub mod runtime;

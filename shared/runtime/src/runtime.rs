@@ -10,10 +10,12 @@ use crate::auth::Credentials;
 use crate::engine::{Clock, Engine, Ids, RandomIds, RatePolicy, Services, SystemClock};
 use crate::health::{Checks, Health};
 use crate::http::{Backend, CardsByUrl, EdgeLog, Edges, Function, HttpService, MetricsSource, Ops};
+use crate::llm::{ConfiguredModel, NoModelProvider};
 use crate::panics::{self, PanicAborts};
-use crate::settings::Settings;
+use crate::settings::{Routing, Settings};
 use crate::skill::AgentDefinition;
 use crate::skill::model::Model;
+use crate::skill::route::by_model::RouterModel;
 use crate::store::counters::Counters;
 use crate::store::documents::Documents;
 use crate::store::health::HealthCheck;
@@ -46,6 +48,9 @@ pub enum RuntimeError {
     /// The program is compiled so that a panic ends it.
     #[error(transparent)]
     Panic(#[from] PanicAborts),
+    /// The settings name a model of a provider that the program does not have.
+    #[error(transparent)]
+    Model(#[from] NoModelProvider),
     /// The settings let this program check credentials, and it has none to compare with.
     #[error("`A2A_AUTH` is `{0}`, and the program has no credentials to compare with")]
     NoCredentials(&'static str),
@@ -64,6 +69,7 @@ pub struct RuntimeBuilder {
     limits: Option<Arc<dyn Limits>>,
     documents: Option<Arc<dyn Documents>>,
     model: Option<Arc<dyn Model>>,
+    router_model: Option<Arc<dyn Model>>,
     credentials: Option<Arc<Credentials>>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
@@ -86,6 +92,7 @@ impl Runtime {
             limits: None,
             documents: None,
             model: None,
+            router_model: None,
             credentials: None,
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
@@ -216,10 +223,18 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Sets the language model that skills get.
+    /// Sets the language model that skills get. Without one it is the model of the settings.
     #[must_use]
-    pub fn model(mut self, model: Arc<dyn Model>) -> Self {
-        self.model = Some(model);
+    pub fn model(mut self, model: impl Model + 'static) -> Self {
+        self.model = Some(Arc::new(model));
+        self
+    }
+
+    /// Sets the language model that chooses the skill of a message when no rule decides.
+    /// Without one it is that of `A2A_ROUTER_MODEL_ID`, and else the model of the skills.
+    #[must_use]
+    pub fn router_model(mut self, model: impl Model + 'static) -> Self {
+        self.router_model = Some(Arc::new(model));
         self
     }
 
@@ -308,17 +323,28 @@ impl RuntimeBuilder {
             checks = checks.like("table", name);
         }
         let health = Health::new(checks, Arc::clone(&self.clock));
+        let router = match agent.skills().nth(1) {
+            Some(_) => router(self.router_model, self.model.as_ref(), &settings)?,
+            // There is nothing to choose.
+            None => None,
+        };
         let services = Services {
             tasks: self.tasks.unwrap_or_else(|| memory.clone()),
             threads: self.threads.unwrap_or_else(|| memory.clone()),
             blobs: self.blobs.unwrap_or_else(|| memory.clone()),
             clock: self.clock,
             ids: self.ids,
-            model: self.model,
+            model: match (self.model, &settings.model) {
+                (None, Some(named)) => Some(Arc::new(ConfiguredModel::new(named)?)),
+                (given, _) => given,
+            },
         };
         let documents = self.documents.unwrap_or_else(|| memory.clone());
         let mut engine = Engine::new(agent, services, settings.policy.clone());
         engine = engine.with_documents(documents);
+        if let Some(router) = router {
+            engine = engine.with_router(router);
+        }
         if let Some(pushes) = pushes.filter(|_| settings.push) {
             engine = engine.with_pushes(pushes);
         }
@@ -335,6 +361,32 @@ impl RuntimeBuilder {
             ops: Arc::new(Ops::new(health, shown)),
         })
     }
+}
+
+/// The model of the router: the one that the program gives, that of the settings, or that of
+/// the skills.
+fn router(
+    own: Option<Arc<dyn Model>>,
+    skills: Option<&Arc<dyn Model>>,
+    settings: &Settings,
+) -> Result<Option<RouterModel>, NoModelProvider> {
+    let always = match settings.routing {
+        Routing::Never => return Ok(None),
+        Routing::AmbiguousOnly => false,
+        Routing::Always => true,
+    };
+    let model = match (own, skills, &settings.model) {
+        (Some(own), ..) => own,
+        (None, Some(skills), _) => Arc::clone(skills),
+        (None, None, Some(named)) => {
+            if named.router_id.is_none() {
+                tracing::warn!("`A2A_ROUTER_MODEL_ID` is not set: `A2A_MODEL_ID` chooses skills");
+            }
+            Arc::new(ConfiguredModel::new(&named.of_router())?)
+        }
+        (None, None, None) => return Ok(None),
+    };
+    Ok(Some(RouterModel::new(model, always)))
 }
 
 /// Logs a warning for each rate of a skill or tag that the agent does not have.

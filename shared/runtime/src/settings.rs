@@ -8,6 +8,7 @@
 //! - `read`: single settings by their kind
 //! - `policy`: the settings of the engine
 //! - `limits`: what the callers of one tenant may use
+//! - `model`: the settings of the language model
 //! - `credentials`: the settings of API keys and JWTs
 //! - `names`: the names of all settings, and a warning of others
 //! - `error`: why the settings cannot be used
@@ -16,6 +17,7 @@ mod credentials;
 mod error;
 mod file;
 mod limits;
+mod model;
 mod names;
 mod policy;
 mod read;
@@ -24,8 +26,10 @@ mod source;
 pub use credentials::CredentialSettings;
 pub use error::{FileError, SettingsError};
 pub use file::Configuration;
+pub use model::{ModelProvider, ModelSettings, Routing};
 pub use names::warn_of_unknown;
 pub use read::parse_duration;
+pub(crate) use source::read_file;
 pub use source::{Environment, Source};
 
 use crate::auth::AuthMode;
@@ -85,6 +89,10 @@ pub struct Settings {
     /// `A2A_SECRET_KEY_ID`: the secret of Secrets Manager that holds the secret keys. Who
     /// reads these settings gives the policy the keys.
     pub secret_key_id: Option<String>,
+    /// `A2A_MODEL_…`: the language model, if there is one.
+    pub model: Option<ModelSettings>,
+    /// `A2A_ROUTING`: when a model chooses the skill of a message.
+    pub routing: Routing,
     /// The durations and sizes of the engine, and `A2A_SECRET_KEY`.
     pub policy: Policy,
     /// `TCK_STREAMING_TIMEOUT`: in seconds; the conformance kit sets it.
@@ -168,6 +176,8 @@ impl Settings {
             metrics: read.metrics()?,
             sweep_interval: read.duration("A2A_SWEEP_INTERVAL", SWEEP_INTERVAL)?,
             secret_key_id: None,
+            model: read.model()?,
+            routing: read.routing()?,
             policy: read.policy(reach)?,
             tck_streaming_timeout: read.seconds("TCK_STREAMING_TIMEOUT", 2.0)?,
         })

@@ -159,7 +159,7 @@ impl Maker {
             Change::Accept {
                 message: said(text),
             },
-            Change::Pin(SkillId::parse("conformance").unwrap()),
+            Change::Pin(SkillId::parse("conformance").unwrap(), None),
         ];
         changes.extend(with);
         let mut task = task.next(changes, write, at(5), at(30 * DAY)).unwrap();
@@ -363,7 +363,7 @@ impl Maker {
             Change::Accept {
                 message: said("echo keyed"),
             },
-            Change::Pin(SkillId::parse("conformance").unwrap()),
+            Change::Pin(SkillId::parse("conformance").unwrap(), None),
             start(),
         ];
         let task = task.next(opening, write, at(5), at(30 * DAY)).unwrap();

@@ -9,8 +9,8 @@ use super::turn::{Request, StoredUsed};
 use crate::store::StoreError;
 use crate::task::{
     Base, ContextId, Generation, HeldKeys, KeyHash, Metadata, NewTask, Owner, PushId,
-    Saved as SavedValues, SavedSlot, Sealed, SkillId, Subject, TaskId, TaskRecord, TenantId,
-    Timestamp, Transition, TurnRequest, WriteId,
+    Saved as SavedValues, SavedSlot, Sealed, SkillId, SkillRoute, Subject, TaskId, TaskRecord,
+    TenantId, Timestamp, Transition, TurnRequest, WriteId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -41,6 +41,9 @@ pub(super) struct StoredTask {
     pub(super) st: StoredStatus,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     skill: Option<String>,
+    /// Why it has its skill.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rt: Option<SkillRoute>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) v: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -252,6 +255,7 @@ impl StoredTask {
             at: record.created_at.as_millis(),
             st: StoredStatus::from(record.status()),
             skill: record.skill.as_ref().map(ToString::to_string),
+            rt: record.route.clone(),
             v: Some(record.version),
             e: Some(record.epoch),
             turn: Some(record.turn),
@@ -301,11 +305,9 @@ impl StoredTask {
             created_at: Timestamp::from_millis(self.at),
         });
         record.restore_status(self.st.into_status()?);
-        record.skill = self
-            .skill
-            .map(SkillId::parse)
-            .transpose()
-            .map_err(corrupt)?;
+        let skill = self.skill.map(SkillId::parse);
+        record.skill = skill.transpose().map_err(corrupt)?;
+        record.route = self.rt;
         record.version = required(self.v, "v")?;
         record.epoch = required(self.e, "e")?;
         record.turn = required(self.turn, "turn")?;

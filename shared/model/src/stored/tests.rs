@@ -125,7 +125,7 @@ fn every_change(at: Timestamp) -> Vec<Change> {
         Change::Accept {
             message: said(every_part()),
         },
-        Change::Pin(SkillId::parse("echo").unwrap()),
+        Change::Pin(SkillId::parse("echo").unwrap(), None),
         Change::Start { lease_until: at },
         Change::Artifact(update),
         Change::Update {

@@ -10,8 +10,8 @@ mod apply;
 mod checkpoint;
 
 use super::{
-    ArtifactUpdate, Message, Metadata, PushRegistration, SavedSlot, Sealed, SkillId, Timestamp,
-    TurnRequest,
+    ArtifactUpdate, Message, Metadata, PushRegistration, SavedSlot, Sealed, SkillId, SkillRoute,
+    Timestamp, TurnRequest,
 };
 use serde_json::Value;
 
@@ -23,8 +23,8 @@ pub enum Change {
         /// The message.
         message: Message,
     },
-    /// The task belongs to this skill from now on.
-    Pin(SkillId),
+    /// The task belongs to this skill from now on. The route says why.
+    Pin(SkillId, Option<SkillRoute>),
     /// The turn keeps the parts of its request that it needs, as long as it runs.
     Request(TurnRequest),
     /// The turn is dispatched to a worker: the version of this commit is the intent.
@@ -138,7 +138,7 @@ impl Change {
             // Push deliveries name a task.
             | Self::RegisterPush(_) => true,
             Self::Accept { .. }
-            | Self::Pin(_)
+            | Self::Pin(..)
             | Self::Request(_)
             | Self::Dispatch
             | Self::Claim { .. }

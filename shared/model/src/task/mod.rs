@@ -10,6 +10,7 @@
 //! - `state`: the state machine, one pure function
 //! - `push`: push configs
 //! - `record`: the stored task and the one way to change it
+//! - `route`: why a task has its skill
 //! - `change`: what one commit can change
 //! - `used`: the running time and hand-overs of a task
 //! - `command`: the requests of a client
@@ -28,6 +29,7 @@ pub mod metadata_keys;
 mod part;
 mod push;
 mod record;
+mod route;
 mod state;
 mod subject_key;
 mod thread_key;
@@ -61,6 +63,7 @@ pub use push::{
 #[cfg(any(test, feature = "contract-tests"))]
 pub use record::RecordFields;
 pub use record::{Base, NewTask, Saved, SavedSlot, Task, TaskRecord, Transition, TurnRequest};
+pub use route::SkillRoute;
 pub use state::{TaskEvent, TaskState, TransitionError};
 pub use subject_key::SubjectKey;
 pub use thread_key::ThreadKey;

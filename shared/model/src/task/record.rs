@@ -14,8 +14,8 @@ pub use fixture::RecordFields;
 
 use super::{
     Artifact, Change, ContextId, EventId, Generation, HeldKeys, KeyHash, Layout, LoggedEvent,
-    Message, Metadata, Owner, PushId, Sealed, SkillId, Status, TaskId, TaskState, Timestamp,
-    TransitionError, Used, WriteId,
+    Message, Metadata, Owner, PushId, Sealed, SkillId, SkillRoute, Status, TaskId, TaskState,
+    Timestamp, TransitionError, Used, WriteId,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -113,6 +113,8 @@ pub struct TaskRecord {
     pub(super) status: Status,
     /// The skill the task is pinned to; `None` while the router asks.
     pub(crate) skill: Option<SkillId>,
+    /// Why it has this skill.
+    pub(crate) route: Option<SkillRoute>,
     /// 0 before the first commit, then incremented by each commit.
     pub(crate) version: u64,
     /// Incremented when the right to write moves: start, answer, claim, cancel. A
@@ -216,6 +218,7 @@ impl TaskRecord {
                 timestamp: at,
             },
             skill: None,
+            route: None,
             version: 0,
             epoch: 0,
             turn: 1,

@@ -42,6 +42,7 @@ pub(crate) mod fuzz {
     pub(crate) use super::handler::page_token::{PagePosition, PagedList, TaskPosition};
 }
 
+pub use accept::RoutePreview;
 pub use background::collect_objects::CollectReport;
 pub use background::expire_contexts::ThreadSweepReport;
 pub use background::leases::Leases;
@@ -61,6 +62,7 @@ pub use turn::event_sink::Frames;
 
 use crate::outbound::Reach;
 use crate::skill::model::Model;
+use crate::skill::route::by_model::RouterModel;
 use crate::skill::{AgentDefinition, AgentError};
 use crate::store::documents::Documents;
 use crate::store::limits::Limits;
@@ -177,6 +179,8 @@ pub struct Engine {
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) agent: Arc<AgentDefinition>,
     pub(crate) model: Option<Arc<dyn Model>>,
+    /// The model that chooses a skill, if there is one.
+    pub(crate) router: Option<Arc<RouterModel>>,
     /// What skills keep beside their tasks.
     pub(crate) documents: Option<Arc<dyn Documents>>,
     /// `None` when push is off.
@@ -272,6 +276,7 @@ impl Engine {
             ids: services.ids,
             agent,
             model: services.model,
+            router: None,
             documents: None,
             pushes: None,
             push_queue: None,

@@ -213,6 +213,7 @@ impl CallLog {
             generation: self.generation,
             tenant: self.scope.tenant(),
             skill: self.scope.skill(),
+            route: self.scope.route(),
             task: self.scope.task(),
             status: u64::from(status),
             ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),

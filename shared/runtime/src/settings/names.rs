@@ -36,6 +36,11 @@ pub(super) const NAMES: &[&str] = &[
     "A2A_MAX_ATTEMPTS",
     "A2A_MAX_BODY",
     "A2A_METRICS",
+    "A2A_MODEL_ENDPOINT_URL",
+    "A2A_MODEL_ID",
+    "A2A_MODEL_KEY",
+    "A2A_MODEL_OPTIONS",
+    "A2A_MODEL_PROVIDER",
     "A2A_PORT",
     "A2A_PUBLIC_URL",
     "A2A_PUSH",
@@ -46,6 +51,8 @@ pub(super) const NAMES: &[&str] = &[
     "A2A_RATE_SKILLS",
     "A2A_RATE_TIERS",
     "A2A_RESPONSE_MAX",
+    "A2A_ROUTER_MODEL_ID",
+    "A2A_ROUTING",
     "A2A_SECRET_KEY",
     "A2A_SECRET_KEY_ID",
     "A2A_SKILL_SECRET",
@@ -122,12 +129,13 @@ mod tests {
         Settings::read(&asked).unwrap();
         let mut read = asked.0.into_inner();
         read.retain(|name| name.starts_with(PREFIX));
-        // The functions and the local agent read these themselves.
+        // The functions, the local agent and the providers of models read these.
         let elsewhere = [
             "A2A_BIND",
             "A2A_CONFIG",
             "A2A_FUNCTION",
             "A2A_LOG",
+            "A2A_MODEL_KEY",
             "A2A_PORT",
             "A2A_SKILL_SECRET",
         ];

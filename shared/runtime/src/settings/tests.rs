@@ -328,7 +328,10 @@ fn the_documented_defaults_are_those_of_the_code() {
             "A2A_WORK_QUEUE_URL",
             "A2A_PUSH_QUEUE_URL",
             "A2A_RATE_TIERS",
-            "A2A_RATE_SKILLS"
+            "A2A_RATE_SKILLS",
+            "A2A_MODEL_ID",
+            "A2A_MODEL_ENDPOINT_URL",
+            "A2A_ROUTER_MODEL_ID",
         ]
     );
 }
@@ -383,5 +386,38 @@ fn a_malformed_rate_stops_the_start() {
         };
         let refused = Settings::read_public(&source).unwrap_err().to_string();
         assert!(refused.contains(name), "{refused}");
+    }
+}
+
+#[test]
+fn a_model_has_a_provider_an_address_and_options() {
+    let read = |given: &[(&'static str, &'static str)]| {
+        let env: BTreeMap<_, _> = given.iter().copied().collect();
+        Settings::read_public(&env).map(|settings| settings.model)
+    };
+    assert_eq!(read(&[("A2A_MODEL_PROVIDER", "openai")]), Ok(None));
+    let id = ("A2A_MODEL_ID", "small-1");
+    let model = read(&[id]).unwrap().unwrap();
+    assert_eq!(
+        (model.provider, model.endpoint),
+        (ModelProvider::Bedrock, None)
+    );
+    let model = read(&[
+        id,
+        ("A2A_MODEL_PROVIDER", "openai"),
+        ("A2A_MODEL_ENDPOINT_URL", "http://127.0.0.1:11434/v1"),
+        ("A2A_MODEL_OPTIONS", r#"{"temperature": 0}"#),
+    ]);
+    let model = model.unwrap().unwrap();
+    assert_eq!(model.provider, ModelProvider::OpenAi);
+    assert_eq!(model.endpoint.as_deref(), Some("http://127.0.0.1:11434/v1"));
+    assert_eq!(model.options["temperature"], 0);
+    for wrong in [
+        ("A2A_MODEL_PROVIDER", "abacus"),
+        ("A2A_MODEL_ENDPOINT_URL", "ftp://a"),
+        ("A2A_MODEL_OPTIONS", "[]"),
+    ] {
+        let refused = read(&[id, wrong]);
+        assert!(matches!(refused, Err(SettingsError::Bad { name, .. }) if name == wrong.0));
     }
 }

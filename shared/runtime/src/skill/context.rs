@@ -44,6 +44,8 @@ pub(crate) struct TurnFacts {
     /// The task ids in the message's `referenceTaskIds`, unchanged.
     pub(crate) references: Vec<String>,
     pub(crate) model: Option<Arc<dyn Model>>,
+    /// The agent's instructions for a model.
+    pub(crate) instructions: Option<String>,
     pub(crate) states: States,
 }
 
@@ -69,7 +71,7 @@ impl<'a> TaskContext<'a> {
     }
 
     /// The same turn with a shorter lifetime.
-    pub(super) fn reborrow(&mut self) -> TaskContext<'_> {
+    pub(crate) fn reborrow(&self) -> TaskContext<'_> {
         TaskContext::new(self.host, self.facts)
     }
 
@@ -339,6 +341,13 @@ impl<'a> TaskContext<'a> {
             .model
             .as_deref()
             .ok_or_else(AgentError::model_unavailable)
+    }
+
+    /// The instructions of the agent for a model: see
+    /// [`AgentBuilder::instructions`](super::AgentBuilder::instructions).
+    #[must_use]
+    pub fn instructions(&self) -> Option<&str> {
+        self.facts.instructions.as_deref()
     }
 
     /// The time until the invocation ends or the waiting client must get its response,

@@ -58,6 +58,8 @@ pub enum ErrorCode {
     /// The model's answer does not have the required form, even after one retry to repair
     /// it.
     ModelOutput,
+    /// The model used up its budget before it had an answer.
+    BudgetExceeded,
     /// No model is configured.
     ModelUnavailable,
     /// The task does not exist for this caller.
@@ -109,6 +111,7 @@ impl ErrorCode {
             Self::ContentFiltered => "CONTENT_FILTERED",
             Self::ContextLengthExceeded => "CONTEXT_LENGTH_EXCEEDED",
             Self::ModelOutput => "MODEL_OUTPUT",
+            Self::BudgetExceeded => "BUDGET_EXCEEDED",
             Self::ModelUnavailable => "MODEL_UNAVAILABLE",
             Self::TaskNotFound => "TASK_NOT_FOUND",
             Self::SessionNotFound => "SESSION_NOT_FOUND",
@@ -188,6 +191,8 @@ fixed_text! {
     context_length_exceeded => ContextLengthExceeded, "the conversation is too long for the model";
     /// The model's answer does not have the required form: `MODEL_OUTPUT`.
     model_output => ModelOutput, "the model's answer has the wrong form";
+    /// The model used up its budget before it had an answer: `BUDGET_EXCEEDED`.
+    budget_exceeded => BudgetExceeded, "the model used up its budget before it had an answer";
     /// Something inside the agent failed: `INTERNAL_ERROR`.
     internal => InternalError, "internal error";
     /// Another service did not respond: `NETWORK`.

@@ -3,7 +3,9 @@
 use super::AgentResult;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// A language model. An implementation maps these types to its provider. It maps the
 /// provider's errors to the `model_…` constructors of [`AgentError`](super::AgentError).
@@ -18,8 +20,24 @@ pub trait Model: Send + Sync {
     ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>>;
 }
 
+impl<M: Model + ?Sized> Model for Arc<M> {
+    fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
+        (**self).converse(request)
+    }
+
+    fn converse_stream(
+        &self,
+        request: ModelRequest,
+    ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
+        (**self).converse_stream(request)
+    }
+}
+
 /// A request to a model.
-#[derive(Debug, Clone, PartialEq, Default)]
+///
+/// Its JSON form is stable: cassettes are found by its hash, and a worker stores messages.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct ModelRequest {
     /// The system prompt.
     pub system: String,
@@ -29,14 +47,31 @@ pub struct ModelRequest {
     pub tools: Vec<ModelTool>,
     /// Whether the model must call a tool.
     pub tool_choice: ToolChoice,
-    /// The temperature, 0 to 1; `None` means the default of the model.
-    pub temperature: Option<f32>,
+    /// The schema that the text of the answer must have, for models that enforce one. Not
+    /// together with a forced tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<OutputSchema>,
     /// The most output tokens; `None` means the default of the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
+    /// More members of the provider's request, such as a temperature. Nothing is sent that is
+    /// not named here: many models refuse sampling parameters.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub options: Map<String, Value>,
+}
+
+/// A JSON schema for the text of an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OutputSchema {
+    /// Its name: `[a-zA-Z0-9_-]{1,64}`.
+    pub name: String,
+    /// The schema.
+    pub schema: Value,
 }
 
 /// A message of the user, the model or its tools.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ModelMessage {
     /// Text of the user.
     User(String),
@@ -47,7 +82,8 @@ pub enum ModelMessage {
 }
 
 /// A piece of a model's message.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ModelContent {
     /// Text.
     Text(String),
@@ -57,13 +93,17 @@ pub enum ModelContent {
         id: String,
         /// The tool.
         name: String,
-        /// The arguments as the model wrote them; they are not validated.
+        /// The arguments as the model wrote them; they are not validated. A text that is no
+        /// JSON is a JSON string.
         input: Value,
     },
+    /// A block of the provider that must return to it unchanged, such as reasoning with a
+    /// signature. Only that provider reads it, and no client sees it.
+    Provider(Value),
 }
 
 /// The result of a tool call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
     /// The model's id of the call.
     pub id: String,
@@ -72,7 +112,8 @@ pub struct ToolResult {
 }
 
 /// A tool offered to a model.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ModelTool {
     /// Its name.
     pub name: String,
@@ -83,7 +124,8 @@ pub struct ModelTool {
 }
 
 /// Whether the model must call a tool.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ToolChoice {
     /// The model decides.
     #[default]
@@ -95,7 +137,7 @@ pub enum ToolChoice {
 }
 
 /// The answer of a model.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelReply {
     /// The content.
     pub content: Vec<ModelContent>,
@@ -105,8 +147,28 @@ pub struct ModelReply {
     pub usage: Usage,
 }
 
+impl ModelReply {
+    /// Whether the model waits for the results of tools.
+    #[must_use]
+    pub fn calls_tools(&self) -> bool {
+        let is_call = |content: &ModelContent| matches!(content, ModelContent::ToolUse { .. });
+        self.content.iter().any(is_call)
+    }
+
+    /// The text, without tool calls and blocks of the provider.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let texts = self.content.iter().filter_map(|content| match content {
+            ModelContent::Text(text) => Some(text.as_str()),
+            ModelContent::ToolUse { .. } | ModelContent::Provider(_) => None,
+        });
+        texts.collect()
+    }
+}
+
 /// Why a model stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum StopReason {
     /// The answer is complete.
     EndTurn,
@@ -120,8 +182,23 @@ pub enum StopReason {
     Other,
 }
 
+impl StopReason {
+    /// The word of its JSON form.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::EndTurn => "endTurn",
+            Self::ToolUse => "toolUse",
+            Self::MaxTokens => "maxTokens",
+            Self::Filtered => "filtered",
+            Self::Other => "other",
+        }
+    }
+}
+
 /// Tokens of one call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Usage {
     /// Tokens of the request.
     pub input_tokens: u64,
@@ -130,7 +207,8 @@ pub struct Usage {
 }
 
 /// A piece of a streamed answer.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Delta {
     /// More text.
     Text(String),
@@ -143,6 +221,8 @@ pub enum Delta {
     },
     /// More of the arguments of the newest tool call, as JSON text.
     ToolInput(String),
+    /// A complete block of the provider: see [`ModelContent::Provider`].
+    Provider(Value),
     /// The answer ends.
     Stop {
         /// Why the model stopped.

@@ -54,6 +54,7 @@ impl Agent {
             name: None,
             version: None,
             description: None,
+            instructions: None,
             dispatcher_prompt: None,
             extended_description: None,
             skills: Vec::new(),
@@ -137,6 +138,7 @@ pub struct AgentBuilder {
     name: Option<String>,
     version: Option<String>,
     description: Option<String>,
+    instructions: Option<String>,
     dispatcher_prompt: Option<String>,
     extended_description: Option<String>,
     skills: Vec<Registered>,
@@ -172,6 +174,14 @@ impl AgentBuilder {
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
+        self
+    }
+
+    /// Sets the instructions that every model of the agent's skills gets, before those of the
+    /// skill: who the agent is, and how it speaks.
+    #[must_use]
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.instructions = Some(text.into());
         self
     }
 
@@ -310,6 +320,7 @@ impl AgentBuilder {
                 name,
                 version: self.version.unwrap_or_else(|| "0.1.0".to_owned()),
                 description,
+                instructions: self.instructions,
                 dispatcher_prompt: self.dispatcher_prompt,
                 extended_description: self.extended_description,
                 skills,

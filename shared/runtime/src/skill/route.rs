@@ -7,17 +7,19 @@
 //! 4. command: the text starts with `/skill-id`
 //! 5. media type, schema: one skill accepts all parts, or decodes the data part
 //! 6. lexical: the text is an example of one skill, or matches the words of one skill
-//! 7. model: not implemented
+//! 7. model: a language model chooses, if there is one
 //! 8. ask: the client gets a question that lists the candidates
 //!
-//! No step here has access to a model, so an explicit call never causes the cost of one.
+//! No step here has access to a model, so an explicit call never causes the cost of one. The
+//! engine asks the model in `by_model` when the steps before it end with a question.
 
+pub(crate) mod by_model;
 mod explicit;
 mod lexical;
 
 use super::media::{admits, check_input};
 use super::{AgentDefinition, AnySkill, Content};
-use crate::task::{A2aError, Message, Metadata, PartContent, SavedSlot, SkillId};
+use crate::task::{A2aError, Message, Metadata, Part, PartContent, SavedSlot, SkillId};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -43,8 +45,12 @@ pub(crate) enum Routed {
         content: Content,
         /// The location of the arguments, if a data part makes an explicit call.
         wrapped: Option<Wrapped>,
-        /// The step that decided.
+        /// The step that decided, and its score.
         how: &'static str,
+        /// The score of the best match of words, if that decided.
+        score: Option<f64>,
+        /// The input that a model made of the message.
+        made: Option<Value>,
     },
     /// A question to the client.
     Ask {
@@ -74,12 +80,23 @@ pub(crate) fn which_skill(candidates: &[SkillId]) -> SavedSlot {
     }
 }
 
+/// Whether the words of a message choose its skill (step 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Words {
+    /// They do.
+    Decide,
+    /// The model is asked before them. An example and a command still decide.
+    Wait,
+}
+
 /// A chosen skill, before the check that it accepts every part.
 struct Route {
     id: SkillId,
     content: Content,
     wrapped: Option<Wrapped>,
     how: &'static str,
+    score: Option<f64>,
+    made: Option<Value>,
 }
 
 impl Route {
@@ -89,6 +106,8 @@ impl Route {
             content: Content::from_parts(message.parts.clone()),
             wrapped: None,
             how,
+            score: None,
+            made: None,
         }
     }
 
@@ -98,6 +117,8 @@ impl Route {
             content,
             wrapped,
             how,
+            score,
+            made,
         } = self;
         let skill = agent.skill(&id).ok_or(A2aError::UnsupportedOperation {
             why: "the skill of this task is not offered any more",
@@ -108,6 +129,8 @@ impl Route {
             content,
             wrapped,
             how,
+            score,
+            made,
         })
     }
 }
@@ -116,15 +139,30 @@ impl Route {
 pub(crate) fn route(
     agent: &AgentDefinition,
     request: &RouteRequest<'_>,
+    words: Words,
 ) -> Result<Routed, A2aError> {
     if let Some(route) = explicit_route(agent, request)? {
         return route.admitted(agent);
     }
-    match implied_route(agent, request.message)? {
+    match implied_route(agent, request.message, words)? {
         Implied::One(route) => route.admitted(agent),
-        // Step 7 belongs here: a model would get the candidates and the text.
         Implied::Ambiguous(candidates) => Ok(ask(agent, candidates)),
     }
+}
+
+/// The skill that a model chose for a message: step 7. `made` is the input that it made.
+pub(crate) fn route_by_model(
+    agent: &AgentDefinition,
+    id: &SkillId,
+    message: &Message,
+    made: Option<Value>,
+) -> Result<Routed, A2aError> {
+    let mut route = Route::to(id, message, "model");
+    if let Some(input) = &made {
+        route.content = Content::from_parts(vec![Part::data(input.clone())]);
+    }
+    route.made = made;
+    route.admitted(agent)
 }
 
 /// The input of the skill `id` in the first message of its task, when a later run of the turn
@@ -139,13 +177,11 @@ pub(crate) fn route_again(
         // An explicit call has priority over a text that looks like a command, and the only
         // skill of an agent gets every text.
         Some((named, content)) if named == *id && !called && agent.skills().count() > 1 => Route {
-            id: named,
             content,
-            wrapped: None,
-            how: "command",
+            ..Route::to(&named, request.message, "command")
         }
         .admitted(agent),
-        _ => route(agent, request),
+        _ => route(agent, request, Words::Decide),
     }
 }
 
@@ -156,6 +192,7 @@ pub(crate) fn route_answer(
     agent: &AgentDefinition,
     original: &Message,
     answer: &RouteRequest<'_>,
+    words: Words,
 ) -> Result<Routed, A2aError> {
     if let Some(mut route) = explicit_route(agent, answer)? {
         if only_text(answer.message) {
@@ -166,7 +203,7 @@ pub(crate) fn route_answer(
     }
     match lexical::bare_id(agent, answer.message) {
         Some(id) => Route::to(id, original, "explicit").admitted(agent),
-        None => route(agent, answer),
+        None => route(agent, answer, words),
     }
 }
 
@@ -207,7 +244,11 @@ enum Implied {
 type Skills<'a> = Vec<(&'a SkillId, &'a Arc<dyn AnySkill>)>;
 
 /// Steps 3 to 6, for a message that names no skill.
-fn implied_route(agent: &AgentDefinition, message: &Message) -> Result<Implied, A2aError> {
+fn implied_route(
+    agent: &AgentDefinition,
+    message: &Message,
+    words: Words,
+) -> Result<Implied, A2aError> {
     let one = |id: &SkillId, how| Ok(Implied::One(Route::to(id, message, how)));
     let all: Skills<'_> = agent.skills().collect();
     if let [(only, _)] = all.as_slice() {
@@ -215,10 +256,8 @@ fn implied_route(agent: &AgentDefinition, message: &Message) -> Result<Implied, 
     }
     if let Some((id, content)) = lexical::command(agent, message) {
         return Ok(Implied::One(Route {
-            id,
             content,
-            wrapped: None,
-            how: "command",
+            ..Route::to(&id, message, "command")
         }));
     }
     let takers = takers(&all, message)?;
@@ -233,8 +272,11 @@ fn implied_route(agent: &AgentDefinition, message: &Message) -> Result<Implied, 
     }
     let ranking = lexical::rank(&takers, message);
     match ranking.winner() {
-        Some(id) => one(id, "lexical"),
-        None => Ok(Implied::Ambiguous(ranking.candidates())),
+        Some((id, score)) if words == Words::Decide => Ok(Implied::One(Route {
+            score: Some(score),
+            ..Route::to(id, message, "lexical")
+        })),
+        _ => Ok(Implied::Ambiguous(ranking.candidates())),
     }
 }
 
@@ -279,7 +321,16 @@ fn takes_any(schema: &Value) -> bool {
 
 /// Step 8: the question with the candidates.
 fn ask(agent: &AgentDefinition, candidates: Vec<SkillId>) -> Routed {
-    let mut question = "Which of these skills do you need? Answer with its id.".to_owned();
+    ask_with(
+        agent,
+        candidates,
+        "Which of these skills do you need? Answer with its id.",
+    )
+}
+
+/// A question that begins with `text`, with the candidates.
+pub(crate) fn ask_with(agent: &AgentDefinition, candidates: Vec<SkillId>, text: &str) -> Routed {
+    let mut question = text.to_owned();
     for id in &candidates {
         if let Some(skill) = agent.skill(id) {
             question.push_str(&format!("\n- `{id}`: {}", skill.metadata().description));

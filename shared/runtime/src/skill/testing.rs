@@ -175,6 +175,7 @@ pub(super) fn facts() -> TurnFacts {
         accepted_output_modes: Vec::new(),
         references: Vec::new(),
         model: None::<Arc<dyn Model>>,
+        instructions: None,
         states: super::state::States::default(),
     }
 }

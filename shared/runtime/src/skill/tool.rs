@@ -1,15 +1,25 @@
 //! Skills as tools: what a model, or another skill, calls by name with JSON.
 
-use super::{AgentError, AgentResult, AnySkill, Content, SkillOutcome, TaskContext, TurnStart};
+use super::erased::ErasedSkill;
+use super::{
+    AgentError, AgentResult, AnySkill, Content, SkillHandler, SkillOutcome, SkillSlot, TaskContext,
+    TurnStart,
+};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// A skill of an agent as a tool. See
-/// [`AgentDefinition::tools`](super::AgentDefinition::tools).
+/// A skill as a tool: one of an agent, from
+/// [`AgentDefinition::tools`](super::AgentDefinition::tools), or any other.
 #[derive(Clone)]
 pub struct Tool(Arc<dyn AnySkill>);
 
 impl Tool {
+    /// A skill as a tool. The skill need not belong to an agent; then only its callers know it.
+    #[must_use]
+    pub fn new<S: SkillSlot, H: SkillHandler<S>>(handler: H) -> Self {
+        Self(Arc::new(ErasedSkill::new(handler)))
+    }
+
     pub(super) fn of(skill: &Arc<dyn AnySkill>) -> Self {
         Self(Arc::clone(skill))
     }

@@ -33,6 +33,7 @@ struct Facts {
     tenant: OnceLock<String>,
     task: OnceLock<String>,
     skill: OnceLock<String>,
+    route: OnceLock<String>,
 }
 
 /// Capacity units, in thousandths.
@@ -114,6 +115,10 @@ impl CallScope {
     pub(crate) fn skill(&self) -> Option<&str> {
         self.facts.skill.get().map(String::as_str)
     }
+
+    pub(crate) fn route(&self) -> Option<&str> {
+        self.facts.route.get().map(String::as_str)
+    }
 }
 
 /// Notes the tenant of the running call. The first note counts.
@@ -131,8 +136,13 @@ pub(crate) fn note_skill(skill: &str) {
     note(|facts| &facts.skill, skill);
 }
 
+/// Notes the step of the router that decided. The first note counts.
+pub(crate) fn note_route(how: &str) {
+    note(|facts| &facts.route, how);
+}
+
 fn note(place: fn(&Facts) -> &OnceLock<String>, text: &str) {
-    // Outside of a call nobody reads the note.
+    // Outside of a call the note has no reader.
     let _outside = CURRENT.try_with(|scope| {
         place(&scope.facts).get_or_init(|| text.to_owned());
     });

@@ -2,7 +2,7 @@
 
 use crate::runtime::Runtime;
 use crate::settings::{Settings, Source};
-use crate::skill::route::{self, RouteRequest, Routed};
+use crate::skill::route::{self, RouteRequest, Routed, Words};
 use crate::skill::{AgentDefinition, AnySkill, Content, media};
 use crate::task::{Message, Metadata};
 use serde_json::Value;
@@ -136,7 +136,7 @@ fn reaches(
         message: &Message::from_user("check", content.into_parts()),
         request_metadata: &Metadata::new(),
     };
-    let reaches = match route::route(agent, &request) {
+    let reaches = match route::route(agent, &request, Words::Decide) {
         Ok(Routed::Skill { id: chosen, .. }) if chosen.as_str() == id => return None,
         Ok(Routed::Skill { id: chosen, .. }) => format!("skill `{chosen}`"),
         Ok(Routed::Ask { .. }) => "a question".to_owned(),

@@ -156,6 +156,15 @@ impl SkillTest {
         let found = self.store.load(&caller.owner, id, now).await;
         Ok(found.map_err(crate::engine::EngineError::from)?)
     }
+
+    /// The names of the stored steps of the current task.
+    #[cfg(test)]
+    pub(crate) async fn steps(&self) -> Vec<String> {
+        let id = self.task.clone().unwrap();
+        let record = self.stored(&self.calling().unwrap(), &id).await;
+        let record = record.unwrap().unwrap();
+        record.saved().steps.keys().cloned().collect()
+    }
 }
 
 /// The value, when it comes; never without a sender.

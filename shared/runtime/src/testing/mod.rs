@@ -4,6 +4,9 @@
 //! A [`SkillTest`] is a client of one skill. Each [`SkillTest::send`] runs one turn to its
 //! end and returns a [`Reply`]. [`check_agent`] checks an agent without running it.
 //!
+//! **Models.** [`ScriptedModel`] gives the answers that the test writes, [`Cassette`] those that
+//! a real model gave once.
+//!
 //! **State.** The store encodes and decodes each task and each thread as it would
 //! for DynamoDB. So a slot, a step or saved data that loses something in
 //! serialization loses it here too, as when the next message reaches another
@@ -21,17 +24,23 @@
 //!   next message
 //! - `reply`: the result of a message
 //! - `check`: checks an agent without running it
+//! - `scripted_model`, `cassette`: models for tests, with a script or with recorded answers
 //! - `clock`, `store`: the time, the ids and the store of the bench
 
+mod cassette;
 mod check;
 mod clock;
 mod invocations;
+mod lock;
 mod options;
 mod reply;
+mod scripted_model;
 mod store;
 
+pub use cassette::{Cassette, CassetteError, CassetteMode};
 pub use check::{AgentCheckError, check_agent};
 pub use reply::{Reply, SkillTestError};
+pub use scripted_model::{ScriptError, ScriptedModel};
 
 use crate::auth::Caller;
 use crate::engine::{Engine, Policy, Services};
@@ -45,8 +54,9 @@ use crate::task::{
 };
 use clock::{CountedIds, TestClock};
 use invocations::Interruption;
+use lock::lock;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::TestStore;
 
@@ -337,10 +347,6 @@ impl SkillTest {
         }
         Ok(())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn cancel(id: TaskId) -> CancelCommand {

@@ -2,11 +2,12 @@
 //! message.
 
 use super::invocations::Interruption;
-use super::{SkillTest, caller};
+use super::{Cassette, CassetteError, SkillTest, caller};
 use crate::auth::Caller;
 use crate::skill::AgentDefinition;
 use crate::skill::model::Model;
 use crate::task::IdError;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,10 +28,20 @@ impl SkillTest {
         self
     }
 
-    /// Sets the language model that skills get, for example a fake one.
-    pub fn model(&mut self, model: Arc<dyn Model>) -> &mut Self {
-        self.model = Some(model);
+    /// Sets the language model that skills get: a [`ScriptedModel`](super::ScriptedModel), a
+    /// [`Cassette`], or one of your own.
+    pub fn model(&mut self, model: impl Model + 'static) -> &mut Self {
+        self.model = Some(Arc::new(model));
         self
+    }
+
+    /// Sets the model that skills get to the [`Cassette`] in the file `path`, for replay. To
+    /// record it, or to redact a secret, give [`SkillTest::model`] a cassette.
+    ///
+    /// # Errors
+    /// [`CassetteError`] when there is no such file, or it is not a cassette.
+    pub fn cassette(&mut self, path: impl Into<PathBuf>) -> Result<&mut Self, CassetteError> {
+        Ok(self.model(Cassette::replay(path)?))
     }
 
     /// Sets the [`State`](crate::skill::State) of this type that skills get, for example a fake

@@ -1,5 +1,7 @@
 //! The replies and errors that [`SkillTest::send`](super::SkillTest::send) returns.
 
+use super::cassette::CassetteError;
+use super::scripted_model::ScriptError;
 use crate::engine::EngineError;
 use crate::skill::{Artifact, Content};
 use crate::task::metadata_keys;
@@ -49,6 +51,12 @@ pub enum SkillTestError {
     /// An id, a tenant or a subject is not valid.
     #[error(transparent)]
     Id(#[from] IdError),
+    /// A [`Cassette`](super::Cassette) cannot be used, or had no recording of a request.
+    #[error(transparent)]
+    Cassette(#[from] CassetteError),
+    /// The script of a [`ScriptedModel`](super::ScriptedModel) was not followed.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
 }
 
 impl SkillTestError {

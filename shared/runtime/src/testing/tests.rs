@@ -1,4 +1,5 @@
 mod invocations;
+mod scripted_model;
 
 use super::*;
 use crate::prelude::*;

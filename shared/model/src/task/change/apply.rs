@@ -3,8 +3,8 @@
 use super::Change;
 use crate::task::{
     ArtifactUpdate, Base, Event, EventId, EventMark, LoggedEvent, Message, Metadata, PushId, Saved,
-    SavedSlot, Sealed, SkillId, Status, StatusUpdate, TaskEvent, TaskRecord, TaskState, Timestamp,
-    Transition, TransitionError, Used, metadata_keys,
+    SavedSlot, Sealed, SkillId, SkillRoute, Status, StatusUpdate, TaskEvent, TaskRecord, TaskState,
+    Timestamp, Transition, TransitionError, Used, metadata_keys,
 };
 use serde_json::Value;
 
@@ -25,8 +25,8 @@ impl TaskRecord {
                 self.set_base();
                 return Ok(None);
             }
-            Change::Pin(skill) => {
-                self.pin(skill);
+            Change::Pin(skill, route) => {
+                self.pin(skill, route);
                 return Ok(None);
             }
             Change::Request(request) => {
@@ -106,8 +106,9 @@ impl TaskRecord {
 
     /// Pins the skill. If the turn answered the router's question, the skill starts
     /// with the original request and the question is closed.
-    fn pin(&mut self, skill: SkillId) {
+    fn pin(&mut self, skill: SkillId, route: Option<SkillRoute>) {
         self.skill = Some(skill);
+        self.route = route;
         self.saved.slot = None;
     }
 

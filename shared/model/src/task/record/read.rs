@@ -3,8 +3,8 @@
 use super::{Saved, Task, TaskRecord, Transition, TurnRequest};
 use crate::task::{
     Artifact, ContextId, Event, HeldKeys, KeyHash, Layout, LoggedEvent, Message, Metadata, Owner,
-    PartContent, PushId, Sealed, SkillId, Status, TaskId, TaskKey, TaskState, Timestamp, Used,
-    WriteId,
+    PartContent, PushId, Sealed, SkillId, SkillRoute, Status, TaskId, TaskKey, TaskState,
+    Timestamp, Used, WriteId,
 };
 
 impl TaskRecord {
@@ -57,6 +57,13 @@ impl TaskRecord {
     #[must_use]
     pub const fn created_at(&self) -> Timestamp {
         self.created_at
+    }
+
+    /// Why it has its skill. `None` while the router asks, when the client named the skill,
+    /// and when the agent has one skill.
+    #[must_use]
+    pub const fn route(&self) -> Option<&SkillRoute> {
+        self.route.as_ref()
     }
 
     /// The skill that it is pinned to; `None` while the router asks.

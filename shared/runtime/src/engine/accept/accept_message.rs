@@ -2,8 +2,10 @@
 //! the task it opens or continues, the skill and the decoded input.
 //!
 //! - here: the task of the message, and the turn with its opening
+//! - `routing`: the skill of a message, by rules or by a model
 //! - `turn_input`: the skill of the turn and its decoded input
 
+mod routing;
 mod turn_input;
 
 use super::Acceptance;
@@ -14,12 +16,13 @@ use crate::engine::budget::{CallBudget, TurnBudget};
 use crate::engine::seal::check_answer;
 use crate::engine::turn::spec::{TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
-use crate::skill::{SkillMetadata, TurnFacts, route};
+use crate::skill::{SkillMetadata, TurnFacts};
 use crate::task::{
     A2aError, Change, ContextId, Message, NewTask, Role, SendCommand, SendMode, TaskId, TaskRecord,
     TaskState, Timestamp, WriteId,
 };
 use crate::telemetry::scope::CallScope;
+pub use routing::RoutePreview;
 use turn_input::routing_message;
 
 /// The task a message is for.
@@ -140,7 +143,9 @@ impl Engine {
         let (record, mut context_status) = self.new_record(caller, &command, now).await?;
         self.take_uploads(caller, &mut command.message).await?;
         let said = self.reader.load_message_files(&command.message).await?;
-        let routed = route::route(&self.agent, &routing_message(None, &said, &command))?;
+        let routed = self
+            .route_request(&routing_message(None, &said, &command))
+            .await?;
         let facts = self.facts(caller, &record, &command);
         let mode = command.mode;
         let listen = self.registers_push(&record, &command).await?;
@@ -208,7 +213,7 @@ impl Engine {
                     None => &said,
                 };
                 let answer = routing_message(None, &said, &command);
-                let routed = route::route_answer(&self.agent, original, &answer)?;
+                let routed = self.route_reply(&record, original, &answer).await?;
                 self.route_message(routed, &command.accepted_output_modes, &mut pin)?
             }
         };
@@ -261,6 +266,9 @@ impl Engine {
         facts.set_message(&command.message);
         facts.model.clone_from(&self.model);
         facts.states.clone_from(self.agent.states());
+        facts
+            .instructions
+            .clone_from(&self.agent.manifest().instructions);
         facts
     }
 }

@@ -5,6 +5,8 @@ pub(super) mod context_status;
 pub(super) mod idempotency;
 mod request_hash;
 
+pub use accept_message::RoutePreview;
+
 use crate::engine::turn::spec::TurnSpec;
 use crate::task::TaskRecord;
 

@@ -15,7 +15,7 @@ use crate::engine::turn::report::log_given_up;
 use crate::engine::turn::slot::{NoSlotReason, TurnSlot};
 use crate::engine::turn::spec::{TurnEnd, TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
-use crate::skill::route::{self, RouteRequest, Routed};
+use crate::skill::route::{self, RouteRequest, Routed, Words};
 use crate::skill::{AgentError, Content, TurnFacts, TurnStart};
 use crate::store::queue::{Ack, Receipt, TaskImage, WorkItem, WorkQueue};
 use crate::task::{Change, Message, Metadata, Role, TaskRecord, TaskState, Timestamp};
@@ -270,6 +270,9 @@ impl Engine {
         }
         facts.model.clone_from(&self.model);
         facts.states.clone_from(self.agent.states());
+        facts
+            .instructions
+            .clone_from(&self.agent.manifest().instructions);
         if let Some(said) = &loaded.said {
             facts.set_message(said);
         }
@@ -312,16 +315,22 @@ impl Engine {
             message: said,
             request_metadata: metadata,
         };
+        let by_model = record.route().filter(|route| route.how == "model");
         let routed = match &loaded.first {
+            // The model is not asked again: the task keeps what it decided.
+            _ if by_model.is_some() && record.saved().slot.is_none() => {
+                let made = by_model.and_then(|route| route.input.clone());
+                route::route_by_model(&self.agent, id, said, made)
+            }
             Some(first) => {
                 let free = RouteRequest {
                     pinned: None,
                     ..asked
                 };
-                route::route_answer(&self.agent, first, &free)
+                route::route_answer(&self.agent, first, &free, Words::Decide)
             }
             None if record.saved().slot.is_none() => route::route_again(&self.agent, id, &asked),
-            None => route::route(&self.agent, &asked),
+            None => route::route(&self.agent, &asked, Words::Decide),
         };
         let content: Content = match routed {
             Ok(Routed::Skill { content, .. }) => content,

@@ -224,7 +224,7 @@ fn parts_of(change: &mut Change) -> Box<dyn Iterator<Item = &mut Part> + Send + 
         | Change::Fail { message }
         | Change::Reject { message } => Box::new(message.parts.iter_mut()),
         Change::Artifact(update) => Box::new(update.artifact.parts.iter_mut()),
-        Change::Pin(_)
+        Change::Pin(..)
         | Change::Request(_)
         | Change::Dispatch
         | Change::Claim { .. }

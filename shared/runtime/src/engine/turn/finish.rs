@@ -201,7 +201,7 @@ impl WriteBuffer<'_> {
             _ => (written, stored::MAX_BYTES as u64),
         };
         let opening = |change: &&Change| {
-            base.version() == 0 && matches!(change, Change::Pin(_) | Change::Start { .. })
+            base.version() == 0 && matches!(change, Change::Pin(..) | Change::Start { .. })
         };
         let mut kept: Vec<Change> = changes.iter().filter(opening).cloned().collect();
         let error = AgentError::state_too_large(current, allowed);

@@ -2,7 +2,7 @@
 
 use super::spec::{TurnEnd, TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
-use crate::task::{TaskRecord, TaskState, Timestamp, metadata_keys};
+use crate::task::{Change, TaskRecord, TaskState, Timestamp, metadata_keys};
 use crate::telemetry::events::{self, TurnFields};
 use crate::telemetry::scope::{self, CallScope, Units};
 use serde_json::Value;
@@ -95,13 +95,22 @@ impl<'e> TurnReport<'e> {
     }
 }
 
-/// Notes task and skill of a send for the line of its call.
+/// Notes task, skill and route of a send for the line of its call.
 pub(in crate::engine) fn note(work: &TurnSpec, skill: Option<&str>) {
     if work.job.makes_task() {
         scope::note_task(work.record.id().as_str());
     }
     if let Some(skill) = skill {
         scope::note_skill(skill);
+    }
+    let chosen = work.opening.iter().find_map(|change| match change {
+        Change::Pin(_, Some(route)) => Some(route.how.as_str()),
+        Change::Pin(_, None) => Some("named"),
+        _ => None,
+    });
+    let asked = matches!(work.job, TurnInput::Ask { .. }).then_some("ask");
+    if let Some(how) = chosen.or(asked) {
+        scope::note_route(how);
     }
 }
 

@@ -291,6 +291,7 @@ impl TurnFacts {
             accepted_output_modes: Vec::new(),
             references: Vec::new(),
             model: None,
+            instructions: None,
             states: States::default(),
         }
     }

@@ -19,6 +19,9 @@ pub struct AgentManifest {
     pub version: String,
     /// What it does.
     pub description: String,
+    /// The instructions for the models of its skills.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
     /// The instructions for a model that picks a skill.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dispatcher_prompt: Option<String>,

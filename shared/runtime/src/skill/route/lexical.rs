@@ -18,11 +18,13 @@ const FLOOR: f64 = 0.5;
 const MARGIN: f64 = 1.5;
 
 /// Words that are too common to indicate a skill.
-const STOP_WORDS: [&str; 48] = [
-    "a", "about", "an", "and", "any", "are", "as", "at", "be", "by", "can", "could", "do", "for",
-    "from", "give", "have", "help", "how", "i", "in", "is", "it", "me", "my", "need", "of", "on",
-    "or", "please", "should", "that", "the", "this", "to", "want", "was", "we", "what", "when",
-    "where", "which", "who", "will", "with", "would", "you", "your",
+const STOP_WORDS: [&str; 68] = [
+    "a", "about", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can",
+    "could", "did", "do", "does", "for", "from", "give", "had", "has", "have", "help", "how", "i",
+    "if", "in", "is", "it", "its", "like", "me", "my", "need", "not", "of", "on", "or", "our",
+    "please", "should", "so", "that", "the", "them", "there", "these", "they", "this", "those",
+    "to", "us", "want", "was", "we", "were", "what", "when", "where", "which", "who", "will",
+    "with", "would", "you", "your",
 ];
 
 fn text(message: &Message) -> String {
@@ -98,11 +100,11 @@ pub(super) struct Ranking<'a> {
 
 impl<'a> Ranking<'a> {
     /// The best skill, if its score reaches [`FLOOR`] and exceeds the second by [`MARGIN`].
-    pub(super) fn winner(&self) -> Option<&'a SkillId> {
+    pub(super) fn winner(&self) -> Option<(&'a SkillId, f64)> {
         let mut scored = self.scored.iter();
         let (id, best) = scored.next()?;
         let second = scored.next().map_or(0.0, |(_, score)| *score);
-        (*best >= FLOOR && *best >= second * MARGIN).then_some(*id)
+        (*best >= FLOOR && *best >= second * MARGIN).then_some((*id, *best))
     }
 
     /// The skills with a score above 0, or all skills if there are none.

@@ -1,4 +1,4 @@
-use super::{RouteRequest, Routed, route, route_answer, which_skill};
+use super::{RouteRequest, Routed, Words, route, route_answer, which_skill};
 use crate::prelude::*;
 use crate::skill::testing::message;
 use crate::task::{A2aError, Message, Metadata, Part, PartContent, SkillId};
@@ -91,7 +91,7 @@ fn routed_with(
         message,
         request_metadata,
     };
-    route(agent, &request)
+    route(agent, &request, Words::Decide)
 }
 
 fn routed(agent: &AgentDefinition, message: &Message) -> Result<Routed, A2aError> {
@@ -240,7 +240,7 @@ fn a_task_keeps_its_skill() {
             message,
             request_metadata: &Metadata::new(),
         };
-        route(&agent(), &request)
+        route(&agent(), &request, Words::Decide)
     };
     let (id, how, _) = chosen(pinned(&said("/echo hi")));
     assert_eq!((id.as_str(), how), ("book-flight", "pinned"));
@@ -259,7 +259,7 @@ fn task_of_a_removed_skill_is_refused() {
         message: &said("hi"),
         request_metadata: &Metadata::new(),
     };
-    let refused = route(&agent(), &request);
+    let refused = route(&agent(), &request, Words::Decide);
     assert!(matches!(
         refused,
         Err(A2aError::UnsupportedOperation { .. })
@@ -421,7 +421,7 @@ fn answered(original: &Message, answer: &Message) -> Result<Routed, A2aError> {
         message: answer,
         request_metadata: &Metadata::new(),
     };
-    route_answer(&agent(), original, &request)
+    route_answer(&agent(), original, &request, Words::Decide)
 }
 
 #[test]

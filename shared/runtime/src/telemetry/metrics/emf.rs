@@ -89,6 +89,7 @@ fn place(measured: &Measurement) -> (&'static str, Dimensions) {
         Family::TurnDuration => ("TurnDuration", vec![skill(0)]),
         Family::RateLimited => ("RateLimited", vec![skill(1)]),
         Family::ModelTokens => ("ModelTokens", vec![skill(0)]),
+        Family::Routes => ("Routes", vec![("how", label(0))]),
         Family::StatesCleaned => ("StatesCleaned", vec![(FUNCTION, None)]),
         Family::TasksCleaned => ("TasksCleaned", vec![(FUNCTION, None)]),
         Family::ColdStarts => ("ColdStarts", vec![(FUNCTION, None)]),
@@ -116,7 +117,8 @@ const fn empty(family: Family) -> Values {
         | Family::StatesCleaned
         | Family::TasksCleaned
         | Family::ColdStarts
-        | Family::ModelTokens => Values::Sum(0),
+        | Family::ModelTokens
+        | Family::Routes => Values::Sum(0),
     }
 }
 

@@ -14,6 +14,7 @@ pub(super) enum Family {
     ColdStarts,
     ColdStart,
     ModelTokens,
+    Routes,
     Units,
 }
 
@@ -43,7 +44,7 @@ pub(super) const BOUNDS: [u64; 15] = [
 
 impl Family {
     /// All of them, in the order of the text.
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::Requests,
         Self::RequestDuration,
         Self::Errors,
@@ -55,6 +56,7 @@ impl Family {
         Self::ColdStarts,
         Self::ColdStart,
         Self::ModelTokens,
+        Self::Routes,
         Self::Units,
     ];
 
@@ -95,6 +97,7 @@ impl Family {
             Self::ColdStarts => ("a2a_cold_starts_total", Counter, &["function"]),
             Self::ColdStart => ("a2a_cold_start_seconds", Histogram, &["function"]),
             Self::ModelTokens => ("a2a_model_tokens_total", Counter, &["skill_name"]),
+            Self::Routes => ("a2a_routes_total", Counter, &["how", "skill_name"]),
             Self::Units => ("a2a_dynamodb_units_total", Thousandths, &["kind"]),
         }
     }
@@ -114,6 +117,9 @@ impl Family {
             Self::ColdStarts => "Starts of a process of a function.",
             Self::ColdStart => "Time that a function needed to start.",
             Self::ModelTokens => "Tokens that language models read and wrote in turns.",
+            Self::Routes => {
+                "Messages that got a skill, or the question which one, by what decided."
+            }
             Self::Units => "Read and write units of DynamoDB that calls and turns consumed.",
         }
     }

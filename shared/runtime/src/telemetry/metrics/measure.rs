@@ -2,7 +2,7 @@
 
 use super::family::Family;
 use super::registry::UNROUTED;
-use crate::telemetry::events::{CALL, LEFT_OUT, START, SWEEP, TURN};
+use crate::telemetry::events::{CALL, LEFT_OUT, MODEL, START, SWEEP, TURN};
 use std::fmt::Debug;
 use tracing::field::{Field, Visit};
 
@@ -22,6 +22,7 @@ pub(super) struct Fields {
     pub(super) method: Option<String>,
     pub(super) tenant: Option<String>,
     pub(super) skill: Option<String>,
+    pub(super) route: Option<String>,
     pub(super) state: Option<String>,
     pub(super) error: Option<String>,
     pub(super) function: Option<String>,
@@ -40,6 +41,7 @@ impl Fields {
             "a2a.method" => self.method = Some(value),
             "a2a.tenant" => self.tenant = Some(value),
             "a2a.skill" => self.skill = Some(value),
+            "a2a.route" => self.route = Some(value),
             "a2a.state" => self.state = Some(value),
             "a2a.error" => self.error = Some(value),
             "function" => self.function = Some(value),
@@ -57,6 +59,7 @@ impl Fields {
         match target {
             CALL | LEFT_OUT => self.call(),
             TURN => self.turn(),
+            MODEL => self.model().collect(),
             SWEEP => self.sweep(),
             START => self.start(),
             _ => Vec::new(),
@@ -91,8 +94,22 @@ impl Fields {
                 });
             }
         }
+        all.extend(self.route.clone().map(|how| Measurement {
+            family: Family::Routes,
+            labels: vec![how, self.skill()],
+            amount: 1,
+        }));
         all.extend(self.units());
         all
+    }
+
+    fn model(&self) -> impl Iterator<Item = Measurement> {
+        let tokens = self.tokens.map(|tokens| Measurement {
+            family: Family::ModelTokens,
+            labels: vec![self.skill()],
+            amount: tokens,
+        });
+        tokens.into_iter()
     }
 
     fn turn(&self) -> Vec<Measurement> {
@@ -106,11 +123,6 @@ impl Fields {
             family: Family::TurnDuration,
             labels: vec![self.skill()],
             amount: ms,
-        }));
-        all.extend(self.tokens.map(|tokens| Measurement {
-            family: Family::ModelTokens,
-            labels: vec![self.skill()],
-            amount: tokens,
         }));
         all.extend(self.units());
         all
@@ -185,7 +197,10 @@ impl Visit for Fields {
         match field.name() {
             "http.response.status_code" => self.status = Some(value),
             "ms" => self.ms = Some(value),
-            "model.tokens" => self.tokens = Some(value),
+            "gen_ai.usage.input_tokens" | "gen_ai.usage.output_tokens" => {
+                let before = self.tokens.unwrap_or_default();
+                self.tokens = Some(before.saturating_add(value));
+            }
             "a2a_states_cleaned_total" => self.states_cleaned = Some(value),
             "sweep.tasks_removed" => self.tasks_cleaned = Some(value),
             _ => {}

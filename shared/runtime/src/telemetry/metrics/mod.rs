@@ -25,7 +25,7 @@ use self::emf::EmfLines;
 use self::measure::Fields;
 use self::registry::Registry;
 use crate::store::counters::Counter;
-use crate::telemetry::events::{CALL, LEFT_OUT, START, SWEEP, TURN};
+use crate::telemetry::events::{CALL, LEFT_OUT, MODEL, START, SWEEP, TURN};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::Layer;
@@ -85,8 +85,9 @@ impl Metrics {
     where
         S: Subscriber + for<'s> LookupSpan<'s>,
     {
-        let counted =
-            |event: &Metadata<'_>| [CALL, LEFT_OUT, TURN, SWEEP, START].contains(&event.target());
+        let counted = |event: &Metadata<'_>| {
+            [CALL, LEFT_OUT, TURN, MODEL, SWEEP, START].contains(&event.target())
+        };
         Counting(self.clone())
             .with_filter(filter_fn(counted).with_max_level_hint(LevelFilter::INFO))
     }

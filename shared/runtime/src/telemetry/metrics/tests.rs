@@ -66,7 +66,16 @@ fn refused(tenant: &str, skill: Option<&str>, reason: &str) {
 fn turn(skill: &str, state: &str, ms: u64) {
     tracing::info!(
         target: "a2a_lambda::turn",
-        { a2a.skill = skill, a2a.state = state, ms, model.tokens = 7_u64 },
+        { a2a.skill = skill, a2a.state = state, ms },
         "turn"
+    );
+    tracing::info!(
+        target: "a2a_lambda::model",
+        {
+            a2a.skill = skill,
+            gen_ai.usage.input_tokens = 5_u64,
+            gen_ai.usage.output_tokens = 2_u64,
+        },
+        "model"
     );
 }

@@ -3,10 +3,10 @@
 
 use crate::engine::turn::spec::TurnInput;
 use crate::engine::{Engine, EngineError};
-use crate::skill::route::{self, RouteRequest, Routed, Wrapped};
+use crate::skill::route::{self, RouteRequest, Routed, Words, Wrapped};
 use crate::skill::{AgentError, Content, TurnStart, media};
 use crate::task::{
-    A2aError, Change, Message, PartContent, SavedSlot, SendCommand, SkillId, TaskRecord,
+    A2aError, Change, Message, PartContent, SavedSlot, SendCommand, SkillId, SkillRoute, TaskRecord,
 };
 use std::sync::Arc;
 
@@ -19,7 +19,11 @@ impl Engine {
         said: &Message,
         command: &SendCommand,
     ) -> Result<TurnInput, EngineError> {
-        let routed = route::route(&self.agent, &routing_message(Some(id), said, command))?;
+        let routed = route::route(
+            &self.agent,
+            &routing_message(Some(id), said, command),
+            Words::Decide,
+        )?;
         let (Routed::Skill { content, .. }, Some(skill)) = (routed, self.agent.skill(id)) else {
             return Err(EngineError::broken(format!(
                 "task pinned to unknown skill `{id}`"
@@ -48,7 +52,9 @@ impl Engine {
                 id,
                 content,
                 wrapped,
-                ..
+                how,
+                score,
+                made,
             } => {
                 let skill = self.agent.skill(&id).ok_or_else(|| {
                     EngineError::broken(format!("routed to unknown skill `{id}`"))
@@ -57,7 +63,14 @@ impl Engine {
                 let input = skill
                     .decode(&content)
                     .map_err(|error| unreadable(&error, &content, wrapped))?;
-                opening.push(Change::Pin(id));
+                let route = SkillRoute {
+                    how: how.to_owned(),
+                    score,
+                    input: made,
+                };
+                // The message itself shows the other decisions, so they need no bytes.
+                let is_kept = !matches!(how, "explicit" | "single");
+                opening.push(Change::Pin(id, is_kept.then_some(route)));
                 Ok(TurnInput::Skill(
                     Arc::clone(skill),
                     TurnStart::Request(input),

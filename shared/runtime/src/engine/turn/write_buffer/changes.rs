@@ -101,7 +101,7 @@ fn artifact_id(record: &TaskRecord, name: &str) -> String {
 pub(super) fn queued(change: Change) -> Option<Change> {
     match change {
         Change::Accept { .. }
-        | Change::Pin(_)
+        | Change::Pin(..)
         | Change::Request(_)
         | Change::Dispatch
         | Change::Queue { .. }

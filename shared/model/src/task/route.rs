@@ -1,0 +1,19 @@
+//! Why a task has its skill.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Why a task has its skill. A task whose client named the skill, and one of an agent with one
+/// skill, has no route.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SkillRoute {
+    /// The step of the router that decided: `command`, `media_type`, `schema`, `example`,
+    /// `lexical` or `model`.
+    pub how: String,
+    /// The score of the best match of words, if that decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    /// The input that a model made of the message. A turn that runs again gets the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+}

@@ -1,0 +1,121 @@
+//! Chooses the skill of a message: by rules, and by a model when they do not decide.
+
+use crate::engine::{Engine, EngineError};
+use crate::skill::route::by_model::{ModelChoice, RouterModel, Undecided};
+use crate::skill::route::{self, RouteRequest, Routed, Words};
+use crate::task::{A2aError, Message, Metadata, Part, PartContent, SkillId, TaskRecord};
+
+/// The skill of a message that was not sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoutePreview {
+    /// The skill; `None` if the client would be asked.
+    pub skill: Option<SkillId>,
+    /// The step that decided: see [`SkillRoute::how`](crate::task::SkillRoute::how), or `ask`.
+    pub how: &'static str,
+}
+
+impl Engine {
+    /// The skill of a message that opens a task.
+    pub(super) async fn route_request(
+        &self,
+        request: &RouteRequest<'_>,
+    ) -> Result<Routed, EngineError> {
+        let asked = Undecided {
+            message: request.message,
+            pending: None,
+        };
+        let rules = |words| route::route(&self.agent, request, words);
+        self.routed(&asked, rules).await
+    }
+
+    /// The skill of a message that answers the question of the router.
+    pub(super) async fn route_reply(
+        &self,
+        record: &TaskRecord,
+        original: &Message,
+        answer: &RouteRequest<'_>,
+    ) -> Result<Routed, EngineError> {
+        let question = record.status().message.as_ref();
+        let asked = Undecided {
+            message: answer.message,
+            pending: question.and_then(first_text),
+        };
+        let rules = |words| route::route_answer(&self.agent, original, answer, words);
+        self.routed(&asked, rules).await
+    }
+
+    /// What `rules` decide; otherwise what the model decides; otherwise a question.
+    async fn routed(
+        &self,
+        asked: &Undecided<'_>,
+        rules: impl Fn(Words) -> Result<Routed, A2aError>,
+    ) -> Result<Routed, EngineError> {
+        let now = self.reader.clock.now();
+        let Some(router) = self.router.as_deref() else {
+            return Ok(rules(Words::Decide)?);
+        };
+        let waits = router.always && router.is_ready(now);
+        let words = if waits { Words::Wait } else { Words::Decide };
+        let routed = rules(words)?;
+        let Routed::Ask { candidates, .. } = &routed else {
+            return Ok(routed);
+        };
+        match router.choose(&self.agent, asked, now).await {
+            Some(ModelChoice::Skill(id, made)) => Ok(route::route_by_model(
+                &self.agent,
+                &id,
+                asked.message,
+                made,
+            )?),
+            Some(ModelChoice::Ask(Some(question))) => {
+                Ok(route::ask_with(&self.agent, candidates.clone(), &question))
+            }
+            Some(ModelChoice::Ask(None)) => Ok(routed),
+            // Without an answer of the model the words decide after all.
+            None if waits => Ok(rules(Words::Decide)?),
+            None => Ok(routed),
+        }
+    }
+
+    /// The skill that a message with this text would get, and the step that decides. Nothing is
+    /// sent or stored; a model may be asked.
+    ///
+    /// # Errors
+    /// When no skill takes text.
+    pub async fn preview_route(&self, text: &str) -> Result<RoutePreview, EngineError> {
+        let message = Message::from_user("preview", vec![Part::text(text)]);
+        let request = RouteRequest {
+            pinned: None,
+            message: &message,
+            request_metadata: &Metadata::new(),
+        };
+        Ok(match self.route_request(&request).await? {
+            Routed::Skill { id, how, .. } => RoutePreview {
+                skill: Some(id),
+                how,
+            },
+            Routed::Ask { .. } => RoutePreview {
+                skill: None,
+                how: "ask",
+            },
+        })
+    }
+
+    /// The same engine, whose messages without a clear skill go to a model.
+    #[must_use]
+    pub(crate) fn with_router(mut self, router: RouterModel) -> Self {
+        self.router = Some(router.into());
+        self
+    }
+}
+
+fn first_text(message: &Message) -> Option<&str> {
+    let mut texts = message.parts.iter().filter_map(|part| match &part.content {
+        PartContent::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.next()
+}
+
+#[cfg(test)]
+mod tests;

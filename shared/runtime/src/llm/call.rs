@@ -1,0 +1,118 @@
+//! One call of a model: its log line, and another attempt for a busy service.
+
+use super::collect::Collected;
+use crate::skill::model::{Delta, Model, ModelReply, ModelRequest, StopReason};
+use crate::skill::{AgentError, AgentResult, ArtifactChunks, ErrorCode};
+use crate::telemetry::events::{self, ModelFields};
+use crate::telemetry::scope::CallScope;
+use futures::StreamExt as _;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a call waits before it asks a busy service again.
+const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
+
+/// Where the text of an answer goes while it arrives.
+pub(super) struct TextTarget<'a> {
+    artifact: Option<ArtifactChunks<'a>>,
+    used: bool,
+}
+
+impl<'a> TextTarget<'a> {
+    /// The artifact, or nowhere.
+    pub(super) const fn new(artifact: Option<ArtifactChunks<'a>>) -> Self {
+        Self {
+            artifact,
+            used: false,
+        }
+    }
+}
+
+/// Asks the model. When the service has too many requests, it waits and asks again, but not
+/// after a text has been sent.
+///
+/// # Errors
+/// The error of the provider. `CONTENT_FILTERED` and `MODEL_OUTPUT` for an answer that a filter
+/// or the limit of tokens ended.
+pub(super) async fn converse(
+    model: &dyn Model,
+    request: &ModelRequest,
+    mut target: TextTarget<'_>,
+) -> AgentResult<ModelReply> {
+    for wait in WAITS {
+        let reply = once(model, request.clone(), &mut target).await;
+        match reply {
+            Err(error) if error.code() == ErrorCode::ModelRateLimited && !target.used => {
+                tokio::time::sleep(wait).await;
+            }
+            reply => return reply,
+        }
+    }
+    once(model, request.clone(), &mut target).await
+}
+
+async fn once(
+    model: &dyn Model,
+    request: ModelRequest,
+    target: &mut TextTarget<'_>,
+) -> AgentResult<ModelReply> {
+    let began = Instant::now();
+    let reply = if target.artifact.is_some() {
+        streamed(model, request, target).await
+    } else {
+        model.converse(request).await
+    };
+    log(began, reply.as_ref());
+    let reply = reply?;
+    match reply.stop {
+        StopReason::Filtered => Err(AgentError::content_filtered("the model stopped: filtered")),
+        StopReason::MaxTokens => Err(AgentError::model_output(
+            "the answer reached the limit of tokens",
+        )),
+        StopReason::EndTurn | StopReason::ToolUse | StopReason::Other => Ok(reply),
+    }
+}
+
+async fn streamed(
+    model: &dyn Model,
+    request: ModelRequest,
+    target: &mut TextTarget<'_>,
+) -> AgentResult<ModelReply> {
+    let mut deltas = model.converse_stream(request).await?;
+    let mut collected = Collected::default();
+    while let Some(delta) = deltas.next().await {
+        let delta = delta?;
+        if let (Delta::Text(text), Some(artifact)) = (&delta, &mut target.artifact) {
+            target.used = true;
+            artifact.push(text.clone()).await?;
+        }
+        if let Some(reply) = collected.add(delta) {
+            // The text before tool calls is not the answer: that of a later turn replaces it.
+            if !reply.calls_tools()
+                && let Some(artifact) = target.artifact.take()
+            {
+                artifact.finish().await?;
+            }
+            return Ok(reply);
+        }
+    }
+    Err(AgentError::model_provider(
+        "the stream ended before the answer did",
+    ))
+}
+
+/// Logs the call, without any content.
+fn log(began: Instant, reply: Result<&ModelReply, &AgentError>) {
+    let scope = CallScope::current();
+    let reply_of = reply.ok();
+    events::model(&ModelFields {
+        tenant: scope.tenant(),
+        skill: scope.skill(),
+        task: scope.task(),
+        input_tokens: reply_of.map(|reply| reply.usage.input_tokens),
+        output_tokens: reply_of.map(|reply| reply.usage.output_tokens),
+        stop: reply_of.map(|reply| reply.stop.as_str()),
+        error: reply.err().map(|error| error.code().as_str()),
+        ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+    });
+}

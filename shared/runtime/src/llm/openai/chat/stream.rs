@@ -1,0 +1,122 @@
+//! Reads the chunks of a streamed answer.
+
+use super::{kept, reply::pieces, stop_reason};
+use crate::llm::openai::failure::{ErrorReport, ModelCallError};
+use crate::llm::openai::tool_calls::ToolCallStream;
+use crate::llm::openai::values::{arguments_piece, elements, text, usage};
+use crate::skill::model::{Delta, ModelContent, Usage};
+use serde_json::{Map, Value};
+use std::collections::VecDeque;
+
+/// The state of a streamed answer.
+#[derive(Debug)]
+pub(in crate::llm::openai) struct ChatStream {
+    /// The members of a message that return to the service.
+    returned: Vec<String>,
+    /// Those that were not emitted yet.
+    members: Map<String, Value>,
+    calls: ToolCallStream,
+    finish: Option<String>,
+    refused: bool,
+    usage: Usage,
+}
+
+impl ChatStream {
+    pub(in crate::llm::openai) fn new(returned: Vec<String>) -> Self {
+        Self {
+            returned,
+            members: Map::new(),
+            calls: ToolCallStream::default(),
+            finish: None,
+            refused: false,
+            usage: Usage::default(),
+        }
+    }
+
+    /// Takes the data of an event.
+    ///
+    /// # Errors
+    /// [`ModelCallError`] when the event is not JSON, reports an error, or ends the stream too
+    /// early.
+    pub(in crate::llm::openai) fn event(
+        &mut self,
+        data: &str,
+        out: &mut VecDeque<Delta>,
+    ) -> Result<(), ModelCallError> {
+        if data.trim() == "[DONE]" {
+            return self.end(out);
+        }
+        let chunk: Value = serde_json::from_str(data).map_err(ModelCallError::of_json)?;
+        if chunk.get("error").is_some_and(|error| !error.is_null()) {
+            return Err(ModelCallError::Reported(ErrorReport::of(&chunk)));
+        }
+        // The usage comes in the last chunk, which usually has no choice.
+        if let Some(usage) = usage(&chunk, "prompt_tokens", "completion_tokens") {
+            self.usage = usage;
+        }
+        let is_first = |choice: &&Value| {
+            let index = choice.get("index").and_then(Value::as_u64);
+            index.unwrap_or_default() == 0
+        };
+        if let Some(choice) = elements(&chunk, "choices").iter().find(is_first) {
+            self.delta(choice.get("delta").unwrap_or(&Value::Null), out);
+            let finish = text(choice, "finish_reason").map(str::to_owned);
+            self.finish = finish.or_else(|| self.finish.take());
+        }
+        Ok(())
+    }
+
+    fn delta(&mut self, delta: &Value, out: &mut VecDeque<Delta>) {
+        kept::collect(delta, &self.returned, &mut self.members);
+        for piece in pieces(delta) {
+            self.release_members(out);
+            match piece {
+                ModelContent::Text(text) => out.push_back(Delta::Text(text)),
+                ModelContent::Provider(block) => out.push_back(Delta::Provider(block)),
+                // `pieces` makes none.
+                ModelContent::ToolUse { .. } => {}
+            }
+        }
+        if let Some(text) = text(delta, "refusal") {
+            self.refused = true;
+            self.release_members(out);
+            out.push_back(Delta::Text(text.to_owned()));
+        }
+        for call in elements(delta, "tool_calls") {
+            self.release_members(out);
+            let function = call.get("function").unwrap_or(&Value::Null);
+            let index = call.get("index").and_then(Value::as_u64);
+            let arguments = arguments_piece(function.get("arguments"));
+            let (id, name) = (text(call, "id"), text(function, "name"));
+            self.calls.add(index, id, name, &arguments);
+        }
+        self.calls.release(out);
+    }
+
+    /// Emits the collected members as a block. They precede what follows them in the stream.
+    fn release_members(&mut self, out: &mut VecDeque<Delta>) {
+        let members = std::mem::take(&mut self.members);
+        if !members.is_empty() {
+            out.push_back(Delta::Provider(kept::message_block(&members)));
+        }
+    }
+
+    /// Takes the end of the stream. Some services leave `[DONE]` out: the answer is complete
+    /// once it has a `finish_reason`.
+    ///
+    /// # Errors
+    /// [`ModelCallError::Cut`] when the answer is not complete.
+    pub(in crate::llm::openai) fn end(
+        &mut self,
+        out: &mut VecDeque<Delta>,
+    ) -> Result<(), ModelCallError> {
+        let finish = self.finish.take().ok_or(ModelCallError::Cut)?;
+        self.release_members(out);
+        self.calls.close_all(out)?;
+        out.push_back(Delta::Stop {
+            stop: stop_reason(&finish, self.calls.any(), self.refused),
+            usage: self.usage,
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,97 @@
+//! Reads a whole answer.
+
+use super::ITEM;
+use crate::llm::openai::failure::{ErrorReport, ModelCallError};
+use crate::llm::openai::tool_calls::id_or_place;
+use crate::llm::openai::values::{arguments, elements, text, usage};
+use crate::skill::model::{ModelContent, ModelReply, StopReason, Usage};
+use serde_json::{Value, json};
+
+/// Reads an answer.
+///
+/// # Errors
+/// [`ModelCallError`] when the answer reports an error, or is not finished.
+pub(in crate::llm::openai) fn reply(answer: &Value) -> Result<ModelReply, ModelCallError> {
+    let (mut content, mut calls, mut refused) = (Vec::new(), false, false);
+    for (place, item) in elements(answer, "output").iter().enumerate() {
+        match text(item, "type") {
+            Some("message") => {
+                refused |= is_refusal(item);
+                content.extend(texts(item).map(|text| ModelContent::Text(text.to_owned())));
+            }
+            Some("function_call") => {
+                calls = true;
+                content.push(tool_use(place, item)?);
+            }
+            _ => content.push(ModelContent::Provider(block(item))),
+        }
+    }
+    Ok(ModelReply {
+        content,
+        stop: stop_reason(answer, calls, refused)?,
+        usage: usage_of(answer),
+    })
+}
+
+/// The stop reason of an answer.
+///
+/// # Errors
+/// [`ModelCallError`] when the answer reports an error, or is not finished.
+pub(super) fn stop_reason(
+    answer: &Value,
+    calls: bool,
+    refused: bool,
+) -> Result<StopReason, ModelCallError> {
+    let why = answer.pointer("/incomplete_details/reason");
+    match text(answer, "status") {
+        Some("completed") if refused => Ok(StopReason::Filtered),
+        Some("completed") if calls => Ok(StopReason::ToolUse),
+        Some("completed") => Ok(StopReason::EndTurn),
+        Some("incomplete") => Ok(match why.and_then(Value::as_str) {
+            Some("max_output_tokens") => StopReason::MaxTokens,
+            Some("content_filter") => StopReason::Filtered,
+            _ => StopReason::Other,
+        }),
+        _ if answer.get("error").is_some_and(|error| !error.is_null()) => {
+            Err(ModelCallError::Reported(ErrorReport::of(answer)))
+        }
+        _ => Err(ModelCallError::Form("a status that is not final")),
+    }
+}
+
+/// The tokens of an answer.
+pub(super) fn usage_of(answer: &Value) -> Usage {
+    usage(answer, "input_tokens", "output_tokens").unwrap_or_default()
+}
+
+/// The texts of a message, and its refusal.
+pub(super) fn texts(message: &Value) -> impl Iterator<Item = &str> {
+    let parts = elements(message, "content").iter();
+    parts.filter_map(|part| text(part, "text").or_else(|| text(part, "refusal")))
+}
+
+/// Whether the message has a refusal.
+pub(super) fn is_refusal(message: &Value) -> bool {
+    let mut parts = elements(message, "content").iter();
+    parts.any(|part| text(part, "type") == Some("refusal"))
+}
+
+/// The block of an item that returns to the service unchanged.
+pub(super) fn block(item: &Value) -> Value {
+    json!({ ITEM: item })
+}
+
+/// The id of a call, which its result names.
+pub(super) fn call_id(item: &Value) -> Option<&str> {
+    text(item, "call_id").or_else(|| text(item, "id"))
+}
+
+fn tool_use(place: usize, item: &Value) -> Result<ModelContent, ModelCallError> {
+    let name = text(item, "name");
+    let name = name.ok_or(ModelCallError::Form("a tool call without a name"))?;
+    Ok(ModelContent::ToolUse {
+        id: id_or_place(call_id(item).unwrap_or_default(), place),
+        name: name.to_owned(),
+        input: arguments(item.get("arguments")),
+    })
+}

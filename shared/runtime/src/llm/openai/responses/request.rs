@@ -1,0 +1,113 @@
+//! The body of a request.
+
+use super::ITEM;
+use crate::llm::openai::quirks::OpenAiQuirks;
+use crate::llm::openai::values::{
+    arguments_text, elements, is_strict, merged, result_text, set_in, text,
+};
+use crate::skill::model::{ModelContent, ModelMessage, ModelRequest, ModelTool, ToolChoice};
+use serde_json::{Map, Value, json};
+
+/// The members that no option sets.
+const OWN: &[&str] = &["input", "instructions", "model", "store", "stream", "tools"];
+
+/// The body of a request; `options` are those of the configuration.
+pub(in crate::llm::openai) fn body(
+    request: &ModelRequest,
+    model: &str,
+    options: &Map<String, Value>,
+    quirks: &OpenAiQuirks,
+    streams: bool,
+) -> Map<String, Value> {
+    let mut body = merged(options, &request.options, OWN);
+    let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
+    set("model", Value::from(model));
+    set("store", Value::Bool(false));
+    if !request.system.is_empty() {
+        set("instructions", Value::from(request.system.as_str()));
+    }
+    set("input", request.messages.iter().flat_map(items).collect());
+    if !request.tools.is_empty() {
+        set("tools", request.tools.iter().map(tool).collect());
+        if let Some(choice) = tool_choice(&request.tool_choice).filter(|_| quirks.forced_tools) {
+            set("tool_choice", choice);
+        }
+    }
+    if let Some(limit) = request.max_tokens {
+        set("max_output_tokens", Value::from(limit));
+    }
+    if streams {
+        set("stream", Value::Bool(true));
+    }
+    if let Some(output) = &request.output {
+        let format = json!({
+            "type": "json_schema",
+            "name": output.name,
+            "schema": output.schema,
+            "strict": is_strict(&output.schema),
+        });
+        // An option may set another member of `text`, such as `verbosity`.
+        set_in(&mut body, "text", "format", format);
+    }
+    body
+}
+
+fn items(message: &ModelMessage) -> Vec<Value> {
+    match message {
+        ModelMessage::User(text) => vec![of_text("user", text)],
+        ModelMessage::Model(content) => content.iter().filter_map(of_model).collect(),
+        ModelMessage::ToolResults(results) => {
+            let item = |id: &str, output: String| json!({"type": "function_call_output", "call_id": id, "output": output});
+            let results = results.iter();
+            results
+                .map(|result| item(&result.id, result_text(&result.result)))
+                .collect()
+        }
+    }
+}
+
+fn of_text(role: &str, text: &str) -> Value {
+    json!({"type": "message", "role": role, "content": text})
+}
+
+/// An item of the model. Blocks of other providers are left out.
+fn of_model(content: &ModelContent) -> Option<Value> {
+    match content {
+        ModelContent::Text(text) => Some(of_text("assistant", text)),
+        ModelContent::ToolUse { id, name, input } => Some(json!({
+            "type": "function_call",
+            "call_id": id,
+            "name": name,
+            "arguments": arguments_text(input),
+        })),
+        ModelContent::Provider(block) => block.get(ITEM).filter(|item| is_taken(item)).cloned(),
+    }
+}
+
+/// Whether the service takes an item back. It does not store responses, so it does not know
+/// reasoning by its id alone.
+fn is_taken(item: &Value) -> bool {
+    text(item, "type") != Some("reasoning")
+        || text(item, "encrypted_content").is_some()
+        || !elements(item, "content").is_empty()
+}
+
+/// A tool. Without `strict` the service would treat its schema as strict.
+fn tool(tool: &ModelTool) -> Value {
+    json!({
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.input_schema,
+        "strict": false,
+    })
+}
+
+/// What forces a tool; the default of the API is that the model decides.
+fn tool_choice(choice: &ToolChoice) -> Option<Value> {
+    match choice {
+        ToolChoice::Auto => None,
+        ToolChoice::Any => Some(Value::from("required")),
+        ToolChoice::Tool(name) => Some(json!({"type": "function", "name": name})),
+    }
+}

@@ -1,0 +1,58 @@
+//! Messages of a conversation, as a model reads them.
+
+use crate::skill::model::ModelContent;
+use crate::skill::model::ModelMessage;
+use crate::skill::{AgentError, AgentResult};
+use crate::task::{Message, PartContent, Role};
+use crate::thread::Thread;
+use serde::Serialize;
+use serde_json::Value;
+
+/// The input of a function or worker: a text as it is, any other value as JSON.
+pub(super) fn prompt(input: &impl Serialize) -> AgentResult<Vec<ModelMessage>> {
+    let input = serde_json::to_value(input).map_err(AgentError::serialization)?;
+    let text = match input {
+        Value::String(text) => text,
+        value => value.to_string(),
+    };
+    Ok(vec![ModelMessage::User(text)])
+}
+
+/// The messages of a thread from the first one of the user. Services want the two sides in
+/// turn, so messages of one side that follow each other are one message.
+pub(super) fn of_thread(thread: &Thread) -> Vec<ModelMessage> {
+    let mut messages: Vec<ModelMessage> = Vec::new();
+    for message in thread.iter() {
+        let text = text_of(message);
+        if text.is_empty() {
+            continue;
+        }
+        match (message.role, messages.last_mut()) {
+            (Role::User, Some(ModelMessage::User(before))) => {
+                before.push_str("\n\n");
+                before.push_str(&text);
+            }
+            (Role::User, _) => messages.push(ModelMessage::User(text)),
+            (Role::Agent, Some(ModelMessage::Model(content))) => {
+                content.push(ModelContent::Text(text));
+            }
+            (Role::Agent, Some(_)) => {
+                messages.push(ModelMessage::Model(vec![ModelContent::Text(text)]));
+            }
+            (Role::Agent, None) => {}
+        }
+    }
+    messages
+}
+
+fn text_of(message: &Message) -> String {
+    let texts = message.parts.iter().map(|part| match &part.content {
+        PartContent::Text(text) => text.clone(),
+        PartContent::Data(data) => data.to_string(),
+        _ => match &part.filename {
+            Some(name) => format!("[file: {name}]"),
+            None => "[file]".to_owned(),
+        },
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
