@@ -52,15 +52,23 @@ struct Conformance {
 
 /// What the task waits for. The behaviours of ACTS that take several turns belong to the task:
 /// the messages that follow name none.
+///
+/// Without a behaviour it waits for a command.
 #[derive(Debug, Serialize, Deserialize)]
-enum Asked {
-    /// A command.
-    Command,
+struct Asked(Option<Awaited>);
+
+/// What a behaviour waits for.
+#[derive(Debug, Serialize, Deserialize)]
+enum Awaited {
     /// A message that says `done`.
     Done,
     /// Credentials.
     Credentials,
 }
+
+const A_COMMAND: Asked = Asked(None);
+const TO_BE_DONE: Asked = Asked(Some(Awaited::Done));
+const CREDENTIALS: Asked = Asked(Some(Awaited::Credentials));
 
 impl SkillSlot for Asked {}
 
@@ -86,15 +94,15 @@ impl SkillHandler<Asked> for Conformance {
     async fn on_input_received(
         &self,
         cx: &mut TaskContext<'_>,
-        asked: Asked,
+        Asked(awaited): Asked,
         content: Content,
     ) -> AgentResult<Ending> {
         let text = content.first_text();
-        match asked {
-            Asked::Done if text.is_some_and(|text| text.trim() == "done") => say("Done"),
-            Asked::Done => self.behave(cx, Behaviour::AskUntilDone).await,
-            Asked::Credentials => say("Thank you"),
-            Asked::Command => {
+        match awaited {
+            Some(Awaited::Done) if text.is_some_and(|text| text.trim() == "done") => say("Done"),
+            Some(Awaited::Done) => self.behave(cx, Behaviour::AskUntilDone).await,
+            Some(Awaited::Credentials) => say("Thank you"),
+            None => {
                 let command = Command::of(cx.message_id(), text);
                 self.obey(cx, command, &content).await
             }
@@ -134,8 +142,8 @@ impl Conformance {
             Command::Fail => failed(),
             Command::Reject => rejected(),
             Command::Panic => panics(),
-            Command::Auth => credentials(Asked::Command),
-            Command::Unknown => OnInputResult::ask("What should I do?", Asked::Command),
+            Command::Auth => credentials(A_COMMAND),
+            Command::Unknown => OnInputResult::ask("What should I do?", A_COMMAND),
         }
     }
 
@@ -152,9 +160,9 @@ impl Conformance {
                 RESULT,
                 &serde_json::json!({ "key": "value", "count": 42 }),
             )?),
-            Behaviour::Ask => OnInputResult::ask("What should I do?", Asked::Command),
-            Behaviour::AskUntilDone => OnInputResult::ask("What else?", Asked::Done),
-            Behaviour::AskForCredentials => credentials(Asked::Credentials),
+            Behaviour::Ask => OnInputResult::ask("What should I do?", A_COMMAND),
+            Behaviour::AskUntilDone => OnInputResult::ask("What else?", TO_BE_DONE),
+            Behaviour::AskForCredentials => credentials(CREDENTIALS),
             Behaviour::Fail => failed(),
             Behaviour::Reject => rejected(),
             Behaviour::CompleteAtOnce => OnInputResult::done(()),
