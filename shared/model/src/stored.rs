@@ -11,6 +11,7 @@ mod layout;
 mod message;
 mod projection;
 mod push;
+mod runs;
 mod schema;
 mod short_form;
 mod split;

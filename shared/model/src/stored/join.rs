@@ -1,6 +1,7 @@
 //! Restores a task from its own item and its children.
 
 use super::message::{StoredArtifact, StoredEvent, StoredMessage, StoredPart, all};
+use super::runs;
 use super::schema::corrupt;
 use super::split::ChildName;
 use super::task::Kept;
@@ -72,7 +73,7 @@ fn join_docs(
 /// # Errors
 /// [`StoreError::Corrupt`].
 pub fn events_of(text: &str) -> Result<Vec<LoggedEvent>, StoreError> {
-    all(parsed(text)?, StoredEvent::into_logged)
+    runs::events(parsed::<Vec<StoredEvent>>(text)?)
 }
 
 fn join_log(

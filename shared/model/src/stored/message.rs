@@ -7,8 +7,11 @@ use crate::task::{
     TaskId, TaskState, Timestamp,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
+use std::fmt;
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct StoredMessage {
@@ -79,15 +82,84 @@ pub(super) fn all<S, T>(
     items.into_iter().map(turn).collect()
 }
 
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+/// A part. One of text alone is a JSON string.
+#[derive(Clone, PartialEq)]
 pub(super) struct StoredPart {
     c: StoredContent,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     f: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     t: Option<String>,
-    #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     m: Metadata,
+}
+
+/// Every other part.
+#[derive(Serialize)]
+struct FullPart<'a> {
+    c: &'a StoredContent,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    f: &'a Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    t: &'a Option<String>,
+    #[serde(skip_serializing_if = "Metadata::is_empty")]
+    m: &'a Metadata,
+}
+
+impl Serialize for StoredPart {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self {
+                c: StoredContent::Text(text),
+                f: None,
+                t: None,
+                m,
+            } if m.is_empty() => serializer.serialize_str(text),
+            Self { c, f, t, m } => FullPart { c, f, t, m }.serialize(serializer),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct ReadPart {
+    c: StoredContent,
+    #[serde(default)]
+    f: Option<String>,
+    #[serde(default)]
+    t: Option<String>,
+    #[serde(default)]
+    m: Metadata,
+}
+
+impl<'de> Deserialize<'de> for StoredPart {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(PartVisitor)
+    }
+}
+
+struct PartVisitor;
+
+impl<'de> Visitor<'de> for PartVisitor {
+    type Value = StoredPart;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a part")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<StoredPart, E> {
+        self.visit_string(text.to_owned())
+    }
+
+    fn visit_string<E: serde::de::Error>(self, text: String) -> Result<StoredPart, E> {
+        Ok(StoredPart {
+            c: StoredContent::Text(text),
+            f: None,
+            t: None,
+            m: Metadata::new(),
+        })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<StoredPart, A::Error> {
+        let ReadPart { c, f, t, m } = ReadPart::deserialize(MapAccessDeserializer::new(members))?;
+        Ok(StoredPart { c, f, t, m })
+    }
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -160,12 +232,12 @@ impl StoredPart {
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct StoredArtifact {
-    i: String,
+    pub(super) i: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     n: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     d: Option<String>,
-    p: Vec<StoredPart>,
+    pub(super) p: Vec<StoredPart>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     x: Vec<String>,
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
@@ -186,6 +258,31 @@ impl From<&task::Artifact> for StoredArtifact {
 }
 
 impl StoredArtifact {
+    /// Whether `self` is the same artifact but for its parts.
+    pub(super) fn is_of(&self, other: &Self) -> bool {
+        let Self {
+            i,
+            n,
+            d,
+            p: _,
+            x,
+            m,
+        } = self;
+        *i == other.i && *n == other.n && *d == other.d && *x == other.x && *m == other.m
+    }
+
+    /// The artifact with this part alone.
+    pub(super) fn with_part(&self, part: StoredPart) -> Self {
+        Self {
+            i: self.i.clone(),
+            n: self.n.clone(),
+            d: self.d.clone(),
+            p: vec![part],
+            x: self.x.clone(),
+            m: self.m.clone(),
+        }
+    }
+
     pub(super) fn into_artifact(self) -> Result<task::Artifact, StoreError> {
         Ok(task::Artifact {
             id: self.i,
@@ -248,10 +345,11 @@ pub(super) fn state(name: &str) -> Result<TaskState, StoreError> {
     TaskState::parse(name).ok_or_else(|| corrupt(format_args!("unknown state `{name}`")))
 }
 
-/// An event. The short form of a task leaves members out, as for a status.
+/// An event, or a run of chunks; then id and number are those of its first event. The short
+/// form of a task leaves members out, as for a status.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredEvent {
-    i: String,
+    pub(super) i: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) n: Option<u64>,
     pub(super) e: StoredEventContent,
@@ -275,6 +373,34 @@ pub(super) enum StoredEventContent {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         l: bool,
     },
+    /// Events that each append one of these parts to the artifact of the entry before.
+    #[serde(rename = "p")]
+    Parts(Vec<StoredPart>),
+    /// Events that each append one part to an artifact in the same text: its index, the index
+    /// of the first part, and how many.
+    #[serde(rename = "c")]
+    Chunks(usize, usize, usize),
+}
+
+impl StoredEventContent {
+    /// One chunk that is neither the first nor the last.
+    pub(super) const fn chunk(artifact: StoredArtifact) -> Self {
+        Self::Artifact {
+            a: Some(artifact),
+            r: None,
+            p: true,
+            l: false,
+        }
+    }
+
+    /// The parts that the entry adds. If it refers to an artifact, that is `whole`.
+    pub(super) fn parts<'a>(&'a self, whole: &'a StoredArtifact) -> Option<&'a [StoredPart]> {
+        match self {
+            Self::Artifact { a, .. } => Some(&a.as_ref().unwrap_or(whole).p),
+            Self::Parts(parts) => Some(parts),
+            Self::Chunks(..) | Self::Status(_) => None,
+        }
+    }
 }
 
 impl From<&LoggedEvent> for StoredEvent {
@@ -304,6 +430,45 @@ impl From<&LoggedEvent> for StoredEvent {
 }
 
 impl StoredEvent {
+    /// The entry of a run that begins with this event.
+    pub(super) fn of_run(id: EventId, seq: u64, parts: StoredEventContent) -> Self {
+        Self {
+            i: id.to_string(),
+            n: Some(seq),
+            e: parts,
+            m: Metadata::new(),
+        }
+    }
+
+    /// The number of its first event.
+    pub(super) fn first(&self) -> Result<u64, StoreError> {
+        required(self.n, "n")
+    }
+
+    /// How many events it is.
+    pub(super) const fn count(&self) -> usize {
+        match &self.e {
+            StoredEventContent::Status(_) | StoredEventContent::Artifact { .. } => 1,
+            StoredEventContent::Parts(parts) => parts.len(),
+            StoredEventContent::Chunks(_, _, count) => *count,
+        }
+    }
+
+    /// Whether each of its events only appends one part to `artifact`.
+    pub(super) fn is_run_of(&self, artifact: &StoredArtifact) -> bool {
+        match &self.e {
+            StoredEventContent::Parts(_) => true,
+            StoredEventContent::Artifact {
+                a: Some(a),
+                p: true,
+                l: false,
+                ..
+            } => a.p.len() == 1 && self.m.is_empty() && a.is_of(artifact),
+            _ => false,
+        }
+    }
+
+    /// The event of an entry that is not a run.
     pub(super) fn into_logged(self) -> Result<LoggedEvent, StoreError> {
         let event = match self.e {
             StoredEventContent::Status(status) => Event::Status(StatusUpdate {
@@ -316,6 +481,9 @@ impl StoredEvent {
                 last_chunk: l,
                 metadata: self.m,
             }),
+            StoredEventContent::Parts(_) | StoredEventContent::Chunks(..) => {
+                return Err(corrupt("a run where one event was expected"));
+            }
         };
         Ok(LoggedEvent {
             id: event_id(&self.i)?,

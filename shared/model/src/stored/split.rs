@@ -4,7 +4,8 @@
 //! writes, and `join` restores the task. A child is not rewritten; only a value that
 //! is replaced as a whole is overwritten.
 
-use super::message::{StoredArtifact, StoredEvent, StoredMessage, StoredPart};
+use super::message::{StoredArtifact, StoredMessage, StoredPart};
+use super::runs;
 use super::task::{Kept, StoredTask};
 use super::{ITEM_MAX, MAX_BYTES, checked, length};
 use crate::store::StoreError;
@@ -131,7 +132,7 @@ pub fn child_expiry(record: &TaskRecord) -> task::Timestamp {
 
 /// The size in bytes of each kind of content in the task's own item.
 fn sizes(record: &TaskRecord) -> Vec<(usize, MovableKind)> {
-    let log = embedded_log(record).map(|it| length(&StoredEvent::from(it)));
+    let log = runs::entries(embedded_log(record));
     let history = embedded_history(record)
         .iter()
         .map(|it| length(&StoredMessage::from(it)));
@@ -141,7 +142,7 @@ fn sizes(record: &TaskRecord) -> Vec<(usize, MovableKind)> {
         parts.map(|part| length(&StoredPart::from(part)))
     });
     let mut sizes = vec![
-        (log.sum(), MovableKind::Log),
+        (log.iter().map(|it| length(it)).sum(), MovableKind::Log),
         (history.sum(), MovableKind::History),
         (parts.sum(), MovableKind::Parts),
     ];
@@ -294,8 +295,7 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
     let layout = &record.layout;
     if let Some(batch) = layout.events.filter(|batch| batch.version == version) {
         let events = record.events_after(batch.from.saturating_sub(1));
-        let events: Vec<StoredEvent> = events.map(StoredEvent::from).collect();
-        add(ChildName::Events(batch.upto), &events)?;
+        add(ChildName::Events(batch.upto), &runs::entries(events))?;
     }
     if let Some(messages) = fresh(&layout.history, &record.history, version) {
         let messages: Vec<StoredMessage> = messages.iter().map(StoredMessage::from).collect();
@@ -346,7 +346,7 @@ fn head(record: &TaskRecord) -> StoredTask {
         .iter()
         .map(StoredMessage::from)
         .collect();
-    head.log = embedded_log(record).map(StoredEvent::from).collect();
+    head.log = runs::entries(embedded_log(record));
     let embed = |artifact: &task::Artifact| embedded(artifact, layout.parts_moved(&artifact.id));
     head.a = record.artifacts.iter().map(embed).collect();
     if !apart(StoredValue::Metadata) {
