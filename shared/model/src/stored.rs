@@ -9,6 +9,7 @@
 mod join;
 mod layout;
 mod message;
+mod part_list;
 mod projection;
 mod push;
 mod runs;

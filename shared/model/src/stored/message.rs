@@ -1,5 +1,6 @@
 //! Messages, parts, artifacts and events in their stored form.
 
+use super::part_list;
 use super::schema::corrupt;
 use crate::store::StoreError;
 use crate::task::{
@@ -7,16 +8,14 @@ use crate::task::{
     TaskId, TaskState, Timestamp,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::fmt;
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct StoredMessage {
     i: String,
     r: StoredRole,
+    #[serde(with = "part_list")]
     p: Vec<StoredPart>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) c: Option<String>,
@@ -82,88 +81,41 @@ pub(super) fn all<S, T>(
     items.into_iter().map(turn).collect()
 }
 
-/// A part. One of text alone is a JSON string.
+/// A part. Its form is an element of a list of parts (see `part_list`).
 #[derive(Clone, PartialEq)]
 pub(super) struct StoredPart {
-    c: StoredContent,
-    f: Option<String>,
-    t: Option<String>,
-    m: Metadata,
+    pub(super) c: StoredContent,
+    pub(super) f: Option<String>,
+    pub(super) t: Option<String>,
+    pub(super) m: Metadata,
 }
 
-/// Every other part.
-#[derive(Serialize)]
-struct FullPart<'a> {
-    c: &'a StoredContent,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    f: &'a Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    t: &'a Option<String>,
-    #[serde(skip_serializing_if = "Metadata::is_empty")]
-    m: &'a Metadata,
-}
+impl StoredPart {
+    pub(super) fn of_text(text: String) -> Self {
+        Self {
+            c: StoredContent::Text(text),
+            f: None,
+            t: None,
+            m: Metadata::new(),
+        }
+    }
 
-impl Serialize for StoredPart {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    /// The text of a part that has nothing else.
+    pub(super) fn plain(&self) -> Option<&str> {
         match self {
             Self {
                 c: StoredContent::Text(text),
                 f: None,
                 t: None,
                 m,
-            } if m.is_empty() => serializer.serialize_str(text),
-            Self { c, f, t, m } => FullPart { c, f, t, m }.serialize(serializer),
+            } if m.is_empty() => Some(text),
+            _ => None,
         }
     }
 }
 
-#[derive(Deserialize)]
-struct ReadPart {
-    c: StoredContent,
-    #[serde(default)]
-    f: Option<String>,
-    #[serde(default)]
-    t: Option<String>,
-    #[serde(default)]
-    m: Metadata,
-}
-
-impl<'de> Deserialize<'de> for StoredPart {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(PartVisitor)
-    }
-}
-
-struct PartVisitor;
-
-impl<'de> Visitor<'de> for PartVisitor {
-    type Value = StoredPart;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a part")
-    }
-
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<StoredPart, E> {
-        self.visit_string(text.to_owned())
-    }
-
-    fn visit_string<E: serde::de::Error>(self, text: String) -> Result<StoredPart, E> {
-        Ok(StoredPart {
-            c: StoredContent::Text(text),
-            f: None,
-            t: None,
-            m: Metadata::new(),
-        })
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<StoredPart, A::Error> {
-        let ReadPart { c, f, t, m } = ReadPart::deserialize(MapAccessDeserializer::new(members))?;
-        Ok(StoredPart { c, f, t, m })
-    }
-}
-
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-enum StoredContent {
+pub(super) enum StoredContent {
     #[serde(rename = "t")]
     Text(String),
     /// Base64 with padding.
@@ -237,6 +189,7 @@ pub(super) struct StoredArtifact {
     n: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     d: Option<String>,
+    #[serde(with = "part_list")]
     pub(super) p: Vec<StoredPart>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     x: Vec<String>,
@@ -375,11 +328,11 @@ pub(super) enum StoredEventContent {
     },
     /// Events that each append one of these parts to the artifact of the entry before.
     #[serde(rename = "p")]
-    Parts(Vec<StoredPart>),
+    Parts(#[serde(with = "part_list")] Vec<StoredPart>),
     /// Events that each append one part to an artifact in the same text: its index, the index
-    /// of the first part, and how many.
+    /// of the first part, and how many the commits appended that follow each other.
     #[serde(rename = "c")]
-    Chunks(usize, usize, usize),
+    Chunks(usize, usize, Vec<usize>),
 }
 
 impl StoredEventContent {
@@ -446,11 +399,13 @@ impl StoredEvent {
     }
 
     /// How many events it is.
-    pub(super) const fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         match &self.e {
             StoredEventContent::Status(_) | StoredEventContent::Artifact { .. } => 1,
             StoredEventContent::Parts(parts) => parts.len(),
-            StoredEventContent::Chunks(_, _, count) => *count,
+            StoredEventContent::Chunks(_, _, counts) => {
+                counts.iter().fold(0, |sum, it| sum.saturating_add(*it))
+            }
         }
     }
 

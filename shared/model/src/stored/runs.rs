@@ -111,7 +111,7 @@ fn expand(
 ///
 /// The last entries of an artifact made its last parts. So this goes backward, and ends for
 /// an artifact where its content was replaced.
-pub(super) fn refer(log: &mut [StoredEvent], artifacts: &[StoredArtifact]) {
+pub(super) fn refer(log: &mut Vec<StoredEvent>, artifacts: &[StoredArtifact]) {
     let found = |artifact: &StoredArtifact| artifacts.iter().position(|it| it.is_of(artifact));
     let mut grows = None;
     let of: Vec<Option<usize>> = log
@@ -140,9 +140,42 @@ pub(super) fn refer(log: &mut [StoredEvent], artifacts: &[StoredArtifact]) {
         if let Some(first) = first.filter(|_| same)
             && entry.is_run_of(artifact)
         {
-            entry.e = StoredEventContent::Chunks(place, first, count);
+            entry.e = StoredEventContent::Chunks(place, first, vec![count]);
         }
     }
+    join_commits(log);
+}
+
+/// Makes one entry of the chunks of commits that follow each other.
+fn join_commits(log: &mut Vec<StoredEvent>) {
+    let mut joined: Vec<StoredEvent> = Vec::with_capacity(log.len());
+    // What the next chunks must begin with: the id and the number of the event, its artifact
+    // and its part.
+    let mut next = None;
+    for mut entry in log.drain(..) {
+        let StoredEventContent::Chunks(place, first, counts) = &mut entry.e else {
+            next = None;
+            joined.push(entry);
+            continue;
+        };
+        let count: usize = counts.iter().sum();
+        let id = event_id(&entry.i).ok();
+        let begins = (id, entry.n, *place, *first);
+        let after = (
+            id.and_then(EventId::next_commit),
+            entry.n.map(|n| n.saturating_add(count as u64)),
+            *place,
+            *first + count,
+        );
+        match joined.last_mut().map(|last| &mut last.e) {
+            Some(StoredEventContent::Chunks(_, _, before)) if next == Some(begins) => {
+                before.append(counts);
+            }
+            _ => joined.push(entry),
+        }
+        next = Some(after);
+    }
+    *log = joined;
 }
 
 /// Restores the parts that entries refer to.
@@ -154,25 +187,30 @@ pub(super) fn follow(
     artifacts: &[StoredArtifact],
 ) -> Result<(), StoreError> {
     let mut followed = Vec::with_capacity(log.len());
-    for mut entry in log.drain(..) {
-        if let StoredEventContent::Chunks(place, first, count) = entry.e {
-            let missing = || corrupt("a run refers to no chunks");
-            let artifact = artifacts.get(place).ok_or_else(missing)?;
-            let upto = first.checked_add(count).ok_or_else(missing)?;
+    for entry in log.drain(..) {
+        let StoredEventContent::Chunks(place, first, counts) = &entry.e else {
+            followed.push(entry);
+            continue;
+        };
+        let missing = || corrupt("a run refers to no chunks");
+        let artifact = artifacts.get(*place).ok_or_else(missing)?;
+        let (mut id, mut seq, mut first) = (event_id(&entry.i)?, entry.first()?, *first);
+        for count in counts {
+            let upto = first.checked_add(*count).ok_or_else(missing)?;
             let parts = artifact.p.get(first..upto).ok_or_else(missing)?;
             let (one, others) = parts.split_first().ok_or_else(missing)?;
-            let (id, seq) = (event_id(&entry.i)?, entry.first()?);
             // The first chunk names the artifact.
-            entry.e = StoredEventContent::chunk(artifact.with_part(one.clone()));
-            followed.push(entry);
+            let chunk = StoredEventContent::chunk(artifact.with_part(one.clone()));
+            followed.push(StoredEvent::of_run(id, seq, chunk));
             if !others.is_empty() {
                 let next = id.next().ok_or_else(missing)?;
                 let others = StoredEventContent::Parts(others.to_vec());
                 followed.push(StoredEvent::of_run(next, seq.saturating_add(1), others));
             }
-            continue;
+            seq = seq.saturating_add(parts.len() as u64);
+            id = id.next_commit().ok_or_else(missing)?;
+            first = upto;
         }
-        followed.push(entry);
     }
     *log = followed;
     Ok(())

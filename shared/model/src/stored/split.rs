@@ -5,6 +5,7 @@
 //! is replaced as a whole is overwritten.
 
 use super::message::{StoredArtifact, StoredMessage, StoredPart};
+use super::part_list::PartList;
 use super::runs;
 use super::task::{Kept, StoredTask};
 use super::{ITEM_MAX, MAX_BYTES, checked, length};
@@ -16,12 +17,12 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 
-/// Bytes of log, of history and of artifacts that an unfinished task keeps in its own
-/// item. Each commit writes the whole item, so larger content is cheaper in a child.
-///
 /// Every child is larger than this. That includes a finished task: the largest of its
 /// eight kinds moves, while they have more than 32 KB together.
-pub const CHILD_MIN: usize = 4 * 1024;
+pub const CHILD_MIN: usize = 2 * 1024;
+/// Bytes of log, of history and of artifacts that an unfinished task keeps in its own
+/// item. Each commit writes the whole item, so larger content is cheaper in a child.
+const UNFINISHED: usize = 4 * 1024;
 /// Bytes of a value replaced as a whole that stay in the item. Such a value often
 /// changes with the commit, so a child costs a second write.
 const DOC: usize = 16 * 1024;
@@ -93,11 +94,16 @@ pub fn arrange(record: &mut TaskRecord) {
             left -= size;
         }
     } else {
+        // The log of a stream and its artifact have the same texts. They move together, so that
+        // the item has neither, and one transaction moves both.
+        let log_moves = sizes
+            .iter()
+            .any(|(size, kind)| *kind == MovableKind::Log && *size > UNFINISHED);
         for (size, kind) in sizes {
-            let limit = if matches!(kind, MovableKind::Doc(_)) {
-                DOC
-            } else {
-                CHILD_MIN
+            let limit = match kind {
+                MovableKind::Doc(_) => DOC,
+                MovableKind::Parts if log_moves => CHILD_MIN,
+                _ => UNFINISHED,
             };
             if size > limit {
                 shift(record, kind, size);
@@ -136,10 +142,10 @@ fn sizes(record: &TaskRecord) -> Vec<(usize, MovableKind)> {
     let history = embedded_history(record)
         .iter()
         .map(|it| length(&StoredMessage::from(it)));
-    let parts = record.artifacts.iter().flat_map(|artifact| {
+    let parts = record.artifacts.iter().map(|artifact| {
         let moved = record.layout.parts_moved(&artifact.id);
         let parts = artifact.parts.iter().skip(moved);
-        parts.map(|part| length(&StoredPart::from(part)))
+        length(&PartList(parts.map(StoredPart::from).collect()))
     });
     let mut sizes = vec![
         (log.iter().map(|it| length(it)).sum(), MovableKind::Log),
@@ -306,8 +312,8 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
         let segments = layout.artifacts.get(&artifact.id);
         let segments = segments.map(Vec::as_slice).unwrap_or_default();
         if let Some(fresh) = fresh(segments, &artifact.parts, version) {
-            let fresh: Vec<StoredPart> = fresh.iter().map(StoredPart::from).collect();
-            parts.insert(&artifact.id, fresh);
+            let fresh = fresh.iter().map(StoredPart::from).collect();
+            parts.insert(&artifact.id, PartList(fresh));
         }
     }
     if !parts.is_empty() {

@@ -71,6 +71,17 @@ impl EventId {
         let n = self.n.checked_add(1)?;
         Some(Self { n, ..self })
     }
+
+    /// The id of the first event of the next commit.
+    #[must_use]
+    pub fn next_commit(self) -> Option<Self> {
+        let version = self.version.checked_add(1)?;
+        Some(Self {
+            version,
+            n: 1,
+            ..self
+        })
+    }
 }
 
 /// Distinguishes the events of a task from those of another task with its id.
