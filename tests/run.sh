@@ -13,7 +13,7 @@ logs=$target/test-logs
 
 steps=(fmt clippy docs features tests conformance model simulation doc-tests faults kill interop stack template bans)
 # Steps that need a release build, an emulator, a tool from a registry, or much time.
-more=(docker-tests emulator watch ship stack-rights fresh-clone author sam histories page models)
+more=(docker-tests emulator watch ship stack-rights fresh-clone author sam histories page models clients)
 
 describe() {
   case $1 in
@@ -41,6 +41,7 @@ describe() {
     template) echo "the rules for template.yaml, manifests, sources and documents" ;;
     page) echo "the page of the local agent, used in Chromium" ;;
     models) echo "the stub of model services, read by their clients, is the model of an agent that an SDK walks" ;;
+    clients) echo "the official Rust client and the official command line against the local agent" ;;
     sam) echo "the SAM CLI and its linter accept template.yaml" ;;
     bans) echo "what each function links" ;;
   esac
@@ -153,7 +154,9 @@ step_interop() {
   bash tests/interop/run.sh
   bash tests/interop/signatures.sh
   bash tests/interop/organisation.sh
+  A2A_LOCAL=$target/debug/a2a-local python3 tests/conformance/acts_agent_test.py
 }
+step_clients() { bash tests/interop/rust.sh; }
 
 # The build is that of the step `tests`, so it compiles nothing twice.
 stack() {

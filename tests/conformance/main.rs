@@ -5,8 +5,10 @@
 //! `A2A_CONFORMANCE_URL` selects an agent that runs elsewhere: `a2a-local --agent
 //! conformance --memory --port 0`.
 //!
-//! `kit.sh` runs the official kits.
+//! `kit.sh` runs the official kit, `acts.sh` the official suite ACTS.
 
+#[cfg(test)]
+mod acts;
 #[cfg(test)]
 mod ask;
 #[cfg(test)]
@@ -22,6 +24,7 @@ mod vector;
 
 #[cfg(test)]
 mod tests {
+    use crate::acts::{self, Graded};
     use crate::errors::{all, name};
     use crate::official::{self, Kind};
     use crate::pattern::Names;
@@ -32,7 +35,7 @@ mod tests {
     use a2a_lambda_tests::world::{Reply, Request, World};
     use a2a_lambda_wire::{CardShape, OpenedRequest, RawRequest};
     use serde_json::{Value, json};
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
     use std::path::PathBuf;
 
     /// The least number of vectors, so that a vector file cannot get lost unnoticed.
@@ -165,6 +168,14 @@ mod tests {
             tried + 6 * rows
         );
         assert!(names.len() >= ENOUGH, "only {} vectors", names.len());
+        let mut sections: BTreeMap<&str, usize> = BTreeMap::new();
+        for (_, vector) in &vectors {
+            let first = vector.section.split([',', ';']).next().unwrap_or_default();
+            *sections.entry(first.trim()).or_default() += 1;
+        }
+        for (section, count) in sections {
+            println!("  {count:3} {section}");
+        }
         for (_, vector) in &vectors {
             let starts = ["1.0 §", "0.3 §", "0.1", "ours", "JSON-RPC", "RFC"];
             let known = starts.iter().any(|start| vector.section.starts_with(start));
@@ -174,6 +185,41 @@ mod tests {
                 vector.name, vector.section
             );
         }
+    }
+
+    #[test]
+    fn every_test_of_acts_has_a_vector_or_a_reason() {
+        let over = |graded: Graded| match graded {
+            Graded::Both => vec![Dialect::Rpc10, Dialect::Rest10],
+            Graded::JsonRpc => vec![Dialect::Rpc10],
+            Graded::Rest => vec![Dialect::Rest10],
+        };
+        let mut found: BTreeMap<String, Vec<Dialect>> = BTreeMap::new();
+        for (_, vector) in vectors() {
+            if let Some(test) = vector.acts {
+                let dialects = selected(&vector.over);
+                assert_eq!(found.insert(test.clone(), dialects), None, "{test} twice");
+            }
+        }
+        let wanted = acts::PROVEN.iter();
+        let wanted: BTreeMap<String, Vec<Dialect>> = wanted
+            .map(|(test, graded)| ((*test).to_owned(), over(*graded)))
+            .collect();
+        assert_eq!(found, wanted);
+        assert!(
+            acts::NAMED
+                .iter()
+                .all(|(test, _)| !wanted.contains_key(*test))
+        );
+        for (test, why) in acts::NAMED {
+            println!("ACTS {test}: no vector, {why}");
+        }
+        println!(
+            "ACTS: {} tests have vectors, {} are named",
+            wanted.len(),
+            acts::NAMED.len()
+        );
+        assert_eq!(wanted.len() + acts::NAMED.len(), 111);
     }
 
     #[test]

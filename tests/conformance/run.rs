@@ -4,12 +4,17 @@ use crate::ask::request;
 use crate::official::Kind;
 use crate::pattern::{Names, compare, filled};
 use crate::vector::{Asked, Expect, Given, Step, Vector};
-use a2a_lambda::task::Timestamp;
+use a2a_lambda::engine::{Clock as _, relay};
+use a2a_lambda::prelude::*;
+use a2a_lambda::store::ReadTasks as _;
+use a2a_lambda::store::queue::{TaskImage, WorkItem};
+use a2a_lambda::task::{Owner, Subject, TaskId, TenantId, Timestamp};
 use a2a_lambda_tests::dialect::{Dialect, RPC_ID, at};
 use a2a_lambda_tests::error_rows::{Fault, Row};
 use a2a_lambda_tests::frames::{Frame, frames};
 use a2a_lambda_tests::remote;
 use a2a_lambda_tests::world::{Live, Reply, Request, World, behind_a_gateway};
+use a2a_local::queue::LocalQueue;
 use reference_agent::conformance;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -25,12 +30,18 @@ pub(crate) enum Agent {
 impl Agent {
     /// The agent in this process, in the given state.
     pub(crate) fn here(given: Given) -> Self {
-        let agent = conformance::agent(Duration::from_secs(2));
+        let agent = conformance::builder(Duration::from_secs(2));
+        let agent = match given {
+            Given::Extended => agent.extended_skill(hidden),
+            _ => agent,
+        };
+        let agent = agent.build();
         let world = World::serving(
             |_| agent,
             |settings| {
                 settings.deployed_at = Timestamp::parse_rfc3339("2026-05-28T10:00:00Z");
                 settings.push = given != Given::PushOff;
+                settings.streaming = given != Given::StreamingOff;
                 if given == Given::NoIdentity {
                     behind_a_gateway(settings);
                 }
@@ -50,6 +61,27 @@ impl Agent {
         }
     }
 
+    /// Runs the queued turn of a task in the background, as a worker does. Elsewhere one does.
+    async fn work_on(&self, task: &Value) {
+        let Self::Here(world) = self else { return };
+        let id = task.as_str().and_then(|id| TaskId::parse(id).ok());
+        let owner = Owner {
+            tenant: TenantId::parse("local").unwrap(),
+            subject: Subject::parse("local").unwrap(),
+        };
+        let now = world.clock.now();
+        let record = world.store.load(&owner, &id.unwrap(), now).await;
+        let image = TaskImage::of(&record.unwrap().unwrap());
+        let queue: LocalQueue<WorkItem> =
+            LocalQueue::new(world.clock.clone(), Duration::from_secs(60));
+        assert!(relay(&queue, &[image]).await.is_empty());
+        let engine = world.engine().clone();
+        tokio::spawn(async move {
+            let delivery = queue.receive().await;
+            engine.work(&delivery.item, &delivery.receipt, None).await;
+        });
+    }
+
     async fn open(&self, request: &Request) -> Result<Live, String> {
         match self {
             Self::Here(world) => Ok(world.open(request).await),
@@ -58,6 +90,12 @@ impl Agent {
                 .map_err(|error| error.to_string()),
         }
     }
+}
+
+/// A skill that only the extended card shows.
+#[skill(id = "hidden", name = "Hidden", tags = ["test"])]
+async fn hidden(_: String) -> AgentResult<String> {
+    Ok("hidden".to_owned())
 }
 
 /// The dialects that a list of selectors names.
@@ -154,6 +192,10 @@ impl Run<'_> {
             live.finish().await
         };
         let mut compared = self.answer(step, &expect, &reply);
+        if step.wait == Some(false) && compared.is_ok() {
+            let task = self.dialect.task(&reply);
+            self.agent.work_on(at(&task, "/id")).await;
+        }
         let more = self.agent.writes() - written;
         if compared.is_ok() && expect.error.is_some() && more > 0 {
             compared = Err(format!("refused after {more} writes, expected 0"));

@@ -13,6 +13,8 @@ pub(crate) struct Vector {
     /// The source: generation and section; `ours` for a decision that docs/conformance.md
     /// names.
     pub(crate) section: String,
+    /// The test of ACTS whose promise this is.
+    pub(crate) acts: Option<String>,
     /// The dialects: `all`, a generation, a binding, or both (`1.0 jsonrpc`).
     pub(crate) over: Vec<String>,
     /// The state of the agent. Vectors that need a special state do not run against a URL.
@@ -34,6 +36,10 @@ pub(crate) enum Given {
     NoIdentity,
     /// Push notifications are switched off.
     PushOff,
+    /// Streams are switched off.
+    StreamingOff,
+    /// The agent has an extended card.
+    Extended,
 }
 
 /// The kind of a request.

@@ -27,6 +27,9 @@ pub struct ErrorRow {
     pub code_01: Option<i64>,
     /// The HTTP status of REST.
     pub http: u16,
+    /// The HTTP status of REST in 0.3 and 0.1, if it differs.
+    #[serde(rename = "http before 1.0")]
+    pub http_before: Option<u16>,
     /// The HTTP status of JSON-RPC; 200 if absent.
     #[serde(rename = "http of jsonrpc")]
     pub http_rpc: Option<u16>,
@@ -221,7 +224,8 @@ impl Fault {
         let (row, body) = (self.row.facts()?, reply.json());
         let http = match self.shape {
             Shape::Rpc => row.http_rpc.unwrap_or(200),
-            Shape::Rest10 | Shape::Bare => row.http,
+            Shape::Rest10 => row.http,
+            Shape::Bare => row.http_before.unwrap_or(row.http),
         };
         same("HTTP status", &reply.status, &http)?;
         let content_type = reply.header("content-type");
@@ -250,6 +254,7 @@ impl Fault {
                 at(error, "/details")
             }
         };
+        typed(details)?;
         let message = [at(&body, "/error/message"), at(&body, "/message")];
         let message = message.into_iter().find_map(Value::as_str);
         informed(row, of(details, ERROR_INFO))?;
@@ -307,6 +312,15 @@ fn informed(row: &ErrorRow, info: &Value) -> Result<(), String> {
         fits(name, at(info, &format!("/metadata/{name}")), wanted)?;
     }
     Ok(())
+}
+
+/// Checks that each element of `details` names its type (A2A 1.0.1 §3.3.2).
+fn typed(details: &Value) -> Result<(), String> {
+    let list = details.as_array().ok_or("the details are no list")?;
+    match list.iter().find(|one| !at(one, "/@type").is_string()) {
+        Some(one) => Err(format!("{one} has no `@type`")),
+        None => Ok(()),
+    }
 }
 
 /// The element of `details` with this type.

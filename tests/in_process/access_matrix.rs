@@ -281,8 +281,12 @@ fn shared(rows: &mut Rows, method: &str, base: &str, path: &str, target: &Target
 fn by_path(rows: &mut Rows, method: &str, path: &str, target: &Target) -> bool {
     let Target { task, context, .. } = target;
     match (method, path) {
-        ("GET", "/.well-known/agent-card.json" | "/.well-known/agent.json" | "/agent.json") => {
-            rows.add(About::All, "", Request::new("GET", path));
+        (
+            "GET" | "HEAD",
+            "/.well-known/agent-card.json" | "/.well-known/agent.json" | "/agent.json",
+        ) => {
+            let verb = if method == "GET" { "GET" } else { "HEAD" };
+            rows.add(About::All, "", Request::new(verb, path));
         }
         ("GET", "/a2a-lambda/skills" | "/agent/authenticatedExtendedCard") => {
             rows.add(About::Known, "", Request::new("GET", path));

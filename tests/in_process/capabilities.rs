@@ -22,9 +22,17 @@ fn call(method: &str, params: &Value) -> Request {
 
 #[tokio::test(start_paused = true)]
 async fn every_true_capability_works_and_every_false_one_gives_its_error() {
-    let makes: [Make; 2] = [tester::agent, tester::extended_agent];
-    for make in makes {
-        let world = World::serving(make, |_| ()).unwrap();
+    let makes: [(Make, bool); 3] = [
+        (tester::agent, true),
+        (tester::extended_agent, true),
+        (tester::agent, false),
+    ];
+    for (make, on) in makes {
+        let world = World::serving(make, |settings| {
+            settings.streaming = on;
+            settings.push &= on;
+        });
+        let world = world.unwrap();
         let card = card(&world).await;
         let capabilities = card["capabilities"].as_object().unwrap();
         for (name, value) in capabilities {
@@ -45,9 +53,18 @@ async fn every_true_capability_works_and_every_false_one_gives_its_error() {
 }
 
 async fn streaming(world: &World, works: bool) {
-    assert!(works, "every agent streams");
     for dialect in Dialect::ALL {
-        let live = world.open(&dialect.stream(&Say::to("chunks", "hi"))).await;
+        let request = dialect.stream(&Say::to("chunks", "hi"));
+        if !works {
+            let fault = Fault::new(dialect, UNSUPPORTED);
+            fault.check(&world.call(&request).await).unwrap();
+            let task = dialect.task(&world.call(&dialect.send(&Say::to("ask", "hi"))).await);
+            let id = task["id"].as_str().unwrap();
+            let subscribe = dialect.request(Op::Subscribe, id, &dialect.id_only(id));
+            fault.check(&world.call(&subscribe).await).unwrap();
+            continue;
+        }
+        let live = world.open(&request).await;
         let content_type = live.headers["content-type"].to_str().unwrap().to_owned();
         assert_eq!(content_type, "text/event-stream", "{dialect:?}");
     }

@@ -191,6 +191,7 @@ async fn data_saved_by_a_reply_without_a_task_reaches_the_next_message(dialect: 
 async fn a_reply_that_saves_nothing_and_makes_no_task_makes_no_context(dialect: Dialect) {
     for key in ["", "key 1"] {
         let world = World::new().unwrap();
+        let mut offered = String::new();
         for given in ["", "mine:c"] {
             let key = if key.is_empty() {
                 String::new()
@@ -199,12 +200,23 @@ async fn a_reply_that_saves_nothing_and_makes_no_task_makes_no_context(dialect: 
             };
             let reply = greeted(&world, dialect, "hi", given, &key).await;
             let reported = message(dialect, &reply);
-            let context = at(&reported, "/contextId").as_str().unwrap_or_default();
-            assert_eq!(context, given, "{reported}");
+            let context = at(&reported, "/contextId").as_str().unwrap();
+            if given.is_empty() {
+                assert!(context.starts_with("new-"), "{reported}");
+                context.clone_into(&mut offered);
+            } else {
+                assert_eq!(context, given, "{reported}");
+            }
         }
         let page = contexts(&world, "", "local:local").await;
         assert_eq!(ids(&page), Vec::<&str>::new(), "{dialect:?} {key}");
         assert!(!key.is_empty() || world.store.writes() == 0);
+        // The next message begins the context that the reply names.
+        let task = done(&world, dialect, "notes", "get noted", &offered).await;
+        assert_eq!(answer(dialect, &task), "nothing", "{dialect:?} {key}");
+        assert_eq!(dialect.context(&task), offered);
+        let page = contexts(&world, "", "local:local").await;
+        assert_eq!(ids(&page), [&offered], "{dialect:?} {key}");
     }
 }
 

@@ -45,7 +45,11 @@ async fn a_short_send_returns_the_completed_task() {
         let task = dialect.task(&reply);
         assert_eq!(dialect.state(&task), "completed", "{dialect:?}");
         assert_eq!(dialect.words(&task["artifacts"][0]), "echo: hi");
-        assert_eq!(reply.header("content-type"), "application/json");
+        let media = match dialect {
+            Dialect::Rest10 => "application/a2a+json",
+            _ => "application/json",
+        };
+        assert_eq!(reply.header("content-type"), media, "{dialect:?}");
         if dialect.is_rpc() {
             assert_eq!(reply.json()["id"], 7);
         }
@@ -322,7 +326,7 @@ async fn the_base_url_works_with_and_without_its_slash() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rest_response_has_the_media_type_of_the_request() {
+async fn a_rest_response_has_the_media_type_that_the_client_names() {
     let world = World::new().unwrap();
     let special = "application/a2a+json";
     for dialect in [Dialect::Rest10, Dialect::Rest03] {

@@ -100,6 +100,17 @@ for form in pkcs8 sec1; do
         verify "a2a-js-1.3.0 $card $form, deployed" \
             node "$here/node/card_signature.mjs" --sdk "$node" --base "$base" --jwks "$scratch/jwks.json"
         stop
+        if [ "$form" = sec1 ]; then continue; fi
+        # The same card with text and numbers that canonical forms have treated differently.
+        signed=$scratch/site/.well-known/agent-card.json
+        "$python/bin/python" "$here/python/card_signature.py" --make-difficult "$signed" "$scratch/card.json"
+        "$program" sign-card --key "$key" --in "$scratch/card.json" --out "$signed"
+        serve python3 -u "$here/python/site.py" "$scratch/site"
+        verify "a2a-sdk-1.3.0 $card, not ASCII" \
+            "$python/bin/python" "$here/python/card_signature.py" --base "$base" --jwks "$scratch/jwks.json"
+        verify "a2a-js-1.3.0 $card, not ASCII" \
+            node "$here/node/card_signature.mjs" --sdk "$node" --base "$base" --jwks "$scratch/jwks.json"
+        stop
     done
 done
 echo "$passed passed, $failed failed"

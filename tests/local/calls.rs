@@ -1,7 +1,7 @@
 //! Calls over HTTP, among them the `curl` lines of documents and banners.
 
 use bytes::Bytes;
-use http::{Method, Request, StatusCode, Uri};
+use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
@@ -14,6 +14,8 @@ pub(crate) struct Call {
     url: String,
     headers: Vec<(String, String)>,
     body: Option<String>,
+    /// Without one it is POST for a call with a body, else GET.
+    method: Option<Method>,
 }
 
 impl Call {
@@ -23,7 +25,14 @@ impl Call {
             url: url.to_owned(),
             headers: vec![("A2A-Version".to_owned(), "1.0".to_owned())],
             body: None,
+            method: None,
         }
+    }
+
+    /// The same call with another method.
+    pub(crate) fn method(mut self, method: Method) -> Self {
+        self.method = Some(method);
+        self
     }
 
     /// A message of A2A 1.0 with the text `text`.
@@ -53,6 +62,7 @@ impl Call {
             url: String::new(),
             headers: Vec::new(),
             body: None,
+            method: None,
         };
         let words = words(line);
         let mut words = words.iter().map(String::as_str);
@@ -98,14 +108,21 @@ impl Call {
 
     /// The status, and the body while it arrives. Dropping it closes the connection.
     pub(crate) async fn open(self) -> (StatusCode, Incoming) {
+        let (head, body) = self.response().await.into_parts();
+        (head.status, body)
+    }
+
+    /// The response, as soon as its headers have arrived.
+    pub(crate) async fn response(self) -> Response<Incoming> {
         let uri: Uri = self.url.parse().unwrap();
         let socket = TcpStream::connect(uri.authority().unwrap().as_str()).await;
         let socket = TokioIo::new(socket.unwrap());
         let (mut sender, connection) = hyper::client::conn::http1::handshake(socket).await.unwrap();
         tokio::spawn(connection);
-        let method = match self.body {
-            Some(_) => Method::POST,
-            None => Method::GET,
+        let method = match (self.method, &self.body) {
+            (Some(method), _) => method,
+            (None, Some(_)) => Method::POST,
+            (None, None) => Method::GET,
         };
         let mut request = Request::builder()
             .method(method)
@@ -116,8 +133,7 @@ impl Call {
         }
         let body = Full::new(Bytes::from(self.body.unwrap_or_default()));
         let answer = sender.send_request(request.body(body).unwrap()).await;
-        let (head, body) = answer.unwrap().into_parts();
-        (head.status, body)
+        answer.unwrap()
     }
 
     /// The JSON body of a response with status 200.

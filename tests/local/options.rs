@@ -2,6 +2,8 @@
 
 use crate::agent::{Folder, Running, ended, refusal};
 use crate::calls::Call;
+use http::Method;
+use http_body_util::BodyExt as _;
 use serde_json::Value;
 use std::net::TcpListener;
 
@@ -78,6 +80,44 @@ async fn card(arguments: &[&str]) -> Value {
     let agent = Running::agent(&folder, &arguments).await;
     let url = format!("{}/.well-known/agent-card.json", agent.base());
     Call::get(&url).json().await
+}
+
+#[tokio::test]
+async fn head_on_a_card_is_get_without_a_body() {
+    let agent = Running::agent(&Folder::new(), &["--memory"]).await;
+    for path in ["/.well-known/agent-card.json", "/agent.json"] {
+        let call = Call::get(&format!("{}{path}", agent.base()));
+        let got = call.clone().response().await;
+        let head = call.method(Method::HEAD).response().await;
+        assert_eq!(got.status(), 200, "{path}");
+        assert_eq!(head.status(), 200, "{path}");
+        for name in ["etag", "content-length", "content-type", "cache-control"] {
+            let value = got.headers().get(name);
+            assert!(value.is_some(), "{path} {name}");
+            assert_eq!(head.headers().get(name), value, "{path} {name}");
+        }
+        let body = head.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(body.len(), 0, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn options_names_the_methods_of_a_route() {
+    let agent = Running::agent(&Folder::new(), &["--memory"]).await;
+    let ask = async |path: &str| {
+        let call = Call::get(&format!("{}{path}", agent.base()));
+        call.method(Method::OPTIONS).response().await
+    };
+    let known = ask("/tasks/t1").await;
+    assert_eq!(known.status(), 204);
+    assert_eq!(known.headers()["allow"], "GET, HEAD, OPTIONS");
+    assert_eq!(
+        ask("/message:send").await.headers()["allow"],
+        "POST, OPTIONS"
+    );
+    let unknown = ask("/nowhere").await;
+    assert_eq!(unknown.status(), 404);
+    assert_eq!(unknown.headers().get("allow"), None);
 }
 
 /// The versions of the interfaces of a card.

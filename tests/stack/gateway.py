@@ -316,7 +316,7 @@ def _handler(gateway):
         def do_GET(self):
             gateway.serve(self)
 
-        do_POST = do_DELETE = do_PUT = do_PATCH = do_OPTIONS = do_GET
+        do_HEAD = do_POST = do_DELETE = do_PUT = do_PATCH = do_OPTIONS = do_GET
 
         def content(self):
             size = int(self.headers.get("Content-Length", 0))
@@ -329,7 +329,8 @@ def _handler(gateway):
             self._head(status, headers)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            if self.command != "HEAD":
+                self.wfile.write(body)
 
         def begin(self, status, headers):
             self._head(status, headers)

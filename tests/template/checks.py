@@ -243,7 +243,7 @@ def public_paths(stack):
     """Only the card and the status are public; every other route has the authorizer."""
     wrong = []
     for method, path, operation in stack.operations():
-        expected = [{"NONE": []}] if path in PUBLIC and method == "GET" else [{"Caller": []}]
+        expected = [{"NONE": []}] if path in PUBLIC and method in ("GET", "HEAD") else [{"Caller": []}]
         if operation.get("security") != expected:
             wrong.append(f"{method} {path}: security {operation.get('security')}")
     return wrong

@@ -52,9 +52,9 @@ class Functions(unittest.TestCase):
                     allowed |= {"jwt"}
                 if checks.NAMED[function] & {"A2A_SECRET_KEY_ID", "A2A_FIRST_KEY"}:
                     allowed |= {"secrets"}
-                # The others have none of the code of the skills.
+                # The others have none of the code of the skills and of the providers of models.
                 if "A2A_SKILL_SECRET" in checks.NAMED[function]:
-                    allowed |= {"turns"}
+                    allowed |= {"turns", "bedrock", "openai"}
                 self.assertEqual(set(features["a2a-lambda"]), allowed)
                 self.assertNotIn("full", features["tokio"])
                 self.assertNotIn("test-util", features["tokio"])

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -84,16 +85,18 @@ class KitFigures(unittest.TestCase):
 
     def test_every_level_of_1_0_has_a_minimum(self):
         reports = {"compatibility": report(177)}
-        code, text = self.judge(reports, generation="1.0", levels=requirements(82))
+        code, text = self.judge(reports, generation="1.0", levels=requirements(79))
         self.assertEqual(code, 0, text)
-        self.assertIn("MUST: 82/82 passed", text)
-        self.assertEqual(self.judge(reports, generation="1.0", levels=requirements(81))[0], 1)
-        self.assertEqual(self.judge(reports, generation="1.0", levels=requirements(82, may=3))[0], 1)
+        self.assertIn("MUST: 79/79 passed", text)
+        self.assertEqual(self.judge(reports, generation="1.0", levels=requirements(78))[0], 1)
+        self.assertEqual(self.judge(reports, generation="1.0", levels=requirements(79, may=3))[0], 1)
         self.assertEqual(self.judge(reports, generation="1.0")[0], 1)
 
-    def test_the_list_of_expected_failures_is_empty(self):
+    def test_an_expected_failure_names_a_section_that_1_0_1_changed(self):
         lines = (ROOT / "tests/conformance/expected-failures.txt").read_text().splitlines()
-        self.assertEqual([line for line in lines if line and not line.startswith("#")], [])
+        listed = [line for line in lines if line and not line.startswith("#")]
+        self.assertEqual([line for line in listed if not re.fullmatch(r"1\.0 tests\.\S+ # v1\.0\.1 §.+", line)], [])
+        self.assertEqual(len(listed), 4)
 
 
 if __name__ == "__main__":

@@ -147,8 +147,9 @@ class Sources(unittest.TestCase):
         self.assertTrue(IMPURE.search("let now = std::time::SystemTime::now();"))
 
     def test_only_one_module_uses_the_official_codec(self):
-        # The second place is the test that reads our responses with the official types.
-        homes = ("wire/src/v1", "tests/conformance/official.rs")
+        # The others are the test that reads our responses with the official types, and the walk
+        # of the official client.
+        homes = ("wire/src/v1", "tests/conformance/official.rs", "tests/interop/rust")
         outside = [
             str(f)
             for f, t in sources(*(ROOT / folder for folder, _ in members()))

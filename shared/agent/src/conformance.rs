@@ -1,7 +1,7 @@
 //! The agent for conformance kits and for the tests that run real clients.
 //!
-//! It has one skill that executes commands. A kit puts the command into the beginning of
-//! the message id; the other clients put it into the text. It runs on local machines only:
+//! It has one skill that executes commands. The kit `a2a-tck` puts the command into the beginning
+//! of the message id; ACTS and the other clients put it into the text. It runs on local machines only:
 //! under `cargo run`, and on the emulator of `tests/stack`. No deployed function contains it.
 
 mod command;
@@ -50,9 +50,25 @@ struct Conformance {
     streaming_timeout: Duration,
 }
 
-/// The slot of the only question. It needs no data.
+/// What the task waits for. The behaviours of ACTS that take several turns belong to the task:
+/// the messages that follow name none.
+///
+/// Without a behaviour it waits for a command.
 #[derive(Debug, Serialize, Deserialize)]
-struct Asked;
+struct Asked(Option<Awaited>);
+
+/// What a behaviour waits for.
+#[derive(Debug, Serialize, Deserialize)]
+enum Awaited {
+    /// A message that says `done`.
+    Done,
+    /// Credentials.
+    Credentials,
+}
+
+const A_COMMAND: Asked = Asked(None);
+const TO_BE_DONE: Asked = Asked(Some(Awaited::Done));
+const CREDENTIALS: Asked = Asked(Some(Awaited::Credentials));
 
 impl SkillSlot for Asked {}
 
@@ -78,11 +94,19 @@ impl SkillHandler<Asked> for Conformance {
     async fn on_input_received(
         &self,
         cx: &mut TaskContext<'_>,
-        _: Asked,
+        Asked(awaited): Asked,
         content: Content,
     ) -> AgentResult<Ending> {
-        let command = Command::of(cx.message_id(), content.first_text());
-        self.obey(cx, command, &content).await
+        let text = content.first_text();
+        match awaited {
+            Some(Awaited::Done) if text.is_some_and(|text| text.trim() == "done") => say("Done"),
+            Some(Awaited::Done) => self.behave(cx, Behaviour::AskUntilDone).await,
+            Some(Awaited::Credentials) => say("Thank you"),
+            None => {
+                let command = Command::of(cx.message_id(), text);
+                self.obey(cx, command, &content).await
+            }
+        }
     }
 }
 
@@ -115,18 +139,11 @@ impl Conformance {
                 OnInputResult::done(())
             }
             Command::Steps { count, time } => steps(cx, count, time).await,
-            Command::Fail => Err(AgentError::domain("FAILED_AS_TOLD", "failed as told")),
+            Command::Fail => failed(),
             Command::Reject => rejected(),
             Command::Panic => panics(),
-            Command::Auth => Ok(OnInputResult::AuthRequired {
-                message: "Who are you?".into(),
-                slot: Asked,
-                auth: AuthHint {
-                    auth_type: Some("api_key".to_owned()),
-                    service: Some("conformance".to_owned()),
-                },
-            }),
-            Command::Unknown => OnInputResult::ask("What should I do?", Asked),
+            Command::Auth => credentials(A_COMMAND),
+            Command::Unknown => OnInputResult::ask("What should I do?", A_COMMAND),
         }
     }
 
@@ -143,7 +160,10 @@ impl Conformance {
                 RESULT,
                 &serde_json::json!({ "key": "value", "count": 42 }),
             )?),
-            Behaviour::Ask => OnInputResult::ask("What should I do?", Asked),
+            Behaviour::Ask => OnInputResult::ask("What should I do?", A_COMMAND),
+            Behaviour::AskUntilDone => OnInputResult::ask("What else?", TO_BE_DONE),
+            Behaviour::AskForCredentials => credentials(CREDENTIALS),
+            Behaviour::Fail => failed(),
             Behaviour::Reject => rejected(),
             Behaviour::CompleteAtOnce => OnInputResult::done(()),
             Behaviour::StreamText(text) => {
@@ -162,8 +182,34 @@ impl Conformance {
                 OnInputResult::done(())
             }
             Behaviour::OutliveStream => work_for(cx, self.streaming_timeout * 2).await,
+            Behaviour::WorkForSeconds => {
+                cx.send_intermediate_update("working").await?;
+                tokio::time::sleep(LONG).await;
+                deliver(Artifact::from_text(RESULT, "Worked for seconds"))
+            }
+            Behaviour::WorkUntilCanceled => work_for(cx, UNTIL_CANCELED).await,
         }
     }
+}
+
+/// How long a long-running task works: clients that poll see it working.
+const LONG: Duration = Duration::from_secs(2);
+/// How long a task waits for its cancellation.
+const UNTIL_CANCELED: Duration = Duration::from_secs(600);
+
+fn failed() -> AgentResult<Ending> {
+    Err(AgentError::domain("FAILED_AS_TOLD", "failed as told"))
+}
+
+fn credentials(slot: Asked) -> AgentResult<Ending> {
+    Ok(OnInputResult::AuthRequired {
+        message: "Who are you?".into(),
+        slot,
+        auth: AuthHint {
+            auth_type: Some("api_key".to_owned()),
+            service: Some("conformance".to_owned()),
+        },
+    })
 }
 
 fn say(text: &str) -> AgentResult<Ending> {

@@ -442,6 +442,7 @@ fn edge(
         settings.max_body,
     )
     .with_push(settings.push)
+    .with_streaming(settings.streaming)
     .with_hosts(settings.hosts.clone())
     .with_cors(settings.cors.clone())
 }

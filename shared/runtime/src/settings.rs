@@ -77,6 +77,8 @@ pub struct Settings {
     pub max_body: usize,
     /// `A2A_WORK_QUEUE_URL`: the work queue, which holds the turns for the workers.
     pub work_queue_url: Option<String>,
+    /// `A2A_STREAMING`: whether clients may stream.
+    pub streaming: bool,
     /// `A2A_PUSH`: whether clients may register webhooks.
     pub push: bool,
     /// `A2A_PUSH_QUEUE_URL`: the push queue, which holds the push deliveries.
@@ -171,6 +173,7 @@ impl Settings {
             deployed_at: read.time("A2A_DEPLOYED_AT")?.or_else(|| source.built_at()),
             max_body: read.size("A2A_MAX_BODY", 1024 * 1024)?,
             work_queue_url: read.optional_url("A2A_WORK_QUEUE_URL")?,
+            streaming: read.switch("A2A_STREAMING", true)?,
             push: read.switch("A2A_PUSH", true)?,
             push_queue_url: read.optional_url("A2A_PUSH_QUEUE_URL")?,
             metrics: read.metrics()?,

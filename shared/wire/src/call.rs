@@ -105,7 +105,7 @@ pub(super) fn rejected(
         refusal,
         dialect,
         rpc_id,
-        media: media::of_answer(dialect.binding, request.content_type, request.accept),
+        media: media::of_answer(dialect, request.content_type, request.accept),
     }
 }
 
@@ -285,7 +285,7 @@ impl RequestReader<'_> {
                 .split(',')
                 .filter_map(owned)
                 .collect(),
-            media: media::of_answer(dialect.binding, request.content_type, request.accept),
+            media: media::of_answer(dialect, request.content_type, request.accept),
             only_events: media::only_events(request.accept),
         }
     }

@@ -1,10 +1,10 @@
 //! Maps each error to its codes, HTTP status and reason, and writes its body.
 //!
-//! The table is the function `row`. It has the codes of 1.0 (A2A 1.0 §5.4) and 0.3 (A2A
-//! 0.3 §8.2); A2A 0.1 gives -32006 to -32011 other meanings. `docs/operations.md` says
-//! what an operator does; the conformance suite compares each row, in each dialect, with
-//! `tests/conformance/vectors/errors.json`. JSON-RPC errors are HTTP 200, except where the row says
-//! 401, 403, 413, 415, 429 or 503.
+//! The table is the function `row`. It has the codes and statuses of 1.0 (A2A 1.0.1 §5.4) and
+//! the codes of 0.3 (A2A 0.3 §8.2); A2A 0.1 gives -32006 to -32011 other meanings.
+//! `docs/operations.md` says what an operator does; the conformance suite compares each row, in
+//! each dialect, with `tests/conformance/vectors/errors.json`. JSON-RPC errors are HTTP 200,
+//! except those in the function `json_rpc_status`.
 //!
 //! The reasons that A2A defines, from `TASK_NOT_FOUND` to
 //! `VERSION_NOT_SUPPORTED` without `TASK_BUSY`, are in the domain
@@ -31,6 +31,8 @@ pub struct ErrorRow {
     pub code: i32,
     /// The HTTP status of the REST bindings.
     pub status: u16,
+    /// The HTTP status of JSON-RPC.
+    pub json_rpc_status: u16,
     /// The name of the `google.rpc` code.
     pub rpc_status: &'static str,
     /// The machine-readable reason.
@@ -45,23 +47,46 @@ impl ErrorRow {
     pub const fn of(refusal: &A2aError, generation: Generation) -> Self {
         let row = row(refusal);
         match generation {
-            Generation::V10 | Generation::V03 => row,
+            Generation::V10 => row,
+            Generation::V03 => Self {
+                status: status_before_v10(refusal, row.status),
+                ..row
+            },
             Generation::V01 => Self {
                 code: code_in_v01(refusal, row.code),
+                status: status_before_v10(refusal, row.status),
                 ..row
             },
         }
     }
 
-    /// The HTTP status in a binding. A JSON-RPC error is 200, except where gateways
-    /// and clients act on the status itself.
+    /// The HTTP status in a binding.
     #[must_use]
     pub const fn http_status(&self, binding: Binding) -> u16 {
-        match (binding, self.status) {
-            (Binding::Rest, status)
-            | (Binding::JsonRpc, status @ (401 | 403 | 413 | 415 | 429 | 503)) => status,
-            (Binding::JsonRpc, _) => 200,
+        match binding {
+            Binding::Rest => self.status,
+            Binding::JsonRpc => self.json_rpc_status,
         }
+    }
+}
+
+/// The HTTP status of a JSON-RPC error: 200, except where gateways and clients act on the
+/// status itself. `status` is that of REST.
+const fn json_rpc_status(refusal: &A2aError, status: u16) -> u16 {
+    match (refusal, status) {
+        // RFC 9110 §15.5.16: the server did not read the body. A2A 1.0.1 §5.4 sets the status of
+        // REST only (docs/decisions/0044).
+        (A2aError::UnsupportedMediaType, _) => 415,
+        (_, 401 | 403 | 413 | 429 | 503) => status,
+        _ => 200,
+    }
+}
+
+/// The HTTP status of REST in 0.3 and 0.1, which define none; `status` is that of 1.0.
+const fn status_before_v10(refusal: &A2aError, status: u16) -> u16 {
+    match refusal {
+        A2aError::UnsupportedMediaType => 415,
+        _ => status,
     }
 }
 
@@ -69,7 +94,7 @@ const fn row(refusal: &A2aError) -> ErrorRow {
     use A2aError as R;
     const FAILED: &str = "FAILED_PRECONDITION";
     const ARGUMENT: &str = "INVALID_ARGUMENT";
-    // A2A 1.0 §5.4: codes and statuses of the A2A errors. A2A 1.0 §9.5: those of
+    // A2A 1.0.1 §5.4: codes and statuses of the A2A errors. A2A 1.0 §9.5: those of
     // JSON-RPC.
     let (code, status, rpc_status, reason, domain) = match refusal {
         R::TaskNotFound => (-32001, 404, "NOT_FOUND", "TASK_NOT_FOUND", A2A),
@@ -79,10 +104,9 @@ const fn row(refusal: &A2aError) -> ErrorRow {
             (-32004, 400, FAILED, "UNSUPPORTED_OPERATION", A2A)
         }
         R::TaskBusy => (-32004, 400, FAILED, "TASK_BUSY", OURS),
-        R::ContentTypeNotSupported { .. } => {
+        R::ContentTypeNotSupported { .. } | R::UnsupportedMediaType => {
             (-32005, 400, ARGUMENT, "CONTENT_TYPE_NOT_SUPPORTED", A2A)
         }
-        R::UnsupportedMediaType => (-32005, 415, ARGUMENT, "CONTENT_TYPE_NOT_SUPPORTED", A2A),
         R::InvalidAgentResponse => (-32006, 500, "INTERNAL", "INVALID_AGENT_RESPONSE", A2A),
         R::ExtendedCardNotConfigured => (
             -32007,
@@ -114,6 +138,7 @@ const fn row(refusal: &A2aError) -> ErrorRow {
     ErrorRow {
         code,
         status,
+        json_rpc_status: json_rpc_status(refusal, status),
         rpc_status,
         reason,
         domain,

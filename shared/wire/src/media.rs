@@ -1,7 +1,7 @@
 //! Checks the content types of requests and picks those of responses.
 
-use super::Binding;
-use a2a_lambda_model::task::A2aError;
+use super::{Binding, Dialect};
+use a2a_lambda_model::task::{A2aError, Generation};
 
 /// Plain JSON.
 pub(super) const JSON: &str = "application/json";
@@ -30,21 +30,48 @@ pub(super) fn check(content_type: Option<&str>) -> Result<(), A2aError> {
 
 /// The content type of a response.
 ///
-/// JSON-RPC is always plain JSON. Over REST, 1.0.0 says `application/json` and
-/// 1.0.1 `application/a2a+json`; the response uses the latter only if the request
-/// body has it or `Accept` names it.
+/// JSON-RPC is always plain JSON. Over REST it is [`A2A_JSON`] in 1.0, unless `Accept` prefers
+/// [`JSON`]. In the older generations it is [`A2A_JSON`] only if the request body has it or
+/// `Accept` names it.
 pub(super) fn of_answer(
-    binding: Binding,
+    dialect: Dialect,
     content_type: Option<&str>,
     accept: Option<&str>,
 ) -> &'static str {
-    let asked = content_type.is_some_and(|header| is(header, A2A_JSON))
-        || accept.is_some_and(|header| header.split(',').any(|item| is(item, A2A_JSON)));
-    // A2A 1.0 §9.1: JSON-RPC. A2A 1.0 §11.1: REST.
-    match binding {
-        Binding::Rest if asked => A2A_JSON,
-        Binding::Rest | Binding::JsonRpc => JSON,
-    }
+    let accept = accept.unwrap_or_default();
+    // A2A 1.0 §9.1: JSON-RPC. A2A 1.0.1 §11.1: REST.
+    let special = match (dialect.binding, dialect.generation) {
+        (Binding::JsonRpc, _) => false,
+        (Binding::Rest, Generation::V10) => {
+            let plain = quality(accept, JSON);
+            plain.is_none_or(|plain| plain == 0 || quality(accept, A2A_JSON) >= Some(plain))
+        }
+        (Binding::Rest, Generation::V03 | Generation::V01) => {
+            content_type.is_some_and(|header| is(header, A2A_JSON))
+                || quality(accept, A2A_JSON).is_some()
+        }
+    };
+    if special { A2A_JSON } else { JSON }
+}
+
+/// How much the header `Accept` wants a media type that it names, from 0 to 1000 (RFC 9110
+/// §12.5.1); `None` if it does not name it. A quality that cannot be read is 1000.
+fn quality(accept: &str, wanted: &str) -> Option<u16> {
+    let item = accept.split(',').find(|item| is(item, wanted))?;
+    let mut parameters = item.split(';').skip(1).map(str::trim);
+    let written = parameters.find_map(|it| it.strip_prefix("q=").or(it.strip_prefix("Q=")));
+    Some(written.map_or(1000, thousandths))
+}
+
+/// Reads `0.8` as 800.
+fn thousandths(text: &str) -> u16 {
+    let fraction = match text.split_once('.') {
+        Some(("0", fraction)) => fraction,
+        None if text == "0" => "",
+        _ => return 1000,
+    };
+    let digits = fraction.chars().chain(std::iter::repeat('0')).take(3);
+    digits.collect::<String>().parse().unwrap_or(1000)
 }
 
 /// Whether `Accept` names server-sent events and no other type.
@@ -91,11 +118,62 @@ mod tests {
     }
 
     #[test]
-    fn rest_follows_the_client_and_json_rpc_stays_plain_json() {
+    fn json_rpc_and_the_rest_of_0_3_keep_plain_json() {
         let accept = Some("text/html, application/a2a+json;q=0.9");
-        assert_eq!(of_answer(Binding::Rest, None, accept), A2A_JSON);
-        assert_eq!(of_answer(Binding::Rest, Some(A2A_JSON), None), A2A_JSON);
-        assert_eq!(of_answer(Binding::Rest, Some(JSON), Some("*/*")), JSON);
-        assert_eq!(of_answer(Binding::JsonRpc, Some(A2A_JSON), accept), JSON);
+        let rest = Dialect::rest(Generation::V03);
+        assert_eq!(of_answer(rest, None, accept), A2A_JSON);
+        assert_eq!(of_answer(rest, Some(A2A_JSON), None), A2A_JSON);
+        assert_eq!(of_answer(rest, Some(JSON), Some("*/*")), JSON);
+        for generation in [Generation::V10, Generation::V03, Generation::V01] {
+            let rpc = Dialect::json_rpc(generation);
+            assert_eq!(of_answer(rpc, Some(A2A_JSON), accept), JSON);
+        }
+    }
+
+    #[test]
+    fn rest_of_1_0_is_the_type_of_a2a_unless_plain_json_is_preferred() {
+        let rest = Dialect::rest(Generation::V10);
+        for other in [
+            None,
+            Some(""),
+            Some("*/*"),
+            Some("application/*"),
+            Some("text/html"),
+            Some("application/json;q=0, */*"),
+            Some("application/json, application/a2a+json"),
+            Some("application/json;q=0.5, application/a2a+json;q=0.8"),
+        ] {
+            assert_eq!(of_answer(rest, Some(JSON), other), A2A_JSON, "{other:?}");
+        }
+        for plain in [
+            "application/json",
+            "Application/JSON; charset=utf-8; q=0.1",
+            "application/json, text/event-stream",
+            "application/a2a+json;q=0.8, application/json",
+            "application/a2a+json;q=0.85, application/json;q=0.9",
+        ] {
+            assert_eq!(
+                of_answer(rest, Some(A2A_JSON), Some(plain)),
+                JSON,
+                "{plain}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_quality_is_read_to_three_digits() {
+        let cases = [
+            ("0", 0),
+            ("0.", 0),
+            ("0.8", 800),
+            ("0.123", 123),
+            ("1", 1000),
+        ];
+        for (text, wanted) in cases {
+            assert_eq!(thousandths(text), wanted, "{text}");
+        }
+        for odd in ["", "2", "-1", "0.x", "1.0"] {
+            assert_eq!(thousandths(odd), 1000, "{odd}");
+        }
     }
 }

@@ -65,6 +65,27 @@ def spoiled(card: dict):
     yield "signatures", other, True
 
 
+def make_difficult(signed: str, path: str) -> None:
+    """Writes the card with the values on which canonical forms have differed (A2A#2122)."""
+    with open(signed, encoding="utf-8") as file:
+        card = json.load(file)
+    del card["signatures"]
+    card["name"] = "Übersetzer 翻訳 👩‍🚀"
+    card["description"] = "e\u0301 is not é; \u2028 \u007f \u0001 \" \\ / \b\t\n\f\r are strings."
+    skill = card["skills"][0]
+    skill["name"], skill["tags"] = "Größe", ["ſ", "ﬀ", "𝒳", "\ue000"]
+    card["capabilities"].setdefault("extensions", []).append({
+        "uri": "urn:example:values",
+        "params": {
+            "€": 1, "\r": 2, "דּ": 3, "1": 4, "😀": 5, "\u0080": 6, "ö": 7, "": 8,
+            "numbers": [0, -0.0, 0.1, 1e21, 1e-7, 123456789012345680000, 4.5, 2e-3, 1.5e300, -1],
+            "nested": {"empty": {}, "list": [], "literals": [None, True, False], "deep": [[[{"b": 1, "a": 2}]]]},
+        },
+    })
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(card, file, ensure_ascii=False)
+
+
 async def check(base: str, jwks: str) -> list[str]:
     with open(jwks) as file:
         keys = {key["kid"]: PyJWK(key) for key in json.load(file)["keys"]}
@@ -90,11 +111,14 @@ if __name__ == "__main__":
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--make-key", metavar="FILE")
     arguments.add_argument("--form", choices=["sec1", "pkcs8"], default="pkcs8")
+    arguments.add_argument("--make-difficult", nargs=2, metavar=("SIGNED", "FILE"))
     arguments.add_argument("--base")
     arguments.add_argument("--jwks", metavar="FILE")
     chosen = arguments.parse_args()
     if chosen.make_key:
         make_key(chosen.make_key, chosen.form)
+    elif chosen.make_difficult:
+        make_difficult(*chosen.make_difficult)
     else:
         found = asyncio.run(check(chosen.base.rstrip("/"), chosen.jwks))
         print("\n".join(found))

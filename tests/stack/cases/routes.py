@@ -11,6 +11,7 @@ OLD = {"A2A-Version": None}
 # The agent of these cases has no extended card. Its refusal shows that the route is served.
 EXTENDED = {"/extendedAgentCard", "/v1/card", "/{tenant}/extendedAgentCard", "/agent/authenticatedExtendedCard"}
 NO_EXTENDED_CARD = (400, 404)
+CARDS = ("/.well-known/agent-card.json", "/.well-known/agent.json", "/agent.json")
 
 
 def _send10():
@@ -67,9 +68,10 @@ def _rows(task, ended, event, tenant):
         }
         for (method, route), (path, body) in generic.items():
             rows.setdefault((method, prefix + route), (at + path, body, headers))
-    for path in ("/.well-known/agent-card.json", "/.well-known/agent.json", "/agent.json", "/health",
-                 "/a2a-lambda/health", "/metrics", "/a2a-lambda/skills", "/a2a-lambda/contexts"):
+    for path in (*CARDS, "/health", "/a2a-lambda/health", "/metrics", "/a2a-lambda/skills", "/a2a-lambda/contexts"):
         rows["GET", path] = (path, None, {})
+    for path in CARDS:
+        rows["HEAD", path] = (path, None, {})
     return rows
 
 
@@ -94,7 +96,7 @@ def case_every_route_of_the_template_is_answered(world):
         path = f"{prefix.replace('{tenant}', ann.tenant)}/tasks/{ann.send('hm')['id']}:cancel"
         last["POST", f"{prefix}/tasks/{{id}}"] = (path, {}, OLD if prefix == "/v1" else {})
     # A config is made before it is read, and read before it is removed.
-    order = {"POST": 0, "GET": 1, "DELETE": 2}
+    order = {"POST": 0, "GET": 1, "HEAD": 1, "DELETE": 2}
     for method, route in sorted(routes, key=lambda it: ((it in last), order[it[0]])):
         path, body, headers = last.get((method, route)) or rows[method, route]
         status, answer = ann.call(method, path, body, headers)
@@ -102,3 +104,14 @@ def case_every_route_of_the_template_is_answered(world):
         check(status in expected, f"{method} {route}", status, answer)
     check(not rows.keys() - set(routes) - {("GET", "/v1/extendedAgentCard")}, "no row without a route",
           sorted(rows.keys() - set(routes)))
+
+
+def case_a_card_answers_head_with_the_etag_of_get_and_no_body(world):
+    for path in CARDS:
+        got, asked = (world.stranger().open(method, path) for method in ("GET", "HEAD"))
+        check(got.status == asked.status == 200, path, got.status, asked.status)
+        tags = got.getheader("ETag"), asked.getheader("ETag")
+        check(tags[0] and tags[0] == tags[1], "the ETags", path, tags)
+        sizes = len(got.read()), asked.getheader("Content-Length"), len(asked.read())
+        # The function gives no body: API Gateway counts what it gets.
+        check(sizes[0] > 0 and sizes[1:] == ("0", 0), "the bodies", path, sizes)

@@ -67,6 +67,12 @@ pub(super) enum Behaviour {
     Data,
     /// A question.
     Ask,
+    /// A question after each message of the task, until one says `done`.
+    AskUntilDone,
+    /// A request for credentials; then completed.
+    AskForCredentials,
+    /// Failed, with a status message.
+    Fail,
     /// Rejected.
     Reject,
     /// Completed, without a message or artifact.
@@ -79,9 +85,13 @@ pub(super) enum Behaviour {
     StreamChunks,
     /// Working for longer than the kit's stream stays open.
     OutliveStream,
+    /// Working for some seconds, then a text artifact.
+    WorkForSeconds,
+    /// Working until a client cancels the task.
+    WorkUntilCanceled,
 }
 
-/// Prefixes of message ids with their behaviour. The longest matching prefix is used.
+/// Prefixes of message ids with their behaviour, as `a2a-tck` has them. They are words too.
 const KITS: &[(&str, Behaviour)] = &[
     ("tck-complete-task", Behaviour::Complete),
     (
@@ -114,8 +124,25 @@ const KITS: &[(&str, Behaviour)] = &[
     ("tck-stream-artifact-file", Behaviour::StreamFile),
     ("tck-stream-artifact-chunked", Behaviour::StreamChunks),
     ("test-resubscribe-message-id", Behaviour::OutliveStream),
-    ("tck-", Behaviour::StreamText("Done")),
 ];
+
+/// The other words of ACTS.
+const WORDS: &[(&str, Behaviour)] = &[
+    (
+        "tck-stream-basic",
+        Behaviour::StreamText("Streamed content"),
+    ),
+    ("tck-stream-chunked", Behaviour::StreamChunks),
+    ("tck-multi-turn", Behaviour::AskUntilDone),
+    ("tck-auth-required", Behaviour::AskForCredentials),
+    ("tck-task-failure", Behaviour::Fail),
+    ("tck-long-running", Behaviour::WorkForSeconds),
+    ("tck-cancel", Behaviour::WorkUntilCanceled),
+];
+
+/// The beginning of every command of a kit. An id without a longer prefix is that of any test
+/// that needs a completed task; a word without one is a test that this agent does not know.
+const KIT: &str = "tck-";
 
 impl<'a> Command<'a> {
     /// Parses the command of a message: its id, then the first word of its text as a kit's
@@ -123,7 +150,8 @@ impl<'a> Command<'a> {
     pub(super) fn of(message_id: &str, text: Option<&'a str>) -> Self {
         let text = text.unwrap_or_default().trim();
         let first = text.split_whitespace().next().unwrap_or_default();
-        match behaviour(message_id).or_else(|| behaviour(first)) {
+        let by_id = behaviour(message_id, &[KITS], Behaviour::StreamText("Done"));
+        match by_id.or_else(|| behaviour(first, &[KITS, WORDS], Behaviour::Fail)) {
             Some(behaviour) => Self::Kit(behaviour),
             None => Self::in_words(text).unwrap_or(Self::Unknown),
         }
@@ -162,10 +190,14 @@ impl<'a> Command<'a> {
     }
 }
 
-fn behaviour(key: &str) -> Option<Behaviour> {
-    let fits = KITS.iter().filter(|(prefix, _)| key.starts_with(prefix));
+/// The behaviour of an id or a word, by the longest prefix in the tables; `other` if only
+/// [`KIT`] fits.
+fn behaviour(key: &str, tables: &[&[(&str, Behaviour)]], other: Behaviour) -> Option<Behaviour> {
+    let fits = tables.iter().copied().flatten();
+    let fits = fits.filter(|(prefix, _)| key.starts_with(prefix));
     let longest = fits.max_by_key(|(prefix, _)| prefix.len());
-    longest.map(|(_, behaviour)| *behaviour)
+    let found = longest.map(|(_, behaviour)| *behaviour);
+    found.or_else(|| key.starts_with(KIT).then_some(other))
 }
 
 /// Parses a number that is at most `max`.
@@ -193,6 +225,10 @@ mod tests {
             by_id("tck-get-task-1"),
             Command::Kit(Behaviour::StreamText("Done"))
         );
+        assert_eq!(
+            by_id("tck-cancel-1"),
+            Command::Kit(Behaviour::StreamText("Done"))
+        );
         assert_eq!(by_id("anything"), Command::Echo("hi"));
     }
 
@@ -203,6 +239,15 @@ mod tests {
             Command::Kit(Behaviour::Reject)
         );
         assert_eq!(reported("now tck-reject-task"), Command::Unknown);
+    }
+
+    #[test]
+    fn a_word_of_a_kit_that_is_not_known_fails() {
+        assert_eq!(reported("tck-juggle three"), Command::Kit(Behaviour::Fail));
+        assert_eq!(
+            reported("tck-artifact-file-url x"),
+            Command::Kit(Behaviour::FileUrl)
+        );
     }
 
     #[test]

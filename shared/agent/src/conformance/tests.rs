@@ -62,6 +62,42 @@ async fn message_id_selects_the_behaviour_for_a_kit() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_first_word_selects_the_behaviour_for_acts() {
+    let failed = obeys("tck-task-failure trigger error").await;
+    assert_eq!(failed.error_code(), Some("FAILED_AS_TOLD"));
+    assert_eq!(failed.text(), "failed as told");
+    assert_eq!(
+        obeys("tck-unheard-of").await.state(),
+        Some(TaskState::Failed)
+    );
+    let part = only_part(&obeys("tck-stream-basic generate").await);
+    assert_eq!(part, Part::text("Streamed content"));
+    let part = only_part(&obeys("tck-long-running start").await);
+    assert_eq!(part, Part::text("Worked for seconds"));
+}
+
+#[tokio::test]
+async fn a_task_that_asks_until_done_keeps_asking_whatever_the_messages_say() {
+    let mut bench = bench();
+    for text in ["tck-multi-turn start", "tck-complete-task", "echo hi"] {
+        let reply = bench.send(text).await.unwrap();
+        assert_eq!(reply.state(), Some(TaskState::InputRequired), "{text}");
+    }
+    let reply = bench.send("done").await.unwrap();
+    assert_eq!(reply.state(), Some(TaskState::Completed));
+}
+
+#[tokio::test]
+async fn a_task_that_needs_credentials_completes_with_them() {
+    let mut bench = bench();
+    let reply = bench.send("tck-auth-required trigger").await.unwrap();
+    assert_eq!(reply.state(), Some(TaskState::AuthRequired));
+    assert_eq!(reply.text(), "Who are you?");
+    let reply = bench.send("here they are").await.unwrap();
+    assert_eq!(reply.state(), Some(TaskState::Completed));
+}
+
 #[tokio::test]
 async fn a_direct_message_makes_no_task() {
     let reply = tells("tck-message-response-1").await;

@@ -92,6 +92,7 @@ const RESERVED: [&str; 12] = [
 
 const TASK_PREFIX: &str = "task-";
 const CONTEXT_PREFIX: &str = "ctx-";
+const OFFERED_PREFIX: &str = "new-";
 
 fn all_of(text: &str, max: usize, extra: &[u8]) -> bool {
     (1..=max).contains(&text.len())
@@ -203,6 +204,16 @@ impl ContextId {
     #[must_use]
     pub fn named_after(task: &TaskId) -> Option<Self> {
         server_made(&task.0, TASK_PREFIX).map(|hex| Self(format!("{CONTEXT_PREFIX}{hex}")))
+    }
+
+    /// The id to offer for a server-made context in which nothing is stored. A message with it
+    /// begins a context, as with any id of the client's own. Other ids stay as they are.
+    #[must_use]
+    pub fn offered(self) -> Self {
+        match server_made(&self.0, CONTEXT_PREFIX) {
+            Some(hex) => Self(format!("{OFFERED_PREFIX}{hex}")),
+            None => self,
+        }
     }
 
     /// Whether the server made this id.
@@ -370,6 +381,15 @@ mod tests {
             tenant: TenantId::parse("acme").unwrap(),
             subject: Subject::parse(subject).unwrap(),
         }
+    }
+
+    #[test]
+    fn an_offered_context_counts_as_one_of_the_clients_own() {
+        let offered = ContextId::made_of(7).offered();
+        assert_eq!(offered.as_str(), "new-00000000000000000000000000000007");
+        assert!(!offered.is_server_made());
+        assert_eq!(ContextId::parse(offered.as_str()), Ok(offered.clone()));
+        assert_eq!(offered.clone().offered(), offered);
     }
 
     #[test]

@@ -260,6 +260,11 @@ impl CallContext<'_> {
         if call.operation.is_push() && !self.edge.push {
             return Err(A2aError::PushNotSupported);
         }
+        if call.streams() && !self.edge.streaming {
+            // A2A 1.0 §3.3.4: an operation that the card does not announce is unsupported.
+            let why = "this agent does not stream";
+            return Err(A2aError::UnsupportedOperation { why });
+        }
         let ask = call.decode()?;
         if let Some(task) = ask.task() {
             scope::note_task(task.as_str());

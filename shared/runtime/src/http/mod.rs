@@ -20,6 +20,7 @@ mod edges;
 mod encode;
 pub mod hosts;
 mod ops;
+mod options;
 mod stream;
 
 pub use backend::Backend;
@@ -41,7 +42,7 @@ use a2a_lambda_wire::OpenedRequest;
 use bytes::Bytes;
 use call_context::CallContext;
 use hosts::HostError;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use ops::OpsPath;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
@@ -84,6 +85,7 @@ pub struct HttpService {
     auth: Authentication,
     max_body: usize,
     push: bool,
+    streaming: bool,
     hosts: Hosts,
     cors: Option<CorsOrigin>,
     log: EdgeLog,
@@ -106,6 +108,7 @@ impl HttpService {
             auth: Authentication::new(auth, None),
             max_body,
             push: false,
+            streaming: true,
             hosts: Hosts::Any,
             cors: None,
             log: EdgeLog::default(),
@@ -124,6 +127,13 @@ impl HttpService {
     #[must_use]
     pub const fn with_push(mut self, on: bool) -> Self {
         self.push = on;
+        self
+    }
+
+    /// Turns the operations that stream on or off.
+    #[must_use]
+    pub const fn with_streaming(mut self, on: bool) -> Self {
+        self.streaming = on;
         self
     }
 
@@ -150,7 +160,8 @@ impl HttpService {
         self
     }
 
-    /// Answers one request. `deadline` is the end of the invocation, if it has one.
+    /// Answers one request. `deadline` is the end of the invocation, if it has one. The response
+    /// to HEAD has the body of GET, which the server leaves out.
     pub async fn handle(
         &self,
         request: Request<Bytes>,
@@ -181,6 +192,11 @@ impl HttpService {
         {
             log.foreign(foreign.status(), foreign.reason());
             return foreign.answer();
+        }
+        if request.method() == Method::OPTIONS
+            && let Some(response) = options::respond(request.uri().path())
+        {
+            return response;
         }
         if let Backend::Ops(ops) = &self.backend
             && let Some(path) = OpsPath::of(request.method().as_str(), request.uri().path())

@@ -110,7 +110,7 @@ fn card_info(
         default_input_modes: every(|skill| &skill.input_modes),
         default_output_modes: every(|skill| &skill.output_modes),
         capabilities: Capabilities {
-            streaming: true,
+            streaming: settings.streaming,
             push_notifications: settings.push,
             extended_agent_card: manifest.has_extended_card(),
         },

@@ -6,7 +6,8 @@ use crate::auth::Identity;
 use crate::http::base_url::STAGE_VARIABLE;
 use crate::http::{Body, HttpService, InvocationInfo, StageUrl};
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt as _, Empty};
 use lambda_http::RequestExt as _;
 use lambda_http::request::RequestContext;
 use serde_json::{Map, Value};
@@ -28,7 +29,13 @@ pub(super) async fn answer(
     request
         .extensions_mut()
         .insert(invocation.unwrap_or_default());
-    edge.handle(request, identity, deadline).await
+    let is_head = request.method() == Method::HEAD;
+    let response = edge.handle(request, identity, deadline).await;
+    if is_head {
+        // RFC 9110 §9.3.2: a response to HEAD has no body.
+        return response.map(|_| Empty::new().boxed_unsync());
+    }
+    response
 }
 
 /// The path of an event below the API.

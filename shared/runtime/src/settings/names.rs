@@ -58,6 +58,7 @@ pub(super) const NAMES: &[&str] = &[
     "A2A_SKILL_SECRET",
     "A2A_STATE_MAX_BYTES",
     "A2A_STATE_TTL",
+    "A2A_STREAMING",
     "A2A_STREAMS_PER_TENANT",
     "A2A_STREAM_MAX_AGE",
     "A2A_STREAM_POOL",

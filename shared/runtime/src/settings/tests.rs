@@ -105,6 +105,7 @@ fn a_bad_value_names_the_setting_the_value_and_what_is_allowed() {
         ("A2A_WORK_QUEUE_URL", "work"),
         ("A2A_PUSH_QUEUE_URL", "push"),
         ("A2A_PUSH", "maybe"),
+        ("A2A_STREAMING", "true"),
         ("A2A_PUSH_ALLOW_PRIVATE", "true"),
         ("A2A_SWEEP_INTERVAL", "5"),
         ("A2A_BLOCKING_BUDGET", "25"),

@@ -144,7 +144,13 @@ fn a_cancel_or_subscribe_without_a_body_needs_no_content_type() {
 
 #[test]
 fn a_content_type_is_refused_before_the_body_is_read() {
-    for path in ["/", "/message:send", "/v1/message:send", "/tasks/send"] {
+    // A2A 1.0.1 §5.4 sets 400 for REST; JSON-RPC and the older generations keep 415.
+    for (path, status) in [
+        ("/", 415),
+        ("/message:send", 400),
+        ("/v1/message:send", 415),
+        ("/tasks/send", 415),
+    ] {
         for content_type in [None, Some("text/plain")] {
             let request = RawRequest {
                 content_type,
@@ -152,7 +158,7 @@ fn a_content_type_is_refused_before_the_body_is_read() {
             };
             let refused = open(&request).unwrap_err();
             assert_eq!(refused.refusal, A2aError::UnsupportedMediaType, "{path}");
-            assert_eq!(refused.answer().status, 415, "{path}");
+            assert_eq!(refused.answer().status, status, "{path}");
         }
     }
     let answer = open(&RawRequest {

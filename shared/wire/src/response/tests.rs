@@ -143,23 +143,18 @@ fn a_send_is_answered_in_the_shape_of_its_generation() {
 #[test]
 fn a_rest_response_has_the_media_type_the_client_accepts() {
     let media = |request: &RawRequest<'_>| answer(&call(request), &reply(Generation::V10)).headers;
-    let a2a = RawRequest {
-        accept: Some("application/a2a+json"),
+    let special = [("content-type", "application/a2a+json".to_owned())];
+    let plain = [("content-type", "application/json".to_owned())];
+    assert_eq!(media(&get("/tasks/t1")), special);
+    assert_eq!(media(&get("/v1/tasks/t1")), plain);
+    let json = RawRequest {
+        accept: Some("application/json"),
         ..get("/tasks/t1")
     };
-    assert_eq!(
-        media(&a2a),
-        [("content-type", "application/a2a+json".to_owned())]
-    );
-    assert_eq!(
-        media(&get("/tasks/t1")),
-        [("content-type", "application/json".to_owned())]
-    );
-    let refused = refuse(&call(&a2a), &A2aError::TaskNotFound);
-    assert_eq!(
-        refused.headers,
-        [("content-type", "application/a2a+json".to_owned())]
-    );
+    assert_eq!(media(&json), plain);
+    let refusal = A2aError::TaskNotFound;
+    assert_eq!(refuse(&call(&json), &refusal).headers, plain);
+    assert_eq!(refuse(&call(&get("/tasks/t1")), &refusal).headers, special);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::skill::{AgentError, AuthHint, Content, Settled, TurnFacts};
 use crate::skill::{AnySkill, SkillOutcome};
 use crate::store::{StoreError, ThreadWrite, stored};
 use crate::task::metadata_keys;
-use crate::task::{A2aError, Change, Message, TaskRecord, WriteId};
+use crate::task::{A2aError, Change, ContextId, Message, TaskRecord, WriteId};
 use a2a_lambda_model::redact::without_values;
 use futures::FutureExt as _;
 use serde_json::{Value, json};
@@ -139,12 +139,15 @@ impl WriteBuffer<'_> {
             .await
     }
 
-    /// The reply of a skill that makes no task. It does not name a server-made context
-    /// in which nothing is kept, so that the client does not continue there.
+    /// The reply of a skill that makes no task.
     fn replies(&self, content: Content, turn_thread: &TurnThread<'_>) -> Message {
         let mut reply = self.says(content);
         let kept = !turn_thread.is_unchanged() || !serves_as_thread(&self.record);
-        reply.context_id = reply.context_id.filter(|_| kept);
+        if !kept {
+            // A2A 1.0, `Message` in a2a.proto: a message of the server names a context. Nothing
+            // of this one is stored, so the client can begin it with its next message.
+            reply.context_id = reply.context_id.map(ContextId::offered);
+        }
         reply
     }
 
