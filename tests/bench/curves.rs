@@ -267,71 +267,58 @@ impl Curves {
     }
 }
 
+/// Where a picture is, and the range of its logarithmic axes.
+#[derive(Debug, Clone, Copy)]
+struct Axes {
+    left: f64,
+    low: f64,
+    high: f64,
+    last: f64,
+}
+
+impl Axes {
+    fn log(value: f64) -> f64 {
+        value.max(0.01).log10()
+    }
+
+    fn bottom() -> f64 {
+        TOP + HEIGHT
+    }
+
+    /// The place of a point.
+    fn at(&self, x: f64, y: f64) -> (f64, f64) {
+        let across = self.left + WIDTH * Self::log(x) / self.last;
+        let up = Self::bottom() - HEIGHT * (Self::log(y) - self.low) / (self.high - self.low);
+        (across, up)
+    }
+}
+
 impl Picture {
-    fn draw(&self, svg: &mut String, left: f64) {
+    fn frame(&self, left: f64) -> Axes {
         let all = || self.curves.iter().flat_map(|curve| &curve.points);
-        let log = |value: f64| value.max(0.01).log10();
-        let (right, bottom) = (left + WIDTH, TOP + HEIGHT);
-        let low = all().map(|(_, y)| log(*y)).fold(f64::MAX, f64::min).floor();
-        let high = all()
-            .map(|(_, y)| log(*y))
-            .fold(f64::MIN, f64::max)
-            .ceil()
-            .max(low + 1.0);
-        let last = all().map(|(x, _)| log(*x as f64)).fold(1.0, f64::max);
-        let at = |(x, y): (f64, f64)| {
-            let across = left + WIDTH * log(x) / last;
-            let up = bottom - HEIGHT * (log(y) - low) / (high - low);
-            (across, up)
-        };
-        let _ = writeln!(
-            svg,
-            "<path d=\"M{left} {TOP}V{bottom}H{right}\" fill=\"none\" stroke=\"#888\"/>\n\
-             <text x=\"{left}\" y=\"{}\">{}</text>\n<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-            TOP - 12.0,
-            self.measured,
-            left + WIDTH / 2.0,
-            bottom + 34.0,
-            self.grows,
-        );
-        for (x, _) in self
-            .curves
-            .first()
-            .map(|curve| curve.points.as_slice())
-            .unwrap_or_default()
-        {
-            let (across, _) = at((*x as f64, 1.0));
-            let _ = writeln!(
-                svg,
-                "<text x=\"{across:.0}\" y=\"{}\" text-anchor=\"middle\">{x}</text>",
-                bottom + 16.0
-            );
+        let heights = || all().map(|(_, y)| Axes::log(*y));
+        let low = heights().fold(f64::MAX, f64::min).floor();
+        Axes {
+            left,
+            low,
+            high: heights().fold(f64::MIN, f64::max).ceil().max(low + 1.0),
+            last: all().map(|(x, _)| Axes::log(*x as f64)).fold(1.0, f64::max),
         }
-        let mut exponent = low;
-        while exponent <= high {
-            let value = 10_f64.powf(exponent);
-            let (_, up) = at((1.0, value));
-            let _ = writeln!(
-                svg,
-                "<text x=\"{}\" y=\"{:.0}\" text-anchor=\"end\">{value}</text>",
-                left - 6.0,
-                up + 4.0
-            );
-            exponent += 1.0;
-        }
+    }
+
+    fn draw(&self, svg: &mut String, left: f64) {
+        let frame = self.frame(left);
+        self.draw_axes(svg, &frame);
         for (curve, colour) in self.curves.iter().zip(COLOURS) {
+            let place = |(x, y): &(usize, f64)| frame.at(*x as f64, *y);
             let points: Vec<String> = curve
                 .points
                 .iter()
-                .map(|(x, y)| {
-                    let (across, up) = at((*x as f64, *y));
-                    format!("{across:.1},{up:.1}")
-                })
+                .map(place)
+                .map(|(across, up)| format!("{across:.1},{up:.1}"))
                 .collect();
-            let (across, up) = curve
-                .points
-                .last()
-                .map_or((left, bottom), |(x, y)| at((*x as f64, *y)));
+            let end = curve.points.last().map(place);
+            let (across, up) = end.unwrap_or((left, TOP));
             let _ = writeln!(
                 svg,
                 "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>\n\
@@ -340,6 +327,41 @@ impl Picture {
                 up - 8.0,
                 curve.name,
             );
+        }
+    }
+
+    fn draw_axes(&self, svg: &mut String, frame: &Axes) {
+        let (left, bottom) = (frame.left, Axes::bottom());
+        let _ = writeln!(
+            svg,
+            "<path d=\"M{left} {TOP}V{bottom}H{}\" fill=\"none\" stroke=\"#888\"/>\n\
+             <text x=\"{left}\" y=\"{}\">{}</text>\n\
+             <text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+            left + WIDTH,
+            TOP - 12.0,
+            self.measured,
+            left + WIDTH / 2.0,
+            bottom + 34.0,
+            self.grows,
+        );
+        let sizes = self.curves.first().map(|curve| &curve.points);
+        for (x, _) in sizes.into_iter().flatten() {
+            let (across, _) = frame.at(*x as f64, 1.0);
+            let below = bottom + 16.0;
+            let _ = writeln!(
+                svg,
+                "<text x=\"{across:.0}\" y=\"{below}\" text-anchor=\"middle\">{x}</text>"
+            );
+        }
+        let mut exponent = frame.low;
+        while exponent <= frame.high {
+            let value = 10_f64.powf(exponent);
+            let (beside, up) = (left - 6.0, frame.at(1.0, value).1 + 4.0);
+            let _ = writeln!(
+                svg,
+                "<text x=\"{beside}\" y=\"{up:.0}\" text-anchor=\"end\">{value}</text>"
+            );
+            exponent += 1.0;
         }
     }
 }

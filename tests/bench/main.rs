@@ -5,6 +5,16 @@
 //! fresh process, so that a slow minute of the machine meets all of them. Ratios of one run
 //! count; times of two machines do not compare.
 
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command")]
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a member of JSON that is absent is `null`"
+)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a deadline is a time of this machine"
+)]
+
 mod curves;
 mod events;
 mod figures;

@@ -22,7 +22,7 @@ pub(super) struct PartList(#[serde(with = "self")] pub(super) Vec<StoredPart>);
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Element<'a> {
+enum WrittenElement<'a> {
     Text(&'a str),
     Texts {
         s: String,
@@ -59,7 +59,7 @@ pub(super) fn serialize<S: Serializer>(
     while let Some((part, rest)) = parts.split_first() {
         let tokens: Vec<(&str, char)> = parts.iter().map_while(token).collect();
         if tokens.len() >= FEWEST {
-            elements.push(Element::Texts {
+            elements.push(WrittenElement::Texts {
                 s: tokens.iter().map(|(text, _)| *text).collect(),
                 l: tokens.iter().map(|(_, digit)| *digit).collect(),
             });
@@ -68,8 +68,8 @@ pub(super) fn serialize<S: Serializer>(
         }
         let StoredPart { c, f, t, m } = part;
         elements.push(match part.plain() {
-            Some(text) => Element::Text(text),
-            None => Element::Part { c, f, t, m },
+            Some(text) => WrittenElement::Text(text),
+            None => WrittenElement::Part { c, f, t, m },
         });
         parts = rest;
     }
@@ -79,12 +79,12 @@ pub(super) fn serialize<S: Serializer>(
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<StoredPart>, D::Error> {
-    let elements = Vec::<Read>::deserialize(deserializer)?;
+    let elements = Vec::<StoredElement>::deserialize(deserializer)?;
     let mut parts = Vec::with_capacity(elements.len());
     for element in elements {
         match element {
-            Read::Part(part) => parts.push(part),
-            Read::Texts(texts, lengths) => split(&texts, &lengths, &mut parts)
+            StoredElement::Part(part) => parts.push(part),
+            StoredElement::Texts(texts, lengths) => split(&texts, &lengths, &mut parts)
                 .ok_or_else(|| D::Error::custom("texts and lengths differ"))?,
         }
     }
@@ -104,13 +104,13 @@ fn split(texts: &str, lengths: &str, parts: &mut Vec<StoredPart>) -> Option<()> 
     (texts.chars().count() == usize::try_from(sum).ok()?).then_some(())
 }
 
-enum Read {
+enum StoredElement {
     Part(StoredPart),
     Texts(String, String),
 }
 
 #[derive(Deserialize)]
-struct Members {
+struct ElementMembers {
     c: Option<StoredContent>,
     f: Option<String>,
     t: Option<String>,
@@ -120,7 +120,7 @@ struct Members {
     l: Option<String>,
 }
 
-impl<'de> Deserialize<'de> for Read {
+impl<'de> Deserialize<'de> for StoredElement {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ElementVisitor)
     }
@@ -129,32 +129,32 @@ impl<'de> Deserialize<'de> for Read {
 struct ElementVisitor;
 
 impl<'de> Visitor<'de> for ElementVisitor {
-    type Value = Read;
+    type Value = StoredElement;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a text, texts or a part")
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Read, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<StoredElement, E> {
         self.visit_string(text.to_owned())
     }
 
-    fn visit_string<E: Error>(self, text: String) -> Result<Read, E> {
-        Ok(Read::Part(StoredPart::of_text(text)))
+    fn visit_string<E: Error>(self, text: String) -> Result<StoredElement, E> {
+        Ok(StoredElement::Part(StoredPart::of_text(text)))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Read, A::Error> {
-        let read = Members::deserialize(MapAccessDeserializer::new(members))?;
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<StoredElement, A::Error> {
+        let read = ElementMembers::deserialize(MapAccessDeserializer::new(members))?;
         if let (Some(texts), Some(lengths)) = (read.s, read.l) {
-            return Ok(Read::Texts(texts, lengths));
+            return Ok(StoredElement::Texts(texts, lengths));
         }
-        let Members { c, f, t, m, .. } = Members {
+        let ElementMembers { c, f, t, m, .. } = ElementMembers {
             s: None,
             l: None,
             ..read
         };
         let c = c.ok_or_else(|| A::Error::missing_field("c"))?;
-        Ok(Read::Part(StoredPart { c, f, t, m }))
+        Ok(StoredElement::Part(StoredPart { c, f, t, m }))
     }
 }
 

@@ -148,7 +148,7 @@ fn sizes(record: &TaskRecord) -> Vec<(usize, MovableKind)> {
         length(&PartList(parts.map(StoredPart::from).collect()))
     });
     let mut sizes = vec![
-        (log.iter().map(|it| length(it)).sum(), MovableKind::Log),
+        (log.iter().map(length).sum(), MovableKind::Log),
         (history.sum(), MovableKind::History),
         (parts.sum(), MovableKind::Parts),
     ];

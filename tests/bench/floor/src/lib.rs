@@ -52,7 +52,11 @@ impl Table {
             return Ok(body.ok_or("no such item")?.clone().into_bytes());
         }
         let message: Value = serde_json::from_slice(request.body().as_ref())?;
-        let id = message["id"].as_str().ok_or("no id")?.to_owned();
+        let id = message
+            .get("id")
+            .and_then(Value::as_str)
+            .ok_or("no id")?
+            .to_owned();
         let task = json!({"id": id, "history": [message], "status": {"state": "completed"}});
         let put = self.client.put_item().table_name(&self.name);
         let put = put.item("PK", text(&id)).item("SK", text("META"));
