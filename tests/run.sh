@@ -13,7 +13,7 @@ logs=$target/test-logs
 
 steps=(fmt clippy docs features tests conformance model simulation doc-tests faults kill interop stack template bans)
 # Steps that need a release build, an emulator, a tool from a registry, or much time.
-more=(docker-tests emulator watch ship stack-rights fresh-clone author sam histories page models clients)
+more=(docker-tests emulator watch ship stack-rights fresh-clone author sam histories page models clients sizes)
 
 describe() {
   case $1 in
@@ -41,6 +41,7 @@ describe() {
     template) echo "the rules for template.yaml, manifests, sources and documents" ;;
     page) echo "the page of the local agent, used in Chromium" ;;
     models) echo "the stub of model services, read by their clients, is the model of an agent that an SDK walks" ;;
+    sizes) echo "each function as it ships, built alone, is no larger than its limit" ;;
     clients) echo "the official Rust client and the official command line against the local agent" ;;
     sam) echo "the SAM CLI and its linter accept template.yaml" ;;
     bans) echo "what each function links" ;;
@@ -148,6 +149,17 @@ step_kill() { proof kill; }
 step_models() {
   bash tests/models/read.sh
   bash tests/models/walk.sh
+}
+
+# One after the other and each alone, as `sam build` does it.
+step_sizes() {
+  local began=$SECONDS manifest
+  for manifest in functions/*/Cargo.toml; do
+    cargo build --release --locked --manifest-path "$manifest"
+  done
+  say "all functions built in $((SECONDS - began)) s"
+  python3 -B tests/ship/sizes.py "$target/release" --here | tee "$logs/sizes.figures"
+  grep -E 'packed' "$logs/sizes.figures" >&3
 }
 
 step_interop() {

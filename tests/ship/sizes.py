@@ -1,10 +1,14 @@
-"""Prints the size of the package of each function that `sam build` made.
+"""Prints the size of the package of each function, and fails if one is larger than its limit.
 
-Fails if a program is not for arm64.
+usage: sizes.py FOLDER            of `sam build`; fails too if a program is not for arm64
+       sizes.py FOLDER --here     of `cargo build --release`, for this machine
+
+Lambda loads and maps a package at each cold start.
 """
 
 import io
 import pathlib
+import re
 import struct
 import sys
 import zipfile
@@ -12,13 +16,22 @@ import zipfile
 # `e_machine` of an ELF file for arm64.
 ARM64 = 183
 
+# The most bytes of a package, in MB. docs/performance.md says what is in them.
+LIMITS = {}
 
-def size(folder):
-    """Bytes of the folder as a zip."""
+
+def function(name):
+    """The name of a function: `RpcFunction` is `rpc`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", name.removesuffix("Function")).lower()
+
+
+def size(place):
+    """Bytes of a folder or a program as a zip."""
     packed = io.BytesIO()
+    files = [place] if place.is_file() else sorted(it for it in place.rglob("*") if it.is_file())
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(it for it in folder.rglob("*") if it.is_file()):
-            archive.write(file, file.relative_to(folder))
+        for file in files:
+            archive.write(file, file.relative_to(place.parent))
     return len(packed.getvalue())
 
 
@@ -29,13 +42,22 @@ def machine(program):
     return struct.unpack_from("<H", head, 18)[0] if head[:4] == b"\x7fELF" else None
 
 
-def main(built):
-    programs = sorted(pathlib.Path(built).glob("*/bootstrap"))
-    faults = [] if programs else [f"{built} has no functions"]
-    for program in programs:
-        name = program.parent.name
-        print(f"{name:<22} {program.stat().st_size:>10} bytes, packed {size(program.parent):>9}")
-        if machine(program) != ARM64:
+def main(built, here):
+    built = pathlib.Path(built)
+    if here:
+        programs = sorted(it for it in (built / name for name in LIMITS) if it.is_file())
+    else:
+        programs = sorted(built.glob("*/bootstrap"))
+    faults = []
+    known = {function(it.name if here else it.parent.name): it for it in programs}
+    for name in sorted(LIMITS.keys() - known.keys()):
+        faults.append(f"{built} has no function {name}")
+    for name, program in known.items():
+        packed = size(program) if here else size(program.parent)
+        print(f"{name:<14} {program.stat().st_size:>10} bytes, packed {packed:>9}, at most {LIMITS.get(name, 0)} MB")
+        if packed > LIMITS.get(name, 0) * 1_000_000:
+            faults.append(f"the package of {name} has {packed} bytes")
+        if not here and machine(program) != ARM64:
             faults.append(f"{name} is for another machine than arm64")
     for fault in faults:
         print(f"FAILED: {fault}")
@@ -43,4 +65,7 @@ def main(built):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
+        print(__doc__)
+        sys.exit(2)
+    sys.exit(main(sys.argv[1], "--here" in sys.argv[2:]))

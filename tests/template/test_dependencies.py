@@ -22,6 +22,12 @@ BANNED = re.compile(
 SDK = re.compile(r"^(aws-sdk-|aws-config )")
 
 
+# The most crates of each function, its own and those of the workspace included.
+CRATES = {
+    "agent-card": 182, "authorizer": 247, "ops": 239, "push": 213, "relay": 212, "rpc": 241,
+    "sweep": 239, "tasks-get": 240, "tasks-send": 241, "tasks-stream": 241, "worker": 241,
+}
+
 PLATFORM = re.compile(r"^(aws-|lambda_)")
 # A crate that does I/O or runs tasks. Without features tokio only has traits.
 IMPURE = re.compile(r"^(aws-|lambda_|http |hyper|rustls|ring |mio |socket2|futures|tokio v\S+ \[.+\])")
@@ -64,6 +70,12 @@ class Functions(unittest.TestCase):
             cwd=ROOT, capture_output=True, text=True, check=True,
         )
         self.assertRegex(whole.stdout, r"(?m)^a2a-lambda v.*contract-tests")
+
+    def test_no_function_links_more_crates_than_are_known(self):
+        """A new crate costs size and start-up time, and must be trusted. Write the number after such a decision."""
+        counts = {function: len({crate.split()[0] for crate in tree(function)}) for function in FUNCTIONS}
+        more = {function: count for function, count in counts.items() if count > CRATES.get(function, 0)}
+        self.assertEqual(more, {})
 
     def test_the_card_links_no_sdk(self):
         self.assertEqual([crate for crate in tree("agent-card") if SDK.match(crate)], [])

@@ -9,8 +9,10 @@
 mod join;
 mod layout;
 mod message;
+mod part_list;
 mod projection;
 mod push;
+mod runs;
 mod schema;
 mod short_form;
 mod split;

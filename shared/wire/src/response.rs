@@ -82,8 +82,16 @@ pub fn answer(call: &Call, reply: &MethodResult) -> WireResponse {
     WireResponse {
         status: 200,
         headers,
-        body: body.to_string().into_bytes(),
+        body: text(&body),
     }
+}
+
+/// The text of a response. Most fit into the first KB.
+fn text(body: &Value) -> Vec<u8> {
+    let mut text = Vec::with_capacity(1024);
+    // Infallible: a value has text keys, and a vector takes every byte.
+    let _ = serde_json::to_writer(&mut text, body);
+    text
 }
 
 /// Writes the error of a call.

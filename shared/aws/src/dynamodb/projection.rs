@@ -229,9 +229,9 @@ impl DynamoStore {
 ///
 /// Without a limit, DynamoDB would read 1 MB a page, however small `left` is. Each child
 /// has more than [`CHILD_MIN`] bytes, so one page is enough unless children that a restart
-/// took back are among them. For that case a page holds at least 8. A page of 256 is 1 MB.
+/// took back are among them. For that case a page holds at least 8. A page of 512 is 1 MB.
 fn page_of(left: usize) -> i32 {
-    let most = (left / CHILD_MIN).saturating_add(1).clamp(8, 256);
+    let most = (left / CHILD_MIN).saturating_add(1).clamp(8, 512);
     i32::try_from(most).unwrap_or(i32::MAX)
 }
 

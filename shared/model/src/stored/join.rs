@@ -1,6 +1,8 @@
 //! Restores a task from its own item and its children.
 
 use super::message::{StoredArtifact, StoredEvent, StoredMessage, StoredPart, all};
+use super::part_list::PartList;
+use super::runs;
 use super::schema::corrupt;
 use super::split::ChildName;
 use super::task::Kept;
@@ -72,7 +74,7 @@ fn join_docs(
 /// # Errors
 /// [`StoreError::Corrupt`].
 pub fn events_of(text: &str) -> Result<Vec<LoggedEvent>, StoreError> {
-    all(parsed(text)?, StoredEvent::into_logged)
+    runs::events(parsed::<Vec<StoredEvent>>(text)?)
 }
 
 fn join_log(
@@ -125,8 +127,8 @@ pub(super) type PartsByArtifact = BTreeMap<String, Vec<task::Part>>;
 /// The parts in the text of a child.
 pub(super) fn parts_of(text: &str) -> Result<PartsByArtifact, StoreError> {
     let mut parts = PartsByArtifact::new();
-    for (id, list) in parsed::<BTreeMap<String, Vec<StoredPart>>>(text)? {
-        parts.insert(id, all(list, StoredPart::into_part)?);
+    for (id, list) in parsed::<BTreeMap<String, PartList>>(text)? {
+        parts.insert(id, all(list.0, StoredPart::into_part)?);
     }
     Ok(parts)
 }

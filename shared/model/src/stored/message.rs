@@ -1,5 +1,6 @@
 //! Messages, parts, artifacts and events in their stored form.
 
+use super::part_list;
 use super::schema::corrupt;
 use crate::store::StoreError;
 use crate::task::{
@@ -14,6 +15,7 @@ use serde_json::Value;
 pub(super) struct StoredMessage {
     i: String,
     r: StoredRole,
+    #[serde(with = "part_list")]
     p: Vec<StoredPart>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) c: Option<String>,
@@ -79,19 +81,41 @@ pub(super) fn all<S, T>(
     items.into_iter().map(turn).collect()
 }
 
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+/// A part. Its form is an element of a list of parts (see `part_list`).
+#[derive(Clone, PartialEq)]
 pub(super) struct StoredPart {
-    c: StoredContent,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    f: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    t: Option<String>,
-    #[serde(default, skip_serializing_if = "Metadata::is_empty")]
-    m: Metadata,
+    pub(super) c: StoredContent,
+    pub(super) f: Option<String>,
+    pub(super) t: Option<String>,
+    pub(super) m: Metadata,
+}
+
+impl StoredPart {
+    pub(super) fn of_text(text: String) -> Self {
+        Self {
+            c: StoredContent::Text(text),
+            f: None,
+            t: None,
+            m: Metadata::new(),
+        }
+    }
+
+    /// The text of a part that has nothing else.
+    pub(super) fn plain(&self) -> Option<&str> {
+        match self {
+            Self {
+                c: StoredContent::Text(text),
+                f: None,
+                t: None,
+                m,
+            } if m.is_empty() => Some(text),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-enum StoredContent {
+pub(super) enum StoredContent {
     #[serde(rename = "t")]
     Text(String),
     /// Base64 with padding.
@@ -160,12 +184,13 @@ impl StoredPart {
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct StoredArtifact {
-    i: String,
+    pub(super) i: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     n: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     d: Option<String>,
-    p: Vec<StoredPart>,
+    #[serde(with = "part_list")]
+    pub(super) p: Vec<StoredPart>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     x: Vec<String>,
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
@@ -186,6 +211,31 @@ impl From<&task::Artifact> for StoredArtifact {
 }
 
 impl StoredArtifact {
+    /// Whether `self` is the same artifact but for its parts.
+    pub(super) fn is_of(&self, other: &Self) -> bool {
+        let Self {
+            i,
+            n,
+            d,
+            p: _,
+            x,
+            m,
+        } = self;
+        *i == other.i && *n == other.n && *d == other.d && *x == other.x && *m == other.m
+    }
+
+    /// The artifact with this part alone.
+    pub(super) fn with_part(&self, part: StoredPart) -> Self {
+        Self {
+            i: self.i.clone(),
+            n: self.n.clone(),
+            d: self.d.clone(),
+            p: vec![part],
+            x: self.x.clone(),
+            m: self.m.clone(),
+        }
+    }
+
     pub(super) fn into_artifact(self) -> Result<task::Artifact, StoreError> {
         Ok(task::Artifact {
             id: self.i,
@@ -248,10 +298,11 @@ pub(super) fn state(name: &str) -> Result<TaskState, StoreError> {
     TaskState::parse(name).ok_or_else(|| corrupt(format_args!("unknown state `{name}`")))
 }
 
-/// An event. The short form of a task leaves members out, as for a status.
+/// An event, or a run of chunks; then id and number are those of its first event. The short
+/// form of a task leaves members out, as for a status.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredEvent {
-    i: String,
+    pub(super) i: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) n: Option<u64>,
     pub(super) e: StoredEventContent,
@@ -275,6 +326,34 @@ pub(super) enum StoredEventContent {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         l: bool,
     },
+    /// Events that each append one of these parts to the artifact of the entry before.
+    #[serde(rename = "p")]
+    Parts(#[serde(with = "part_list")] Vec<StoredPart>),
+    /// Events that each append one part to an artifact in the same text: its index, the index
+    /// of the first part, and how many the commits appended that follow each other.
+    #[serde(rename = "c")]
+    Chunks(usize, usize, Vec<usize>),
+}
+
+impl StoredEventContent {
+    /// One chunk that is neither the first nor the last.
+    pub(super) const fn chunk(artifact: StoredArtifact) -> Self {
+        Self::Artifact {
+            a: Some(artifact),
+            r: None,
+            p: true,
+            l: false,
+        }
+    }
+
+    /// The parts that the entry adds. If it refers to an artifact, that is `whole`.
+    pub(super) fn parts<'a>(&'a self, whole: &'a StoredArtifact) -> Option<&'a [StoredPart]> {
+        match self {
+            Self::Artifact { a, .. } => Some(&a.as_ref().unwrap_or(whole).p),
+            Self::Parts(parts) => Some(parts),
+            Self::Chunks(..) | Self::Status(_) => None,
+        }
+    }
 }
 
 impl From<&LoggedEvent> for StoredEvent {
@@ -304,6 +383,47 @@ impl From<&LoggedEvent> for StoredEvent {
 }
 
 impl StoredEvent {
+    /// The entry of a run that begins with this event.
+    pub(super) fn of_run(id: EventId, seq: u64, parts: StoredEventContent) -> Self {
+        Self {
+            i: id.to_string(),
+            n: Some(seq),
+            e: parts,
+            m: Metadata::new(),
+        }
+    }
+
+    /// The number of its first event.
+    pub(super) fn first(&self) -> Result<u64, StoreError> {
+        required(self.n, "n")
+    }
+
+    /// How many events it is.
+    pub(super) fn count(&self) -> usize {
+        match &self.e {
+            StoredEventContent::Status(_) | StoredEventContent::Artifact { .. } => 1,
+            StoredEventContent::Parts(parts) => parts.len(),
+            StoredEventContent::Chunks(_, _, counts) => {
+                counts.iter().fold(0, |sum, it| sum.saturating_add(*it))
+            }
+        }
+    }
+
+    /// Whether each of its events only appends one part to `artifact`.
+    pub(super) fn is_run_of(&self, artifact: &StoredArtifact) -> bool {
+        match &self.e {
+            StoredEventContent::Parts(_) => true,
+            StoredEventContent::Artifact {
+                a: Some(a),
+                p: true,
+                l: false,
+                ..
+            } => a.p.len() == 1 && self.m.is_empty() && a.is_of(artifact),
+            _ => false,
+        }
+    }
+
+    /// The event of an entry that is not a run.
     pub(super) fn into_logged(self) -> Result<LoggedEvent, StoreError> {
         let event = match self.e {
             StoredEventContent::Status(status) => Event::Status(StatusUpdate {
@@ -316,6 +436,9 @@ impl StoredEvent {
                 last_chunk: l,
                 metadata: self.m,
             }),
+            StoredEventContent::Parts(_) | StoredEventContent::Chunks(..) => {
+                return Err(corrupt("a run where one event was expected"));
+            }
         };
         Ok(LoggedEvent {
             id: event_id(&self.i)?,

@@ -8,6 +8,7 @@
 use super::message::{
     StoredArtifact, StoredEvent, StoredEventContent, StoredMessage, StoredStatus, required,
 };
+use super::runs;
 use super::schema::corrupt;
 use super::task::{StoredTask, generation_name};
 use crate::store::StoreError;
@@ -164,7 +165,7 @@ impl StoredTask {
             .iter_mut()
             .filter_map(|logged| match &mut logged.e {
                 StoredEventContent::Status(status) => status.m.as_mut(),
-                StoredEventContent::Artifact { .. } => None,
+                _ => None,
             });
         let said = self.h.iter_mut().chain(&mut self.st.m);
         said.chain(logged)
@@ -193,8 +194,10 @@ impl StoredTask {
                         *a = None;
                     }
                 }
+                StoredEventContent::Parts(_) | StoredEventContent::Chunks(..) => {}
             }
         }
+        runs::refer(&mut self.log, &self.a);
     }
 
     /// Restores the messages and artifacts that the log refers to.
@@ -214,9 +217,10 @@ impl StoredTask {
                         *a = Some(required(made.get(place).cloned(), "r")?);
                     }
                 }
+                StoredEventContent::Parts(_) | StoredEventContent::Chunks(..) => {}
             }
         }
-        Ok(())
+        runs::follow(&mut self.log, made)
     }
 
     /// Leaves out the creating write, which is the incarnation. The write that opened
@@ -250,9 +254,11 @@ impl StoredTask {
     }
 
     fn compact_log(&mut self) {
-        let (at, last) = (self.at, self.seq);
-        for (before_last, logged) in (0_u64..).zip(self.log.iter_mut().rev()) {
-            if last.checked_sub(before_last) == logged.n {
+        let at = self.at;
+        let mut number = self.seq.checked_add(1);
+        for logged in self.log.iter_mut().rev() {
+            number = first_number(number, logged);
+            if number == logged.n {
                 logged.n = None;
             }
             if let Some(status) = status_of(logged) {
@@ -264,9 +270,11 @@ impl StoredTask {
     }
 
     fn expand_log(&mut self) -> Result<(), StoreError> {
-        let (at, last) = (self.at, self.seq);
-        for (before_last, logged) in (0_u64..).zip(self.log.iter_mut().rev()) {
-            logged.n = logged.n.or_else(|| last.checked_sub(before_last));
+        let at = self.at;
+        let mut number = self.seq.checked_add(1);
+        for logged in self.log.iter_mut().rev() {
+            number = first_number(number, logged);
+            logged.n = logged.n.or(number);
             if let Some(status) = status_of(logged) {
                 status.s = status.s.take().map(|it| name_of(&it)).transpose()?;
                 status.t = status.t.map(|t| t.wrapping_add(at));
@@ -313,10 +321,15 @@ impl StoredTask {
     }
 }
 
+/// The number of an entry's first event, if the entry after it begins with number `next`.
+fn first_number(next: Option<u64>, entry: &StoredEvent) -> Option<u64> {
+    next?.checked_sub(u64::try_from(entry.count()).ok()?)
+}
+
 const fn status_of(logged: &mut StoredEvent) -> Option<&mut StoredStatus> {
     match &mut logged.e {
         StoredEventContent::Status(status) => Some(status),
-        StoredEventContent::Artifact { .. } => None,
+        _ => None,
     }
 }
 

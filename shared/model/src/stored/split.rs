@@ -4,7 +4,9 @@
 //! writes, and `join` restores the task. A child is not rewritten; only a value that
 //! is replaced as a whole is overwritten.
 
-use super::message::{StoredArtifact, StoredEvent, StoredMessage, StoredPart};
+use super::message::{StoredArtifact, StoredMessage, StoredPart};
+use super::part_list::PartList;
+use super::runs;
 use super::task::{Kept, StoredTask};
 use super::{ITEM_MAX, MAX_BYTES, checked, length};
 use crate::store::StoreError;
@@ -15,12 +17,12 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 
-/// Bytes of log, of history and of artifacts that an unfinished task keeps in its own
-/// item. Each commit writes the whole item, so larger content is cheaper in a child.
-///
 /// Every child is larger than this. That includes a finished task: the largest of its
 /// eight kinds moves, while they have more than 32 KB together.
-pub const CHILD_MIN: usize = 4 * 1024;
+pub const CHILD_MIN: usize = 2 * 1024;
+/// Bytes of log, of history and of artifacts that an unfinished task keeps in its own
+/// item. Each commit writes the whole item, so larger content is cheaper in a child.
+const UNFINISHED: usize = 4 * 1024;
 /// Bytes of a value replaced as a whole that stay in the item. Such a value often
 /// changes with the commit, so a child costs a second write.
 const DOC: usize = 16 * 1024;
@@ -92,11 +94,16 @@ pub fn arrange(record: &mut TaskRecord) {
             left -= size;
         }
     } else {
+        // The log of a stream and its artifact have the same texts. They move together, so that
+        // the item has neither, and one transaction moves both.
+        let log_moves = sizes
+            .iter()
+            .any(|(size, kind)| *kind == MovableKind::Log && *size > UNFINISHED);
         for (size, kind) in sizes {
-            let limit = if matches!(kind, MovableKind::Doc(_)) {
-                DOC
-            } else {
-                CHILD_MIN
+            let limit = match kind {
+                MovableKind::Doc(_) => DOC,
+                MovableKind::Parts if log_moves => CHILD_MIN,
+                _ => UNFINISHED,
             };
             if size > limit {
                 shift(record, kind, size);
@@ -131,17 +138,17 @@ pub fn child_expiry(record: &TaskRecord) -> task::Timestamp {
 
 /// The size in bytes of each kind of content in the task's own item.
 fn sizes(record: &TaskRecord) -> Vec<(usize, MovableKind)> {
-    let log = embedded_log(record).map(|it| length(&StoredEvent::from(it)));
+    let log = runs::entries(embedded_log(record));
     let history = embedded_history(record)
         .iter()
         .map(|it| length(&StoredMessage::from(it)));
-    let parts = record.artifacts.iter().flat_map(|artifact| {
+    let parts = record.artifacts.iter().map(|artifact| {
         let moved = record.layout.parts_moved(&artifact.id);
         let parts = artifact.parts.iter().skip(moved);
-        parts.map(|part| length(&StoredPart::from(part)))
+        length(&PartList(parts.map(StoredPart::from).collect()))
     });
     let mut sizes = vec![
-        (log.sum(), MovableKind::Log),
+        (log.iter().map(length).sum(), MovableKind::Log),
         (history.sum(), MovableKind::History),
         (parts.sum(), MovableKind::Parts),
     ];
@@ -294,8 +301,7 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
     let layout = &record.layout;
     if let Some(batch) = layout.events.filter(|batch| batch.version == version) {
         let events = record.events_after(batch.from.saturating_sub(1));
-        let events: Vec<StoredEvent> = events.map(StoredEvent::from).collect();
-        add(ChildName::Events(batch.upto), &events)?;
+        add(ChildName::Events(batch.upto), &runs::entries(events))?;
     }
     if let Some(messages) = fresh(&layout.history, &record.history, version) {
         let messages: Vec<StoredMessage> = messages.iter().map(StoredMessage::from).collect();
@@ -306,8 +312,8 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
         let segments = layout.artifacts.get(&artifact.id);
         let segments = segments.map(Vec::as_slice).unwrap_or_default();
         if let Some(fresh) = fresh(segments, &artifact.parts, version) {
-            let fresh: Vec<StoredPart> = fresh.iter().map(StoredPart::from).collect();
-            parts.insert(&artifact.id, fresh);
+            let fresh = fresh.iter().map(StoredPart::from).collect();
+            parts.insert(&artifact.id, PartList(fresh));
         }
     }
     if !parts.is_empty() {
@@ -346,7 +352,7 @@ fn head(record: &TaskRecord) -> StoredTask {
         .iter()
         .map(StoredMessage::from)
         .collect();
-    head.log = embedded_log(record).map(StoredEvent::from).collect();
+    head.log = runs::entries(embedded_log(record));
     let embed = |artifact: &task::Artifact| embedded(artifact, layout.parts_moved(&artifact.id));
     head.a = record.artifacts.iter().map(embed).collect();
     if !apart(StoredValue::Metadata) {

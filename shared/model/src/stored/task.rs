@@ -4,6 +4,7 @@ use super::layout::Layout;
 use super::message::{
     self, StoredArtifact, StoredEvent, StoredMessage, StoredStatus, all, required,
 };
+use super::runs;
 use super::schema::{SCHEMA, corrupt};
 use super::turn::{Request, StoredUsed};
 use crate::store::StoreError;
@@ -231,7 +232,7 @@ impl From<&TaskRecord> for StoredTask {
             md: record.metadata.clone(),
             h: record.history.iter().map(StoredMessage::from).collect(),
             a: record.artifacts.iter().map(StoredArtifact::from).collect(),
-            log: record.log.iter().map(StoredEvent::from).collect(),
+            log: runs::entries(record.log.iter()),
             sv: Kept::from(&record.saved),
             rp: record.replaced.iter().map(StoredArtifact::from).collect(),
             sec: record.secret.as_ref().map(|it| it.as_str().to_owned()),
@@ -321,7 +322,7 @@ impl StoredTask {
         record.turn_write = WriteId::stored(required(self.tw, "tw")?);
         record.history = all(self.h, StoredMessage::into_message)?;
         record.artifacts = all(self.a, StoredArtifact::into_artifact)?;
-        record.log = all(self.log, StoredEvent::into_logged)?;
+        record.log = runs::events(self.log)?;
         record.last_seq = self.seq;
         record.last_event = self.ev.as_deref().map(message::event_id).transpose()?;
         record.transitions = all(required(self.tr, "tr")?, transition)?;

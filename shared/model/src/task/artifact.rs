@@ -18,3 +18,36 @@ pub struct Artifact {
     /// Free-form members.
     pub metadata: Metadata,
 }
+
+impl Artifact {
+    /// Whether `self` and `whole` differ in their parts only.
+    #[must_use]
+    pub fn is_chunk_of(&self, whole: &Self) -> bool {
+        let Self {
+            id,
+            name,
+            description,
+            parts: _,
+            extensions,
+            metadata,
+        } = self;
+        *id == whole.id
+            && *name == whole.name
+            && *description == whole.description
+            && *extensions == whole.extensions
+            && *metadata == whole.metadata
+    }
+
+    /// The artifact without its content.
+    #[must_use]
+    pub fn without_parts(&self) -> Self {
+        Self {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            description: self.description.clone(),
+            parts: Vec::new(),
+            extensions: self.extensions.clone(),
+            metadata: self.metadata.clone(),
+        }
+    }
+}

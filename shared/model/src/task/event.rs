@@ -64,6 +64,26 @@ pub struct EventId {
     pub mark: Option<EventMark>,
 }
 
+impl EventId {
+    /// The id of the event after it in the same commit.
+    #[must_use]
+    pub fn next(self) -> Option<Self> {
+        let n = self.n.checked_add(1)?;
+        Some(Self { n, ..self })
+    }
+
+    /// The id of the first event of the next commit.
+    #[must_use]
+    pub fn next_commit(self) -> Option<Self> {
+        let version = self.version.checked_add(1)?;
+        Some(Self {
+            version,
+            n: 1,
+            ..self
+        })
+    }
+}
+
 /// Distinguishes the events of a task from those of another task with its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventMark(u32);

@@ -154,12 +154,9 @@ impl Subject {
 }
 
 pub(super) fn short_hash(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    let mut digits = hex::encode(Sha256::digest(text.as_bytes()));
+    digits.truncate(32);
+    digits
 }
 
 impl TaskId {

@@ -27,10 +27,10 @@ pub use scope::CurrentMeter;
 pub use trace::TraceContext;
 
 use format::ShortLines;
-use tracing_subscriber::filter::{FilterExt as _, filter_fn};
+use tracing_subscriber::filter::{FilterExt as _, LevelFilter, Targets, filter_fn};
 use tracing_subscriber::layer::{Identity, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
+use tracing_subscriber::{Layer, Registry, fmt};
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +55,9 @@ pub fn start_with<W>(format: LogFormat, filter: Option<&str>, watcher: Option<W>
 where
     W: Layer<Registry> + Send + Sync + 'static,
 {
-    let filter =
-        EnvFilter::try_new(filter.unwrap_or("info")).unwrap_or_else(|_| EnvFilter::new("info"));
+    // Without the filters of spans and fields, which would link regular expressions.
+    let filter: Option<Targets> = filter.and_then(|text| text.parse().ok());
+    let filter = filter.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
     let filter = filter.and(filter_fn(|event| event.target() != events::LEFT_OUT));
     let lines = fmt::layer()
         .with_writer(std::io::stderr)

@@ -4,19 +4,22 @@
 //! content, no null. `parts` is never empty. REQUIRED members are present even when
 //! they are empty (A2A 1.0 §5.7).
 
+use crate::json_object::JsonObject;
 use a2a_lambda_model::task::{
     Artifact, ContextId, Event, Frame, LoggedEvent, Message, Metadata, Page, Part, PartContent,
     Role, Sent, Status, Task, TaskId, TaskState,
 };
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 
 /// The result of a send (A2A 1.0 §3.1.1): `{"task": …}` or `{"message": …}`.
 pub(crate) fn encode_sent(sent: &Sent) -> Value {
     match sent {
-        Sent::Task(task) => json!({"task": encode_task(task)}),
-        Sent::Message(message) => json!({"message": to_value(&lf_message(message, None))}),
+        Sent::Task(task) => JsonObject::new().with("task", encode_task(task)).build(),
+        Sent::Message(message) => JsonObject::new()
+            .with("message", to_value(&lf_message(message, None)))
+            .build(),
     }
 }
 
@@ -44,12 +47,13 @@ pub(crate) fn encode_task(task: &Task) -> Value {
 pub(crate) fn encode_page(page: &Page) -> Value {
     // A2A 1.0 §3.1.4: `nextPageToken` is present even when it is empty.
     let tasks: Vec<Value> = page.tasks.iter().map(encode_task).collect();
-    json!({
-        "tasks": tasks,
-        "nextPageToken": page.next_page_token,
-        "pageSize": page.page_size,
-        "totalSize": page.total_size,
-    })
+    // `json!` would copy what it is given.
+    JsonObject::new()
+        .with("tasks", tasks)
+        .with("nextPageToken", page.next_page_token.clone())
+        .with("pageSize", page.page_size)
+        .with("totalSize", page.total_size)
+        .build()
 }
 
 /// The payload of a stream element (A2A 1.0 §3.2.3): exactly one of `task`,
@@ -57,7 +61,7 @@ pub(crate) fn encode_page(page: &Page) -> Value {
 /// none.
 pub(crate) fn encode_frame(frame: &Frame) -> Option<Value> {
     Some(match frame {
-        Frame::Task(task) => json!({"task": encode_task(task)}),
+        Frame::Task(task) => JsonObject::new().with("task", encode_task(task)).build(),
         Frame::Resumed(task) => {
             // Only the status: the client gets artifacts and history as events, and a
             // copy here would make it append chunks twice.
@@ -66,9 +70,13 @@ pub(crate) fn encode_frame(frame: &Frame) -> Option<Value> {
                 history: None,
                 ..(**task).clone()
             };
-            json!({"task": encode_task(&status_only)})
+            JsonObject::new()
+                .with("task", encode_task(&status_only))
+                .build()
         }
-        Frame::Message(message) => json!({"message": to_value(&lf_message(message, None))}),
+        Frame::Message(message) => JsonObject::new()
+            .with("message", to_value(&lf_message(message, None)))
+            .build(),
         Frame::Event {
             task_id,
             context_id,
@@ -89,18 +97,21 @@ fn encode_event(task_id: &TaskId, context_id: &ContextId, event: &LoggedEvent) -
                 status: lf_status(&update.status, Some((task_id, context_id))),
                 metadata: lf_metadata(&update.metadata),
             });
-            json!({"statusUpdate": with_time(value, &update.status)})
+            JsonObject::new()
+                .with("statusUpdate", with_time(value, &update.status))
+                .build()
         }
-        Event::Artifact(update) => json!({
-            "artifactUpdate": to_value(&a2a::TaskArtifactUpdateEvent {
+        Event::Artifact(update) => {
+            let value = to_value(&a2a::TaskArtifactUpdateEvent {
                 task_id: task_id.to_string(),
                 context_id: context_id.to_string(),
                 artifact: lf_artifact(&update.artifact),
                 append: Some(update.append),
                 last_chunk: Some(update.last_chunk),
                 metadata: lf_metadata(&update.metadata),
-            }),
-        }),
+            });
+            JsonObject::new().with("artifactUpdate", value).build()
+        }
     }
 }
 

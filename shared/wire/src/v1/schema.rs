@@ -60,22 +60,21 @@ impl SchemaFaults {
 
 fn walk(shape: &Shape, members: &mut Map<String, Value>, path: &str, faults: &mut SchemaFaults) {
     for member in shape.0 {
-        let here = if path.is_empty() {
-            member.name.to_owned()
-        } else {
-            format!("{path}.{}", member.name)
+        let here = || match path {
+            "" => member.name.to_owned(),
+            path => format!("{path}.{}", member.name),
         };
-        rename(member, members, &here, faults);
+        rename(member, members, here, faults);
         // A2A 1.0 §4.1.6: `data` is any JSON value, so its null is a value.
         let nullable = matches!(member.kind, MemberKind::Any);
         if !nullable && members.get(member.name).is_some_and(Value::is_null) {
             members.remove(member.name);
         }
         let keep = match members.get_mut(member.name) {
-            Some(value) => check(&member.kind, value, &here, faults),
+            Some(value) => check(&member.kind, value, &here(), faults),
             None => {
                 if member.required {
-                    faults.note(&here, "is required");
+                    faults.note(&here(), "is required");
                 }
                 continue;
             }
@@ -83,7 +82,7 @@ fn walk(shape: &Shape, members: &mut Map<String, Value>, path: &str, faults: &mu
         if !keep {
             members.remove(member.name);
             if member.required {
-                faults.note(&here, "must not be empty");
+                faults.note(&here(), "must not be empty");
             }
         }
     }
@@ -93,34 +92,31 @@ fn walk(shape: &Shape, members: &mut Map<String, Value>, path: &str, faults: &mu
 fn rename(
     member: &Member,
     members: &mut Map<String, Value>,
-    path: &str,
+    path: impl Fn() -> String,
     faults: &mut SchemaFaults,
 ) {
     // A2A 1.0 §5.5: ProtoJSON readers take the name of the proto field too.
-    let others = [
-        Some(snake(member.name)),
-        member.alias.map(str::to_owned),
-        member.alias.map(snake),
-    ];
-    for other in others.into_iter().flatten().filter(|o| o != member.name) {
+    let is_other = |name: &&String| {
+        let alias = |alias| **name == alias || is_snake(name, alias);
+        **name != member.name && (is_snake(name, member.name) || member.alias.is_some_and(alias))
+    };
+    while let Some(other) = members.keys().find(is_other).cloned() {
         if let Some(value) = members.remove(&other) {
             if members.contains_key(member.name) {
-                faults.note(path, format!("is given twice, also as `{other}`"));
+                faults.note(&path(), format!("is given twice, also as `{other}`"));
             }
             members.insert(member.name.to_owned(), value);
         }
     }
 }
 
-fn snake(name: &str) -> String {
-    let mut text = String::with_capacity(name.len() + 4);
-    for c in name.chars() {
-        if c.is_ascii_uppercase() {
-            text.push('_');
-        }
-        text.push(c.to_ascii_lowercase());
-    }
-    text
+/// Whether `text` is the snake case of a name in camel case.
+fn is_snake(text: &str, name: &str) -> bool {
+    let mut left = text.chars();
+    name.chars().all(|c| {
+        let underscore = !c.is_ascii_uppercase() || left.next() == Some('_');
+        underscore && left.next() == Some(c.to_ascii_lowercase())
+    }) && left.next().is_none()
 }
 
 /// Notes the faults of `value`. Returns `false` if the member is empty, so that it

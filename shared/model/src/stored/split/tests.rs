@@ -198,3 +198,50 @@ fn join_detects_an_item_older_than_its_children() {
     let mut read = head_of_text(&task, &early.head).unwrap();
     assert!(!join(&mut read, &BTreeMap::new()).unwrap());
 }
+
+/// About the write units of a commit: one for each started KB of an item, two in a
+/// transaction. The keys and attributes of an item have less than 500 bytes.
+fn units(record: &TaskRecord) -> usize {
+    let stored = pieces(record).unwrap();
+    let children = stored.children.iter().map(|child| child.text.len());
+    let sizes = std::iter::once(stored.head.len()).chain(children);
+    let alone = stored.children.is_empty();
+    let each = if alone { 1 } else { 2 };
+    sizes.map(|size| (size + 500).div_ceil(1024) * each).sum()
+}
+
+#[test]
+fn a_thousand_tokens_in_67_commits_cost_at_most_250_units() {
+    const WORDS: [&str; 6] = ["The ", "order ", "is ", "on ", "its ", "way, "];
+    let mut table = Table::default();
+    let mut task = begin();
+    let mut cost = units(&task);
+    let mut words = WORDS.iter().cycle();
+    for commit in 0..67 {
+        let chunk = |n| {
+            Change::Artifact(ArtifactUpdate {
+                artifact: Artifact {
+                    id: "artifact-0123456789abcdef0123456789abcdef".to_owned(),
+                    name: Some("result".to_owned()),
+                    description: None,
+                    parts: vec![Part::text(words.next().copied().unwrap_or_default())],
+                    extensions: Vec::new(),
+                    metadata: Metadata::new(),
+                },
+                append: commit + n > 0,
+                last_chunk: false,
+                metadata: Metadata::new(),
+            })
+        };
+        task = after(&task, (0..15).map(chunk).collect());
+        table.store(&task);
+        cost += units(&task);
+    }
+    task = after(&task, vec![Change::Complete { message: None }]);
+    cost += units(&task);
+    assert!(
+        cost <= 240,
+        "{cost} units; heads of {:?} bytes",
+        table.written
+    );
+}

@@ -26,19 +26,30 @@ pub(crate) fn below_thread(thread: &ThreadKey) -> String {
 /// overwrites the bytes of another, even if both commit on the same record together.
 #[derive(Debug, Clone)]
 pub(crate) struct Attempt {
-    below: String,
-    incarnation: String,
-    mark: String,
+    // Most turns store no object, so the texts of a key are made for a key.
+    task: TaskKey,
+    incarnation: WriteId,
+    epoch: u64,
+    now: Timestamp,
 }
 
 impl Attempt {
     /// The attempt that works on `record`, at the time `now`.
     pub(crate) fn of(record: &TaskRecord, now: Timestamp) -> Self {
         Self {
-            below: below(&record.key()),
-            incarnation: record.incarnation().to_string(),
-            mark: format!("{}-{:x}", record.epoch(), now.as_millis().max(0)),
+            task: record.key(),
+            incarnation: record.incarnation().clone(),
+            epoch: record.epoch(),
+            now,
         }
+    }
+
+    /// The begin of the keys of this attempt.
+    fn begin(&self) -> String {
+        let below = below(&self.task);
+        let incarnation = half(self.incarnation.as_str());
+        let now = self.now.as_millis().max(0);
+        format!("{below}{incarnation}-{}-{now:x}", self.epoch)
     }
 
     /// The key of object number `place` in the commit `write`.
@@ -47,31 +58,20 @@ impl Attempt {
     /// local object store makes one file name of a key and the id of its multipart
     /// upload.
     pub(crate) fn key(&self, write: &WriteId, place: u32) -> String {
-        let Self {
-            below,
-            incarnation,
-            mark,
-        } = self;
-        let (incarnation, write) = (half(incarnation), half(half(write.as_str())));
-        format!("{below}{incarnation}-{mark}-{write}.{place}")
+        let write = half(half(write.as_str()));
+        format!("{}-{write}.{place}", self.begin())
     }
 
     /// The key of an object that is stored before its commit is known. It is short for
     /// the same reason as [`Self::key`].
     pub(crate) fn early_key(&self, number: u128) -> String {
-        let Self {
-            below,
-            incarnation,
-            mark,
-        } = self;
-        let incarnation = half(incarnation);
         // 32 of the 128 random bits keep the key short.
-        format!("{below}{incarnation}-{mark}-f{:08x}", number >> 96)
+        format!("{}-f{:08x}", self.begin(), number >> 96)
     }
 
     /// Whether `key` is a key of the same task.
     pub(crate) fn is_ours(&self, key: &str) -> bool {
-        key.starts_with(&self.below)
+        key.starts_with(&below(&self.task))
     }
 }
 

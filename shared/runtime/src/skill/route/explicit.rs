@@ -75,14 +75,16 @@ fn in_metadata<'a>(
     path: &str,
     named: &mut Vec<NamedSkill<'a>>,
 ) -> Result<(), A2aError> {
-    let own = [SKILL_ID].map(|key| (key, format!("{path}[\"{key}\"]")));
-    let foreign = FOREIGN_KEYS.map(|key| (key, format!("{path}.{key}")));
-    for (key, field) in own.into_iter().chain(foreign) {
+    for key in [SKILL_ID].into_iter().chain(FOREIGN_KEYS) {
+        let field = || match key {
+            SKILL_ID => format!("{path}[\"{key}\"]"),
+            _ => format!("{path}.{key}"),
+        };
         match metadata.get(key) {
             // `null` names no skill.
             None | Some(Value::Null) => {}
-            Some(Value::String(id)) => named.push(NamedSkill { field, id }),
-            Some(_) => return Err(A2aError::invalid(field, "a skill id is a text")),
+            Some(Value::String(id)) => named.push(NamedSkill { field: field(), id }),
+            Some(_) => return Err(A2aError::invalid(field(), "a skill id is a text")),
         }
     }
     Ok(())

@@ -6,8 +6,9 @@ mod text;
 
 use super::Metrics;
 use crate::telemetry::metrics::MetricsMode;
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::{EnvFilter, Layer as _, fmt};
+use tracing_subscriber::{Layer as _, fmt};
 
 /// The metrics of a process that logs errors only and runs `events`.
 fn counted(events: impl FnOnce()) -> Metrics {
@@ -22,7 +23,7 @@ fn counted_for(mode: MetricsMode, events: impl FnOnce()) -> Metrics {
 }
 
 fn count(metrics: &Metrics, events: impl FnOnce()) {
-    let lines = fmt::layer().with_filter(EnvFilter::new("error"));
+    let lines = fmt::layer().with_filter(LevelFilter::ERROR);
     let subscriber = tracing_subscriber::registry()
         .with(metrics.layer())
         .with(lines);

@@ -1,0 +1,68 @@
+//! Counts the allocations of a request, from the HTTP edge to the store in memory.
+//!
+//! Unlike a time, the count does not depend on the machine, so a change that makes each request
+//! dearer fails here. After a change that is worth its price, write the new number.
+#![cfg(test)]
+
+use a2a_lambda_tests::dialect::{Dialect, Say};
+use a2a_lambda_tests::world::{Request, World};
+use serde_json::json;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use std::alloc::System;
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const CALLS: usize = 50;
+/// How much more than the known number passes: maps grow at slightly different sizes.
+const SLACK: usize = 5;
+
+/// The mean number of allocations of a warm call.
+async fn allocations(world: &World, request: impl Fn(usize) -> Request) -> usize {
+    let requests: Vec<Request> = (0..2 * CALLS).map(request).collect();
+    let (warm, counted) = requests.split_at(CALLS);
+    for request in warm {
+        assert_eq!(world.call(request).await.status, 200);
+    }
+    let region = Region::new(ALLOCATOR);
+    for request in counted {
+        world.call(request).await;
+    }
+    let counted = region.change();
+    (counted.allocations + counted.reallocations) / CALLS
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_allocates_no_more_than_it_did() {
+    let world = World::new().unwrap();
+    let rest = Dialect::Rest10;
+    let send = |_| {
+        let message = rest.say(&Say::to("echo", "hello"));
+        rest.versioned(Request::post("/message:send", &message))
+    };
+    let sent = world.call(&send(0)).await.json();
+    let id = sent["task"]["id"].as_str().unwrap().to_owned();
+    let rpc = |method: &str, params: serde_json::Value| {
+        let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+        Dialect::Rpc10.versioned(Request::post("/", &body))
+    };
+    let get = |_| rest.versioned(Request::new("GET", format!("/tasks/{id}")));
+    let send_rpc = |_| rpc("SendMessage", Dialect::Rpc10.say(&Say::to("echo", "hello")));
+    let get_rpc = |_| rpc("GetTask", json!({ "id": id }));
+    let counts = [
+        ("send", 533, allocations(&world, send).await),
+        ("get", 175, allocations(&world, get).await),
+        (
+            "send over JSON-RPC",
+            553,
+            allocations(&world, send_rpc).await,
+        ),
+        ("get over JSON-RPC", 197, allocations(&world, get_rpc).await),
+    ];
+    let most = |known: usize| known + known * SLACK / 100;
+    let dearer = counts
+        .iter()
+        .filter(|(_, known, counted)| *counted > most(*known));
+    let dearer: Vec<_> = dearer.collect();
+    assert!(dearer.is_empty(), "call, known, counted: {dearer:?}");
+}

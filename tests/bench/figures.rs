@@ -1,0 +1,39 @@
+//! Medians, percentiles and ratios.
+
+use std::time::Duration;
+
+/// Measured values.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Figures(Vec<f64>);
+
+impl Figures {
+    pub(crate) fn add(&mut self, value: f64) {
+        self.0.push(value);
+    }
+
+    pub(crate) fn add_time(&mut self, time: Duration) {
+        self.add(millis(time));
+    }
+
+    /// The value below which this part of the values is; 0 without values.
+    pub(crate) fn at(&self, part: f64) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let last = sorted.len().saturating_sub(1);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "an index between 0 and the length"
+        )]
+        let index = (last as f64 * part).round() as usize;
+        sorted.get(index).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn median(&self) -> f64 {
+        self.at(0.5)
+    }
+}
+
+pub(crate) fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
