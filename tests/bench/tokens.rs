@@ -9,7 +9,7 @@ use std::time::Duration;
 const TOKENS: usize = 1_000;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Write units and requests in the log line of a call.
+/// The write units in the log lines of calls.
 pub(crate) fn units(log: &str) -> f64 {
     let lines = log
         .lines()
