@@ -6,6 +6,7 @@ pub mod error_rows;
 pub mod faulty;
 pub mod fixture;
 pub mod frames;
+pub mod line;
 pub mod log_lines;
 pub mod recorder;
 pub mod remote;

@@ -2,13 +2,14 @@
 
 use crate::agent::{Folder, Running};
 use crate::plan::{Plan, Point};
-use crate::proxy::{Watch, line};
+use crate::proxy::Watch;
 use crate::site::Site;
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::ReadTasks as _;
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::task::{Owner, Subject, TaskId, TaskRecord, TenantId};
+use a2a_lambda_tests::line::line;
 use a2a_lambda_tests::scenarios::{Client as _, Known, Scenario, get, ids};
 use a2a_local::embedded::{Embedded, TABLE};
 use serde_json::Value;
@@ -43,8 +44,9 @@ impl Store {
         let watch = Arc::new(Watch::new(keys));
         let mut lines = JoinSet::new();
         let upstream = endpoints.dynamodb.as_deref().unwrap();
-        let dynamodb = line(upstream, &watch, &mut lines).await;
-        let s3 = line(endpoints.s3.as_deref().unwrap(), &watch, &mut lines).await;
+        let dynamodb = line(upstream, &watch, &mut lines).await.unwrap();
+        let s3 = endpoints.s3.as_deref().unwrap();
+        let s3 = line(s3, &watch, &mut lines).await.unwrap();
         Self {
             folder: Folder::new(),
             tasks: DynamoStore::new(clients.dynamodb.clone(), TABLE),

@@ -5,72 +5,15 @@
 //! always dies between two store calls, independent of the machine's speed.
 
 use crate::plan::{Deed, Plan, Point};
-use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::aws::EmulatorKeys;
-use a2a_lambda::task::Timestamp;
-use aws_credential_types::Credentials;
-use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
-use aws_sigv4::sign::v4;
+use a2a_lambda_tests::line::{Answer, Call, Carry};
 use bytes::Bytes;
-use http::{HeaderName, Request, Response, request, response};
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use http::Response;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex};
-use std::time::UNIX_EPOCH;
-use tokio::net::{TcpListener, TcpStream};
+use std::sync::Mutex;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
-
-/// A response of the store.
-type Answer = (response::Parts, Bytes);
-
-/// A call that can be sent any number of times.
-#[derive(Debug, Clone)]
-struct Call {
-    upstream: SocketAddr,
-    head: request::Parts,
-    body: Bytes,
-}
-
-impl Call {
-    /// Replaces the body of a DynamoDB call and signs it again; the store rejects a call
-    /// with the old signature.
-    fn says(&mut self, body: &Value, keys: &EmulatorKeys) {
-        self.body = body.to_string().into();
-        let headers = &mut self.head.headers;
-        for name in ["content-length", "authorization", "x-amz-date"] {
-            headers.remove(name);
-        }
-        let now = SystemClock.now();
-        let identity = Credentials::from_keys(&keys.id, &keys.secret, None).into();
-        let params = v4::SigningParams::builder()
-            .identity(&identity)
-            .region("us-east-1")
-            .name("dynamodb")
-            .time(UNIX_EPOCH + now.since(Timestamp::default()))
-            .settings(SigningSettings::default())
-            .build()
-            .unwrap();
-        let plain = headers.iter().map(|(name, value)| {
-            let value = value.to_str().unwrap();
-            (name.as_str(), value)
-        });
-        let host = headers["host"].to_str().unwrap();
-        let body = SignableBody::Bytes(&self.body);
-        let request = SignableRequest::new("POST", format!("http://{host}/"), plain, body);
-        let signed = sign(request.unwrap(), &params.into()).unwrap();
-        for (name, value) in signed.output().headers() {
-            let name = HeaderName::try_from(name).unwrap();
-            headers.insert(name, value.parse().unwrap());
-        }
-    }
-}
 
 /// The shared state of a case's proxies.
 #[derive(Debug)]
@@ -146,7 +89,7 @@ impl Watch {
             } else {
                 call.clone()
             };
-            heard(&send(&call).await.unwrap());
+            heard(&call.send().await.unwrap());
         }
         writes.len()
     }
@@ -174,6 +117,29 @@ impl Watch {
         deed
     }
 
+    /// Reports that the program must die now, and never returns.
+    async fn dies(&self) -> io::Result<Answer> {
+        self.struck.send_replace(true);
+        std::future::pending().await
+    }
+
+    /// Sends a call to the store and returns the response.
+    async fn pass(&self, call: &Call) -> io::Result<Answer> {
+        let answer = call.send().await?;
+        heard(&answer);
+        let mut state = self.state();
+        if is_write(call) {
+            state.writes.push(call.clone());
+        } else if !call.body.is_empty() {
+            let first = state.answers.entry(canonical(&call.body));
+            first.or_insert_with(|| answer.clone());
+        }
+        drop(state);
+        Ok(answer)
+    }
+}
+
+impl Carry for Watch {
     async fn carry(&self, call: Call) -> io::Result<Answer> {
         if self.state().cut_off {
             return std::future::pending().await;
@@ -197,27 +163,6 @@ impl Watch {
         }
         self.pass(&call).await
     }
-
-    /// Reports that the program must die now, and never returns.
-    async fn dies(&self) -> io::Result<Answer> {
-        self.struck.send_replace(true);
-        std::future::pending().await
-    }
-
-    /// Sends a call to the store and returns the response.
-    async fn pass(&self, call: &Call) -> io::Result<Answer> {
-        let answer = send(call).await?;
-        heard(&answer);
-        let mut state = self.state();
-        if is_write(call) {
-            state.writes.push(call.clone());
-        } else if !call.body.is_empty() {
-            let first = state.answers.entry(canonical(&call.body));
-            first.or_insert_with(|| answer.clone());
-        }
-        drop(state);
-        Ok(answer)
-    }
 }
 
 /// A body with its members in order. The SDK writes the names of an expression from a hash
@@ -229,82 +174,16 @@ fn canonical(body: &Bytes) -> String {
     )
 }
 
-/// Starts a proxy to `upstream`; returns its URL.
-pub(crate) async fn line(upstream: &str, watch: &Arc<Watch>, lines: &mut JoinSet<()>) -> String {
-    let upstream = upstream.strip_prefix("http://").unwrap();
-    let upstream: SocketAddr = upstream.trim_end_matches('/').parse().unwrap();
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let watch = Arc::clone(watch);
-    lines.spawn(async move {
-        let mut connections = JoinSet::new();
-        while let Ok((socket, _)) = listener.accept().await {
-            let watch = Arc::clone(&watch);
-            connections.spawn(connection(socket, upstream, watch));
-        }
-    });
-    url
-}
-
-async fn connection(socket: TcpStream, upstream: SocketAddr, watch: Arc<Watch>) {
-    let _ = socket.set_nodelay(true);
-    let service = service_fn(|request: Request<Incoming>| {
-        let watch = Arc::clone(&watch);
-        async move {
-            let (head, body) = request.into_parts();
-            let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-            let call = Call {
-                upstream,
-                head,
-                body,
-            };
-            let (mut head, body) = watch.carry(call).await?;
-            head.headers.remove("transfer-encoding");
-            Ok::<_, io::Error>(Response::from_parts(head, Full::new(body)))
-        }
-    });
-    let server = hyper::server::conn::http1::Builder::new();
-    // The program must cope with a broken connection, so an error is ignored.
-    let _ = server.serve_connection(TokioIo::new(socket), service).await;
-}
-
-async fn send(call: &Call) -> io::Result<Answer> {
-    let socket = TcpStream::connect(call.upstream).await?;
-    socket.set_nodelay(true)?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(socket))
-        .await
-        .map_err(io::Error::other)?;
-    tokio::spawn(connection);
-    let mut request = Request::new(Full::new(call.body.clone()));
-    *request.method_mut() = call.head.method.clone();
-    *request.uri_mut() = call.head.uri.clone();
-    *request.headers_mut() = call.head.headers.clone();
-    // Hop-by-hop headers of the old connection. `content-length` stays: it may be signed.
-    for name in ["transfer-encoding", "expect", "connection"] {
-        request.headers_mut().remove(name);
-    }
-    let answer = sender.send_request(request).await;
-    let (head, body) = answer.map_err(io::Error::other)?.into_parts();
-    let body = body.collect().await.map_err(io::Error::other)?;
-    Ok((head, body.to_bytes()))
-}
-
 /// Fails if the store rejected the signature: such a call tests nothing.
 fn heard((head, body): &Answer) {
     let refused = body.windows(9).any(|text| text == b"Signature");
     assert!(!refused, "{}: {body:?}", head.status);
 }
 
-/// The `x-amz-target` header of a DynamoDB call.
-fn target(call: &Call) -> Option<&str> {
-    let target = call.head.headers.get("x-amz-target")?.to_str().ok()?;
-    Some(target)
-}
-
 /// The operation of a call. Calls of idle loops do not count: reads of the stream and of
 /// the indexes.
 fn operation(call: &Call) -> Option<String> {
-    let Some(target) = target(call) else {
+    let Some(target) = call.target() else {
         let object = call.head.uri.path().trim_matches('/').contains('/');
         return object.then(|| format!("{} object", call.head.method));
     };
@@ -314,7 +193,7 @@ fn operation(call: &Call) -> Option<String> {
 }
 
 fn is_write(call: &Call) -> bool {
-    match target(call) {
+    match call.target() {
         Some(target) => ["PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"]
             .iter()
             .any(|write| target.ends_with(write)),
@@ -331,7 +210,7 @@ fn disarm(call: &Call, keys: &EmulatorKeys) -> Call {
             members.remove("ClientRequestToken");
         }
         always(&mut body);
-        call.says(&body, keys);
+        call.says(&body, keys).unwrap();
     }
     call
 }
@@ -361,7 +240,7 @@ fn torn(call: &Call, keys: &EmulatorKeys) -> Call {
         if let Some(items) = body["TransactItems"].as_array_mut() {
             items.truncate(1);
         }
-        call.says(&body, keys);
+        call.says(&body, keys).unwrap();
     }
     call
 }
