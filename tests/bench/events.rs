@@ -3,6 +3,14 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+/// The text of a message.
+pub(crate) const TEXT: &str = "How much are 19 and 23, please?";
+
+/// The context of an authorizer.
+pub(crate) fn authorizer() -> Value {
+    json!({"principalId": "ann", "tenant": "acme", "subject": "ann", "integrationLatency": 1})
+}
+
 /// The event of a request.
 pub(crate) fn event(method: &str, resource: &str, path: &str, body: Option<&Value>) -> Bytes {
     let headers = [
@@ -35,7 +43,7 @@ pub(crate) fn event(method: &str, resource: &str, path: &str, body: Option<&Valu
         "requestContext": {
             "accountId": "123456789012",
             "apiId": "abcdef1234",
-            "authorizer": {"principalId": "ann", "tenant": "acme", "subject": "ann", "integrationLatency": 1},
+            "authorizer": authorizer(),
             "domainName": "agent.example.com",
             "extendedRequestId": "f7a2c0a1",
             "httpMethod": method,

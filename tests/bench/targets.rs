@@ -1,43 +1,46 @@
 //! What is measured: a program, the event that it gets, and the floor it is compared with.
 
-use crate::events;
+use crate::events::{self, TEXT};
 use bytes::Bytes;
+
+/// The chunks of a stream. The program `floor-stream` sends as many events.
+const CHUNKS: usize = 100;
 
 /// The event of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Card,
+    FloorCard,
     Send,
     SendRpc,
     Get,
     GetRpc,
     FloorPut,
     FloorGet,
-    /// A hundred chunks in a burst.
+    /// [`CHUNKS`] chunks in a burst.
     Stream,
 }
-
-/// The text of a message.
-const TEXT: &str = "How much are 19 and 23, please?";
 
 impl Kind {
     /// The event number `n` of a process. `known` is the id of a stored item.
     pub(crate) fn event(self, n: &str, known: &str) -> Bytes {
         match self {
-            Self::Card => events::card(),
+            Self::Card | Self::FloorCard => events::card(),
             Self::Send => events::send(n, TEXT),
             Self::SendRpc => events::send_rpc(n, TEXT),
             Self::Get | Self::FloorGet => events::get(known),
             Self::GetRpc => events::get_rpc(known),
             Self::FloorPut => events::put(n, TEXT),
-            Self::Stream => events::stream(n, "chunks 100"),
+            Self::Stream => events::stream(n, &format!("chunks {CHUNKS}")),
         }
     }
 
     /// What each response must contain.
     pub(crate) const fn says(self) -> &'static str {
         match self {
-            Self::Card => "{",
+            // The floor has no card, and a card no such member.
+            Self::Card => "supportedInterfaces",
+            Self::FloorCard => "ok",
             Self::Stream => "chunk",
             _ => "19 and 23",
         }
@@ -72,7 +75,7 @@ pub(crate) const TARGETS: [Target; 12] = [
     target(
         "floor: fixed JSON",
         "floor",
-        Kind::Card,
+        Kind::FloorCard,
         "floor: fixed JSON",
     ),
     target(
