@@ -3,25 +3,17 @@
 
 use crate::figures::{Figures, millis};
 use crate::program::Program;
-use crate::{Failure, Site, events, tokens};
-use a2a_lambda::store::aws::AwsClients;
-use a2a_local::embedded::TABLE;
-use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
+use crate::site::task_of;
+use crate::{Failure, Site, events, full_table, tokens};
 use bytes::Bytes;
-use serde_json::Value;
-use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::path::Path;
 
-/// The embedded database takes more than ten minutes for 100,000.
-const TASKS: [usize; 4] = [10, 100, 1_000, 10_000];
+const TASKS: [usize; 5] = [10, 100, 1_000, 10_000, 100_000];
 const MESSAGES: [usize; 4] = [1, 10, 100, 1_000];
 const CHUNKS: [usize; 5] = [1, 10, 100, 1_000, 10_000];
 /// Calls for one point of a curve.
 const CALLS: usize = 20;
-/// DynamoDB: at most 25 items a batch.
-const BATCH: usize = 25;
-
-type Item = HashMap<String, AttributeValue>;
 
 /// A line of a picture.
 #[derive(Debug)]
@@ -52,83 +44,32 @@ async fn cpu(program: &mut Program, event: impl Fn(usize) -> Bytes) -> Result<f6
     Ok(millis(program.cpu()? - before) / CALLS as f64)
 }
 
-/// Measures all curves. `task` is the id of a stored task.
-pub(crate) async fn measure(site: &Site, task: &str) -> Result<Curves, Failure> {
+/// Measures all curves. Programs are in `programs`; `folder` is for a table of many tasks.
+pub(crate) async fn measure(
+    site: &Site,
+    programs: &Path,
+    folder: &Path,
+) -> Result<Curves, Failure> {
     Ok(Curves(vec![
         chunks(site).await?,
         messages(site).await?,
-        tasks(site, task).await?,
+        tasks(programs, folder).await?,
     ]))
 }
 
-fn failed(error: impl std::fmt::Debug) -> Failure {
-    Failure::Program(format!("{error:?}"))
-}
-
-/// Copies of a task of the table under new ids, so that the owner has `wanted` more.
-async fn copy(
-    clients: &AwsClients,
-    item: &Item,
-    id: &str,
-    (from, wanted): (usize, usize),
-) -> Result<(), Failure> {
-    let renamed = |n: usize| -> Item {
-        let new = format!("task-{n:032x}");
-        let value = |value: &AttributeValue| match value {
-            AttributeValue::S(text) => AttributeValue::S(text.replace(id, &new)),
-            other => other.clone(),
-        };
-        item.iter()
-            .map(|(name, held)| (name.clone(), value(held)))
-            .collect()
-    };
-    for batch in (from..wanted).collect::<Vec<_>>().chunks(BATCH) {
-        let mut writes = Vec::new();
-        for n in batch {
-            let put = PutRequest::builder().set_item(Some(renamed(*n))).build();
-            let put = put.map_err(failed)?;
-            writes.push(WriteRequest::builder().put_request(put).build());
-        }
-        let write = clients.dynamodb.batch_write_item();
-        write
-            .request_items(TABLE, writes)
-            .send()
-            .await
-            .map_err(failed)?;
-    }
-    Ok(())
-}
-
-/// The item of a task.
-async fn item_of(clients: &AwsClients, task: &str) -> Result<Item, Failure> {
-    let mut start = None;
-    loop {
-        let scan = clients.dynamodb.scan().table_name(TABLE);
-        let scan = scan.filter_expression("contains(PK, :id)");
-        let scan = scan.expression_attribute_values(":id", AttributeValue::S(task.to_owned()));
-        let found = scan.set_exclusive_start_key(start).send().await;
-        let found = found.map_err(failed)?;
-        if let Some(item) = found.items().first() {
-            return Ok(item.clone());
-        }
-        start = found.last_evaluated_key;
-        if start.is_none() {
-            return Err(failed("no task to copy"));
-        }
-    }
-}
-
-async fn tasks(site: &Site, task: &str) -> Result<Picture, Failure> {
-    let clients = AwsClients::connect(site.embedded.endpoints()).await;
+async fn tasks(programs: &Path, folder: &Path) -> Result<Picture, Failure> {
+    let data = folder.join("data");
+    let site = Site::open(programs, folder, Some(&data)).await?;
+    let task = site.store_task().await?;
+    let table = full_table::Table::open(&data, &task)?;
     let mut program = site.start("tasks-get", "tasks-get").await?;
-    let item = item_of(&clients, task).await?;
     let (mut read, mut listed) = (Vec::new(), Vec::new());
-    let mut had = 0;
+    let mut had = 1;
     for wanted in TASKS {
         eprintln!("{wanted} tasks");
-        copy(&clients, &item, task, (had, wanted)).await?;
+        table.fill(had..wanted)?;
         had = wanted;
-        read.push((wanted, cpu(&mut program, |_| events::get(task)).await?));
+        read.push((wanted, cpu(&mut program, |_| events::get(&task)).await?));
         listed.push((wanted, cpu(&mut program, |_| events::list()).await?));
     }
     Ok(Picture {
@@ -151,9 +92,7 @@ async fn messages(site: &Site) -> Result<Picture, Failure> {
     eprintln!("a task of 1,000 messages");
     let mut program = site.start("stack-agent", "tasks-send").await?;
     let asked = program.call(events::send_plain("first", "what?")).await?;
-    let response: Value = serde_json::from_slice(&asked.body)?;
-    let task: Value = serde_json::from_str(response["body"].as_str().unwrap_or_default())?;
-    let task = task["task"]["id"].as_str().unwrap_or_default().to_owned();
+    let task = task_of(&asked.body)?;
     let mut points = Vec::new();
     // A turn adds a message of the user and one of the agent.
     let mut had = 1;

@@ -3,6 +3,9 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+/// The URL of the agent in its card.
+pub(crate) const URL: &str = "https://agent.example.com";
+
 /// The text of a message.
 pub(crate) const TEXT: &str = "How much are 19 and 23, please?";
 

@@ -18,19 +18,22 @@
 mod curves;
 mod events;
 mod figures;
+mod full_table;
 mod program;
 mod report;
 mod runtime_api;
+mod site;
 mod targets;
 mod tokens;
 
-use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use figures::{Figures, millis};
-use program::Program;
-use serde_json::Value;
+use site::{Known, Site};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use targets::{Kind, TARGETS, Target};
+use std::path::{Path, PathBuf};
+use targets::{TARGETS, Target};
+
+/// Calls after the first one and before the measured ones: then the pools have their sizes.
+const WARM: usize = 5;
 
 /// Why the benchmark ends early.
 #[derive(Debug, thiserror::Error)]
@@ -106,58 +109,19 @@ pub(crate) struct Row {
     pub(crate) zip: u64,
 }
 
-/// The embedded services, and the settings with which programs use them.
-pub(crate) struct Site {
-    pub(crate) embedded: Embedded,
-    pub(crate) programs: PathBuf,
-    folder: PathBuf,
+/// Checks the response to an event of a target.
+fn check(target: &Target, body: &[u8]) -> Result<(), Failure> {
+    let text = String::from_utf8_lossy(body);
+    if text.contains(target.kind.says()) {
+        return Ok(());
+    }
+    Err(Failure::Program(format!("{}: {text}", target.name)))
 }
 
-impl Site {
-    fn variables(&self, function: &str) -> Vec<(String, String)> {
-        let endpoints = self.embedded.endpoints();
-        let keys = endpoints.keys.as_ref();
-        let url = |url: &Option<String>| url.clone().unwrap_or_default();
-        [
-            ("A2A_AUTH", "gateway".to_owned()),
-            ("A2A_FUNCTION", function.to_owned()),
-            ("A2A_TABLE", TABLE.to_owned()),
-            ("BENCH_TABLE", TABLE.to_owned()),
-            ("A2A_BUCKET", BUCKET.to_owned()),
-            ("A2A_PUBLIC_URL", "https://agent.example.com".to_owned()),
-            (
-                "A2A_SECRET_KEY",
-                "0123456789abcdef0123456789abcdef".to_owned(),
-            ),
-            ("PRICES_KEY", "none".to_owned()),
-            ("AWS_ENDPOINT_URL_DYNAMODB", url(&endpoints.dynamodb)),
-            ("AWS_ENDPOINT_URL_S3", url(&endpoints.s3)),
-            ("AWS_REGION", "us-east-1".to_owned()),
-            (
-                "AWS_ACCESS_KEY_ID",
-                keys.map(|keys| keys.id.clone()).unwrap_or_default(),
-            ),
-            (
-                "AWS_SECRET_ACCESS_KEY",
-                keys.map(|keys| keys.secret.clone()).unwrap_or_default(),
-            ),
-            ("AWS_LAMBDA_FUNCTION_NAME", "bench".to_owned()),
-            ("AWS_LAMBDA_FUNCTION_VERSION", "1".to_owned()),
-            ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "512".to_owned()),
-            ("AWS_LAMBDA_HTTP_IGNORE_STAGE_IN_PATH", "true".to_owned()),
-            ("AWS_LAMBDA_LOG_STREAM_NAME", "bench".to_owned()),
-            ("AWS_LAMBDA_LOG_GROUP_NAME", "bench".to_owned()),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .to_vec()
-    }
-
-    /// Starts a program. `function` is what a program of all functions becomes.
-    pub(crate) async fn start(&self, program: &str, function: &str) -> Result<Program, Failure> {
-        let log = self.folder.join("log");
-        let bootstrap = self.programs.join(program);
-        Program::start(&bootstrap, &self.variables(function), log).await
-    }
+/// The number of an event, different for each target.
+fn number(target: &Target, round: &str, n: usize) -> String {
+    let target = target.name.len() * 1000 + target.kind as usize;
+    format!("{target}-{round}-{n}")
 }
 
 /// One fresh process of a target: its cold start, and its warm calls.
@@ -168,33 +132,22 @@ async fn measure(
     known: &str,
     row: &mut Row,
 ) -> Result<(), Failure> {
-    let id = |n: usize| {
-        format!(
-            "{}-{round}-{n}",
-            target.name.len() * 1000 + target.kind as usize
-        )
-    };
-    let check = |body: &[u8]| {
-        let text = String::from_utf8_lossy(body);
-        if text.contains(target.kind.says()) {
-            return Ok(());
-        }
-        Err(Failure::Program(format!("{}: {text}", target.name)))
-    };
+    let id = |n: usize| number(target, &round.to_string(), n);
     let mut program = site.start(target.program, "tasks-stream").await?;
     let first = program.call(target.kind.event(&id(0), known)).await?;
-    check(&first.body)?;
+    check(target, &first.body)?;
     row.init.add_time(program.init);
     row.cold.add_time(first.since_start);
     row.cold_cpu.add_time(program.cpu()?);
-    // The pools have their sizes after a few calls.
-    for n in 1..=5 {
+    for n in 1..=WARM {
         program.call(target.kind.event(&id(n), known)).await?;
     }
     let before = program.cpu()?;
     for n in 0..calls {
-        let call = program.call(target.kind.event(&id(n + 6), known)).await?;
-        check(&call.body)?;
+        let call = program
+            .call(target.kind.event(&id(n + WARM + 1), known))
+            .await?;
+        check(target, &call.body)?;
         row.warm.add_time(call.whole);
         row.first.add_time(call.first);
     }
@@ -202,19 +155,6 @@ async fn measure(
     row.warm_cpu.add(millis(cpu) / calls as f64);
     row.peak.add(program.peak()? as f64 / 1e6);
     Ok(())
-}
-
-/// Stores what the reads read, and returns the ids for our functions and for the floor.
-async fn stored(site: &Site) -> Result<(String, String), Failure> {
-    let mut program = site.start("tasks-send", "tasks-send").await?;
-    let sent = program.call(Kind::Send.event("known", "")).await?;
-    let response: Value = serde_json::from_slice(&sent.body)?;
-    let body = response["body"].as_str().unwrap_or_default();
-    let task: Value = serde_json::from_str(body)?;
-    let id = task["task"]["id"].as_str().unwrap_or_default().to_owned();
-    let mut program = site.start("floor-dynamodb", "").await?;
-    program.call(Kind::FloorPut.event("known", "")).await?;
-    Ok((id, "known".to_owned()))
 }
 
 /// Milliseconds of CPU for a fixed piece of work, to compare machines.
@@ -228,39 +168,45 @@ fn calibration() -> f64 {
     millis(began.elapsed())
 }
 
-async fn run(options: Options) -> Result<(), Failure> {
-    let folder = std::env::temp_dir().join(format!("bench-{}", std::process::id()));
-    std::fs::create_dir_all(&folder)?;
-    let site = Site {
-        embedded: Embedded::start(None).await?,
-        programs: options.programs.clone(),
-        folder: folder.clone(),
-    };
-    let (task, item) = stored(&site).await?;
+/// Measures all chosen targets.
+async fn rows(options: &Options, folder: &Path) -> Result<BTreeMap<&'static str, Row>, Failure> {
     let chosen = |target: &&Target| target.name.contains(&options.only);
     let mut rows: BTreeMap<&str, Row> = BTreeMap::new();
-    let before = calibration();
     for round in 0..options.rounds {
+        // A write of the embedded database reads the records of all writes before it, so each
+        // round has a table of its own.
+        let (site, known) = stored(options, folder).await?;
         for target in TARGETS.iter().filter(chosen) {
-            let known = if target.kind == Kind::FloorGet {
-                &item
-            } else {
-                &task
-            };
             let row = rows.entry(target.name).or_default();
+            let known = known.of(target.kind);
             measure(&site, target, (round, options.calls), known, row).await?;
         }
         eprintln!("round {} of {}", round + 1, options.rounds);
     }
     for target in TARGETS.iter().filter(chosen) {
         let row = rows.entry(target.name).or_default();
-        (row.binary, row.zip) = report::sizes(&site.programs.join(target.program))?;
+        (row.binary, row.zip) = report::sizes(&options.programs.join(target.program))?;
     }
-    let spin = (before, calibration());
-    let mut text = report::table(&rows, &options, spin);
+    Ok(rows)
+}
+
+/// A site with what the reads read.
+async fn stored(options: &Options, folder: &Path) -> Result<(Site, Known), Failure> {
+    let site = Site::open(&options.programs, folder, None).await?;
+    let known = site.store().await?;
+    Ok((site, known))
+}
+
+async fn run(options: Options) -> Result<(), Failure> {
+    let folder = std::env::temp_dir().join(format!("bench-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    let before = calibration();
+    let rows = rows(&options, &folder).await?;
+    let mut text = report::table(&rows, &options, (before, calibration()));
     if options.curves {
+        let site = Site::open(&options.programs, &folder, None).await?;
         text += &tokens::measure(&site).await?;
-        let curves = curves::measure(&site, &task).await?;
+        let curves = curves::measure(&site, &options.programs, &folder).await?;
         text += &curves.text();
         if let Some(folder) = &options.write {
             std::fs::write(folder.join("performance.svg"), curves.svg())?;
