@@ -19,6 +19,7 @@ mod curves;
 mod events;
 mod figures;
 mod full_table;
+mod meter;
 mod program;
 mod report;
 mod runtime_api;
@@ -27,6 +28,7 @@ mod targets;
 mod tokens;
 
 use figures::{Figures, millis};
+use meter::Counts;
 use site::{Known, Site};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,6 +36,8 @@ use targets::{TARGETS, Target};
 
 /// Calls after the first one and before the measured ones: then the pools have their sizes.
 const WARM: usize = 5;
+/// Calls behind the meter.
+const COUNTED: usize = 9;
 
 /// Why the benchmark ends early.
 #[derive(Debug, thiserror::Error)]
@@ -105,6 +109,8 @@ pub(crate) struct Row {
     pub(crate) warm_cpu: Figures,
     pub(crate) first: Figures,
     pub(crate) peak: Figures,
+    /// What one warm call asks of DynamoDB.
+    pub(crate) asked: Counts,
     pub(crate) binary: u64,
     pub(crate) zip: u64,
 }
@@ -157,6 +163,24 @@ async fn measure(
     Ok(())
 }
 
+/// What a warm call of a target asks of DynamoDB. The process has no other use: the meter's
+/// proxy would change its times.
+async fn count(site: &Site, target: &Target, known: &str) -> Result<Counts, Failure> {
+    let (mut program, meter, _line) = site.start_metered(target.program, "tasks-stream").await?;
+    for n in 0..WARM {
+        let event = target.kind.event(&number(target, "warm", n), known);
+        check(target, &program.call(event).await?.body)?;
+    }
+    meter.take();
+    let mut calls = Vec::new();
+    for n in 0..COUNTED {
+        let event = target.kind.event(&number(target, "counted", n), known);
+        check(target, &program.call(event).await?.body)?;
+        calls.push(meter.take());
+    }
+    Ok(Counts::median(&calls))
+}
+
 /// Milliseconds of CPU for a fixed piece of work, to compare machines.
 fn calibration() -> f64 {
     let began = std::time::Instant::now();
@@ -168,7 +192,7 @@ fn calibration() -> f64 {
     millis(began.elapsed())
 }
 
-/// Measures all chosen targets.
+/// Measures all chosen targets, and what they ask of DynamoDB.
 async fn rows(options: &Options, folder: &Path) -> Result<BTreeMap<&'static str, Row>, Failure> {
     let chosen = |target: &&Target| target.name.contains(&options.only);
     let mut rows: BTreeMap<&str, Row> = BTreeMap::new();
@@ -183,9 +207,11 @@ async fn rows(options: &Options, folder: &Path) -> Result<BTreeMap<&'static str,
         }
         eprintln!("round {} of {}", round + 1, options.rounds);
     }
+    let (site, known) = stored(options, folder).await?;
     for target in TARGETS.iter().filter(chosen) {
         let row = rows.entry(target.name).or_default();
-        (row.binary, row.zip) = report::sizes(&options.programs.join(target.program))?;
+        row.asked = count(&site, target, known.of(target.kind)).await?;
+        (row.binary, row.zip) = report::sizes(&site.program(target.program))?;
     }
     Ok(rows)
 }

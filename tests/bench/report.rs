@@ -1,7 +1,8 @@
 //! The table of a run.
 
 use crate::figures::Figures;
-use crate::targets::TARGETS;
+use crate::meter::Counts;
+use crate::targets::{CHUNKS, Kind, TARGETS, Target};
 use crate::{Failure, Options, Row};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -41,47 +42,120 @@ fn ratio(ours: &Figures, floor: &Figures) -> String {
     format!(" ({:.2} ×)", ours / floor)
 }
 
-/// The table, with ratios to the floors of the same run.
+/// The figures of a target and those of its floor. A floor is compared with nothing.
+fn of<'r>(rows: &'r BTreeMap<&str, Row>, target: &Target) -> Option<(&'r Row, Option<&'r Row>)> {
+    let floor = (target.floor != target.name).then_some(target.floor);
+    Some((
+        rows.get(target.name)?,
+        floor.and_then(|name| rows.get(name)),
+    ))
+}
+
+/// A median, with its ratio to that of the floor.
+fn with(row: &Row, floor: Option<&Row>, figures: fn(&Row) -> &Figures) -> String {
+    let ours = figures(row);
+    let ratio = floor.map(|floor| ratio(ours, figures(floor)));
+    format!("{:.2}{}", ours.median(), ratio.unwrap_or_default())
+}
+
+/// The tables of a run, with ratios to the floors of the same run.
 pub(crate) fn table(rows: &BTreeMap<&str, Row>, options: &Options, spin: (f64, f64)) -> String {
-    let mut text = format!(
+    let began = format!(
         "Measured on {}, in {} fresh processes of each program with {} warm calls. The programs took \
          turns. A fixed piece of work took {:.0} ms before and {:.0} ms after. Times and CPU are medians in \
-         milliseconds; in brackets the ratio to the floor above.\n\n\
-         | program | init | cold start to first answer | CPU of a cold start | warm call p50 | p99 | CPU of a warm call | first byte | peak memory, MB | binary, MB | zip, MB |\n\
-         |---|---|---|---|---|---|---|---|---|---|---|\n",
+         milliseconds; in brackets the ratio to the floor above.\n\n",
         machine(),
         options.rounds,
         options.calls,
         spin.0,
         spin.1,
     );
-    let none = Row::default();
-    for target in TARGETS {
-        let Some(row) = rows.get(target.name) else {
+    began + &times(rows) + &counts(rows) + &stream(rows)
+}
+
+fn times(rows: &BTreeMap<&str, Row>) -> String {
+    let mut text = "| program | init | cold start to first answer | CPU of a cold start | warm call p50 | p99 | \
+                    CPU of a warm call | first byte |\n|---|---|---|---|---|---|---|---|\n"
+        .to_owned();
+    for target in &TARGETS {
+        let Some((row, floor)) = of(rows, target) else {
             continue;
         };
-        let own = target.floor == target.name;
-        let floor = rows.get(target.floor).filter(|_| !own).unwrap_or(&none);
-        let with =
-            |ours: &Figures, floor: &Figures| format!("{:.2}{}", ours.median(), ratio(ours, floor));
         // Infallible: a `String` takes any text.
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {:.2} | {} | {} | {} | {:.1} | {:.2} |",
+            "| {} | {} | {} | {} | {} | {:.2} | {} | {} |",
             target.name,
-            with(&row.init, &floor.init),
-            with(&row.cold, &floor.cold),
-            with(&row.cold_cpu, &floor.cold_cpu),
-            with(&row.warm, &floor.warm),
+            with(row, floor, |row| &row.init),
+            with(row, floor, |row| &row.cold),
+            with(row, floor, |row| &row.cold_cpu),
+            with(row, floor, |row| &row.warm),
             row.warm.at(0.99),
-            with(&row.warm_cpu, &floor.warm_cpu),
-            with(&row.first, &floor.first),
-            with(&row.peak, &floor.peak),
+            with(row, floor, |row| &row.warm_cpu),
+            with(row, floor, |row| &row.first),
+        );
+    }
+    text + "\n"
+}
+
+/// What is the same on every machine, but for the memory.
+fn counts(rows: &BTreeMap<&str, Row>) -> String {
+    let mut text = "What a warm call asks of DynamoDB, counted in other processes behind a proxy (medians). A wave is a round \
+                    trip: requests under way at the same time are one. Units include those of the indexes; bytes are \
+                    the bodies of requests.\n\n\
+                    | program | requests | waves | write units | read units | bytes | peak memory, MB | binary, MB | \
+                    zip, MB |\n|---|---|---|---|---|---|---|---|---|\n"
+        .to_owned();
+    for target in &TARGETS {
+        let Some((row, floor)) = of(rows, target) else {
+            continue;
+        };
+        let Counts {
+            requests,
+            waves,
+            write_units,
+            read_units,
+            sent,
+        } = row.asked;
+        let asked = [requests, waves, write_units, read_units].map(plain);
+        let _ = writeln!(
+            text,
+            "| {} | {} | {sent:.0} | {} | {:.1} | {:.2} |",
+            target.name,
+            asked.join(" | "),
+            with(row, floor, |row| &row.peak),
             row.binary as f64 / 1e6,
             row.zip as f64 / 1e6,
         );
     }
-    text.push('\n');
+    text + "\n"
+}
+
+/// A count with as many digits as it needs, at most one.
+fn plain(count: f64) -> String {
+    let digits = usize::from((count - count.round()).abs() > 0.05);
+    format!("{count:.digits$}")
+}
+
+/// First byte and cost per event of the streams.
+fn stream(rows: &BTreeMap<&str, Row>) -> String {
+    let mut text = String::new();
+    for target in TARGETS.iter().filter(|it| it.kind == Kind::Stream) {
+        let Some((row, floor)) = of(rows, target) else {
+            continue;
+        };
+        let each = |row: &Row| row.warm_cpu.median() * 1000.0 / CHUNKS as f64;
+        let Some(floor) = floor else { continue };
+        let _ = write!(
+            text,
+            "**An event of a stream of {CHUNKS} chunks** costs {:.1} µs of CPU, and {:.1} µs with `lambda_http` alone. \
+             The first byte arrives after {:.2} ms, the last after {:.2} ms.\n\n",
+            each(row),
+            each(floor),
+            row.first.median(),
+            row.warm.median(),
+        );
+    }
     text
 }
 

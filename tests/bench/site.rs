@@ -1,11 +1,16 @@
 //! The embedded services of programs under measurement, and what the reads find in them.
 
+use crate::meter::Meter;
 use crate::program::Program;
 use crate::targets::Kind;
 use crate::{Failure, events};
+use a2a_lambda::store::aws::EmulatorKeys;
+use a2a_lambda_tests::line::line;
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::task::JoinSet;
 
 /// The embedded services, and the settings with which programs use them.
 pub(crate) struct Site {
@@ -48,6 +53,11 @@ impl Site {
         })
     }
 
+    /// The file of a program.
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
+        self.programs.join(name)
+    }
+
     /// Stores what the reads read.
     pub(crate) async fn store(&self) -> Result<Known, Failure> {
         let task = self.store_task().await?;
@@ -71,6 +81,24 @@ impl Site {
             .await
     }
 
+    /// Starts a program behind a meter. The proxy of the meter ends with the tasks.
+    pub(crate) async fn start_metered(
+        &self,
+        program: &str,
+        function: &str,
+    ) -> Result<(Program, Arc<Meter>, JoinSet<()>), Failure> {
+        let endpoints = self.embedded.endpoints();
+        let keys = endpoints.keys.clone().unwrap_or(EmulatorKeys {
+            id: String::new(),
+            secret: String::new(),
+        });
+        let meter = Arc::new(Meter::new(keys));
+        let mut lines = JoinSet::new();
+        let upstream = endpoints.dynamodb.clone().unwrap_or_default();
+        let url = line(&upstream, &meter, &mut lines).await?;
+        Ok((self.start_at(program, function, url).await?, meter, lines))
+    }
+
     async fn start_at(
         &self,
         program: &str,
@@ -79,7 +107,7 @@ impl Site {
     ) -> Result<Program, Failure> {
         let log = self.folder.join("log");
         let variables = self.variables(function, dynamodb);
-        Program::start(&self.programs.join(program), &variables, log).await
+        Program::start(&self.program(program), &variables, log).await
     }
 
     fn variables(&self, function: &str, dynamodb: String) -> Vec<(String, String)> {

@@ -4,7 +4,7 @@ use crate::events::{self, TEXT};
 use bytes::Bytes;
 
 /// The chunks of a stream. The program `floor-stream` sends as many events.
-const CHUNKS: usize = 100;
+pub(crate) const CHUNKS: usize = 100;
 
 /// The event of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
