@@ -20,6 +20,7 @@ mod events;
 mod figures;
 mod full_table;
 mod meter;
+mod parts;
 mod program;
 mod report;
 mod runtime_api;
@@ -60,14 +61,16 @@ struct Options {
     calls: usize,
     only: String,
     curves: bool,
+    parts: bool,
     write: Option<PathBuf>,
 }
 
 const HELP: &str = "\
-usage: bench --programs DIR [--rounds N] [--calls N] [--only NAME] [--no-curves] [--write DIR]
+usage: bench --programs DIR [--rounds N] [--calls N] [--only NAME] [--no-curves] [--no-parts] [--write DIR]
 
 Measures the programs in DIR, in N fresh processes each (20), with N warm calls (50).
---only measures what has NAME in its name, --no-curves leaves the curves out.
+--only measures what has NAME in its name. --no-curves leaves the curves out, and --no-parts the
+steps of a call alone.
 --write DIR writes DIR/performance.md between its marks, and DIR/performance.svg.";
 
 fn options() -> Result<Options, String> {
@@ -77,6 +80,7 @@ fn options() -> Result<Options, String> {
         calls: 50,
         only: String::new(),
         curves: true,
+        parts: true,
         write: None,
     };
     let mut given = std::env::args().skip(1);
@@ -89,6 +93,7 @@ fn options() -> Result<Options, String> {
             "--calls" => options.calls = number(value()?)?,
             "--only" => options.only = value()?,
             "--no-curves" => options.curves = false,
+            "--no-parts" => options.parts = false,
             "--write" => options.write = Some(value()?.into()),
             _ => return Err(HELP.to_owned()),
         }
@@ -229,6 +234,10 @@ async fn run(options: Options) -> Result<(), Failure> {
     let before = calibration();
     let rows = rows(&options, &folder).await?;
     let mut text = report::table(&rows, &options, (before, calibration()));
+    if options.parts {
+        let parts = tokio::task::spawn_blocking(parts::measure).await;
+        text += &parts.map_err(|died| Failure::Program(died.to_string()))??;
+    }
     if options.curves {
         let site = Site::open(&options.programs, &folder, None).await?;
         text += &tokens::measure(&site).await?;
