@@ -1,10 +1,12 @@
 //! What decoding, the engine and encoding cost alone: the steps of the HTTP edge, one after the
 //! other in this process, over the store in memory.
 //!
-//! The steps are the functions that the edge calls. The rest of a call is in no step: logs, the
+//! The steps are the functions that the edge calls. All run on one thread, whose CPU time is read
+//! before and after a step: other programs on the machine do not count. The rest of a call is in no step: logs, the
 //! SDK's call, the runtime of Lambda.
 
 use crate::figures::Figures;
+use crate::targets::CHUNKS;
 use crate::{Failure, events};
 use a2a_lambda::auth::{AuthMode, Authentication, Caller, Identity};
 use a2a_lambda::engine::{CallBudget, Clock as _, SystemClock};
@@ -18,15 +20,17 @@ use a2a_lambda_wire::{
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use reference_agent::conformance;
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
 
 /// Calls before the measured ones.
 const WARM: usize = 100;
 const CALLS: usize = 1_000;
-const CHUNKS: usize = 100;
+/// A stream is measured once for so many calls.
+const PER_STREAM: usize = 10;
 
 /// Microseconds of each step.
 #[derive(Debug, Default)]
@@ -63,15 +67,17 @@ fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::Program(format!("in this process: {error}"))
 }
 
-/// The time of a step, in microseconds, and its result.
+/// The CPU time of a step, in microseconds, and its result.
 fn timed<T>(step: impl FnOnce() -> T) -> (f64, T) {
-    let began = Instant::now();
+    let began = micros();
     let made = step();
-    (micros(began), made)
+    (micros() - began, made)
 }
 
-fn micros(began: Instant) -> f64 {
-    began.elapsed().as_secs_f64() * 1e6
+/// The CPU time of this thread, in microseconds.
+fn micros() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
 }
 
 /// Runs the steps on one thread, as a function does, and returns the table.
@@ -98,10 +104,11 @@ pub(crate) fn measure() -> Result<String, Failure> {
 }
 
 fn table(rows: &[(&str, f64, Parts)]) -> String {
+    let streams = CALLS / PER_STREAM;
     let mut text = format!(
-        "The steps of a call alone, over the store in memory, without logs and the SDK's call: medians of {CALLS} \
-         calls in microseconds. \"All in the edge\" is a call from the decoded event to the response, with the steps \
-         between and the checks around them.\n\n\
+        "The steps of a call alone, over the store in memory, without logs and the SDK's call: microseconds of CPU, \
+         medians of {CALLS} calls or {streams} streams. \"All in the edge\" is a call from the decoded event to the \
+         response, with the steps between and the checks around them.\n\n\
          | | decode the event | decode the request | engine | encode | all in the edge |\n|---|---|---|---|---|---|\n"
     );
     for (name, of, parts) in rows {
@@ -165,9 +172,9 @@ impl Agent {
     /// The time of the whole edge.
     async fn whole_time(&self, edge: &HttpService, event: &Bytes) -> Result<f64, Failure> {
         let request = request_of(event)?;
-        let began = Instant::now();
+        let began = micros();
         self.whole(edge, request).await?;
-        Ok(micros(began))
+        Ok(micros() - began)
     }
 
     async fn unary(
@@ -183,9 +190,9 @@ impl Agent {
             }
             let given = event(&format!("steps-{n}"));
             let (call, command) = parts.decoded(&given)?;
-            let began = Instant::now();
+            let began = micros();
             let result = self.reply(command).await?;
-            parts.engine.add(micros(began));
+            parts.engine.add(micros() - began);
             let (took, _) = timed(|| answer(&call, &result));
             parts.encode.add(took);
             let given = event(&format!("whole-{n}"));
@@ -214,8 +221,8 @@ impl Agent {
         let edge = self.runtime.edge(Function::TasksStream);
         let text = format!("chunks {CHUNKS}");
         let mut parts = Parts::default();
-        for n in 0..(WARM + CALLS) / 10 {
-            if n == WARM / 10 {
+        for n in 0..(WARM + CALLS) / PER_STREAM {
+            if n == WARM / PER_STREAM {
                 parts = Parts::default();
             }
             let given = events::stream(&format!("steps-{n}"), &text);
@@ -225,13 +232,13 @@ impl Agent {
             };
             let (sender, mut frames) = unbounded_channel();
             let budget = CallBudget::default();
-            let began = Instant::now();
+            let began = micros();
             let streamed = self
                 .runtime
                 .engine()
                 .stream(&self.caller, *command, budget, sender);
             streamed.await.map_err(failed)?;
-            parts.engine.add(micros(began));
+            parts.engine.add(micros() - began);
             let mut shown = Vec::new();
             while let Ok(frame) = frames.try_recv() {
                 shown.push(frame);
