@@ -7,16 +7,26 @@
 //! spreads attempts by jitter, limits the retries of a process by a token bucket, and keeps
 //! the token of a transaction over its attempts (decision 0021).
 
-use aws_config::environment::EnvironmentVariableCredentialsProvider;
+use aws_config::default_provider::{use_dual_stack, use_fips};
+use aws_config::ecs::EcsCredentialsProvider;
+use aws_config::environment::{
+    EnvironmentVariableCredentialsProvider, EnvironmentVariableRegionProvider,
+};
 use aws_config::meta::credentials::CredentialsProviderChain;
+use aws_config::meta::region::ProvideRegion as _;
+use aws_config::provider_config::ProviderConfig;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
+#[cfg(feature = "profiles")]
+use aws_credential_types::provider::ProvideCredentials as _;
+use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_smithy_http_client::{
     Builder,
     tls::{self, rustls_provider::CryptoMode},
 };
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use aws_smithy_runtime_api::client::interceptors::context::InterceptorContext;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_types::retry::RetrySpec;
@@ -87,7 +97,7 @@ pub struct AwsClients {
 }
 
 impl AwsClients {
-    /// Clients for `endpoints`. Region and credentials come from the SDK's default providers.
+    /// Clients for `endpoints`. Region and credentials come from where [`sdk_config`] says.
     /// A loopback endpoint gets the keys of `endpoints`, else those of the environment, else
     /// keys that an emulator does not check.
     pub async fn connect(endpoints: &Endpoints) -> Self {
@@ -146,30 +156,87 @@ fn retries() -> RetryConfig {
 
 /// The common settings of our clients: TLS, timeouts, the `endpoint` (`None` is AWS), and
 /// its credentials if they are known.
+///
+/// Lambda puts region and credentials into the environment. With the feature `profiles` a
+/// process without them there gets those that the AWS SDK finds: profiles, SSO, the role of
+/// an instance. Functions are built without it, since its code is 0.3 MB.
 pub async fn sdk_config(endpoint: Option<&str>, keys: Option<&EmulatorKeys>) -> SdkConfig {
-    let timeouts = TimeoutConfig::builder()
+    let emulator = endpoint.is_some_and(is_loopback);
+    #[cfg(feature = "profiles")]
+    if !emulator && !has_environment().await {
+        return from_profiles(endpoint).await;
+    }
+    let provider = ProviderConfig::default();
+    let environment = EnvironmentVariableRegionProvider::new().region().await;
+    let region = if emulator {
+        Some(Region::from_static("us-east-1"))
+    } else {
+        environment
+    };
+    let chain = if emulator {
+        credentials(keys)
+    } else {
+        deployed_credentials(&provider)
+    };
+    let mut config = SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(region)
+        .credentials_provider(SharedCredentialsProvider::new(chain))
+        .http_client(http_client(endpoint))
+        .timeout_config(timeouts())
+        .retry_config(retries());
+    config.set_endpoint_url(endpoint.map(str::to_owned));
+    config.set_use_fips(use_fips::use_fips_provider(&provider).await);
+    config.set_use_dual_stack(use_dual_stack::use_dual_stack_provider(&provider).await);
+    config.build()
+}
+
+fn timeouts() -> TimeoutConfig {
+    TimeoutConfig::builder()
         .connect_timeout(CONNECT)
         .operation_attempt_timeout(ATTEMPT)
-        .build();
+        .build()
+}
+
+fn http_client(endpoint: Option<&str>) -> SharedHttpClient {
+    if endpoint.is_some_and(|url| url.starts_with("http://")) {
+        return Builder::new().build_http();
+    }
+    Builder::new()
+        .tls_provider(tls::Provider::Rustls(CryptoMode::Ring))
+        .build_https()
+}
+
+/// Whether region and credentials are in the environment.
+#[cfg(feature = "profiles")]
+async fn has_environment() -> bool {
+    let credentials = EnvironmentVariableCredentialsProvider::new();
+    let region = EnvironmentVariableRegionProvider::new().region().await;
+    region.is_some() && credentials.provide_credentials().await.is_ok()
+}
+
+/// The settings with what the AWS SDK finds on this machine.
+#[cfg(feature = "profiles")]
+async fn from_profiles(endpoint: Option<&str>) -> SdkConfig {
     let mut loader = aws_config::defaults(BehaviorVersion::latest())
-        .timeout_config(timeouts)
-        .retry_config(retries());
+        .timeout_config(timeouts())
+        .retry_config(retries())
+        .http_client(http_client(endpoint));
     if let Some(url) = endpoint {
         loader = loader.endpoint_url(url);
-        if is_loopback(url) {
-            loader = loader
-                .region(Region::from_static("us-east-1"))
-                .credentials_provider(credentials(keys));
-        }
     }
-    let http = if endpoint.is_some_and(|url| url.starts_with("http://")) {
-        Builder::new().build_http()
-    } else {
-        Builder::new()
-            .tls_provider(tls::Provider::Rustls(CryptoMode::Ring))
-            .build_https()
-    };
-    loader.http_client(http).load().await
+    loader.load().await
+}
+
+/// The credentials of a deployed process: those of the environment, else those of the
+/// container, which a function after a `SnapStart` restore has.
+fn deployed_credentials(provider: &ProviderConfig) -> CredentialsProviderChain {
+    let container = EcsCredentialsProvider::builder().configure(provider);
+    CredentialsProviderChain::first_try(
+        "environment",
+        EnvironmentVariableCredentialsProvider::new(),
+    )
+    .or_else("container", container.build())
 }
 
 /// The credentials for an endpoint on this machine.

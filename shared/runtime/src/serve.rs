@@ -6,6 +6,7 @@
 //! - `start`: the settings, the log and the counters of a function
 //! - `request`: an event of API Gateway as a request
 //! - `function`: one program for all functions of a deployment
+//! - `buffered`, `streaming`: how responses get to API Gateway
 //! - `authorizer`: the function that says to API Gateway who calls
 //! - `relay`, `worker`, `push`, `sweep`: the functions that the table's stream, the
 //!   queues and the schedule start
@@ -14,6 +15,7 @@
 mod authorizer;
 #[cfg(feature = "aws")]
 mod batch;
+mod buffered;
 mod error;
 #[cfg(all(feature = "jwt", feature = "secrets"))]
 mod function;
@@ -48,9 +50,7 @@ use crate::telemetry::metrics::Reporter;
 use futures::{StreamExt as _, stream};
 use http::Response;
 use http_body_util::{BodyExt as _, BodyStream, StreamBody};
-use lambda_http::service_fn;
 use start::{Start, Started};
-use std::convert::Infallible;
 use std::sync::Arc;
 
 #[cfg(feature = "aws")]
@@ -164,22 +164,11 @@ async fn edge(
 /// Serves a function whose API Gateway integration sends whole responses.
 async fn buffered(edge: HttpService, started: Started) -> Result<(), ServeError> {
     let (edge, started) = (&edge, &started);
-    let handler = service_fn(move |request: lambda_http::Request| async move {
+    let handler = move |request| async move {
         let response = Box::pin(request::answer(edge, started.process, request)).await;
-        let response = counted(response, Arc::clone(&started.reporter));
-        let (parts, body) = response.into_parts();
-        let bytes = match body.collect().await {
-            Ok(collected) => collected.to_bytes(),
-            // The error type of a body is empty, see `Body`.
-            Err(never) => match never {},
-        };
-        let body = match String::from_utf8(bytes.to_vec()) {
-            Ok(text) => lambda_http::Body::Text(text),
-            Err(error) => lambda_http::Body::Binary(error.into_bytes()),
-        };
-        Ok::<_, Infallible>(Response::from_parts(parts, body))
-    });
-    Ok(lambda_http::run(handler).await?)
+        counted(response, Arc::clone(&started.reporter))
+    };
+    Ok(buffered::run(handler).await?)
 }
 
 /// Serves a function whose API Gateway integration streams, also responses that are

@@ -169,6 +169,8 @@ impl CallContext<'_> {
         }
     }
 
+    /// Runs the method of a call. The large futures are boxed, so that a read does not move
+    /// room for a send.
     async fn reply(
         &self,
         caller: &Caller,
@@ -178,7 +180,7 @@ impl CallContext<'_> {
         Ok(match ask {
             MethodCall::Send(command) => {
                 let engine = self.engine(share)?;
-                let sent = engine.send(caller, *command, self.budget).await?;
+                let sent = Box::pin(engine.send(caller, *command, self.budget)).await?;
                 if let Sent::Task(task) = &sent {
                     scope::note_task(task.id.as_str());
                 }
@@ -188,16 +190,20 @@ impl CallContext<'_> {
                 MethodResult::Task(Box::new(self.reader(share)?.get(caller, &query).await?))
             }
             MethodCall::List(query) => {
-                MethodResult::Page(self.reader(share)?.list(caller, &query).await?)
+                let reader = self.reader(share)?;
+                MethodResult::Page(Box::pin(reader.list(caller, &query)).await?)
             }
-            MethodCall::Cancel(command) => MethodResult::Task(Box::new(
-                self.engine(share)?.cancel(caller, &command).await?,
-            )),
+            MethodCall::Cancel(command) => {
+                let engine = self.engine(share)?;
+                let task = Box::pin(engine.cancel(caller, &command)).await?;
+                MethodResult::Task(Box::new(task))
+            }
             MethodCall::CreateUpload(order) => MethodResult::Upload(Box::new(
                 self.edge.engine()?.create_upload(caller, order).await?,
             )),
             MethodCall::CreatePush(command) => {
-                MethodResult::Push(self.edge.engine()?.create_push(caller, &command).await?)
+                let engine = self.edge.engine()?;
+                MethodResult::Push(Box::pin(engine.create_push(caller, &command)).await?)
             }
             MethodCall::GetPush(query) => {
                 MethodResult::Push(self.edge.reader()?.get_push(caller, &query).await?)
@@ -217,7 +223,7 @@ impl CallContext<'_> {
                 MethodResult::Deleted
             }
             MethodCall::DeleteTask(id) => {
-                self.edge.engine()?.delete_task(caller, &id).await?;
+                Box::pin(self.edge.engine()?.delete_task(caller, &id)).await?;
                 MethodResult::Deleted
             }
             MethodCall::ExtendedCard => self.cards()?.answer_extended(self.proven())?,

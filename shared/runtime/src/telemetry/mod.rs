@@ -5,7 +5,7 @@
 //!
 //! - here: starts logging
 //! - `events`: the lines of calls, turns and starts, with the names of their fields
-//! - `format`: how lines look for people
+//! - `format`, `json`: how lines look for people, and in functions
 //! - [`metrics`]: counts what the lines of calls, turns, sweeps and starts say
 //! - `panics`: logs the place of a panic, not its text
 //! - `sampling`: limits how often the same refusal is logged
@@ -14,6 +14,7 @@
 
 pub mod events;
 mod format;
+mod json;
 #[cfg(test)]
 pub(crate) mod lines;
 pub mod metrics;
@@ -27,6 +28,7 @@ pub use scope::CurrentMeter;
 pub use trace::TraceContext;
 
 use format::ShortLines;
+use json::JsonLines;
 use tracing_subscriber::filter::{FilterExt as _, LevelFilter, Targets, filter_fn};
 use tracing_subscriber::layer::{Identity, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -58,7 +60,10 @@ where
     // Without the filters of spans and fields, which would link regular expressions.
     let filter: Option<Targets> = filter.and_then(|text| text.parse().ok());
     let filter = filter.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
-    let filter = filter.and(filter_fn(|event| event.target() != events::LEFT_OUT));
+    // The hint makes the level of `filter` that of both. Without one each event of each level
+    // is looked up at its first use, which costs CPU of the first call.
+    let shown = filter_fn(|event| event.target() != events::LEFT_OUT);
+    let filter = filter.and(shown.with_max_level_hint(LevelFilter::TRACE));
     let lines = fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
@@ -69,7 +74,12 @@ where
     // An error means that logging has started already: the first start counts.
     let _started = match format {
         LogFormat::Json => counting
-            .with(lines.json().flatten_event(true).with_filter(filter))
+            .with(
+                lines
+                    .fmt_fields(fmt::format::JsonFields::new())
+                    .event_format(JsonLines)
+                    .with_filter(filter),
+            )
             .try_init(),
         LogFormat::Text => {
             let short = ShortLines(fmt::format::format().compact());

@@ -53,14 +53,6 @@ impl Units {
     pub(crate) fn write(self) -> f64 {
         self.write as f64 / PARTS
     }
-
-    /// The units since `earlier`.
-    pub(crate) const fn since(self, earlier: Self) -> Self {
-        Self {
-            read: self.read.saturating_sub(earlier.read),
-            write: self.write.saturating_sub(earlier.write),
-        }
-    }
 }
 
 impl CallScope {

@@ -41,7 +41,8 @@ impl Engine {
         budget: CallBudget,
     ) -> Result<Acceptance, EngineError> {
         match self.send_key(caller, &command) {
-            Some(key) => self.accept_keyed(caller, command, budget, key).await,
+            // Boxed, as what else is rare: a future is moved with room for all it awaits.
+            Some(key) => Box::pin(self.accept_keyed(caller, command, budget, key)).await,
             None => self.accept_unkeyed(caller, command, budget).await,
         }
     }
@@ -65,7 +66,7 @@ impl Engine {
         let work = match target {
             SendTarget::New => self.new_turn(caller, command, budget).await?,
             SendTarget::Known(record) if record.state().is_interrupted() => {
-                self.resume(caller, *record, command, budget).await?
+                Box::pin(self.resume(caller, *record, command, budget)).await?
             }
             SendTarget::Known(record) if is_repeat(&record, &command) => {
                 return Ok(Acceptance::Replay(record));

@@ -39,7 +39,8 @@ impl Engine {
             Acceptance::Run(work) => work,
             Acceptance::Replay(record) => return self.sent(&record, history_length).await,
             Acceptance::Repeat(record) => {
-                let record = self.waited(caller, *record, mode, waits_until).await?;
+                // Boxed, as what else is rare: a future is moved with room for all it awaits.
+                let record = Box::pin(self.waited(caller, *record, mode, waits_until)).await?;
                 return self.sent(&record, history_length).await;
             }
         };
@@ -69,7 +70,7 @@ impl Engine {
             | TurnEnd::HandedOver(record)
             | TurnEnd::Superseded(Some(record)) => self.sent(&record, history_length).await,
             TurnEnd::Queued(record) | TurnEnd::Duplicate(record) => {
-                let record = self.waited(caller, record, mode, waits_until).await?;
+                let record = Box::pin(self.waited(caller, record, mode, waits_until)).await?;
                 self.sent(&record, history_length).await
             }
             TurnEnd::Superseded(None) => Err(A2aError::TaskNotFound.into()),

@@ -4,7 +4,7 @@ use super::spec::{TurnEnd, TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
 use crate::task::{Change, TaskRecord, TaskState, Timestamp, metadata_keys};
 use crate::telemetry::events::{self, TurnFields};
-use crate::telemetry::scope::{self, CallScope, Units};
+use crate::telemetry::scope::{self, CallScope};
 use serde_json::Value;
 use std::future::Future;
 use tracing::{Instrument as _, Span};
@@ -18,15 +18,15 @@ pub(in crate::engine) struct TurnReport<'e> {
     makes_task: bool,
     attempt: u32,
     began: Timestamp,
-    /// The units that do not belong to the turn.
-    before: Units,
+    /// Whether a worker runs the turn. The units of another turn are those of its call, and
+    /// metrics would count them twice.
+    claimed: bool,
     scope: CallScope,
     span: Span,
 }
 
 impl<'e> TurnReport<'e> {
-    /// Begins the report of `work`. `claimed`: a worker runs the turn, so that all units of
-    /// its scope belong to the turn.
+    /// Begins the report of `work`. `claimed`: a worker runs the turn.
     pub(in crate::engine) fn begin(engine: &'e Engine, work: &TurnSpec, claimed: bool) -> Self {
         let record = &work.record;
         let skill = skill_of(work);
@@ -37,7 +37,6 @@ impl<'e> TurnReport<'e> {
         let (turn, tried) = (work.facts.turn.to_string(), attempt.to_string());
         let trace = scope.trace();
         let trace = trace.map(|trace| trace.child(&["turn", &task, &turn, &tried]));
-        let units = scope.units().filter(|_| !claimed);
         let makes_task = work.job.makes_task();
         note(work, skill.as_deref());
         Self {
@@ -46,7 +45,7 @@ impl<'e> TurnReport<'e> {
             makes_task,
             attempt,
             began: engine.reader.clock.now(),
-            before: units.unwrap_or_default(),
+            claimed,
             scope: scope.in_span(trace),
             // The highest level: lines of every filter have the fields of the span.
             span: tracing::error_span!(
@@ -79,7 +78,7 @@ impl<'e> TurnReport<'e> {
             Ok(TurnEnd::Message(_)) | Err(_) => None,
         };
         let took = self.engine.reader.clock.now().since(self.began);
-        let units = self.scope.units();
+        let units = self.scope.units().filter(|_| self.claimed);
         let trace_id = self.scope.trace().map(|trace| trace.trace_id());
         events::turn(&TurnFields {
             tenant: &self.tenant,
@@ -89,7 +88,7 @@ impl<'e> TurnReport<'e> {
             attempt: u64::from(self.attempt),
             error: record.and_then(error_code),
             ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-            units: units.map(|units| units.since(self.before)),
+            units,
             trace_id: trace_id.as_deref(),
         });
     }

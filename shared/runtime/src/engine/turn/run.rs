@@ -85,7 +85,8 @@ impl Engine {
             if work.job.runs_skill()
                 && let Err(none) = slot.take().await
             {
-                return buffer.queue(work.key, none).await;
+                // Boxed, as what else is rare: a future is moved with room for all it awaits.
+                return Box::pin(buffer.queue(work.key, none)).await;
             }
             if let Some(first) = buffer.open_as(work.key).await? {
                 return Ok(TurnEnd::Duplicate(first));

@@ -68,12 +68,79 @@ impl EmfLines {
         }
     }
 
-    /// Removes everything and returns it as lines.
+    /// Removes everything and returns it as lines: as few as the values of dimensions allow,
+    /// because each byte of a line is billed.
     pub(super) fn take(&mut self, namespace: &str, function: &str, now: Timestamp) -> Vec<String> {
         let full = std::mem::take(&mut self.full);
         let all = full.into_iter().chain(std::mem::take(&mut self.open));
-        all.map(|(dimensions, line)| written(namespace, function, now, dimensions, line))
-            .collect()
+        let mut documents: Vec<Document> = Vec::new();
+        for (dimensions, line) in all {
+            let dimensions: Vec<_> = dimensions
+                .into_iter()
+                .map(|(name, value)| (name, value.unwrap_or_else(|| function.to_owned())))
+                .collect();
+            match documents
+                .iter_mut()
+                .find(|known| known.has_room_for(&dimensions, &line))
+            {
+                Some(known) => known.add(namespace, dimensions, line),
+                None => {
+                    let mut new = Document::default();
+                    new.add(namespace, dimensions, line);
+                    documents.push(new);
+                }
+            }
+        }
+        documents.into_iter().map(|it| it.written(now)).collect()
+    }
+}
+
+/// One printed line: metrics of several sets of dimensions.
+#[derive(Debug, Default)]
+struct Document {
+    /// The values of dimensions and metrics.
+    members: Map<String, Value>,
+    directives: Vec<Value>,
+    tenants: BTreeSet<String>,
+}
+
+impl Document {
+    /// Whether no member of the document would get a second value.
+    fn has_room_for(&self, dimensions: &[(&'static str, String)], line: &Line) -> bool {
+        let mut named = dimensions.iter();
+        named.all(|(name, value)| self.members.get(*name).is_none_or(|known| known == value))
+            && !line.metrics.keys().any(|it| self.members.contains_key(*it))
+            && self.tenants.len() + line.tenants.len() <= TENANTS
+    }
+
+    fn add(&mut self, namespace: &str, dimensions: Vec<(&'static str, String)>, line: Line) {
+        let definition = |(name, values): (&&str, &Values)| match values {
+            Values::Times(_) => json!({"Name": name, "Unit": "Milliseconds"}),
+            Values::Sum(_) | Values::Thousandths(_) => json!({"Name": name, "Unit": "Count"}),
+        };
+        let names: Vec<_> = dimensions.iter().map(|(name, _)| *name).collect();
+        let definitions: Vec<_> = line.metrics.iter().map(definition).collect();
+        self.directives.push(json!({
+            "Namespace": namespace, "Dimensions": [names], "Metrics": definitions,
+        }));
+        for (name, value) in dimensions {
+            self.members.insert(name.to_owned(), value.into());
+        }
+        for (name, values) in line.metrics {
+            self.members.insert(name.to_owned(), values.into_json());
+        }
+        self.tenants.extend(line.tenants);
+    }
+
+    /// The line. It has no member `level`, so Lambda treats it as a line of the level INFO.
+    fn written(mut self, now: Timestamp) -> String {
+        let head = json!({"Timestamp": now.as_millis(), "CloudWatchMetrics": self.directives});
+        self.members.insert("_aws".to_owned(), head);
+        if !self.tenants.is_empty() {
+            let tenants = self.tenants.into_iter().collect();
+            self.members.insert("tenants".to_owned(), tenants);
+        }
+        Value::Object(self.members).to_string()
     }
 }
 
@@ -120,43 +187,6 @@ const fn empty(family: Family) -> Values {
         | Family::ModelTokens
         | Family::Routes => Values::Sum(0),
     }
-}
-
-/// One line. It has no member `level`, so Lambda treats it as a line of the level INFO.
-fn written(
-    namespace: &str,
-    function: &str,
-    now: Timestamp,
-    dimensions: Dimensions,
-    line: Line,
-) -> String {
-    let names: Vec<_> = dimensions.iter().map(|(name, _)| *name).collect();
-    let definition = |(name, values): (&&str, &Values)| match values {
-        Values::Times(_) => json!({"Name": name, "Unit": "Milliseconds"}),
-        Values::Sum(_) | Values::Thousandths(_) => json!({"Name": name, "Unit": "Count"}),
-    };
-    let definitions: Vec<_> = line.metrics.iter().map(definition).collect();
-    let mut root = Map::new();
-    root.insert(
-        "_aws".to_owned(),
-        json!({
-            "Timestamp": now.as_millis(),
-            "CloudWatchMetrics": [
-                {"Namespace": namespace, "Dimensions": [names], "Metrics": definitions},
-            ],
-        }),
-    );
-    for (name, value) in dimensions {
-        let value = value.unwrap_or_else(|| function.to_owned());
-        root.insert(name.to_owned(), value.into());
-    }
-    for (name, values) in line.metrics {
-        root.insert(name.to_owned(), values.into_json());
-    }
-    if !line.tenants.is_empty() {
-        root.insert("tenants".to_owned(), line.tenants.into_iter().collect());
-    }
-    Value::Object(root).to_string()
 }
 
 impl Values {

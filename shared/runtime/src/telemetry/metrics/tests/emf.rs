@@ -97,6 +97,24 @@ async fn each_line_obeys_the_rules_of_the_embedded_metric_format() {
 }
 
 #[tokio::test]
+async fn an_invocation_prints_one_line_unless_a_dimension_has_two_values() {
+    let one = || {
+        call("acme", "echo", 1);
+        turn("echo", "completed", 3);
+    };
+    for (second, lines) in [("echo", 1), ("add", 2)] {
+        let metrics = counted_for(MetricsMode::Emf, || {
+            one();
+            turn(second, "completed", 5);
+        });
+        let printed = printed(&metrics, MetricsMode::Emf).await;
+        assert_eq!(printed.len(), lines, "{printed:?}");
+        let turns = printed.iter().map(|line| checked(line)["Turns"].as_u64());
+        assert_eq!(turns.flatten().sum::<u64>(), 2, "{printed:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_tenant_is_a_property_and_never_a_dimension() {
     let metrics = counted_for(MetricsMode::Emf, || {
         call("acme", "echo", 1);
@@ -112,7 +130,7 @@ async fn a_tenant_is_a_property_and_never_a_dimension() {
 #[tokio::test]
 async fn a_line_is_printed_once_and_only_if_the_setting_says_so() {
     for (mode, lines) in [
-        (MetricsMode::Emf, 2),
+        (MetricsMode::Emf, 1),
         (MetricsMode::Off, 0),
         (MetricsMode::Table, 0),
     ] {
