@@ -120,12 +120,7 @@ impl Written {
         let needs = needs(&head, length, artifacts);
         assert!(needs.are_met(&self.children));
         let mut found = self.children.clone();
-        found.retain(|place, _| match place {
-            ChildName::Doc(doc) => needs.docs.contains(doc),
-            ChildName::History(version) => needs.history.contains(version),
-            ChildName::Parts(version) => needs.parts.contains(version),
-            ChildName::Events(_) => false,
-        });
+        found.retain(|place, _| needs.has(*place));
         join_some(&mut head, &found).unwrap();
         (needs, head)
     }
@@ -190,10 +185,10 @@ fn an_excerpt_ends_before_the_first_incomplete_artifact() {
     }
     let (needs, shown) = task.shown(0, true);
     assert_eq!(shown.artifacts, task.task.artifacts);
-    assert!(needs.parts.len() > 3, "{:?}", task.task.layout);
-    let second = task.task.layout.artifacts["two"][1].version;
+    assert!(needs.batches.len() > 3, "{:?}", task.task.layout);
+    let second = task.task.layout.artifacts["two"][1].batch.unwrap();
     let mut children = task.children.clone();
-    children.remove(&ChildName::Parts(second));
+    children.remove(&ChildName::Events(second));
     assert!(!needs.are_met(&children));
     let mut head = task.head();
     join_some(&mut head, &children).unwrap();
