@@ -300,11 +300,10 @@ impl StoredTask {
     }
 }
 
-/// The write id after `write`, if its number has one.
+/// The write id that follows `write` in its turn.
 fn next_write(write: &str) -> Option<String> {
-    let next = u128::from_str_radix(write, 16).ok()?.checked_add(1)?;
-    let id = WriteId::made_of(next).to_string();
-    (id.len() == write.len()).then_some(id)
+    let next = WriteId::stored(write.to_owned()).following();
+    next.map(|next| next.to_string())
 }
 
 fn join_writes(writes: &mut Vec<String>) {

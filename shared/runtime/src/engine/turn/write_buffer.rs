@@ -62,8 +62,8 @@ pub(in crate::engine) struct WriteBuffer<'e> {
     artifact_names: BTreeSet<String>,
     /// When the last write began.
     last_group: Option<Timestamp>,
-    /// The number of the last write id that the turn made itself.
-    last_write: Option<u128>,
+    /// The last write id that the turn made itself.
+    last_write: Option<WriteId>,
 }
 
 impl<'e> WriteBuffer<'e> {
@@ -299,10 +299,10 @@ impl<'e> WriteBuffer<'e> {
         if base.version() == 0 {
             return self.engine.write_id(base);
         }
-        let next = self.last_write.map(|last| last.wrapping_add(1));
-        let next = next.unwrap_or_else(|| self.engine.ids.next());
-        self.last_write = Some(next);
-        WriteId::made_of(next)
+        let next = self.last_write.as_ref().and_then(WriteId::following);
+        let next = next.unwrap_or_else(|| self.engine.write_id(base));
+        self.last_write = Some(next.clone());
+        next
     }
 
     /// The thread that a write of `changes` on `base` opens.
