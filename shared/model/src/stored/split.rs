@@ -23,6 +23,9 @@ pub const CHILD_MIN: usize = 2 * 1024;
 /// Bytes of log, of history and of artifacts that an unfinished task keeps in its own
 /// item. Each commit writes the whole item, so larger content is cheaper in a child.
 const UNFINISHED: usize = 4 * 1024;
+/// Bytes of artifacts that move in a batch of events. More have a child of their own, which is an
+/// object (decision 0027).
+const IN_BATCH: usize = 32 * 1024;
 /// Bytes of a value replaced as a whole that stay in the item. Such a value often
 /// changes with the commit, so a child costs a second write.
 const DOC: usize = 16 * 1024;
@@ -123,7 +126,7 @@ fn moves_output(record: &TaskRecord, sizes: &[(usize, MovableKind)]) -> bool {
     let (log, parts) = (size(MovableKind::Log), size(MovableKind::Parts));
     let is_large = log > UNFINISHED || parts > UNFINISHED || record.layout.events.is_some();
     let has_events = embedded_log(record).next().is_some();
-    is_large && has_events && parts > CHILD_MIN
+    is_large && has_events && (CHILD_MIN + 1..=IN_BATCH).contains(&parts)
 }
 
 /// Makes the parts that this commit moves a part of its batch of events.
