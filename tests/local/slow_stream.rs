@@ -173,7 +173,7 @@ async fn costs(written: Vec<Written>) -> Vec<(usize, bool)> {
 }
 
 #[test]
-fn a_thousand_tokens_in_20_s_cost_at_most_250_units() {
+fn a_thousand_tokens_in_20_s_cost_236_units_and_wait_300_ms_at_most() {
     let mut paused = Builder::new_current_thread();
     let paused = paused.enable_time().start_paused(true).build().unwrap();
     let (written, mut behind) = paused.block_on(streamed());
@@ -183,10 +183,11 @@ fn a_thousand_tokens_in_20_s_cost_at_most_250_units() {
     let real = real.worker_threads(2).enable_all().build().unwrap();
     let costs = real.block_on(costs(written));
     let sum: usize = costs.iter().map(|(units, _)| units).sum();
-    println!(
-        "{sum} units in {} writes, {median:?} behind, at most {last:?}: {costs:?}",
-        costs.len()
-    );
+    assert!(median <= Duration::from_millis(150), "{median:?}");
     assert!(last <= Duration::from_millis(300), "{last:?}");
-    assert!(sum <= 250, "{sum} units: {costs:?}");
+    // It is 233. An id that is longer by a byte can move a commit over a KB.
+    assert!(sum <= 236, "{sum} units: {costs:?}");
+    // The log has 4 KB after 21 commits.
+    let first = costs.iter().position(|(_, transaction)| *transaction);
+    assert_eq!((first, costs.len()), (Some(21), 73), "{costs:?}");
 }
