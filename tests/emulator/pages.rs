@@ -463,7 +463,7 @@ async fn a_damaged_task_does_not_break_a_list() {
     let children = children
         .key_condition_expression("PK = :pk AND begins_with(SK, :part)")
         .expression_attribute_values(":pk", partition(&tasks[0]))
-        .expression_attribute_values(":part", AttributeValue::S("ART#".to_owned()));
+        .expression_attribute_values(":part", AttributeValue::S("EVT#".to_owned()));
     let children = children.send().await.unwrap().items.unwrap();
     let removed = table.delete_item().table_name(TABLE);
     let removed = removed.key("PK", children[0]["PK"].clone());

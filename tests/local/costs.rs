@@ -77,7 +77,7 @@ struct Counter {
 }
 
 /// The keys and attributes of the table's indexes.
-async fn indexes(clients: &AwsClients) -> Vec<Index> {
+pub(crate) async fn indexes(clients: &AwsClients) -> Vec<Index> {
     let described = clients.dynamodb.describe_table().table_name(TABLE).send();
     let table = described.await.unwrap().table.unwrap();
     let indexes = table.global_secondary_indexes().iter();
@@ -96,7 +96,7 @@ async fn indexes(clients: &AwsClients) -> Vec<Index> {
 }
 
 /// The same clients with a meter.
-fn counted(clients: &AwsClients, meter: &Arc<Meter>) -> AwsClients {
+pub(crate) fn counted(clients: &AwsClients, meter: &Arc<Meter>) -> AwsClients {
     let config = clients.dynamodb.config();
     let (inner, meter) = (config.http_client().unwrap(), Arc::clone(meter));
     let config = config.to_builder().http_client(Counted {

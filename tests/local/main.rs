@@ -40,4 +40,6 @@ mod resume_demo;
 #[cfg(test)]
 mod signed;
 #[cfg(test)]
+mod slow_stream;
+#[cfg(test)]
 mod threads;

@@ -232,6 +232,9 @@ impl Maker {
         task = self
             .then(&task, vec![keeps("k", json!("x".repeat(210_000)))])
             .await;
+        // Too large for the batch of its event.
+        let large = "z".repeat(33_000);
+        task = self.then(&task, vec![chunk("a-1", &large, true)]).await;
         self.then(&task, vec![chunk("a-1", "end", true)]).await;
     }
 

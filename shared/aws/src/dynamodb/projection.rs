@@ -142,7 +142,7 @@ impl DynamoStore {
                 last: ChildName::History(*last),
                 newest_first: true,
             };
-            self.read_range(&partition, head, &range, &mut reading)
+            self.read_range(&partition, head, &range, needs, &mut reading)
                 .await?;
         }
         if let (Some(first), Some(last)) = (needs.parts.first(), needs.parts.last()) {
@@ -151,7 +151,16 @@ impl DynamoStore {
                 last: ChildName::Parts(*last),
                 newest_first: false,
             };
-            self.read_range(&partition, head, &range, &mut reading)
+            self.read_range(&partition, head, &range, needs, &mut reading)
+                .await?;
+        }
+        if let (Some(first), Some(last)) = (needs.batches.first(), needs.batches.last()) {
+            let range = ChildRange {
+                first: ChildName::Events(*first),
+                last: ChildName::Events(*last),
+                newest_first: false,
+            };
+            self.read_range(&partition, head, &range, needs, &mut reading)
                 .await?;
         }
         Ok(reading)
@@ -178,6 +187,7 @@ impl DynamoStore {
         partition: &str,
         head: &TaskRecord,
         range: &ChildRange,
+        needs: &NeededChildren,
         reading: &mut ChildReads,
     ) -> Result<(), StoreError> {
         let mut start = None;
@@ -210,7 +220,7 @@ impl DynamoStore {
             }
             for item in items {
                 let place = key::place_of(item::string(&item, key::SK)?);
-                let Some(place) = place.filter(|place| stored::names(head, *place)) else {
+                let Some(place) = place.filter(|place| needs.has(*place)) else {
                     continue;
                 };
                 if !reading.take(place, item)? {

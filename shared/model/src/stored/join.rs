@@ -1,8 +1,8 @@
 //! Restores a task from its own item and its children.
 
-use super::message::{StoredArtifact, StoredEvent, StoredMessage, StoredPart, all};
+use super::message::{StoredArtifact, StoredMessage, StoredPart, all};
 use super::part_list::PartList;
-use super::runs;
+use super::runs::Batch;
 use super::schema::corrupt;
 use super::split::ChildName;
 use super::task::Kept;
@@ -74,7 +74,7 @@ fn join_docs(
 /// # Errors
 /// [`StoreError::Corrupt`].
 pub fn events_of(text: &str) -> Result<Vec<LoggedEvent>, StoreError> {
-    runs::events(parsed::<Vec<StoredEvent>>(text)?)
+    parsed::<Batch>(text)?.events()
 }
 
 fn join_log(
@@ -125,12 +125,28 @@ fn join_history(
 pub(super) type PartsByArtifact = BTreeMap<String, Vec<task::Part>>;
 
 /// The parts in the text of a child.
-pub(super) fn parts_of(text: &str) -> Result<PartsByArtifact, StoreError> {
+pub(super) fn parts_of(place: ChildName, text: &str) -> Result<PartsByArtifact, StoreError> {
+    let lists: Vec<(String, Vec<StoredPart>)> = match place {
+        ChildName::Events(_) => {
+            let artifacts = parsed::<Batch>(text)?.into_artifacts();
+            artifacts.into_iter().map(|it| (it.i, it.p)).collect()
+        }
+        ChildName::Parts(_) | ChildName::Doc(_) | ChildName::History(_) => {
+            let lists = parsed::<BTreeMap<String, PartList>>(text)?;
+            lists.into_iter().map(|(id, list)| (id, list.0)).collect()
+        }
+    };
     let mut parts = PartsByArtifact::new();
-    for (id, list) in parsed::<BTreeMap<String, PartList>>(text)? {
-        parts.insert(id, all(list.0, StoredPart::into_part)?);
+    for (id, list) in lists {
+        parts.insert(id, all(list, StoredPart::into_part)?);
     }
     Ok(parts)
+}
+
+/// The child that has the items of a segment of an artifact.
+fn place_of(segment: &Segment) -> ChildName {
+    let batch = segment.batch.map(ChildName::Events);
+    batch.unwrap_or(ChildName::Parts(segment.version))
 }
 
 fn join_parts(
@@ -144,10 +160,12 @@ fn join_parts(
         if read.contains_key(&segment.version) {
             continue;
         }
-        let Some(child) = found.get(&ChildName::Parts(segment.version)) else {
+        let place = place_of(segment);
+        let child = found.get(&place);
+        let Some(child) = child.filter(|child| child.version == segment.version) else {
             return Ok(false);
         };
-        read.insert(segment.version, parts_of(&child.text)?);
+        read.insert(segment.version, parts_of(place, &child.text)?);
     }
     for artifact in &mut record.artifacts {
         prepend(artifact, layout.artifacts.get(&artifact.id), &read)?;

@@ -9,8 +9,16 @@ use crate::task::{
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Pairs of the version of a commit and a number of items.
-type Pairs = Vec<(u64, usize)>;
+/// Segments.
+type Pairs = Vec<StoredSegment>;
+
+/// The version of a commit and a number of items; and the batch of events that has them.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum StoredSegment {
+    InBatch(u64, usize, u64),
+    Own(u64, usize),
+}
 
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Layout {
@@ -48,7 +56,11 @@ impl Layout {
 }
 
 fn pairs(segments: &[Segment]) -> Pairs {
-    segments.iter().map(|it| (it.version, it.items)).collect()
+    let stored = |it: &Segment| match it.batch {
+        Some(batch) => StoredSegment::InBatch(it.version, it.items, batch),
+        None => StoredSegment::Own(it.version, it.items),
+    };
+    segments.iter().map(stored).collect()
 }
 
 fn by_id(lists: &BTreeMap<String, Vec<Segment>>) -> BTreeMap<String, Pairs> {
@@ -57,7 +69,18 @@ fn by_id(lists: &BTreeMap<String, Vec<Segment>>) -> BTreeMap<String, Pairs> {
 }
 
 fn segments(pairs: Pairs) -> Vec<Segment> {
-    let segment = |(version, items)| Segment { version, items };
+    let segment = |stored| match stored {
+        StoredSegment::InBatch(version, items, batch) => Segment {
+            version,
+            items,
+            batch: Some(batch),
+        },
+        StoredSegment::Own(version, items) => Segment {
+            version,
+            items,
+            batch: None,
+        },
+    };
     pairs.into_iter().map(segment).collect()
 }
 

@@ -224,13 +224,13 @@ impl StoredArtifact {
         *i == other.i && *n == other.n && *d == other.d && *x == other.x && *m == other.m
     }
 
-    /// The artifact with this part alone.
-    pub(super) fn with_part(&self, part: StoredPart) -> Self {
+    /// The artifact with these parts alone.
+    pub(super) fn with_parts(&self, parts: Vec<StoredPart>) -> Self {
         Self {
             i: self.i.clone(),
             n: self.n.clone(),
             d: self.d.clone(),
-            p: vec![part],
+            p: parts,
             x: self.x.clone(),
             m: self.m.clone(),
         }

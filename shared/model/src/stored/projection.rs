@@ -18,6 +18,8 @@ pub struct NeededChildren {
     pub history: Vec<u64>,
     /// Parts of artifacts.
     pub parts: BTreeSet<u64>,
+    /// Batches of events that have parts of artifacts.
+    pub batches: BTreeSet<u64>,
 }
 
 impl NeededChildren {
@@ -29,8 +31,20 @@ impl NeededChildren {
             .iter()
             .map(|version| ChildName::History(*version));
         let parts = self.parts.iter().map(|version| ChildName::Parts(*version));
-        let mut places = docs.chain(history).chain(parts);
+        let batches = self.batches.iter().map(|upto| ChildName::Events(*upto));
+        let mut places = docs.chain(history).chain(parts).chain(batches);
         places.all(|place| found.contains_key(&place))
+    }
+
+    /// Whether the projection needs this child.
+    #[must_use]
+    pub fn has(&self, place: ChildName) -> bool {
+        match place {
+            ChildName::Doc(doc) => self.docs.contains(&doc),
+            ChildName::History(version) => self.history.contains(&version),
+            ChildName::Parts(version) => self.parts.contains(&version),
+            ChildName::Events(upto) => self.batches.contains(&upto),
+        }
     }
 }
 
@@ -51,10 +65,18 @@ pub fn needs(head: &TaskRecord, history_length: usize, artifacts: bool) -> Neede
         missing = missing.saturating_sub(segment.items);
     }
     let segments = layout.artifacts.values().filter(|_| artifacts).flatten();
+    let (mut parts, mut batches) = (BTreeSet::new(), BTreeSet::new());
+    for segment in segments {
+        match segment.batch {
+            Some(upto) => batches.insert(upto),
+            None => parts.insert(segment.version),
+        };
+    }
     NeededChildren {
         docs,
         history,
-        parts: segments.map(|segment| segment.version).collect(),
+        parts,
+        batches,
     }
 }
 
@@ -108,8 +130,8 @@ fn join_complete(
 ) -> Result<(), StoreError> {
     let mut read: BTreeMap<u64, PartsByArtifact> = BTreeMap::new();
     for (place, child) in found {
-        if let ChildName::Parts(version) = place {
-            read.insert(*version, parts_of(&child.text)?);
+        if matches!(place, ChildName::Parts(_) | ChildName::Events(_)) {
+            read.insert(child.version, parts_of(*place, &child.text)?);
         }
     }
     let layout = &record.layout;

@@ -5,11 +5,44 @@
 //! log after the first chunk keep the parts alone, and a run of one commit is one entry.
 //! While the artifact is in the same text, an entry only points at its parts.
 
-use super::message::{StoredArtifact, StoredEvent, StoredEventContent, StoredPart, event_id};
+use super::message::{
+    StoredArtifact, StoredEvent, StoredEventContent, StoredPart, event_id, required,
+};
 use super::schema::corrupt;
 use crate::store::StoreError;
 use crate::task::{Artifact, ArtifactUpdate, Event, EventId, LoggedEvent, Part};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// A batch of events in a child, with the parts that moved with them.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Batch {
+    log: Vec<StoredEvent>,
+    /// The artifacts of these parts. The log refers to them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    a: Vec<StoredArtifact>,
+}
+
+impl Batch {
+    pub(super) fn of(mut log: Vec<StoredEvent>, artifacts: Vec<StoredArtifact>) -> Self {
+        refer(&mut log, &artifacts);
+        Self { log, a: artifacts }
+    }
+
+    /// Its events.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    pub(super) fn events(mut self) -> Result<Vec<LoggedEvent>, StoreError> {
+        follow(&mut self.log, &self.a)?;
+        events(self.log)
+    }
+
+    /// Its artifacts, each with the parts that moved.
+    pub(super) fn into_artifacts(self) -> Vec<StoredArtifact> {
+        self.a
+    }
+}
 
 /// The entries of a log for these events, which follow each other.
 pub(super) fn entries<'a>(events: impl Iterator<Item = &'a LoggedEvent>) -> Vec<StoredEvent> {
@@ -107,11 +140,21 @@ fn expand(
     Ok(())
 }
 
-/// Replaces the parts of entries by their places in the artifacts of the same text.
+/// Replaces artifacts of entries, and parts of runs, by their places in the artifacts of the
+/// same text.
 ///
 /// The last entries of an artifact made its last parts. So this goes backward, and ends for
 /// an artifact where its content was replaced.
 pub(super) fn refer(log: &mut Vec<StoredEvent>, artifacts: &[StoredArtifact]) {
+    for entry in &mut *log {
+        if let StoredEventContent::Artifact { a, r, .. } = &mut entry.e {
+            let whole = a.as_ref();
+            *r = whole.and_then(|whole| artifacts.iter().position(|it| it == whole));
+            if r.is_some() {
+                *a = None;
+            }
+        }
+    }
     let found = |artifact: &StoredArtifact| artifacts.iter().position(|it| it.is_of(artifact));
     let mut grows = None;
     let of: Vec<Option<usize>> = log
@@ -143,42 +186,47 @@ pub(super) fn refer(log: &mut Vec<StoredEvent>, artifacts: &[StoredArtifact]) {
             entry.e = StoredEventContent::Chunks(place, first, vec![count]);
         }
     }
-    join_commits(log);
+    join_chunks(log);
 }
 
-/// Makes one entry of the chunks of commits that follow each other.
-fn join_commits(log: &mut Vec<StoredEvent>) {
+/// Makes one entry of chunks that follow each other, in one commit or from one to the next.
+fn join_chunks(log: &mut Vec<StoredEvent>) {
     let mut joined: Vec<StoredEvent> = Vec::with_capacity(log.len());
-    // What the next chunks must begin with: the id and the number of the event, its artifact
-    // and its part.
-    let mut next = None;
+    // Where the last entry ends: the next id of its commit, the number of the next event, the
+    // artifact and its next part.
+    let mut end: Option<(EventId, u64, usize, usize)> = None;
     for mut entry in log.drain(..) {
         let StoredEventContent::Chunks(place, first, counts) = &mut entry.e else {
-            next = None;
+            end = None;
             joined.push(entry);
             continue;
         };
         let count: usize = counts.iter().sum();
-        let id = event_id(&entry.i).ok();
-        let begins = (id, entry.n, *place, *first);
-        let after = (
-            id.and_then(EventId::next_commit),
-            entry.n.map(|n| n.saturating_add(count as u64)),
-            *place,
-            *first + count,
-        );
+        let (id, number) = (event_id(&entry.i).ok(), entry.n);
+        let next = id.and_then(|id| (0..count).try_fold(id, |id, _| id.next()));
+        let next = next.zip(number.and_then(|it| it.checked_add(count as u64)));
+        let next = next.map(|(id, number)| (id, number, *place, *first + count));
+        let begins = id.zip(number).map(|(id, n)| (id, n, *place, *first));
+        let follows = |end: Option<_>| begins.is_some() && begins == end;
+        let of_next_commit =
+            end.and_then(|(id, n, place, part)| Some((id.next_commit()?, n, place, part)));
         match joined.last_mut().map(|last| &mut last.e) {
-            Some(StoredEventContent::Chunks(_, _, before)) if next == Some(begins) => {
+            Some(StoredEventContent::Chunks(_, _, before)) if follows(end) => {
+                if let Some(last) = before.last_mut() {
+                    *last += count;
+                }
+            }
+            Some(StoredEventContent::Chunks(_, _, before)) if follows(of_next_commit) => {
                 before.append(counts);
             }
             _ => joined.push(entry),
         }
-        next = Some(after);
+        end = next;
     }
     *log = joined;
 }
 
-/// Restores the parts that entries refer to.
+/// Restores the artifacts and parts that entries refer to.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -187,7 +235,12 @@ pub(super) fn follow(
     artifacts: &[StoredArtifact],
 ) -> Result<(), StoreError> {
     let mut followed = Vec::with_capacity(log.len());
-    for entry in log.drain(..) {
+    for mut entry in log.drain(..) {
+        if let StoredEventContent::Artifact { a, r, .. } = &mut entry.e
+            && let Some(place) = r.take()
+        {
+            *a = Some(required(artifacts.get(place).cloned(), "r")?);
+        }
         let StoredEventContent::Chunks(place, first, counts) = &entry.e else {
             followed.push(entry);
             continue;
@@ -200,7 +253,7 @@ pub(super) fn follow(
             let parts = artifact.p.get(first..upto).ok_or_else(missing)?;
             let (one, others) = parts.split_first().ok_or_else(missing)?;
             // The first chunk names the artifact.
-            let chunk = StoredEventContent::chunk(artifact.with_part(one.clone()));
+            let chunk = StoredEventContent::chunk(artifact.with_parts(vec![one.clone()]));
             followed.push(StoredEvent::of_run(id, seq, chunk));
             if !others.is_empty() {
                 let next = id.next().ok_or_else(missing)?;

@@ -5,14 +5,12 @@
 //! repeated ids and times. The result is still plain JSON; `docs/decisions/0009`
 //! describes how to read it.
 
-use super::message::{
-    StoredArtifact, StoredEvent, StoredEventContent, StoredMessage, StoredStatus, required,
-};
+use super::message::{StoredEvent, StoredEventContent, StoredMessage, StoredStatus, required};
 use super::runs;
 use super::schema::corrupt;
 use super::task::{StoredTask, generation_name};
 use crate::store::StoreError;
-use crate::task::{Generation, TaskState};
+use crate::task::{Generation, TaskState, WriteId};
 
 /// The attributes of a task's item that are not repeated in its text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -175,26 +173,13 @@ impl StoredTask {
     /// their index.
     fn refer(&mut self) {
         let said: Vec<&StoredMessage> = self.h.iter().chain(&self.st.m).collect();
-        let made = &self.a;
         for logged in &mut self.log {
-            match &mut logged.e {
-                StoredEventContent::Status(status) => {
-                    let same =
-                        |message: &StoredMessage| said.iter().rposition(|it| **it == *message);
-                    status.r = status.m.as_ref().and_then(same);
-                    if status.r.is_some() {
-                        status.m = None;
-                    }
+            if let StoredEventContent::Status(status) = &mut logged.e {
+                let same = |message: &StoredMessage| said.iter().rposition(|it| **it == *message);
+                status.r = status.m.as_ref().and_then(same);
+                if status.r.is_some() {
+                    status.m = None;
                 }
-                StoredEventContent::Artifact { a, r, .. } => {
-                    let same =
-                        |artifact: &StoredArtifact| made.iter().position(|it| it == artifact);
-                    *r = a.as_ref().and_then(same);
-                    if r.is_some() {
-                        *a = None;
-                    }
-                }
-                StoredEventContent::Parts(_) | StoredEventContent::Chunks(..) => {}
             }
         }
         runs::refer(&mut self.log, &self.a);
@@ -202,33 +187,25 @@ impl StoredTask {
 
     /// Restores the messages and artifacts that the log refers to.
     fn follow(&mut self) -> Result<(), StoreError> {
-        let (said, made) = (&self.h, &self.a);
         for logged in &mut self.log {
-            match &mut logged.e {
-                StoredEventContent::Status(status) => {
-                    if let Some(place) = status.r.take() {
-                        let now = self.st.m.as_ref().filter(|_| place == said.len());
-                        let message = said.get(place).or(now).cloned();
-                        status.m = Some(required(message, "r")?);
-                    }
-                }
-                StoredEventContent::Artifact { a, r, .. } => {
-                    if let Some(place) = r.take() {
-                        *a = Some(required(made.get(place).cloned(), "r")?);
-                    }
-                }
-                StoredEventContent::Parts(_) | StoredEventContent::Chunks(..) => {}
+            if let StoredEventContent::Status(status) = &mut logged.e
+                && let Some(place) = status.r.take()
+            {
+                let now = self.st.m.as_ref().filter(|_| place == self.h.len());
+                let message = self.h.get(place).or(now).cloned();
+                status.m = Some(required(message, "r")?);
             }
         }
-        runs::follow(&mut self.log, made)
+        runs::follow(&mut self.log, &self.a)
     }
 
     /// Leaves out the creating write, which is the incarnation. The write that opened
-    /// the turn is mostly among the last ones; its index replaces it.
+    /// the turn is mostly among the last ones; its index replaces it. Writes that a turn
+    /// numbers one after the other are the first, and how many follow it.
     fn compact_writes(&mut self) {
         let Some(first) = &self.inc else { return };
         leave_out(&mut self.tw, first);
-        let writes = self.w.as_deref_mut().unwrap_or_default();
+        let Some(writes) = &mut self.w else { return };
         if let Some(opened) = &mut self.tw
             && let Some(place) = writes.iter().position(|write| write == opened)
         {
@@ -237,6 +214,7 @@ impl StoredTask {
         for write in writes.iter_mut().filter(|write| *write == first) {
             write.clear();
         }
+        join_writes(writes);
         leave_out(&mut self.w, &vec![String::new()]);
     }
 
@@ -245,6 +223,7 @@ impl StoredTask {
         for write in writes.iter_mut().filter(|write| write.is_empty()) {
             write.clone_from(&first);
         }
+        split_writes(writes)?;
         let opened = self.tw.get_or_insert(first);
         if let Some(place) = opened.strip_prefix('#') {
             let place: usize = place.parse().map_err(corrupt)?;
@@ -319,6 +298,48 @@ impl StoredTask {
         self.tr = Some(steps);
         Ok(())
     }
+}
+
+/// The write id that follows `write` in its turn.
+fn next_write(write: &str) -> Option<String> {
+    let next = WriteId::stored(write.to_owned()).following();
+    next.map(|next| next.to_string())
+}
+
+fn join_writes(writes: &mut Vec<String>) {
+    let mut joined: Vec<String> = Vec::new();
+    let (mut next, mut follow) = (None, 0_u8);
+    for write in writes.drain(..) {
+        let follows = next.as_ref() == Some(&write) && follow < u8::MAX;
+        next = next_write(&write);
+        if !follows {
+            follow = 0;
+            joined.push(write);
+            continue;
+        }
+        if follow > 0 {
+            joined.pop();
+        }
+        follow += 1;
+        joined.push(format!("+{follow}"));
+    }
+    *writes = joined;
+}
+
+fn split_writes(writes: &mut Vec<String>) -> Result<(), StoreError> {
+    let mut split: Vec<String> = Vec::new();
+    for write in writes.drain(..) {
+        let Some(follow) = write.strip_prefix('+') else {
+            split.push(write);
+            continue;
+        };
+        for _ in 0..follow.parse::<u8>().map_err(corrupt)? {
+            let next = split.last().and_then(|write| next_write(write));
+            split.push(required(next, "w")?);
+        }
+    }
+    *writes = split;
+    Ok(())
 }
 
 /// The number of an entry's first event, if the entry after it begins with number `next`.

@@ -6,7 +6,7 @@
 
 use super::message::{StoredArtifact, StoredMessage, StoredPart};
 use super::part_list::PartList;
-use super::runs;
+use super::runs::{self, Batch};
 use super::task::{Kept, StoredTask};
 use super::{ITEM_MAX, MAX_BYTES, checked, length};
 use crate::store::StoreError;
@@ -23,6 +23,9 @@ pub const CHILD_MIN: usize = 2 * 1024;
 /// Bytes of log, of history and of artifacts that an unfinished task keeps in its own
 /// item. Each commit writes the whole item, so larger content is cheaper in a child.
 const UNFINISHED: usize = 4 * 1024;
+/// Bytes of artifacts that move in a batch of events. More have a child of their own, which is an
+/// object (decision 0027).
+const IN_BATCH: usize = 32 * 1024;
 /// Bytes of a value replaced as a whole that stay in the item. Such a value often
 /// changes with the commit, so a child costs a second write.
 const DOC: usize = 16 * 1024;
@@ -94,23 +97,45 @@ pub fn arrange(record: &mut TaskRecord) {
             left -= size;
         }
     } else {
-        // The log of a stream and its artifact have the same texts. They move together, so that
-        // the item has neither, and one transaction moves both.
-        let log_moves = sizes
-            .iter()
-            .any(|(size, kind)| *kind == MovableKind::Log && *size > UNFINISHED);
+        let together = moves_output(record, &sizes);
         for (size, kind) in sizes {
             let limit = match kind {
                 MovableKind::Doc(_) => DOC,
-                MovableKind::Parts if log_moves => CHILD_MIN,
+                MovableKind::Log | MovableKind::Parts if together => 0,
                 _ => UNFINISHED,
             };
             if size > limit {
                 shift(record, kind, size);
             }
         }
+        if together {
+            put_into_batch(record);
+        }
     }
     keep(record);
+}
+
+/// Whether log and artifacts move in one child. The log of a stream has the texts of its
+/// artifact, so the child, as the item, has them once. After its first batch of events a task
+/// is a long stream; then it moves more often, which is cheaper.
+fn moves_output(record: &TaskRecord, sizes: &[(usize, MovableKind)]) -> bool {
+    let size = |wanted| {
+        let found = sizes.iter().find(|(_, kind)| *kind == wanted);
+        found.map_or(0, |(size, _)| *size)
+    };
+    let (log, parts) = (size(MovableKind::Log), size(MovableKind::Parts));
+    let is_large = log > UNFINISHED || parts > UNFINISHED || record.layout.events.is_some();
+    let has_events = embedded_log(record).next().is_some();
+    is_large && has_events && (CHILD_MIN + 1..=IN_BATCH).contains(&parts)
+}
+
+/// Makes the parts that this commit moves a part of its batch of events.
+fn put_into_batch(record: &mut TaskRecord) {
+    let (version, batch) = (record.version, record.layout.events.map(|it| it.upto));
+    let segments = record.layout.artifacts.values_mut().flatten();
+    for segment in segments.filter(|segment| segment.version == version) {
+        segment.batch = batch;
+    }
 }
 
 /// Children live one lifetime of the task longer than the task. Their expiry is
@@ -173,7 +198,11 @@ fn shift(record: &mut TaskRecord, kind: MovableKind, size: usize) {
         }
         MovableKind::History => {
             let items = embedded_history(record).len();
-            record.layout.history.push(Segment { version, items });
+            record.layout.history.push(Segment {
+                version,
+                items,
+                batch: None,
+            });
         }
         MovableKind::Parts => {
             for artifact in &record.artifacts {
@@ -181,7 +210,11 @@ fn shift(record: &mut TaskRecord, kind: MovableKind, size: usize) {
                 let items = artifact.parts.len().saturating_sub(moved);
                 if items > 0 {
                     let segments = record.layout.artifacts.entry(artifact.id.clone());
-                    segments.or_default().push(Segment { version, items });
+                    segments.or_default().push(Segment {
+                        version,
+                        items,
+                        batch: None,
+                    });
                 }
             }
         }
@@ -301,7 +334,8 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
     let layout = &record.layout;
     if let Some(batch) = layout.events.filter(|batch| batch.version == version) {
         let events = record.events_after(batch.from.saturating_sub(1));
-        add(ChildName::Events(batch.upto), &runs::entries(events))?;
+        let output = Batch::of(runs::entries(events), batch_artifacts(record));
+        add(ChildName::Events(batch.upto), &output)?;
     }
     if let Some(messages) = fresh(&layout.history, &record.history, version) {
         let messages: Vec<StoredMessage> = messages.iter().map(StoredMessage::from).collect();
@@ -311,7 +345,8 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
     for artifact in &record.artifacts {
         let segments = layout.artifacts.get(&artifact.id);
         let segments = segments.map(Vec::as_slice).unwrap_or_default();
-        if let Some(fresh) = fresh(segments, &artifact.parts, version) {
+        let own = segments.last().is_some_and(|it| it.batch.is_none());
+        if own && let Some(fresh) = fresh(segments, &artifact.parts, version) {
             let fresh = fresh.iter().map(StoredPart::from).collect();
             parts.insert(&artifact.id, PartList(fresh));
         }
@@ -330,6 +365,18 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
         }
     }
     Ok(Pieces { head, children })
+}
+
+/// The artifacts with the parts that the record's commit moves in its batch of events.
+fn batch_artifacts(record: &TaskRecord) -> Vec<StoredArtifact> {
+    let moved = |artifact: &task::Artifact| {
+        let segments = record.layout.artifacts.get(&artifact.id)?;
+        segments.last()?.batch?;
+        let parts = fresh(segments, &artifact.parts, record.version)?;
+        let parts = parts.iter().map(StoredPart::from).collect();
+        Some(StoredArtifact::from(&artifact.without_parts()).with_parts(parts))
+    };
+    record.artifacts.iter().filter_map(moved).collect()
 }
 
 /// The items of a list that the commit of `version` moved.

@@ -371,3 +371,22 @@ fn a_record_nested_too_deeply_is_not_written() {
         Err(StoreError::TooLarge(_))
     ));
 }
+
+#[test]
+fn writes_that_a_turn_numbers_are_the_first_and_their_count() {
+    let write = |number: u128| WriteId::made_of((number << 64) | 7);
+    let mut task = full();
+    for numbers in [&[90_u128, 40][..], &[41, 42, 43], &[255, 256, 7]] {
+        task.write_ids.extend(numbers.iter().map(|it| write(*it)));
+    }
+    let stored = encode(&task);
+    let listed = stored["w"].as_array().unwrap();
+    let last: Vec<String> = [write(40).to_string(), "+3".to_owned()].into();
+    assert!(listed.windows(2).any(|two| two == last), "{listed:?}");
+    assert_eq!(decode(stored).unwrap().write_ids, task.write_ids);
+    for damaged in ["+x", "+256", "+1"] {
+        let mut stored = encode(&task);
+        stored["w"] = serde_json::json!([damaged, "x"]);
+        assert!(decode(stored).is_err(), "{damaged}");
+    }
+}

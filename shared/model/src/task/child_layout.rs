@@ -11,10 +11,13 @@ use std::collections::BTreeMap;
 /// Items of a list that one commit has moved to a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// The version of that commit; it is the child's name.
+    /// The version of that commit.
     pub version: u64,
     /// How many items of the child belong to the list, counted from its first.
     pub items: usize,
+    /// The number of the last event of the batch that has the items. Without one they have a
+    /// child of their own, which the version names.
+    pub batch: Option<u64>,
 }
 
 /// The events that have moved, from the start of the log.
@@ -226,7 +229,11 @@ mod tests {
     use super::*;
 
     fn segments(of: &[(u64, usize)]) -> Vec<Segment> {
-        let segment = |&(version, items)| Segment { version, items };
+        let segment = |&(version, items)| Segment {
+            version,
+            items,
+            batch: None,
+        };
         of.iter().map(segment).collect()
     }
 

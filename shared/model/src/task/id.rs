@@ -287,6 +287,17 @@ impl WriteId {
         Self(format!("{id:032x}"))
     }
 
+    /// The id of the next write of the same turn; `None` if it has no number that follows.
+    ///
+    /// The upper half of the number counts. So the ids of two turns differ even if their first
+    /// numbers follow each other, as those of a test do.
+    #[must_use]
+    pub fn following(&self) -> Option<Self> {
+        let number = u128::from_str_radix(&self.0, 16).ok()?;
+        let next = Self::made_of(number.checked_add(1 << 64)?);
+        (next.0.len() == self.0.len()).then_some(next)
+    }
+
     /// A write id read back from the store.
     #[must_use]
     pub fn stored(text: impl Into<String>) -> Self {

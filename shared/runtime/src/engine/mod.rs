@@ -134,7 +134,7 @@ impl Default for Policy {
             task_run_max: Duration::from_secs(24 * 3600),
             task_hand_overs_max: 1000,
             deferral: Duration::from_millis(250),
-            flush_interval: Duration::from_millis(250),
+            flush_interval: Duration::from_millis(275),
             stream_max_age: Duration::from_secs(300),
             inline_max: 32 * 1024,
             response_max: 4_500_000,

@@ -16,13 +16,13 @@ fn said(name: &str) -> crate::task::Message {
     crate::task::Message::from_agent(name, vec![Part::text(text)])
 }
 
-fn makes(id: &str, append: bool) -> Change {
+fn makes(id: &str, append: bool, length: usize) -> Change {
     Change::Artifact(ArtifactUpdate {
         artifact: Artifact {
             id: id.to_owned(),
             name: None,
             description: None,
-            parts: vec![Part::text("x".repeat(LONG))],
+            parts: vec![Part::text("x".repeat(length))],
             extensions: Vec::new(),
             metadata: Metadata::new(),
         },
@@ -120,12 +120,7 @@ impl Written {
         let needs = needs(&head, length, artifacts);
         assert!(needs.are_met(&self.children));
         let mut found = self.children.clone();
-        found.retain(|place, _| match place {
-            ChildName::Doc(doc) => needs.docs.contains(doc),
-            ChildName::History(version) => needs.history.contains(version),
-            ChildName::Parts(version) => needs.parts.contains(version),
-            ChildName::Events(_) => false,
-        });
+        found.retain(|place, _| needs.has(*place));
         join_some(&mut head, &found).unwrap();
         (needs, head)
     }
@@ -179,23 +174,28 @@ fn a_segment_shows_no_more_messages_than_belong_to_the_task() {
 
 #[test]
 fn an_excerpt_ends_before_the_first_incomplete_artifact() {
-    let mut task = Written::new();
-    for (id, append) in [
-        ("one", false),
-        ("two", false),
-        ("two", true),
-        ("three", false),
-    ] {
-        task.write(vec![makes(id, append)]);
+    // Small parts are in a batch of events, large ones in a child of their own.
+    for (length, in_batch) in [(9_000, true), (LONG, false)] {
+        let mut task = Written::new();
+        for (id, append) in [
+            ("one", false),
+            ("two", false),
+            ("two", true),
+            ("three", false),
+        ] {
+            task.write(vec![makes(id, append, length)]);
+        }
+        let (needs, shown) = task.shown(0, true);
+        assert_eq!(shown.artifacts, task.task.artifacts);
+        let counts = (needs.parts.len(), needs.batches.len());
+        assert_eq!(counts, if in_batch { (0, 4) } else { (4, 0) });
+        let second = task.task.layout.artifacts["two"][1];
+        let own = ChildName::Parts(second.version);
+        let mut children = task.children.clone();
+        children.remove(&second.batch.map_or(own, ChildName::Events));
+        assert!(!needs.are_met(&children));
+        let mut head = task.head();
+        join_some(&mut head, &children).unwrap();
+        assert_eq!(head.artifacts, task.task.artifacts[..1]);
     }
-    let (needs, shown) = task.shown(0, true);
-    assert_eq!(shown.artifacts, task.task.artifacts);
-    assert!(needs.parts.len() > 3, "{:?}", task.task.layout);
-    let second = task.task.layout.artifacts["two"][1].version;
-    let mut children = task.children.clone();
-    children.remove(&ChildName::Parts(second));
-    assert!(!needs.are_met(&children));
-    let mut head = task.head();
-    join_some(&mut head, &children).unwrap();
-    assert_eq!(head.artifacts, task.task.artifacts[..1]);
 }

@@ -1,7 +1,8 @@
 //! The log of any sequence of chunks reads back as it was written, and is short.
 
+use super::super::message::StoredArtifact;
 use super::super::{decode, encode};
-use super::{entries, events};
+use super::{Batch, entries, events};
 use crate::task::{
     Artifact, ArtifactUpdate, Change, ContextId, Generation, Message, Metadata, NewTask, Owner,
     Part, Subject, TaskId, TaskRecord, TenantId, Timestamp, WriteId,
@@ -135,6 +136,20 @@ fn entries_in_a_child_contain_their_texts() {
     assert_eq!(text[2]["e"], json!({"p": ["two ", "three "]}));
     let read = events(stored).unwrap();
     assert!(read.iter().eq(task.events_after(0)));
+}
+
+#[test]
+fn a_batch_with_the_parts_of_its_chunks_has_their_texts_once() {
+    let task = then(&begun(), chunks("a", &["one ", "two "]));
+    let task = then(&task, appended("a", &["three ", "four "]));
+    let moved = task.artifacts().iter().map(StoredArtifact::from).collect();
+    let batch = Batch::of(entries(task.events_after(0)), moved);
+    let text = serde_json::to_string(&batch).unwrap();
+    assert_eq!(text.matches("three ").count(), 1, "{text}");
+    let read: Batch = serde_json::from_str(&text).unwrap();
+    assert!(read.events().unwrap().iter().eq(task.events_after(0)));
+    let read: Batch = serde_json::from_str(&text).unwrap();
+    assert_eq!(read.into_artifacts()[0].p.len(), 4);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! The write buffer of a running turn: groups its changes, stores them, and shows their
 //! events.
 //!
-//! What arrives while a write is in flight, or in the flush interval after it, goes
-//! into the next write. Events are batched and never merged. Each is shown after its
-//! commit.
+//! What arrives while a write is in flight goes into the next write. That begins when its
+//! oldest event is as old as the flush interval, or at once after a longer pause. Events
+//! are batched and never merged. Each is shown after its commit.
 //!
 //! - here: the groups and their writes, and the hand-over
 //! - `changes`: makes the changes from what the skill does
@@ -20,10 +20,11 @@ use crate::engine::commit::{Commit, CommitOutcome, OnConflict};
 use crate::engine::{Engine, EngineError};
 use crate::store::{Keyed, ThreadWrite};
 use crate::task::{
-    A2aError, Change, PartContent, Saved, SavedSlot, SkillId, TaskRecord, Timestamp,
+    A2aError, Change, PartContent, Saved, SavedSlot, SkillId, TaskRecord, Timestamp, WriteId,
 };
 use crate::telemetry::scope::CallScope;
 use std::collections::BTreeSet;
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// A group is written immediately when it holds this many changes …
@@ -44,6 +45,8 @@ pub(in crate::engine) struct WriteBuffer<'e> {
     pub(in crate::engine) lost: Option<TaskRecord>,
     budget: TurnBudget,
     pending: Vec<Change>,
+    /// Since when the oldest of them waits.
+    waits_since: Option<Timestamp>,
     bytes: usize,
     /// Bytes of the group in the last write.
     taken: usize,
@@ -57,7 +60,10 @@ pub(in crate::engine) struct WriteBuffer<'e> {
     pub(in crate::engine) opens: Option<ThreadWrite>,
     /// The artifact names to which this attempt can append.
     artifact_names: BTreeSet<String>,
+    /// When the last write began.
     last_group: Option<Timestamp>,
+    /// The last write id that the turn made itself.
+    last_write: Option<WriteId>,
 }
 
 impl<'e> WriteBuffer<'e> {
@@ -82,6 +88,7 @@ impl<'e> WriteBuffer<'e> {
             lost: None,
             budget,
             pending: opening,
+            waits_since: None,
             bytes: 0,
             taken: 0,
             emitted: false,
@@ -91,6 +98,7 @@ impl<'e> WriteBuffer<'e> {
             opens: None,
             artifact_names,
             last_group: None,
+            last_write: None,
         }
     }
 
@@ -176,16 +184,22 @@ impl<'e> WriteBuffer<'e> {
             return Some(Timestamp::default());
         }
         if self.record.version() > 0 {
-            return Some(
-                self.last_group
-                    .map_or(Timestamp::default(), |at| at.plus(policy.flush_interval)),
-            );
+            return Some(self.flushes_at(policy.flush_interval));
         }
         if self.emitted {
             return Some(Timestamp::default());
         }
         self.makes_task
             .then(|| self.record.created_at().plus(policy.deferral))
+    }
+
+    /// When the pending changes are written: each waits for others for one interval at most.
+    /// After a pause of an interval nothing waits.
+    fn flushes_at(&self, interval: Duration) -> Timestamp {
+        match (self.last_group, self.waits_since) {
+            (Some(last), Some(since)) if since < last.plus(interval) => since.plus(interval),
+            _ => Timestamp::default(),
+        }
     }
 
     /// Whether another invocation can continue the turn: there is a task.
@@ -259,6 +273,8 @@ impl<'e> WriteBuffer<'e> {
             self.record
                 .set_lease(Some(self.engine.lease_until(self.budget.deadline)));
         }
+        self.last_group = Some(self.engine.reader.clock.now());
+        self.waits_since = None;
         self.taken = std::mem::take(&mut self.bytes);
         self.in_flight = std::mem::take(&mut self.waiters);
         (self.record.clone(), std::mem::take(&mut self.pending))
@@ -268,11 +284,25 @@ impl<'e> WriteBuffer<'e> {
     pub(in crate::engine) fn next_commit(&mut self, on_conflict: OnConflict) -> Commit {
         let (base, changes) = self.take();
         let opens = self.take_opens(&base, &changes);
+        let write = self.next_write(&base);
         let commit = match on_conflict {
             OnConflict::Reapply => Commit::of_turn(base, changes),
             OnConflict::Return => Commit::new(base, changes),
         };
-        commit.opening(opens)
+        commit.under(write).opening(opens)
+    }
+
+    /// The id of the next write on `base`. Only the first one of a turn is random: the others
+    /// count on from it, so that the record has them in few bytes. No other writer makes ids
+    /// from this number.
+    fn next_write(&mut self, base: &TaskRecord) -> WriteId {
+        if base.version() == 0 {
+            return self.engine.write_id(base);
+        }
+        let next = self.last_write.as_ref().and_then(WriteId::following);
+        let next = next.unwrap_or_else(|| self.engine.write_id(base));
+        self.last_write = Some(next.clone());
+        next
     }
 
     /// The thread that a write of `changes` on `base` opens.
@@ -294,7 +324,6 @@ impl<'e> WriteBuffer<'e> {
         match written {
             CommitOutcome::Stored(record) => {
                 self.record = record;
-                self.last_group = Some(self.engine.reader.clock.now());
                 for waiter in self.in_flight.drain(..) {
                     // A skill that stopped waiting has dropped its receiver.
                     let _gone = waiter.send(());
@@ -341,6 +370,9 @@ impl<'e> WriteBuffer<'e> {
     /// Adds a change to the next group.
     pub(in crate::engine) fn push(&mut self, change: Change) {
         self.bytes += size_of(&change);
+        if self.pending.is_empty() {
+            self.waits_since = Some(self.engine.reader.clock.now());
+        }
         self.pending.push(change);
     }
 }

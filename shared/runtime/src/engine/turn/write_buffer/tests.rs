@@ -117,6 +117,45 @@ async fn the_time_left_of_a_stream_without_a_deadline_is_15_minutes() {
     assert!(words.contains(r#""900""#), "{words}");
 }
 
+/// Says something after a pause, and again 100 ms later.
+#[skill(id = "pauses", tags = ["test"])]
+async fn pauses(cx: &mut TaskContext<'_>, _: String) -> AgentResult<()> {
+    tokio::time::sleep(SECOND).await;
+    for _ in 0..2 {
+        cx.send_intermediate_update("news").await?;
+        tokio::time::sleep(SECOND / 10).await;
+    }
+    tokio::time::sleep(SECOND).await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_after_a_pause_is_shown_at_once_and_the_next_after_an_interval() {
+    let store = Arc::new(MemoryStore::new());
+    let agent = Agent::builder("test").skill(pauses).build().unwrap();
+    let services = services(store.clone(), &store);
+    let engine = Engine::new(Arc::new(agent), services, Policy::default());
+    let (frames, mut shown) = tokio::sync::mpsc::unbounded_channel();
+    let (command, caller) = (send_command("go", SendMode::Blocking), ann());
+    let stream = engine.stream(&caller, command, CallBudget::default(), frames);
+    let began = tokio::time::Instant::now();
+    let client = async {
+        let mut times = Vec::new();
+        while let Some(frame) = shown.recv().await {
+            if matches!(frame, Frame::Event { last: false, .. }) {
+                times.push(began.elapsed().as_millis());
+            }
+        }
+        times
+    };
+    let (ended, times) = tokio::join!(Box::pin(stream), client);
+    ended.unwrap();
+    // The timer rounds up to whole milliseconds.
+    let [first, second] = times.try_into().unwrap();
+    assert!((1_000..1_010).contains(&first), "{first}");
+    assert!((1_375..1_390).contains(&second), "{second}");
+}
+
 /// Collects the lines of a log.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);

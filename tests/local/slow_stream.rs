@@ -1,0 +1,193 @@
+//! What a stream of 1,000 tokens over 20 s costs, and how far it is behind.
+//!
+//! The stream runs on a virtual clock over the memory store, so its commits do not depend on
+//! the machine. Then the same commits are written to DynamoDB, with a meter.
+
+use crate::costs::{counted, indexes};
+use crate::meter::Meter;
+use a2a_lambda::auth::Caller;
+use a2a_lambda::engine::{CallBudget, Engine, Policy, RandomIds, Services};
+use a2a_lambda::prelude::*;
+use a2a_lambda::store::aws::AwsClients;
+use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::memory::MemoryStore;
+use a2a_lambda::store::wrap::WrapTasks;
+use a2a_lambda::store::{Committed, StoreError, TaskWrite, WriteTasks};
+use a2a_lambda::task::{
+    Event, Frame, Generation, Message, Metadata, Owner, Part, SendCommand, SendMode, Subject,
+    TaskRecord, TenantId, Timestamp,
+};
+use a2a_lambda_tests::virtual_clock::VirtualClock;
+use a2a_local::embedded::{Embedded, TABLE};
+use async_trait::async_trait;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::runtime::Builder;
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::time::Instant;
+
+const TOKENS: usize = 1_000;
+const PAUSE: Duration = Duration::from_millis(20);
+/// How long a write to the table takes.
+const WRITE: Duration = Duration::from_millis(10);
+
+/// When the skill made each token.
+static MADE: Mutex<Vec<Instant>> = Mutex::new(Vec::new());
+
+/// Writes as `chunks 1000 20` of the conformance agent does.
+#[skill(id = "conformance", tags = ["test"])]
+async fn tokens(cx: &mut TaskContext<'_>, _: String) -> AgentResult<()> {
+    let mut writer = cx.artifact_chunks("result");
+    for number in 1..TOKENS {
+        MADE.lock().unwrap().push(Instant::now());
+        writer.push(format!("chunk-{number} ")).await?;
+        tokio::time::sleep(PAUSE).await;
+    }
+    MADE.lock().unwrap().push(Instant::now());
+    writer.finish_with(format!("chunk-{TOKENS} ")).await?;
+    Ok(())
+}
+
+/// A write to the table.
+enum Written {
+    Commit(Box<TaskWrite>),
+    Heartbeat(Box<TaskRecord>, Timestamp),
+}
+
+/// A memory store that takes its time, and keeps what was written.
+#[derive(Default)]
+struct Keeping {
+    inner: MemoryStore,
+    written: Mutex<Vec<Written>>,
+}
+
+#[async_trait]
+impl WrapTasks for Keeping {
+    fn tasks(&self) -> &dyn WriteTasks {
+        &self.inner
+    }
+
+    async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
+        let kept = Written::Commit(Box::new(write.clone()));
+        self.written.lock().unwrap().push(kept);
+        tokio::time::sleep(WRITE).await;
+        self.inner.commit(write).await
+    }
+
+    async fn heartbeat(&self, record: &TaskRecord, until: Timestamp) -> Result<bool, StoreError> {
+        let kept = Written::Heartbeat(Box::new(record.clone()), until);
+        self.written.lock().unwrap().push(kept);
+        self.inner.heartbeat(record, until).await
+    }
+}
+
+fn owner() -> Owner {
+    Owner {
+        tenant: TenantId::parse("local").unwrap(),
+        subject: Subject::parse("local").unwrap(),
+    }
+}
+
+fn go() -> SendCommand {
+    let text = vec![Part::text("chunks 1000 20")];
+    SendCommand {
+        message: Message::from_user("0b0c8f5e-7d4e-4a41-9f0d-2f5f3b1c9a77", text),
+        client_task_id: None,
+        idempotency_key: None,
+        mode: SendMode::Blocking,
+        history_length: 10,
+        accepted_output_modes: Vec::new(),
+        push: None,
+        metadata: Metadata::new(),
+        generation: Generation::V10,
+    }
+}
+
+/// The writes of the stream, and how long each token took to its client.
+async fn streamed() -> (Vec<Written>, Vec<Duration>) {
+    let store = Arc::new(Keeping::default());
+    let memory = Arc::new(MemoryStore::new());
+    let services = Services {
+        tasks: store.clone(),
+        threads: memory.clone(),
+        blobs: memory,
+        clock: Arc::new(VirtualClock::default()),
+        ids: Arc::new(RandomIds),
+        model: None,
+    };
+    let agent = Agent::builder("tokens").skill(tokens).build().unwrap();
+    let engine = Engine::new(Arc::new(agent), services, Policy::default());
+    let caller = Caller {
+        owner: owner(),
+        tier: "default".to_owned(),
+        scopes: Default::default(),
+    };
+    let (frames, mut shown) = unbounded_channel();
+    let stream = engine.stream(&caller, go(), CallBudget::default(), frames);
+    let client = async {
+        let mut arrived = Vec::new();
+        while let Some(frame) = shown.recv().await {
+            if let Frame::Event { event, .. } = frame
+                && matches!(event.event, Event::Artifact(_))
+            {
+                arrived.push(Instant::now());
+            }
+        }
+        arrived
+    };
+    let (ended, arrived) = tokio::join!(Box::pin(stream), client);
+    ended.unwrap();
+    let made = MADE.lock().unwrap();
+    assert_eq!(arrived.len(), made.len());
+    let behind = arrived
+        .iter()
+        .zip(made.iter())
+        .map(|(at, made)| *at - *made);
+    let behind = behind.collect();
+    let written = std::mem::take(&mut *store.written.lock().unwrap());
+    (written, behind)
+}
+
+/// The write units of each write, and whether it was a transaction.
+async fn costs(written: Vec<Written>) -> Vec<(usize, bool)> {
+    let services = Embedded::start(None).await.unwrap();
+    let clients = AwsClients::connect(services.endpoints()).await;
+    let meter = Meter::new(indexes(&clients).await, clients.dynamodb.clone());
+    let store = DynamoStore::new(counted(&clients, &meter).dynamodb, TABLE);
+    let mut costs = Vec::new();
+    for write in written {
+        match write {
+            Written::Commit(write) => {
+                let done = store.commit(&write).await.unwrap();
+                assert_eq!(done, Committed::Done);
+            }
+            Written::Heartbeat(record, until) => {
+                assert!(store.heartbeat(&record, until).await.unwrap());
+            }
+        }
+        let bill = meter.take();
+        let transaction = bill.requests.contains_key("TransactWriteItems");
+        costs.push((bill.writes + bill.index_writes, transaction));
+    }
+    costs
+}
+
+#[test]
+fn a_thousand_tokens_in_20_s_cost_236_units_and_wait_300_ms_at_most() {
+    let mut paused = Builder::new_current_thread();
+    let paused = paused.enable_time().start_paused(true).build().unwrap();
+    let (written, mut behind) = paused.block_on(streamed());
+    behind.sort_unstable();
+    let (median, last) = (behind[behind.len() / 2], behind[behind.len() - 1]);
+    let mut real = Builder::new_multi_thread();
+    let real = real.worker_threads(2).enable_all().build().unwrap();
+    let costs = real.block_on(costs(written));
+    let sum: usize = costs.iter().map(|(units, _)| units).sum();
+    assert!(median <= Duration::from_millis(150), "{median:?}");
+    assert!(last <= Duration::from_millis(300), "{last:?}");
+    // It is 233. An id that is longer by a byte can move a commit over a KB.
+    assert!(sum <= 236, "{sum} units: {costs:?}");
+    // The log has 4 KB after 21 commits.
+    let first = costs.iter().position(|(_, transaction)| *transaction);
+    assert_eq!((first, costs.len()), (Some(21), 73), "{costs:?}");
+}
