@@ -159,7 +159,9 @@ mod tests {
             let absent: Option<&str> = None;
             tracing::warn!(a = 1.5, b = -2, c = true, d = absent, "a \"text\"\n{}", 7);
         });
-        let [line] = &lines[..] else { panic!("{lines:?}") };
+        let [line] = &lines[..] else {
+            panic!("{lines:?}")
+        };
         assert!(line["timestamp"].as_str().unwrap().ends_with('Z'), "{line}");
         assert_eq!(line["level"], "WARN");
         assert_eq!(line["message"], "a \"text\"\n7");
@@ -181,7 +183,9 @@ mod tests {
                 ..CallFields::default()
             });
         });
-        let [line] = &lines[..] else { panic!("{lines:?}") };
+        let [line] = &lines[..] else {
+            panic!("{lines:?}")
+        };
         assert_eq!((&line["trace_id"], line.get("spans")), (&json!("t1"), None));
         assert_eq!(line["http.response.status_code"], 200);
     }
