@@ -164,7 +164,7 @@ pub async fn sdk_config(endpoint: Option<&str>, keys: Option<&EmulatorKeys>) -> 
     let emulator = endpoint.is_some_and(is_loopback);
     #[cfg(feature = "profiles")]
     if !emulator && !has_environment().await {
-        return from_profiles(endpoint).await;
+        return Box::pin(from_profiles(endpoint)).await;
     }
     let provider = ProviderConfig::default();
     let environment = EnvironmentVariableRegionProvider::new().region().await;
@@ -186,8 +186,10 @@ pub async fn sdk_config(endpoint: Option<&str>, keys: Option<&EmulatorKeys>) -> 
         .timeout_config(timeouts())
         .retry_config(retries());
     config.set_endpoint_url(endpoint.map(str::to_owned));
-    config.set_use_fips(use_fips::use_fips_provider(&provider).await);
-    config.set_use_dual_stack(use_dual_stack::use_dual_stack_provider(&provider).await);
+    // Boxed, since the futures hold the search for a profile.
+    config.set_use_fips(Box::pin(use_fips::use_fips_provider(&provider)).await);
+    let dual_stack = Box::pin(use_dual_stack::use_dual_stack_provider(&provider)).await;
+    config.set_use_dual_stack(dual_stack);
     config.build()
 }
 
