@@ -143,10 +143,14 @@ pub(super) fn parts_of(place: ChildName, text: &str) -> Result<PartsByArtifact, 
     Ok(parts)
 }
 
+/// The parts in children, by the place of the child and the version of its commit.
+pub(super) type PartsByPlace = BTreeMap<(ChildName, u64), PartsByArtifact>;
+
 /// The child that has the items of a segment of an artifact.
-fn place_of(segment: &Segment) -> ChildName {
+pub(super) fn place_of(segment: &Segment) -> (ChildName, u64) {
     let batch = segment.batch.map(ChildName::Events);
-    batch.unwrap_or(ChildName::Parts(segment.version))
+    let name = batch.unwrap_or(ChildName::Parts(segment.version));
+    (name, segment.version)
 }
 
 fn join_parts(
@@ -155,17 +159,17 @@ fn join_parts(
 ) -> Result<bool, StoreError> {
     let layout = &record.layout;
     let named = layout.artifacts.values().chain(layout.replaced.values());
-    let mut read: BTreeMap<u64, PartsByArtifact> = BTreeMap::new();
+    let mut read = PartsByPlace::new();
     for segment in named.flatten() {
-        if read.contains_key(&segment.version) {
+        let (name, version) = place_of(segment);
+        if read.contains_key(&(name, version)) {
             continue;
         }
-        let place = place_of(segment);
-        let child = found.get(&place);
-        let Some(child) = child.filter(|child| child.version == segment.version) else {
+        let child = found.get(&name);
+        let Some(child) = child.filter(|child| child.version == version) else {
             return Ok(false);
         };
-        read.insert(segment.version, parts_of(place, &child.text)?);
+        read.insert((name, version), parts_of(name, &child.text)?);
     }
     for artifact in &mut record.artifacts {
         prepend(artifact, layout.artifacts.get(&artifact.id), &read)?;
@@ -179,14 +183,14 @@ fn join_parts(
 pub(super) fn prepend(
     artifact: &mut task::Artifact,
     segments: Option<&Vec<Segment>>,
-    read: &BTreeMap<u64, PartsByArtifact>,
+    read: &PartsByPlace,
 ) -> Result<(), StoreError> {
     let Some(segments) = segments else {
         return Ok(());
     };
     let mut parts = Vec::new();
     for segment in segments {
-        let child = read.get(&segment.version);
+        let child = read.get(&place_of(segment));
         let list = child.and_then(|child| child.get(&artifact.id));
         let list = list.and_then(|list| list.get(..segment.items));
         let list = list.ok_or_else(|| corrupt("a segment of an artifact is too short"))?;

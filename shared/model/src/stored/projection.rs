@@ -1,7 +1,7 @@
 //! Projections: which children contain the wanted content of a task, and how they
 //! restore it.
 
-use super::join::{FoundChild, PartsByArtifact, parsed, parts_of, prepend};
+use super::join::{FoundChild, PartsByPlace, parsed, parts_of, place_of, prepend};
 use super::message::{StoredMessage, all};
 use super::schema::corrupt;
 use super::split::ChildName;
@@ -128,15 +128,15 @@ fn join_complete(
     record: &mut TaskRecord,
     found: &BTreeMap<ChildName, FoundChild>,
 ) -> Result<(), StoreError> {
-    let mut read: BTreeMap<u64, PartsByArtifact> = BTreeMap::new();
+    let mut read = PartsByPlace::new();
     for (place, child) in found {
         if matches!(place, ChildName::Parts(_) | ChildName::Events(_)) {
-            read.insert(child.version, parts_of(*place, &child.text)?);
+            read.insert((*place, child.version), parts_of(*place, &child.text)?);
         }
     }
     let layout = &record.layout;
     let is_read =
-        |segments: &Vec<Segment>| segments.iter().all(|it| read.contains_key(&it.version));
+        |segments: &Vec<Segment>| segments.iter().all(|it| read.contains_key(&place_of(it)));
     let whole = record
         .artifacts
         .iter()
