@@ -30,6 +30,7 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use aws_smithy_runtime_api::client::interceptors::context::InterceptorContext;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_types::retry::RetrySpec;
+use aws_types::origin::Origin;
 use std::time::Duration;
 
 /// Time to establish a connection.
@@ -186,6 +187,8 @@ pub async fn sdk_config(endpoint: Option<&str>, keys: Option<&EmulatorKeys>) -> 
         .timeout_config(timeouts())
         .retry_config(retries());
     config.set_endpoint_url(endpoint.map(str::to_owned));
+    // Else a client of DynamoDB makes one attempt more.
+    config.insert_origin("retry_config", Origin::shared_config());
     // Boxed, since the futures hold the search for a profile.
     config.set_use_fips(Box::pin(use_fips::use_fips_provider(&provider)).await);
     let dual_stack = Box::pin(use_dual_stack::use_dual_stack_provider(&provider)).await;
@@ -271,7 +274,17 @@ fn is_loopback(url: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_loopback;
+    use super::{ATTEMPTS, AwsClients, Endpoints, is_loopback};
+
+    #[tokio::test]
+    async fn each_client_makes_as_many_attempts_as_we_say() {
+        let clients = AwsClients::connect(&Endpoints::at("http://127.0.0.1:9")).await;
+        let of_dynamodb = clients.dynamodb.config().retry_config();
+        let of_s3 = clients.s3.config().retry_config();
+        for retries in [of_dynamodb, of_s3] {
+            assert_eq!(retries.unwrap().max_attempts(), ATTEMPTS);
+        }
+    }
 
     #[test]
     fn only_a_loopback_endpoint_gets_emulator_credentials() {

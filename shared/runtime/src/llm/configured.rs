@@ -6,6 +6,8 @@ use super::bedrock::BedrockModel;
 use super::openai::{OpenAiApi, OpenAiModel};
 #[cfg(feature = "openai")]
 use crate::secrets::{Secret, SecretsError, SkillSecrets};
+#[cfg(feature = "bedrock")]
+use crate::settings::{Environment, Source as _};
 use crate::settings::{ModelProvider, ModelSettings};
 use crate::skill::model::{Delta, Model, ModelReply, ModelRequest};
 use crate::skill::{AgentError, AgentResult};
@@ -84,7 +86,12 @@ fn missing(settings: &ModelSettings) -> AgentError {
 #[cfg(feature = "bedrock")]
 fn bedrock(settings: &ModelSettings) -> BedrockModel {
     let model = BedrockModel::new(&settings.id).options(settings.options.clone());
-    match &settings.endpoint {
+    // The names of the AWS SDK.
+    let of_sdk = || {
+        let of_service = Environment.get("AWS_ENDPOINT_URL_BEDROCK_RUNTIME");
+        of_service.or_else(|| Environment.get("AWS_ENDPOINT_URL"))
+    };
+    match settings.endpoint.clone().or_else(of_sdk) {
         Some(url) => model.endpoint(url),
         None => model,
     }
