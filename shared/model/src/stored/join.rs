@@ -2,7 +2,7 @@
 
 use super::message::{StoredArtifact, StoredMessage, StoredPart, all};
 use super::part_list::PartList;
-use super::runs::Batch;
+use super::runs::StoredBatch;
 use super::schema::corrupt;
 use super::split::ChildName;
 use super::task::Kept;
@@ -74,7 +74,7 @@ fn join_docs(
 /// # Errors
 /// [`StoreError::Corrupt`].
 pub fn events_of(text: &str) -> Result<Vec<LoggedEvent>, StoreError> {
-    parsed::<Batch>(text)?.events()
+    parsed::<StoredBatch>(text)?.events()
 }
 
 fn join_log(
@@ -128,7 +128,7 @@ pub(super) type PartsByArtifact = BTreeMap<String, Vec<task::Part>>;
 pub(super) fn parts_of(place: ChildName, text: &str) -> Result<PartsByArtifact, StoreError> {
     let lists: Vec<(String, Vec<StoredPart>)> = match place {
         ChildName::Events(_) => {
-            let artifacts = parsed::<Batch>(text)?.into_artifacts();
+            let artifacts = parsed::<StoredBatch>(text)?.into_artifacts();
             artifacts.into_iter().map(|it| (it.i, it.p)).collect()
         }
         ChildName::Parts(_) | ChildName::Doc(_) | ChildName::History(_) => {

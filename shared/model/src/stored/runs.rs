@@ -16,14 +16,14 @@ use std::collections::BTreeMap;
 
 /// A batch of events in a child, with the parts that moved with them.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Batch {
+pub(super) struct StoredBatch {
     log: Vec<StoredEvent>,
     /// The artifacts of these parts. The log refers to them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     a: Vec<StoredArtifact>,
 }
 
-impl Batch {
+impl StoredBatch {
     pub(super) fn of(mut log: Vec<StoredEvent>, artifacts: Vec<StoredArtifact>) -> Self {
         refer(&mut log, &artifacts);
         Self { log, a: artifacts }

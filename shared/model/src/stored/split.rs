@@ -6,7 +6,7 @@
 
 use super::message::{StoredArtifact, StoredMessage, StoredPart};
 use super::part_list::PartList;
-use super::runs::{self, Batch};
+use super::runs::{self, StoredBatch};
 use super::task::{Kept, StoredTask};
 use super::{ITEM_MAX, MAX_BYTES, checked, length};
 use crate::store::StoreError;
@@ -334,7 +334,7 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
     let layout = &record.layout;
     if let Some(batch) = layout.events.filter(|batch| batch.version == version) {
         let events = record.events_after(batch.from.saturating_sub(1));
-        let output = Batch::of(runs::entries(events), batch_artifacts(record));
+        let output = StoredBatch::of(runs::entries(events), batch_artifacts(record));
         add(ChildName::Events(batch.upto), &output)?;
     }
     if let Some(messages) = fresh(&layout.history, &record.history, version) {

@@ -34,7 +34,7 @@ where
                 Some(RequestContext::ApiGatewayV2(_))
             );
             let response = handler(request).await;
-            Ok::<_, Infallible>(Envelope::of(response, is_http_api).await)
+            Ok::<_, Infallible>(GatewayResponse::of(response, is_http_api).await)
         },
     ))
     .await
@@ -43,12 +43,12 @@ where
 /// A response in the form of the API that sent the request.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Envelope {
+enum GatewayResponse {
     Rest(ApiGatewayProxyResponse),
     Http(ApiGatewayV2httpResponse),
 }
 
-impl Envelope {
+impl GatewayResponse {
     async fn of(response: Response<Body>, is_http_api: bool) -> Self {
         let (parts, body) = response.into_parts();
         let bytes = match body.collect().await {
@@ -81,7 +81,7 @@ impl Envelope {
 
 #[cfg(test)]
 mod tests {
-    use super::Envelope;
+    use super::GatewayResponse;
     use crate::http::Body;
     use bytes::Bytes;
     use http::Response;
@@ -99,7 +99,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_rest_api_gets_every_value_of_a_header_once() {
-        let envelope = Envelope::of(response(b"{\"a\":1}"), false).await;
+        let envelope = GatewayResponse::of(response(b"{\"a\":1}"), false).await;
         assert_eq!(
             serde_json::to_value(envelope).unwrap(),
             json!({
@@ -111,7 +111,7 @@ mod tests {
 
     #[tokio::test]
     async fn bytes_that_are_no_text_are_base64_and_said_to_be() {
-        let envelope = Envelope::of(response(&[0xff, 0]), true).await;
+        let envelope = GatewayResponse::of(response(&[0xff, 0]), true).await;
         let envelope = serde_json::to_value(envelope).unwrap();
         assert_eq!(envelope["body"], "/wA=");
         assert_eq!(envelope["isBase64Encoded"], true);

@@ -2,7 +2,7 @@
 
 use super::super::message::StoredArtifact;
 use super::super::{decode, encode};
-use super::{Batch, entries, events};
+use super::{StoredBatch, entries, events};
 use crate::task::{
     Artifact, ArtifactUpdate, Change, ContextId, Generation, Message, Metadata, NewTask, Owner,
     Part, Subject, TaskId, TaskRecord, TenantId, Timestamp, WriteId,
@@ -143,12 +143,12 @@ fn a_batch_with_the_parts_of_its_chunks_has_their_texts_once() {
     let task = then(&begun(), chunks("a", &["one ", "two "]));
     let task = then(&task, appended("a", &["three ", "four "]));
     let moved = task.artifacts().iter().map(StoredArtifact::from).collect();
-    let batch = Batch::of(entries(task.events_after(0)), moved);
+    let batch = StoredBatch::of(entries(task.events_after(0)), moved);
     let text = serde_json::to_string(&batch).unwrap();
     assert_eq!(text.matches("three ").count(), 1, "{text}");
-    let read: Batch = serde_json::from_str(&text).unwrap();
+    let read: StoredBatch = serde_json::from_str(&text).unwrap();
     assert!(read.events().unwrap().iter().eq(task.events_after(0)));
-    let read: Batch = serde_json::from_str(&text).unwrap();
+    let read: StoredBatch = serde_json::from_str(&text).unwrap();
     assert_eq!(read.into_artifacts()[0].p.len(), 4);
 }
 

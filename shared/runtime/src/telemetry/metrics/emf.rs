@@ -73,7 +73,7 @@ impl EmfLines {
     pub(super) fn take(&mut self, namespace: &str, function: &str, now: Timestamp) -> Vec<String> {
         let full = std::mem::take(&mut self.full);
         let all = full.into_iter().chain(std::mem::take(&mut self.open));
-        let mut documents: Vec<Document> = Vec::new();
+        let mut documents: Vec<EmfDocument> = Vec::new();
         for (dimensions, line) in all {
             let dimensions: Vec<_> = dimensions
                 .into_iter()
@@ -85,7 +85,7 @@ impl EmfLines {
             {
                 Some(known) => known.add(namespace, dimensions, line),
                 None => {
-                    let mut new = Document::default();
+                    let mut new = EmfDocument::default();
                     new.add(namespace, dimensions, line);
                     documents.push(new);
                 }
@@ -97,14 +97,14 @@ impl EmfLines {
 
 /// One printed line: metrics of several sets of dimensions.
 #[derive(Debug, Default)]
-struct Document {
+struct EmfDocument {
     /// The values of dimensions and metrics.
     members: Map<String, Value>,
     directives: Vec<Value>,
     tenants: BTreeSet<String>,
 }
 
-impl Document {
+impl EmfDocument {
     /// Whether no member of the document would get a second value.
     fn has_room_for(&self, dimensions: &[(&'static str, String)], line: &Line) -> bool {
         let mut named = dimensions.iter();
