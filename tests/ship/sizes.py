@@ -18,17 +18,17 @@ ARM64 = 183
 
 # The most bytes of a package, in MB. docs/performance.md says what is in them.
 LIMITS = {
-    "agent-card": 2.0,
-    "authorizer": 3.4,
-    "ops": 5.8,
-    "push": 4.7,
+    "agent-card": 1.9,
+    "authorizer": 3.2,
+    "ops": 5.6,
+    "push": 4.6,
     "relay": 2.8,
-    "rpc": 6.9,
-    "sweep": 5.1,
-    "tasks-get": 5.7,
-    "tasks-send": 6.9,
-    "tasks-stream": 6.9,
-    "worker": 6.9,
+    "rpc": 6.6,
+    "sweep": 5.0,
+    "tasks-get": 5.6,
+    "tasks-send": 6.6,
+    "tasks-stream": 6.6,
+    "worker": 6.2,
 }
 
 
