@@ -2,6 +2,7 @@
 
 use super::issuer::{JwtAlgorithm, JwtIssuer};
 use super::jwks::{FetchKeys, KeySet};
+use super::signatures::use_ring;
 use super::{Admitted, AuthError, Caller, DEFAULT_TIER, is_word, scopes};
 use crate::engine::Clock;
 use crate::task::{Owner, Subject, TenantId, Timestamp};
@@ -26,6 +27,7 @@ impl JwtVerifier {
     /// A verifier that gets the issuer's keys through `fetch` when it needs one.
     #[must_use]
     pub fn new(issuer: JwtIssuer, fetch: Arc<dyn FetchKeys>, clock: Arc<dyn Clock>) -> Self {
+        use_ring();
         Self {
             keys: KeySet::new(&issuer, fetch, clock.clone()),
             issuer,

@@ -6,7 +6,7 @@
 //! - `gateway`: what the authorizer of API Gateway said; `dev`: development tokens
 //! - `credentials`: the decision about a bearer token, for the authorizer and `cargo run`
 //! - `api_key`, `first_key`: API keys
-//! - `issuer`, `jwt`, `jwks`: JWTs, their issuer and its keys
+//! - `issuer`, `jwt`, `jwks`, `signatures`: JWTs, their issuer, its keys and what they signed
 
 mod api_key;
 mod authentication;
@@ -19,6 +19,8 @@ mod issuer;
 mod jwks;
 #[cfg(feature = "jwt")]
 mod jwt;
+#[cfg(feature = "jwt")]
+mod signatures;
 
 pub use self::api_key::{ApiKey, NoRandomError};
 pub use self::authentication::Authentication;

@@ -9,9 +9,13 @@ use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use futures::FutureExt as _;
-use jsonwebtoken::{EncodingKey, encode};
+use ring::hmac;
 use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair,
+    EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair as _, RSA_PKCS1_SHA256, RSA_PKCS1_SHA384,
+    RSA_PKCS1_SHA512, RSA_PSS_SHA256, RSA_PSS_SHA384, RSA_PSS_SHA512, RsaEncoding, RsaKeyPair,
+};
 use serde_json::json;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -59,27 +63,58 @@ impl FetchKeys for FakeIssuer {
     }
 }
 
+/// What signs: the tests do not use what they test.
+enum Key {
+    Rsa(RsaKeyPair),
+    Ecdsa(EcdsaKeyPair),
+    Edwards(Ed25519KeyPair),
+    Shared(Vec<u8>),
+}
+
 /// A key of the issuer that signs, and its public part.
 struct Signer {
-    key: EncodingKey,
+    key: Key,
     jwk: Value,
-    algorithm: Algorithm,
+    algorithm: &'static str,
+}
+
+fn base64url(bytes: &[u8]) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(bytes)
 }
 
 fn elliptic(kid: &str) -> Signer {
+    on_curve(kid, "ES256", "P-256", &ECDSA_P256_SHA256_FIXED_SIGNING)
+}
+
+fn on_curve(
+    kid: &str,
+    algorithm: &'static str,
+    curve: &str,
+    method: &'static EcdsaSigningAlgorithm,
+) -> Signer {
     let random = SystemRandom::new();
-    let method = &ECDSA_P256_SHA256_FIXED_SIGNING;
     let der = EcdsaKeyPair::generate_pkcs8(method, &random).unwrap();
     let pair = EcdsaKeyPair::from_pkcs8(method, der.as_ref(), &random).unwrap();
-    let point = pair.public_key().as_ref();
-    let text = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(bytes);
+    let point = &pair.public_key().as_ref()[1..];
+    let (x, y) = point.split_at(point.len() / 2);
     Signer {
-        key: EncodingKey::from_ec_der(der.as_ref()),
         jwk: json!({
-            "kty": "EC", "crv": "P-256", "kid": kid, "use": "sig",
-            "x": text(&point[1..33]), "y": text(&point[33..65]),
+            "kty": "EC", "crv": curve, "kid": kid, "use": "sig",
+            "x": base64url(x), "y": base64url(y),
         }),
-        algorithm: Algorithm::ES256,
+        key: Key::Ecdsa(pair),
+        algorithm,
+    }
+}
+
+fn edwards(kid: &str) -> Signer {
+    let der = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
+    let pair = Ed25519KeyPair::from_pkcs8(der.as_ref()).unwrap();
+    let x = base64url(pair.public_key().as_ref());
+    Signer {
+        jwk: json!({"kty": "OKP", "crv": "Ed25519", "kid": kid, "x": x}),
+        key: Key::Edwards(pair),
+        algorithm: "EdDSA",
     }
 }
 
@@ -87,17 +122,58 @@ fn rsa(kid: &str) -> Signer {
     let stored: Value = serde_json::from_str(include_str!("test_key.json")).unwrap();
     let der = BASE64_STANDARD.decode(stored["private_der"].as_str().unwrap());
     Signer {
-        key: EncodingKey::from_rsa_der(&der.unwrap()),
+        key: Key::Rsa(RsaKeyPair::from_der(&der.unwrap()).unwrap()),
         jwk: json!({"kty": "RSA", "kid": kid, "n": stored["n"], "e": stored["e"]}),
-        algorithm: Algorithm::RS256,
+        algorithm: "RS256",
+    }
+}
+
+/// Someone who takes `secret` for the secret of an HMAC.
+fn shared(secret: &[u8]) -> Signer {
+    Signer {
+        key: Key::Shared(secret.to_vec()),
+        jwk: Value::Null,
+        algorithm: "HS256",
     }
 }
 
 impl Signer {
     fn sign(&self, claims: &Value) -> String {
-        let mut header = Header::new(self.algorithm);
-        header.kid = self.jwk["kid"].as_str().map(str::to_owned);
-        encode(&header, claims, &self.key).unwrap()
+        let header = json!({"typ": "JWT", "alg": self.algorithm, "kid": self.jwk["kid"]});
+        self.sign_under(&header, claims)
+    }
+
+    /// A token with this header, whatever it says.
+    fn sign_under(&self, header: &Value, claims: &Value) -> String {
+        let text = |value: &Value| base64url(value.to_string().as_bytes());
+        let message = format!("{}.{}", text(header), text(claims));
+        let signature = self.signature(message.as_bytes());
+        format!("{message}.{}", base64url(&signature))
+    }
+
+    fn signature(&self, message: &[u8]) -> Vec<u8> {
+        let random = SystemRandom::new();
+        match &self.key {
+            Key::Rsa(pair) => {
+                let method: &dyn RsaEncoding = match self.algorithm {
+                    "RS256" => &RSA_PKCS1_SHA256,
+                    "RS384" => &RSA_PKCS1_SHA384,
+                    "RS512" => &RSA_PKCS1_SHA512,
+                    "PS256" => &RSA_PSS_SHA256,
+                    "PS384" => &RSA_PSS_SHA384,
+                    _ => &RSA_PSS_SHA512,
+                };
+                let mut signature = vec![0; pair.public().modulus_len()];
+                pair.sign(method, &random, message, &mut signature).unwrap();
+                signature
+            }
+            Key::Ecdsa(pair) => pair.sign(&random, message).unwrap().as_ref().to_vec(),
+            Key::Edwards(pair) => pair.sign(message).as_ref().to_vec(),
+            Key::Shared(secret) => {
+                let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
+                hmac::sign(&key, message).as_ref().to_vec()
+            }
+        }
     }
 }
 
@@ -245,8 +321,8 @@ async fn a_token_with_a_wrong_claim_is_refused() {
 
 /// A token whose header says what the attacker likes.
 fn forged(header: &Value, signature: &[u8]) -> String {
-    let text = |value: &Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
-    let signature = BASE64_URL_SAFE_NO_PAD.encode(signature);
+    let text = |value: &Value| base64url(value.to_string().as_bytes());
+    let signature = base64url(signature);
     format!("{}.{}.{signature}", text(header), text(&claims()))
 }
 
@@ -270,25 +346,71 @@ async fn a_token_with_an_algorithm_of_its_own_choice_is_refused() {
         ("rsa", rsa.jwk.to_string().into()),
         ("ec", ec.jwk["x"].as_str().unwrap().into()),
     ] {
-        let mut header = Header::new(Algorithm::HS256);
-        header.kid = Some(kid.to_owned());
-        let token = encode(&header, &claims(), &EncodingKey::from_secret(&secret)).unwrap();
+        let header = json!({"alg": "HS256", "kid": kid});
+        let token = shared(&secret).sign_under(&header, &claims());
         assert!(!agent.admits(&token).await, "{kid}");
     }
     // A key of one kind under the name of another, and an algorithm that is not allowed.
-    let named = |signer: &Signer, algorithm, kid: &str| {
-        let mut header = Header::new(algorithm);
-        header.kid = Some(kid.to_owned());
-        encode(&header, &claims(), &signer.key).unwrap()
+    let named = |signer: &Signer, algorithm: &str, kid: &str| {
+        signer.sign_under(&json!({"alg": algorithm, "kid": kid}), &claims())
     };
-    assert!(!agent.admits(&named(&ec, Algorithm::ES256, "rsa")).await);
-    assert!(!agent.admits(&named(&rsa, Algorithm::RS256, "ec")).await);
-    assert!(!agent.admits(&named(&rsa, Algorithm::RS512, "rsa")).await);
-    let mut extended = Header::new(Algorithm::ES256);
-    extended.kid = Some("ec".to_owned());
-    extended.crit = Some(vec!["exp".to_owned()]);
-    let token = encode(&extended, &claims(), &ec.key).unwrap();
-    assert!(!agent.admits(&token).await);
+    assert!(!agent.admits(&named(&ec, "ES256", "rsa")).await);
+    assert!(!agent.admits(&named(&ec, "RS256", "ec")).await);
+    assert!(!agent.admits(&named(&rsa, "RS256", "ec")).await);
+    assert!(!agent.admits(&named(&rsa, "ES256", "rsa")).await);
+    let longer = Signer {
+        algorithm: "RS512",
+        ..rsa
+    };
+    assert!(!agent.admits(&longer.sign(&claims())).await);
+    let extended = json!({"alg": "ES256", "kid": "ec", "crit": ["exp"]});
+    assert!(!agent.admits(&ec.sign_under(&extended, &claims())).await);
+}
+
+#[tokio::test]
+async fn every_algorithm_of_the_setting_is_verified() {
+    let named = |algorithm| Signer {
+        algorithm,
+        ..rsa("one")
+    };
+    let curve = ("P-384", &ECDSA_P384_SHA384_FIXED_SIGNING);
+    let signers = [
+        (JwtAlgorithm::Rs256, named("RS256")),
+        (JwtAlgorithm::Rs384, named("RS384")),
+        (JwtAlgorithm::Rs512, named("RS512")),
+        (JwtAlgorithm::Ps256, named("PS256")),
+        (JwtAlgorithm::Ps384, named("PS384")),
+        (JwtAlgorithm::Ps512, named("PS512")),
+        (JwtAlgorithm::Es256, elliptic("one")),
+        (
+            JwtAlgorithm::Es384,
+            on_curve("one", "ES384", curve.0, curve.1),
+        ),
+        (JwtAlgorithm::EdDsa, edwards("one")),
+    ];
+    for (algorithm, signer) in &signers {
+        let mut agent = Agent::trusting(set(&[signer]));
+        let mut accepted = agent.verifier.issuer.clone();
+        accepted.algorithms = vec![*algorithm];
+        let (issuer, clock) = (agent.issuer.clone(), agent.clock.clone());
+        agent.verifier = Arc::new(JwtVerifier::new(accepted, issuer, clock));
+        let token = signer.sign(&claims());
+        assert!(agent.admits(&token).await, "{}", signer.algorithm);
+        let (message, _) = token.rsplit_once('.').unwrap();
+        let other = signer.signature(b"another message");
+        let forged = format!("{message}.{}", base64url(&other));
+        assert!(!agent.admits(&forged).await, "{}", signer.algorithm);
+    }
+}
+
+#[tokio::test]
+async fn a_modulus_that_the_issuer_writes_with_a_zero_in_front_is_read() {
+    let mut signer = rsa("one");
+    let modulus = BASE64_URL_SAFE_NO_PAD.decode(signer.jwk["n"].as_str().unwrap());
+    let padded = [&[0][..], &modulus.unwrap()].concat();
+    signer.jwk["n"] = json!(base64url(&padded));
+    let agent = Agent::trusting(set(&[&signer]));
+    assert!(agent.admits(&signer.sign(&claims())).await);
 }
 
 #[tokio::test]
@@ -315,10 +437,11 @@ async fn a_token_of_another_key_or_without_its_signature_is_refused() {
         assert!(!agent.admits(&bad).await, "{bad}");
     }
     // The key that the header itself brings counts for nothing.
-    let mut header = Header::new(Algorithm::ES256);
-    header.jwk = serde_json::from_value(other.jwk.clone()).ok();
-    header.jku = Some("https://evil.example.com/keys".to_owned());
-    let token = encode(&header, &claims(), &other.key).unwrap();
+    let header = json!({
+        "alg": "ES256", "kid": "one",
+        "jwk": other.jwk, "jku": "https://evil.example.com/keys",
+    });
+    let token = other.sign_under(&header, &claims());
     assert!(!agent.admits(&token).await);
 }
 
@@ -329,9 +452,8 @@ async fn a_symmetric_key_in_the_set_is_ignored() {
     let oct = json!({"kty": "oct", "kid": "oct", "k": secret});
     let keys = json!({"keys": [known.jwk, oct]}).to_string();
     let agent = Agent::trusting(Answer::Text(keys));
-    let mut header = Header::new(Algorithm::HS256);
-    header.kid = Some("oct".to_owned());
-    let token = encode(&header, &claims(), &EncodingKey::from_secret(b"shared")).unwrap();
+    let header = json!({"alg": "HS256", "kid": "oct"});
+    let token = shared(b"shared").sign_under(&header, &claims());
     assert!(!agent.admits(&token).await);
     assert!(agent.admits(&known.sign(&claims())).await);
 }
