@@ -69,7 +69,7 @@ const HELP: &str = "\
 usage: bench --programs DIR [--rounds N] [--calls N] [--only NAME] [--no-curves] [--no-parts] [--write DIR]
 
 Measures the programs in DIR, in N fresh processes each (20), with N warm calls (50).
---only measures what has NAME in its name. --no-curves leaves the curves out, and --no-parts the
+--only measures what has NAME in its name, and its floor. --no-curves leaves the curves out, and --no-parts the
 steps of a call alone.
 --write DIR writes DIR/performance.md between its marks, and DIR/performance.svg.";
 
@@ -199,7 +199,9 @@ fn calibration() -> f64 {
 
 /// Measures all chosen targets, and what they ask of DynamoDB.
 async fn rows(options: &Options, folder: &Path) -> Result<BTreeMap<&'static str, Row>, Failure> {
-    let chosen = |target: &&Target| target.name.contains(&options.only);
+    let named = |target: &Target| target.name.contains(&options.only);
+    let floor_of = |name: &str| TARGETS.iter().any(|it| named(it) && it.floor == name);
+    let chosen = |target: &&Target| named(target) || floor_of(target.name);
     let mut rows: BTreeMap<&str, Row> = BTreeMap::new();
     for round in 0..options.rounds {
         // A write of the embedded database reads the records of all writes before it, so each
