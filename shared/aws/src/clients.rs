@@ -31,6 +31,7 @@ use aws_smithy_runtime_api::client::interceptors::context::InterceptorContext;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_types::retry::RetrySpec;
 use aws_types::origin::Origin;
+use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 use std::time::Duration;
 
 /// Time to establish a connection.
@@ -162,12 +163,19 @@ fn retries() -> RetryConfig {
 /// process without them there gets those that the AWS SDK finds: profiles, SSO, the role of
 /// an instance. Functions are built without it, since its code is 0.3 MB.
 pub async fn sdk_config(endpoint: Option<&str>, keys: Option<&EmulatorKeys>) -> SdkConfig {
-    let emulator = endpoint.is_some_and(is_loopback);
     #[cfg(feature = "profiles")]
-    if !emulator && !has_environment().await {
+    if !endpoint.is_some_and(is_loopback) && !has_environment().await {
         return Box::pin(from_profiles(endpoint)).await;
     }
-    let provider = ProviderConfig::default();
+    from_environment(endpoint, keys).await
+}
+
+/// The settings with what the environment and the container say.
+async fn from_environment(endpoint: Option<&str>, keys: Option<&EmulatorKeys>) -> SdkConfig {
+    let emulator = endpoint.is_some_and(is_loopback);
+    let http = http_client(endpoint);
+    // Without a client the credentials of a container cannot be fetched.
+    let provider = ProviderConfig::default().with_http_client(http.clone());
     let environment = EnvironmentVariableRegionProvider::new().region().await;
     let region = if emulator {
         Some(Region::from_static("us-east-1"))
@@ -183,10 +191,15 @@ pub async fn sdk_config(endpoint: Option<&str>, keys: Option<&EmulatorKeys>) -> 
         .behavior_version(BehaviorVersion::latest())
         .region(region)
         .credentials_provider(SharedCredentialsProvider::new(chain))
-        .http_client(http_client(endpoint))
+        .http_client(http)
+        .service_config(ServiceVariables)
         .timeout_config(timeouts())
         .retry_config(retries());
-    config.set_endpoint_url(endpoint.map(str::to_owned));
+    if let Some(url) = endpoint {
+        config.set_endpoint_url(Some(url.to_owned()));
+        // Else the endpoint of a variable wins over this one.
+        config.insert_origin("endpoint_url", Origin::shared_config());
+    }
     // Else a client of DynamoDB makes one attempt more.
     config.insert_origin("retry_config", Origin::shared_config());
     // Boxed, since the futures hold the search for a profile.
@@ -194,6 +207,23 @@ pub async fn sdk_config(endpoint: Option<&str>, keys: Option<&EmulatorKeys>) -> 
     let dual_stack = Box::pin(use_dual_stack::use_dual_stack_provider(&provider)).await;
     config.set_use_dual_stack(dual_stack);
     config.build()
+}
+
+/// Variables for one service: `AWS_ENDPOINT_URL_BEDROCK_RUNTIME`, else `AWS_ENDPOINT_URL`, and
+/// `AWS_BEARER_TOKEN_BEDROCK` (AWS SDKs and Tools Reference Guide, "Service-specific endpoints").
+#[derive(Debug)]
+struct ServiceVariables;
+
+impl LoadServiceConfig for ServiceVariables {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "variables of the AWS SDK, which reads them by itself only with profiles"
+    )]
+    fn load_config(&self, key: ServiceConfigKey<'_>) -> Option<String> {
+        let service = key.service_id().to_uppercase().replace([' ', '-'], "_");
+        let of_service = std::env::var(format!("{}_{service}", key.env()));
+        of_service.or_else(|_| std::env::var(key.env())).ok()
+    }
 }
 
 fn timeouts() -> TimeoutConfig {
@@ -274,7 +304,104 @@ fn is_loopback(url: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{ATTEMPTS, AwsClients, Endpoints, is_loopback};
+    use super::{ATTEMPTS, AwsClients, Endpoints, from_environment, is_loopback};
+    use aws_credential_types::provider::ProvideCredentials as _;
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::TcpListener;
+    use std::process::Command;
+
+    /// Runs the test `name` of this file in a process with other variables.
+    fn run_with(name: &str, variables: &[(&str, &str)]) -> String {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--ignored", "--exact", "--nocapture", name]);
+        child.env_clear().envs(variables.iter().copied());
+        let output = child.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[test]
+    fn credentials_of_the_container_are_fetched() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/keys", server.local_addr().unwrap());
+        let container = std::thread::spawn(move || {
+            let (mut stream, _) = server.accept().unwrap();
+            let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let head: Vec<String> = lines
+                .map_while(Result::ok)
+                .take_while(|it| !it.is_empty())
+                .collect();
+            let keys = r#"{"AccessKeyId":"AKIDCONTAINER","SecretAccessKey":"s","Token":"t","Expiration":"2999-01-01T00:00:00Z"}"#;
+            let length = keys.len();
+            write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{keys}").unwrap();
+            head
+        });
+        let variables = [
+            ("AWS_REGION", "eu-west-1"),
+            ("AWS_CONTAINER_CREDENTIALS_FULL_URI", url.as_str()),
+            ("AWS_CONTAINER_AUTHORIZATION_TOKEN", "let-me-in"),
+        ];
+        let said = run_with("clients::tests::print_settings", &variables);
+        assert!(said.contains("key AKIDCONTAINER"), "{said}");
+        let head = container.join().unwrap();
+        assert!(
+            head.iter()
+                .any(|line| line.eq_ignore_ascii_case("authorization: let-me-in")),
+            "{head:?}"
+        );
+    }
+
+    #[test]
+    fn the_endpoint_of_a_service_is_that_of_its_variable() {
+        let keys = [
+            ("AWS_ACCESS_KEY_ID", "AKIDFUNCTION"),
+            ("AWS_SECRET_ACCESS_KEY", "s"),
+        ];
+        let endpoints = [
+            ("AWS_ENDPOINT_URL", "https://all.example"),
+            ("AWS_ENDPOINT_URL_DYNAMODB", "https://table.example"),
+        ];
+        let said = run_with(
+            "clients::tests::print_settings",
+            &[&keys[..], &endpoints[..]].concat(),
+        );
+        for line in [
+            "key AKIDFUNCTION",
+            "given http://127.0.0.1:9",
+            "dynamodb https://table.example",
+            "sqs https://all.example",
+        ] {
+            assert!(said.contains(line), "{line}: {said}");
+        }
+    }
+
+    #[tokio::test]
+    #[ignore = "other tests run it with variables of their own"]
+    async fn print_settings() {
+        use aws_types::service_config::ServiceConfigKey;
+        let settings = from_environment(None, None).await;
+        let keys = settings
+            .credentials_provider()
+            .unwrap()
+            .provide_credentials()
+            .await
+            .unwrap();
+        println!("key {}", keys.access_key_id());
+        for service in ["DynamoDB", "SQS"] {
+            let key = ServiceConfigKey::builder()
+                .service_id(service)
+                .env("AWS_ENDPOINT_URL")
+                .profile("endpoint_url");
+            let found = settings
+                .service_config()
+                .unwrap()
+                .load_config(key.build().unwrap());
+            println!("{} {}", service.to_lowercase(), found.unwrap_or_default());
+        }
+        let given = from_environment(Some("http://127.0.0.1:9"), None).await;
+        assert!(given.get_origin("endpoint_url").is_client_config());
+        println!("given {}", given.endpoint_url().unwrap());
+    }
 
     #[tokio::test]
     async fn each_client_makes_as_many_attempts_as_we_say() {

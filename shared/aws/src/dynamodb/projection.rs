@@ -27,7 +27,8 @@ struct ChildReads {
     short: bool,
 }
 
-/// Children of one kind, by the version in their sort keys.
+/// Children of one kind, by the number in their sort keys: a version, and for a batch of events
+/// its last event.
 struct ChildRange {
     first: ChildName,
     last: ChildName,
@@ -238,8 +239,9 @@ impl DynamoStore {
 /// How many children a page may hold if `left` more bytes may be read.
 ///
 /// Without a limit, DynamoDB would read 1 MB a page, however small `left` is. Each child
-/// has more than [`CHILD_MIN`] bytes, so one page is enough unless children that a restart
-/// took back are among them. For that case a page holds at least 8. A page of 512 is 1 MB.
+/// has more than [`CHILD_MIN`] bytes, so one page is enough for the children that are needed.
+/// Children that a restart took back, and batches of events without parts, are among them. For
+/// that case a page holds at least 8. A page of 512 is 1 MB.
 fn page_of(left: usize) -> i32 {
     let most = (left / CHILD_MIN).saturating_add(1).clamp(8, 512);
     i32::try_from(most).unwrap_or(i32::MAX)

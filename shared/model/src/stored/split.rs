@@ -117,7 +117,8 @@ pub fn arrange(record: &mut TaskRecord) {
 
 /// Whether log and artifacts move in one child. The log of a stream has the texts of its
 /// artifact, so the child, as the item, has them once. After its first batch of events a task
-/// is a long stream; then it moves more often, which is cheaper.
+/// is a long stream; then it moves more often, which is cheaper. A reader of the artifact reads
+/// the log with it, so they stay apart if most of the log is something else.
 fn moves_output(record: &TaskRecord, sizes: &[(usize, MovableKind)]) -> bool {
     let size = |wanted| {
         let found = sizes.iter().find(|(_, kind)| *kind == wanted);
@@ -126,7 +127,8 @@ fn moves_output(record: &TaskRecord, sizes: &[(usize, MovableKind)]) -> bool {
     let (log, parts) = (size(MovableKind::Log), size(MovableKind::Parts));
     let is_large = log > UNFINISHED || parts > UNFINISHED || record.layout.events.is_some();
     let has_events = embedded_log(record).next().is_some();
-    is_large && has_events && (CHILD_MIN + 1..=IN_BATCH).contains(&parts)
+    let is_log_of_parts = log <= 2 * parts + CHILD_MIN;
+    is_large && has_events && is_log_of_parts && (CHILD_MIN + 1..=IN_BATCH).contains(&parts)
 }
 
 /// Makes the parts that this commit moves a part of its batch of events.

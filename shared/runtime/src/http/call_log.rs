@@ -217,7 +217,7 @@ impl CallLog {
             task: self.scope.task(),
             status: u64::from(status),
             ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-            units: self.scope.units(),
+            units: self.scope.log_units(),
             request_id: self.request_id.as_deref(),
             trace_id: self.trace_id.as_deref(),
         }

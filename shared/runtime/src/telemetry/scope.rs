@@ -30,6 +30,8 @@ struct Facts {
     write: AtomicU64,
     /// Whether a store has reported anything.
     metered: AtomicBool,
+    /// The units in the line of the call, once it is written.
+    logged: OnceLock<Units>,
     tenant: OnceLock<String>,
     task: OnceLock<String>,
     skill: OnceLock<String>,
@@ -96,6 +98,24 @@ impl CallScope {
         })
     }
 
+    /// The units for the line of the call, which ends its count.
+    pub(crate) fn log_units(&self) -> Option<Units> {
+        let units = self.units();
+        // The first line counts: a call has one.
+        let _logged = self.facts.logged.set(units.unwrap_or_default());
+        units
+    }
+
+    /// The units since the line of the call. `None` if that line is not written yet: then it
+    /// will have them.
+    pub(crate) fn units_since_log(&self) -> Option<Units> {
+        let (logged, units) = (self.facts.logged.get()?, self.units()?);
+        Some(Units {
+            read: units.read.saturating_sub(logged.read),
+            write: units.write.saturating_sub(logged.write),
+        })
+    }
+
     pub(crate) fn tenant(&self) -> Option<&str> {
         self.facts.tenant.get().map(String::as_str)
     }
@@ -159,6 +179,21 @@ impl Meter for CurrentMeter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn units_after_the_line_of_a_call_are_left_for_its_turn() {
+        let call = CallScope::default();
+        let add = async |write| {
+            call.clone()
+                .run(async { CurrentMeter.add(0.0, write) })
+                .await
+        };
+        add(2.0).await;
+        assert_eq!(call.units_since_log(), None);
+        assert!((call.log_units().unwrap().write() - 2.0).abs() < 1e-9);
+        add(3.0).await;
+        assert!((call.units_since_log().unwrap().write() - 3.0).abs() < 1e-9);
+    }
 
     #[tokio::test]
     async fn units_belong_to_the_scope_that_runs() {

@@ -199,6 +199,25 @@ fn join_detects_an_item_older_than_its_children() {
     assert!(!join(&mut read, &BTreeMap::new()).unwrap());
 }
 
+#[test]
+fn an_artifact_beside_long_status_messages_is_read_without_them() {
+    let mut changes = vec![change(&Op::Chunk(0, false, 5_000))];
+    let batch = |changes: &[Change]| {
+        let stored = pieces(&after(&begin(), changes.to_vec())).unwrap();
+        let children = stored.children.into_iter();
+        let size = |child: super::Child| (child.place, child.text.len());
+        children.map(size).collect::<BTreeMap<_, _>>()
+    };
+    changes.push(change(&Op::Say(1_500)));
+    let children = batch(&changes);
+    let with_parts = |place: &ChildName| matches!(place, ChildName::Parts(_));
+    assert!(!children.keys().any(with_parts), "{children:?}");
+    changes.extend((0..6).map(|_| change(&Op::Say(10_000))));
+    let children = batch(&changes);
+    let parts = children.iter().find(|(place, _)| with_parts(place));
+    assert!(parts.is_some_and(|(_, size)| *size < 6_000), "{children:?}");
+}
+
 /// About the write units of a commit: one for each started KB of an item, two in a
 /// transaction. The keys and attributes of an item have less than 500 bytes.
 fn units(record: &TaskRecord) -> usize {

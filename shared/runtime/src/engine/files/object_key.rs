@@ -54,12 +54,11 @@ impl Attempt {
 
     /// The key of object number `place` in the commit `write`.
     ///
-    /// It holds half of the incarnation and a quarter of the write id, to be short: the
+    /// It holds half of the incarnation and 32 bits of the write id, to be short: the
     /// local object store makes one file name of a key and the id of its multipart
     /// upload.
     pub(crate) fn key(&self, write: &WriteId, place: u32) -> String {
-        let write = half(half(write.as_str()));
-        format!("{}-{write}.{place}", self.begin())
+        format!("{}-{:08x}.{place}", self.begin(), short(write))
     }
 
     /// The key of an object that is stored before its commit is known. It is short for
@@ -107,6 +106,14 @@ impl<'k> ObjectName<'k> {
 pub(crate) fn upload(owner: &Owner, id: &str) -> String {
     let (tenant, subject) = (owner.tenant.folder(), owner.subject.hash());
     format!("{UPLOADS}{tenant}/{subject}/{id}")
+}
+
+/// 32 bits of a write id that differ from one commit to the next. The upper half of the id
+/// counts the writes of a turn, and the lower half differs between turns. The rotation keeps
+/// small numbers of both, as tests have them, apart.
+fn short(write: &WriteId) -> u32 {
+    let number = u128::from_str_radix(write.as_str(), 16).unwrap_or_default();
+    (number as u32) ^ ((number >> 64) as u32).rotate_left(16)
 }
 
 /// The last half of a server-made id, which is as random as the first.

@@ -18,8 +18,8 @@ pub(in crate::engine) struct TurnReport<'e> {
     makes_task: bool,
     attempt: u32,
     began: Timestamp,
-    /// Whether a worker runs the turn. The units of another turn are those of its call, and
-    /// metrics would count them twice.
+    /// Whether a worker runs the turn. The units of another turn are in the line of its call,
+    /// and metrics would count them twice.
     claimed: bool,
     scope: CallScope,
     span: Span,
@@ -78,7 +78,12 @@ impl<'e> TurnReport<'e> {
             Ok(TurnEnd::Message(_)) | Err(_) => None,
         };
         let took = self.engine.reader.clock.now().since(self.began);
-        let units = self.scope.units().filter(|_| self.claimed);
+        // A client that leaves a stream ends its call before the turn.
+        let units = if self.claimed {
+            self.scope.units()
+        } else {
+            self.scope.units_since_log()
+        };
         let trace_id = self.scope.trace().map(|trace| trace.trace_id());
         events::turn(&TurnFields {
             tenant: &self.tenant,

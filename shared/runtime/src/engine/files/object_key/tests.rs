@@ -82,6 +82,14 @@ fn no_two_attempts_commits_or_places_share_a_key() {
             let attempt = Attempt::of(record, now);
             let key = |(write, n)| attempt.key(&WriteId::made_of(write), n);
             keys.extend([(1, 1), (1, 2), (2, 1)].map(key));
+            // The writes of two turns, which count on from their first ones.
+            let writes = |first| {
+                let next = |write: &WriteId| write.following();
+                std::iter::successors(Some(WriteId::made_of(first)), next).skip(1)
+            };
+            for first in [1, 2] {
+                keys.extend(writes(first).take(20).map(|write| attempt.key(&write, 1)));
+            }
             keys.extend([1 << 96, 2 << 96].map(|number| attempt.early_key(number)));
         }
     }
