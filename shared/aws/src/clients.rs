@@ -50,7 +50,8 @@ const TABLE_OPERATION: Duration = Duration::from_secs(5);
 /// waits less after an attempt that was lost or met another write.
 const THROTTLED: Duration = Duration::from_millis(500);
 
-/// The endpoints of the services. `None` is AWS, in the region of the environment.
+/// The endpoints of the services. `None` is AWS, in the region of the environment, or the
+/// endpoint in the variables of the AWS SDK.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Endpoints {
     /// URL of DynamoDB.
@@ -156,8 +157,8 @@ fn retries() -> RetryConfig {
         .with_retry_spec(RetrySpec::v2_1())
 }
 
-/// The common settings of our clients: TLS, timeouts, the `endpoint` (`None` is AWS), and
-/// its credentials if they are known.
+/// The common settings of our clients: TLS, timeouts, the `endpoint` (`None` is AWS or what the
+/// variables of the AWS SDK say), and its credentials if they are known.
 ///
 /// Lambda puts region and credentials into the environment. With the feature `profiles` a
 /// process without them there gets those that the AWS SDK finds: profiles, SSO, the role of
@@ -192,7 +193,10 @@ async fn from_environment(endpoint: Option<&str>, keys: Option<&EmulatorKeys>) -
         .region(region)
         .credentials_provider(SharedCredentialsProvider::new(chain))
         .http_client(http)
-        .service_config(ServiceVariables)
+        .service_config(ServiceVariables {
+            // A token is a password: it is not sent as plain text.
+            tokens: endpoint.is_none_or(|url| !url.starts_with("http://")),
+        })
         .timeout_config(timeouts())
         .retry_config(retries());
     if let Some(url) = endpoint {
@@ -209,10 +213,16 @@ async fn from_environment(endpoint: Option<&str>, keys: Option<&EmulatorKeys>) -
     config.build()
 }
 
+/// The variables of a token for one service, without the name of the service.
+const BEARER_TOKEN: &str = "AWS_BEARER_TOKEN";
+
 /// Variables for one service: `AWS_ENDPOINT_URL_BEDROCK_RUNTIME`, else `AWS_ENDPOINT_URL`, and
 /// `AWS_BEARER_TOKEN_BEDROCK` (AWS SDKs and Tools Reference Guide, "Service-specific endpoints").
 #[derive(Debug)]
-struct ServiceVariables;
+struct ServiceVariables {
+    /// Whether there are tokens too.
+    tokens: bool,
+}
 
 impl LoadServiceConfig for ServiceVariables {
     #[expect(
@@ -220,9 +230,12 @@ impl LoadServiceConfig for ServiceVariables {
         reason = "variables of the AWS SDK, which reads them by itself only with profiles"
     )]
     fn load_config(&self, key: ServiceConfigKey<'_>) -> Option<String> {
+        if !self.tokens && key.env() == BEARER_TOKEN {
+            return None;
+        }
         let service = key.service_id().to_uppercase().replace([' ', '-'], "_");
-        let of_service = std::env::var(format!("{}_{service}", key.env()));
-        of_service.or_else(|_| std::env::var(key.env())).ok()
+        let variable = |name: &str| std::env::var(name).ok().filter(|it| !it.is_empty());
+        variable(&format!("{}_{service}", key.env())).or_else(|| variable(key.env()))
     }
 }
 
@@ -304,7 +317,9 @@ fn is_loopback(url: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{ATTEMPTS, AwsClients, Endpoints, from_environment, is_loopback};
+    use super::{
+        ATTEMPTS, AwsClients, BEARER_TOKEN, Endpoints, SdkConfig, from_environment, is_loopback,
+    };
     use aws_credential_types::provider::ProvideCredentials as _;
     use std::io::{BufRead as _, BufReader, Write as _};
     use std::net::TcpListener;
@@ -360,6 +375,8 @@ mod tests {
         let endpoints = [
             ("AWS_ENDPOINT_URL", "https://all.example"),
             ("AWS_ENDPOINT_URL_DYNAMODB", "https://table.example"),
+            ("AWS_ENDPOINT_URL_SQS", ""),
+            ("AWS_BEARER_TOKEN_BEDROCK", "secret"),
         ];
         let said = run_with(
             "clients::tests::print_settings",
@@ -370,6 +387,7 @@ mod tests {
             "given http://127.0.0.1:9",
             "dynamodb https://table.example",
             "sqs https://all.example",
+            "token secret",
         ] {
             assert!(said.contains(line), "{line}: {said}");
         }
@@ -387,18 +405,20 @@ mod tests {
             .await
             .unwrap();
         println!("key {}", keys.access_key_id());
+        let variable = |settings: &SdkConfig, service, env| {
+            let key = ServiceConfigKey::builder().service_id(service).env(env);
+            let key = key.profile("").build().unwrap();
+            let found = settings.service_config().unwrap().load_config(key);
+            found.unwrap_or_default()
+        };
         for service in ["DynamoDB", "SQS"] {
-            let key = ServiceConfigKey::builder()
-                .service_id(service)
-                .env("AWS_ENDPOINT_URL")
-                .profile("endpoint_url");
-            let found = settings
-                .service_config()
-                .unwrap()
-                .load_config(key.build().unwrap());
-            println!("{} {}", service.to_lowercase(), found.unwrap_or_default());
+            let found = variable(&settings, service, "AWS_ENDPOINT_URL");
+            println!("{} {found}", service.to_lowercase());
         }
+        let token = |settings| variable(settings, "bedrock", BEARER_TOKEN);
+        println!("token {}", token(&settings));
         let given = from_environment(Some("http://127.0.0.1:9"), None).await;
+        assert_eq!(token(&given), "", "a token without TLS");
         assert!(given.get_origin("endpoint_url").is_client_config());
         println!("given {}", given.endpoint_url().unwrap());
     }

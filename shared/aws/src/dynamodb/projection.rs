@@ -239,9 +239,9 @@ impl DynamoStore {
 /// How many children a page may hold if `left` more bytes may be read.
 ///
 /// Without a limit, DynamoDB would read 1 MB a page, however small `left` is. Each child
-/// has more than [`CHILD_MIN`] bytes, so one page is enough for the children that are needed.
-/// Children that a restart took back, and batches of events without parts, are among them. For
-/// that case a page holds at least 8. A page of 512 is 1 MB.
+/// has more than [`CHILD_MIN`] bytes, so one page is enough if all are needed. A range may also
+/// hold children that nobody needs: those that a restart took back, and batches without parts.
+/// So a page holds at least 8. A page of 512 is 1 MB.
 fn page_of(left: usize) -> i32 {
     let most = (left / CHILD_MIN).saturating_add(1).clamp(8, 512);
     i32::try_from(most).unwrap_or(i32::MAX)

@@ -5,6 +5,7 @@
 
 use super::AuthError;
 use super::issuer::{JwtIssuer, configuration_url};
+use super::signatures::is_rsa_size;
 use crate::engine::Clock;
 use crate::outbound::{Fetcher, OutboundUrl, Reach};
 use crate::store::StoreError;
@@ -139,11 +140,23 @@ fn fits(key: &Jwk, algorithm: Algorithm) -> bool {
     );
     let named = key.common.key_algorithm;
     let same = named.is_none_or(|named| named.to_string() == format!("{algorithm:?}"));
-    signs && same && is_asymmetric(key)
+    signs && same
 }
 
-const fn is_asymmetric(key: &Jwk) -> bool {
-    !matches!(key.algorithm, AlgorithmParameters::OctetKey(_))
+/// Whether a key is public, and of a size that verifies.
+fn is_usable(key: &Jwk) -> bool {
+    match &key.algorithm {
+        AlgorithmParameters::OctetKey(_) => false,
+        AlgorithmParameters::RSA(rsa) if !is_rsa_size(&rsa.n) => {
+            let kid = key.common.key_id.as_deref().unwrap_or_default();
+            tracing::warn!(
+                "the RSA key `{kid}` of the JWT issuer is not used: it has less than 2,048 or more \
+                 than 8,192 bits"
+            );
+            false
+        }
+        _ => true,
+    }
 }
 
 impl KeySet {
@@ -234,7 +247,7 @@ impl KeySet {
             .into_iter()
             .flatten()
             .filter_map(|key| serde_json::from_value::<Jwk>(key.clone()).ok());
-        let keys: Vec<Jwk> = known.filter(is_asymmetric).collect();
+        let keys: Vec<Jwk> = known.filter(is_usable).collect();
         if keys.is_empty() {
             return Err(missing);
         }

@@ -2,11 +2,12 @@
 
 use super::issuer::{JwtAlgorithm, JwtIssuer};
 use super::jwks::{FetchKeys, KeySet};
-use super::signatures::use_ring;
+use super::signatures::is_signed;
 use super::{Admitted, AuthError, Caller, DEFAULT_TIER, is_word, scopes};
 use crate::engine::Clock;
 use crate::task::{Owner, Subject, TenantId, Timestamp};
-use jsonwebtoken::{Algorithm, Header, Validation, decode, decode_header};
+use jsonwebtoken::dangerous::insecure_decode;
+use jsonwebtoken::{Algorithm, Header, decode_header};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,7 +28,6 @@ impl JwtVerifier {
     /// A verifier that gets the issuer's keys through `fetch` when it needs one.
     #[must_use]
     pub fn new(issuer: JwtIssuer, fetch: Arc<dyn FetchKeys>, clock: Arc<dyn Clock>) -> Self {
-        use_ring();
         Self {
             keys: KeySet::new(&issuer, fetch, clock.clone()),
             issuer,
@@ -44,7 +44,11 @@ impl JwtVerifier {
         let header = decode_header(token).map_err(|_| AuthError::Refused)?;
         self.allowed(&header)?;
         let key = self.keys.key(header.kid.as_deref(), header.alg).await?;
-        let decoded = decode::<Map<String, Value>>(token, &key, &self.validation(header.alg));
+        if !is_signed(token, header.alg, &key) {
+            return Err(AuthError::Refused);
+        }
+        // The library reads the claims and checks nothing.
+        let decoded = insecure_decode::<Map<String, Value>>(token);
         let claims = decoded.map_err(|_| AuthError::Refused)?.claims;
         let ends = self.times(&claims).ok_or(AuthError::Refused)?;
         let caller = self.caller(&claims).ok_or(AuthError::Refused)?;
@@ -65,15 +69,16 @@ impl JwtVerifier {
         }
     }
 
-    fn validation(&self, algorithm: Algorithm) -> Validation {
-        let mut validation = Validation::new(algorithm);
-        validation.set_issuer(&[&self.issuer.issuer]);
-        validation.set_audience(&[&self.issuer.audience]);
-        validation.set_required_spec_claims(&["iss", "aud", "exp", "sub"]);
-        // `times` does it: the library reads the clock of the system.
-        validation.validate_exp = false;
-        validation.validate_nbf = false;
-        validation
+    /// Whether the token is for this agent (RFC 7519 §4.1.3): one text, or one of several.
+    fn is_audience(&self, claims: &Map<String, Value>) -> bool {
+        let is_ours = |name: &Value| name.as_str() == Some(&self.issuer.audience);
+        match claims.get("aud") {
+            Some(Value::Array(list)) => {
+                list.iter().all(Value::is_string) && list.iter().any(is_ours)
+            }
+            Some(one) => is_ours(one),
+            None => false,
+        }
     }
 
     /// Checks the times of the claims, and returns when the token ends.
@@ -95,8 +100,7 @@ impl JwtVerifier {
 
     fn caller(&self, claims: &Map<String, Value>) -> Option<Caller> {
         let text = |name: &str| claims.get(name).and_then(Value::as_str);
-        // A library may accept a list here. This program accepts one issuer.
-        if text("iss")? != self.issuer.issuer {
+        if text("iss")? != self.issuer.issuer || !self.is_audience(claims) {
             return None;
         }
         let tier = match claims.get("tier") {

@@ -1,11 +1,10 @@
 //! Verifies the signatures of JWTs with `ring`, which the TLS stack links anyway.
 //!
-//! The library for JWTs brings no cryptography of its own: its two choices are a second one
-//! beside that of TLS, or one in C.
+//! The library for JWTs has no cryptography of its own. Its features link a second one beside
+//! that of TLS, and a provider for it would be one for the whole process, also for skills.
 
-use jsonwebtoken::crypto::{CryptoProvider, JwkUtils, JwtVerifier};
-use jsonwebtoken::errors::{ErrorKind, Result};
-use jsonwebtoken::signature::{Error, Verifier};
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, DecodingKey, DecodingKeyKind};
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256,
@@ -13,24 +12,14 @@ use ring::signature::{
     RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512, RsaParameters, RsaPublicKeyComponents,
     UnparsedPublicKey, VerificationAlgorithm,
 };
+use std::ops::RangeInclusive;
 
-static PROVIDER: CryptoProvider = CryptoProvider {
-    // This program makes no JWT.
-    signer_factory: |_, _| Err(ErrorKind::InvalidAlgorithm.into()),
-    verifier_factory: |algorithm, key| Ok(Box::new(SignatureVerifier::new(*algorithm, key)?)),
-    // They read private keys.
-    jwk_utils: JwkUtils::new_unimplemented(),
-};
-
-/// Lets the library for JWTs verify with `ring`. A program that chose another way keeps it.
-pub(super) fn use_ring() {
-    let _kept = PROVIDER.install_default();
-}
+/// The bytes of an RSA modulus: 2,048 bits (RFC 7518 §3.3, §3.5) to 8,192.
+const MODULUS: RangeInclusive<usize> = 256..=1024;
 
 /// How an algorithm verifies (RFC 7518 §3, RFC 8037 §3.1).
 #[derive(Clone, Copy)]
 enum Scheme {
-    /// RSA keys have at least 2048 bits (RFC 7518 §3.3, §3.5).
     Rsa(&'static RsaParameters),
     Point(&'static dyn VerificationAlgorithm),
 }
@@ -51,52 +40,40 @@ fn scheme(algorithm: Algorithm) -> Option<Scheme> {
     })
 }
 
-/// A key with the scheme that it is used in.
-struct SignatureVerifier {
-    algorithm: Algorithm,
-    scheme: Scheme,
-    key: DecodingKeyKind,
-}
-
-impl SignatureVerifier {
-    fn new(algorithm: Algorithm, key: &DecodingKey) -> Result<Self> {
-        let scheme = scheme(algorithm).ok_or(ErrorKind::InvalidAlgorithm)?;
-        // A key of one kind under the name of another.
-        if key.family() != algorithm.family() {
-            return Err(ErrorKind::InvalidAlgorithm.into());
+/// Whether `key` has signed the token with this algorithm (RFC 7515 §5.2). A key of one kind
+/// under the name of another has signed nothing.
+pub(super) fn is_signed(token: &str, algorithm: Algorithm, key: &DecodingKey) -> bool {
+    let Some((message, signature)) = token.rsplit_once('.') else {
+        return false;
+    };
+    let Ok(signature) = BASE64_URL_SAFE_NO_PAD.decode(signature) else {
+        return false;
+    };
+    if key.family() != algorithm.family() {
+        return false;
+    }
+    let message = message.as_bytes();
+    let verified = match (scheme(algorithm), key.kind()) {
+        (Some(Scheme::Rsa(parameters)), DecodingKeyKind::RsaModulusExponent { n, e }) => {
+            // `ring` refuses numbers with zeros in front, which some issuers write.
+            let (n, e) = (without_zeros(n), without_zeros(e));
+            RsaPublicKeyComponents { n, e }.verify(parameters, message, &signature)
         }
-        Ok(Self {
-            algorithm,
-            scheme,
-            key: key.kind().clone(),
-        })
-    }
+        (Some(Scheme::Point(method)), DecodingKeyKind::SecretOrDer(point)) => {
+            UnparsedPublicKey::new(method, point).verify(message, &signature)
+        }
+        _ => return false,
+    };
+    verified.is_ok()
 }
 
-impl Verifier<Vec<u8>> for SignatureVerifier {
-    fn verify(&self, message: &[u8], signature: &Vec<u8>) -> std::result::Result<(), Error> {
-        let verified = match (self.scheme, &self.key) {
-            (Scheme::Rsa(parameters), DecodingKeyKind::RsaModulusExponent { n, e }) => {
-                // `ring` refuses numbers with zeros in front, which some issuers write.
-                let (n, e) = (without_zeros(n), without_zeros(e));
-                RsaPublicKeyComponents { n, e }.verify(parameters, message, signature)
-            }
-            (Scheme::Point(method), DecodingKeyKind::SecretOrDer(point)) => {
-                UnparsedPublicKey::new(method, point).verify(message, signature)
-            }
-            _ => return Err(Error::new()),
-        };
-        verified.map_err(|_| Error::new())
-    }
+/// Whether an RSA key with this modulus, in the form of a JWK, can verify.
+pub(super) fn is_rsa_size(modulus: &str) -> bool {
+    let bytes = BASE64_URL_SAFE_NO_PAD.decode(modulus);
+    bytes.is_ok_and(|bytes| MODULUS.contains(&without_zeros(&bytes).len()))
 }
 
 fn without_zeros(number: &[u8]) -> &[u8] {
     let zeros = number.iter().take_while(|it| **it == 0).count();
     number.get(zeros..).unwrap_or_default()
-}
-
-impl JwtVerifier for SignatureVerifier {
-    fn algorithm(&self) -> Algorithm {
-        self.algorithm
-    }
 }

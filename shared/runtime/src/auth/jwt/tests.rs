@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use futures::FutureExt as _;
+use jsonwebtoken::DecodingKey;
 use ring::hmac;
 use ring::rand::SystemRandom;
 use ring::signature::{
@@ -284,6 +285,8 @@ async fn a_token_with_a_wrong_claim_is_refused() {
         with("iss", Value::Null),
         with("aud", json!("another")),
         with("aud", json!([])),
+        with("aud", json!(["agent", 7])),
+        with("aud", json!({"agent": "agent"})),
         with("aud", Value::Null),
         with("exp", json!(NOW - 60)),
         with("exp", json!("never")),
@@ -404,11 +407,13 @@ async fn every_algorithm_of_the_setting_is_verified() {
 }
 
 #[tokio::test]
-async fn a_modulus_that_the_issuer_writes_with_a_zero_in_front_is_read() {
+async fn numbers_of_a_key_with_zeros_in_front_are_read() {
     let mut signer = rsa("one");
     let modulus = BASE64_URL_SAFE_NO_PAD.decode(signer.jwk["n"].as_str().unwrap());
     let padded = [&[0][..], &modulus.unwrap()].concat();
     signer.jwk["n"] = json!(base64url(&padded));
+    let exponent = BASE64_URL_SAFE_NO_PAD.decode(signer.jwk["e"].as_str().unwrap());
+    signer.jwk["e"] = json!(base64url(&[&[0][..], &exponent.unwrap()].concat()));
     let agent = Agent::trusting(set(&[&signer]));
     assert!(agent.admits(&signer.sign(&claims())).await);
 }
@@ -456,6 +461,22 @@ async fn a_symmetric_key_in_the_set_is_ignored() {
     let token = shared(b"shared").sign_under(&header, &claims());
     assert!(!agent.admits(&token).await);
     assert!(agent.admits(&known.sign(&claims())).await);
+}
+
+#[tokio::test]
+async fn an_rsa_key_of_1024_bits_proves_nothing() {
+    let small: Value = serde_json::from_str(include_str!("test_small_key.json")).unwrap();
+    let jwk = json!({"kty": "RSA", "kid": "small", "n": small["n"], "e": small["e"]});
+    let key = DecodingKey::from_jwk(&serde_json::from_value(jwk.clone()).unwrap()).unwrap();
+    let token = small["token"].as_str().unwrap();
+    assert!(!is_signed(token, Algorithm::RS256, &key));
+    let known = elliptic("one");
+    let keys = json!({"keys": [jwk, known.jwk]}).to_string();
+    let agent = Agent::trusting(Answer::Text(keys));
+    assert!(!agent.admits(token).await);
+    // Without a key id a token fits a set with one key: the small one does not count.
+    let header = json!({"alg": "ES256"});
+    assert!(agent.admits(&known.sign_under(&header, &claims())).await);
 }
 
 #[tokio::test]
