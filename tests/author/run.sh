@@ -16,7 +16,8 @@ case ${1:-} in
 esac
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
-work=$root/target/author
+target=${CARGO_TARGET_DIR:-$root/target}
+work=$target/author
 packages=(a2a-lambda-macros a2a-lambda-model a2a-lambda-wire a2a-lambda-aws a2a-lambda a2a-local)
 cd "$root"
 address=$(sed -n 's/^repository = "\(.*\)"$/\1/p' Cargo.toml)
@@ -28,7 +29,7 @@ rm -rf "$work/repository" "$work/agent"
 for name in "${packages[@]}"; do
   folder=$(sed -n "s/^$name = { version = .* path = \"\([^\"]*\)\".*/\1/p" Cargo.toml)
   mkdir -p "$work/repository/$folder"
-  tar -xzf "target/package/$name-$version.crate" -C "$work/repository/$folder" --strip-components 1
+  tar -xzf "$target/package/$name-$version.crate" -C "$work/repository/$folder" --strip-components 1
   # The package's own manifest, whose dependencies are those of the workspace.
   mv "$work/repository/$folder/Cargo.toml.orig" "$work/repository/$folder/Cargo.toml"
 done
@@ -46,7 +47,7 @@ export GIT_CONFIG_VALUE_0=$address
 grep -qF "git = \"$address\", tag = \"v$version\"" template/Cargo.toml || { echo "template/Cargo.toml names another address or tag"; exit 1; }
 cp -r template "$work/agent"
 # The step `watch` installs cargo-lambda here.
-PATH=$PATH:$root/target/venv/watch/bin
+PATH=$PATH:$target/venv/watch/bin
 if command -v cargo-lambda > /dev/null; then
   rm -rf "$work/new"
   (cd "$work" && cargo lambda new --no-interactive --template "$root/template" new > /dev/null)
@@ -84,13 +85,13 @@ for _ in $(seq 100); do
 done
 [[ -n $base ]] || { echo "the agent did not start"; exit 1; }
 
-"$root/target/venv/author/bin/python" -B "$root/tests/author/walk.py" "$base"
+"$target/venv/author/bin/python" -B "$root/tests/author/walk.py" "$base"
 
 echo "cfn-lint"
-"$root/target/venv/template/bin/cfn-lint" template.yaml infra/own.yaml
+"$target/venv/template/bin/cfn-lint" template.yaml infra/own.yaml
 # The features are those of the tests, so that nothing is compiled twice.
 cargo build -q --workspace
-"$root/target/venv/stack/bin/python" -B "$root/tests/author/deployed.py" --agent . \
+"$target/venv/stack/bin/python" -B "$root/tests/author/deployed.py" --agent . \
   --program "$CARGO_TARGET_DIR/debug/agent" --folder "$work/stack"
 lines=$(cat agent/src/main.rs local/src/main.rs | grep -cv '^$')
 echo "hand-written lines to serve and ship beside the skills: $lines"
