@@ -7,7 +7,7 @@ use http_body_util::Full;
 use lambda_http::tower::Service as _;
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -101,7 +101,8 @@ impl Post {
 enum Manner {
     /// It keeps them open.
     Keeps,
-    /// It closes each after its response.
+    /// It closes each after its response, before it sends anything on another. Otherwise
+    /// the function may post on a connection that closes at that moment.
     Closes,
     /// It closes each that posts, without a response.
     HangsUp,
@@ -149,7 +150,7 @@ impl std::io::Read for Counted {
 fn serve(
     stream: TcpStream,
     manner: Manner,
-    events: &Mutex<VecDeque<String>>,
+    left: &Mutex<VecDeque<String>>,
     posts: &Sender<Post>,
 ) -> Option<()> {
     let mut out = stream.try_clone().ok()?;
@@ -162,24 +163,25 @@ fn serve(
         }
         let mut lines = head.trim_end().split("\r\n").map(str::to_owned);
         let line = lines.next()?;
+        let (mut events, response);
         if line.starts_with("GET") {
+            events = left.lock().unwrap();
             let event = match line.contains("/restore/") {
                 true => Some(String::new()),
-                false => events.lock().unwrap().pop_front(),
+                false => events.pop_front(),
             };
             let Some(event) = event else {
+                drop(events);
                 // No event is left: the function waits until the test ends it.
                 std::thread::park();
                 return None;
             };
             let length = event.len();
-            write!(
-                out,
+            response = format!(
                 "HTTP/1.1 200 OK\r\nlambda-runtime-aws-request-id: id-1\r\n\
                  lambda-runtime-invocation-id: turn-7\r\nlambda-runtime-deadline-ms: 600000\r\n\
                  lambda-runtime-invoked-function-arn: arn\r\ncontent-length: {length}\r\n\r\n{event}"
-            )
-            .ok()?;
+            );
         } else {
             let mut headers: Vec<_> = lines.map(|line| line.to_lowercase()).collect();
             headers.retain(|header| !header.starts_with("host:"));
@@ -197,15 +199,15 @@ fn serve(
             if manner == Manner::HangsUp {
                 return None;
             }
-            write!(
-                out,
-                "HTTP/1.1 202 Accepted\r\ncontent-length: 2\r\n\r\n{{}}"
-            )
-            .ok()?;
+            events = left.lock().unwrap();
+            response = "HTTP/1.1 202 Accepted\r\ncontent-length: 2\r\n\r\n{}".to_owned();
         }
+        out.write_all(response.as_bytes()).ok()?;
         if manner == Manner::Closes {
+            out.shutdown(Shutdown::Both).ok()?;
             return None;
         }
+        drop(events);
     }
 }
 
