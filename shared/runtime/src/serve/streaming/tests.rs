@@ -163,6 +163,7 @@ fn serve(
         }
         let mut lines = head.trim_end().split("\r\n").map(str::to_owned);
         let line = lines.next()?;
+        // A connection keeps this lock until it has sent its response and may have closed.
         let (mut events, response);
         if line.starts_with("GET") {
             events = left.lock().unwrap();
