@@ -12,6 +12,7 @@ use a2a_lambda::auth::{AuthMode, Authentication, Caller, Identity};
 use a2a_lambda::engine::{CallBudget, Clock as _, SystemClock};
 use a2a_lambda::http::{Function, HttpService};
 use a2a_lambda::runtime::Runtime;
+use a2a_lambda::serve::GatewayEvent;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda_wire::{
@@ -262,10 +263,9 @@ impl Agent {
 impl Parts {
     /// Decodes an event in two steps, and notes their times.
     fn decoded(&mut self, event: &Bytes) -> Result<(Call, MethodCall), Failure> {
-        let text = std::str::from_utf8(event).map_err(failed)?;
-        let (took, request) = timed(|| lambda_http::request::from_str(text));
+        let (took, read) = timed(|| GatewayEvent::read(event));
         self.event.add(took);
-        let request = plain(request?)?;
+        let request = read?.request;
         let (took, decoded) = timed(|| decode(&request));
         self.decode.add(took);
         decoded
@@ -274,19 +274,7 @@ impl Parts {
 
 /// The request of an event, without its Lambda envelope.
 fn request_of(event: &Bytes) -> Result<http::Request<Bytes>, Failure> {
-    let text = std::str::from_utf8(event).map_err(failed)?;
-    plain(lambda_http::request::from_str(text)?)
-}
-
-fn plain(request: lambda_http::Request) -> Result<http::Request<Bytes>, Failure> {
-    let path = lambda_http::RequestExt::raw_http_path(&request).to_owned();
-    let (mut parts, body) = request.into_parts();
-    parts.uri = path.parse().map_err(failed)?;
-    let body = match body {
-        lambda_http::Body::Text(text) => Bytes::from(text),
-        _ => Bytes::new(),
-    };
-    Ok(http::Request::from_parts(parts, body))
+    Ok(GatewayEvent::read(event)?.request)
 }
 
 /// The operation of a request, as the edge decodes it.

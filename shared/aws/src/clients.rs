@@ -16,6 +16,7 @@ use aws_config::meta::credentials::CredentialsProviderChain;
 use aws_config::meta::region::ProvideRegion as _;
 use aws_config::provider_config::ProviderConfig;
 use aws_config::retry::RetryConfig;
+use aws_config::stalled_stream_protection::StalledStreamProtectionConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
@@ -106,7 +107,9 @@ impl AwsClients {
     pub async fn connect(endpoints: &Endpoints) -> Self {
         let (at, keys) = (endpoints.dynamodb.as_deref(), endpoints.keys.as_ref());
         let first = sdk_config(at, keys).await;
-        let mut dynamodb = aws_sdk_dynamodb::config::Builder::from(&first);
+        let mut dynamodb = aws_sdk_dynamodb::config::Builder::from(&first)
+            // The time for an attempt is enough: bodies are small.
+            .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
         // An emulator shares its processor with other programs, so it keeps the 6 s.
         if !at.is_some_and(is_loopback) {
             dynamodb = dynamodb.timeout_config(table_times());

@@ -4,9 +4,11 @@
 //! - `error`: why a function does not start
 //! - `services`: the services of AWS that functions use
 //! - `start`: the settings, the log and the counters of a function
-//! - `request`: an event of API Gateway as a request
+//! - `event`: reads the events of API Gateway
+//! - `request`: hands an event to the HTTP edge
 //! - `function`: one program for all functions of a deployment
-//! - `buffered`, `streaming`: how responses get to API Gateway
+//! - `invocation`: answers the invocations of the functions behind API Gateway
+//! - `buffered`, `streaming`: the two forms of their responses
 //! - `authorizer`: the function that says to API Gateway who calls
 //! - `relay`, `worker`, `push`, `sweep`: the functions that the table's stream, the
 //!   queues and the schedule start
@@ -17,8 +19,10 @@ mod authorizer;
 mod batch;
 mod buffered;
 mod error;
+mod event;
 #[cfg(all(feature = "jwt", feature = "secrets"))]
 mod function;
+mod invocation;
 mod path;
 #[cfg(feature = "aws")]
 mod push;
@@ -43,6 +47,7 @@ pub use self::{authorizer::authorizer, function::function};
 pub use self::{push::push, relay::relay, sweep::sweep, worker::worker};
 
 pub use self::error::ServeError;
+pub use self::event::{EventFormat, GatewayEvent};
 
 use crate::http::{Body, HttpService};
 use crate::skill::BuildAgent;
@@ -50,6 +55,7 @@ use crate::telemetry::metrics::Reporter;
 use futures::{StreamExt as _, stream};
 use http::Response;
 use http_body_util::{BodyExt as _, BodyStream, StreamBody};
+use invocation::Integration;
 use start::{Start, Started};
 use std::sync::Arc;
 
@@ -163,26 +169,27 @@ async fn edge(
 
 /// Serves a function whose API Gateway integration sends whole responses.
 async fn buffered(edge: HttpService, started: Started) -> Result<(), ServeError> {
-    let (edge, started) = (&edge, &started);
-    let handler = move |request| async move {
-        let response = Box::pin(request::answer(edge, started.process, request)).await;
-        counted(response, Arc::clone(&started.reporter))
-    };
-    Ok(buffered::run(handler).await?)
+    serve(Integration::Buffered, edge, started).await
 }
 
 /// Serves a function whose API Gateway integration streams, also responses that are
 /// not streams.
 #[cfg(feature = "aws")]
 async fn streaming(edge: HttpService, started: Started) -> Result<(), ServeError> {
-    let handler = move |request| {
-        let (edge, started) = (edge.clone(), started.clone());
-        async move {
-            let response = Box::pin(request::answer(&edge, started.process, request)).await;
-            counted(response, started.reporter)
-        }
+    serve(Integration::Streaming, edge, started).await
+}
+
+async fn serve(
+    integration: Integration,
+    edge: HttpService,
+    started: Started,
+) -> Result<(), ServeError> {
+    let (edge, started) = (&edge, &started);
+    let handler = move |event, context| async move {
+        let answer = request::answer(edge, started.process, event, context);
+        counted(Box::pin(answer).await, Arc::clone(&started.reporter))
     };
-    Ok(streaming::run(handler).await?)
+    Ok(invocation::run(integration, handler).await?)
 }
 
 /// The response, which ends once the reporter has sent what was counted. Lambda freezes a
@@ -197,6 +204,3 @@ fn counted(response: Response<Body>, reporter: Arc<Reporter>) -> Response<Body> 
         StreamBody::new(frames).boxed_unsync()
     })
 }
-
-#[cfg(test)]
-mod tests;

@@ -5,8 +5,11 @@
 
 use super::json::{self, PathStep};
 use a2a_lambda_model::task::{A2aError, FieldViolation};
+use serde::Serialize;
 use serde_json::{Map, Number, Value, json};
 
+/// The value of `jsonrpc` (JSON-RPC 2.0 §4).
+const VERSION: &str = "2.0";
 /// The most entries of a batch.
 pub(super) const MAX_BATCH: usize = 16;
 /// The most bytes of an id, which every event of a stream repeats.
@@ -14,7 +17,8 @@ const MAX_ID: usize = 1024;
 
 /// The id of a JSON-RPC request, which its response repeats exactly (JSON-RPC 2.0
 /// §4, §5).
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[serde(untagged)]
 pub enum RpcId {
     /// `null`, absent, or malformed. A request without an id gets a response too:
     /// the kit of 0.3 leaves the id out and waits.
@@ -117,11 +121,20 @@ pub(super) fn looks_like_envelope(value: &Value) -> bool {
 }
 
 /// The response with a result.
-pub(super) fn result(id: &RpcId, result: Value) -> Value {
-    // JSON-RPC 2.0 §5: `result` is present on success, even when it is null.
-    let mut answer = head(id);
-    answer.insert("result".to_owned(), result);
-    Value::Object(answer)
+pub(super) const fn result<T: Serialize>(id: &RpcId, result: T) -> RpcResult<'_, T> {
+    RpcResult {
+        id,
+        jsonrpc: VERSION,
+        result,
+    }
+}
+
+/// A response with a result (JSON-RPC 2.0 §5). `result` is present, even when it is null.
+#[derive(Debug, Serialize)]
+pub(super) struct RpcResult<'a, T> {
+    id: &'a RpcId,
+    jsonrpc: &'static str,
+    result: T,
 }
 
 /// The response with an error.
@@ -133,7 +146,7 @@ pub(super) fn error(id: &RpcId, error: Value) -> Value {
 
 fn head(id: &RpcId) -> Map<String, Value> {
     let mut answer = Map::new();
-    answer.insert("jsonrpc".to_owned(), json!("2.0"));
+    answer.insert("jsonrpc".to_owned(), json!(VERSION));
     answer.insert("id".to_owned(), id.to_value());
     answer
 }

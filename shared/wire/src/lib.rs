@@ -23,6 +23,7 @@ mod jsonrpc;
 mod media;
 mod method;
 mod params;
+mod payload;
 mod push_payload;
 mod request;
 mod response;

@@ -1,5 +1,6 @@
 //! Writes the body of a push notification.
 
+use super::payload::text;
 use super::{media, v01, v1, v03};
 use a2a_lambda_model::task::{Frame, Generation};
 
@@ -11,7 +12,10 @@ use a2a_lambda_model::task::{Frame, Generation};
 pub fn push_payload(generation: Generation, frame: &Frame) -> Option<(&'static str, Vec<u8>)> {
     let (media, value) = match (generation, frame) {
         // A2A 1.0 §4.3.3: the payload is a `StreamResponse`. 0.3 and 0.1 get the task.
-        (Generation::V10, _) => (media::A2A_JSON, v1::encode_frame(frame)?),
+        (Generation::V10, _) => {
+            let frame = v1::FrameWriter::of(frame)?;
+            return Some((media::A2A_JSON, text(&frame)));
+        }
         (Generation::V03, Frame::Task(task)) => (media::JSON, v03::encode_task(task)),
         (Generation::V01, Frame::Task(task)) => (media::JSON, v01::encode_task(task)),
         (Generation::V03 | Generation::V01, _) => return None,

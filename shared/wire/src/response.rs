@@ -3,6 +3,7 @@
 use super::card::EXTENSIONS;
 use super::json_object::JsonObject;
 use super::method::GenerationRule;
+use super::payload::{Payload, text};
 use super::{
     Binding, Call, Dialect, Rejected, RpcId, StreamEncoder, compat, context_list, error, jsonrpc,
     upload, v01, v1, v03,
@@ -55,43 +56,35 @@ pub fn answer(call: &Call, reply: &MethodResult) -> WireResponse {
     let result = match reply {
         MethodResult::Sent(sent) => call.sent(sent),
         MethodResult::Task(task) => call.task(task),
-        MethodResult::Contexts(page) => context_list::encode_page(page),
-        MethodResult::Deleted => Value::Object(serde_json::Map::new()),
-        MethodResult::Upload(grant) => upload::encode(grant),
-        MethodResult::Document(document) => document.clone(),
+        MethodResult::Contexts(page) => context_list::encode_page(page).into(),
+        MethodResult::Deleted => Value::Object(serde_json::Map::new()).into(),
+        MethodResult::Upload(grant) => upload::encode(grant).into(),
+        MethodResult::Document(document) => document.clone().into(),
         MethodResult::Page(page) => match call.dialect.generation {
-            Generation::V10 => v1::encode_page(page),
+            Generation::V10 => Payload::Page(v1::PageWriter(page)),
             // Unreachable for 0.1, which cannot list tasks.
-            Generation::V03 | Generation::V01 => v03::rest::encode_page(page),
+            Generation::V03 | Generation::V01 => v03::rest::encode_page(page).into(),
         },
-        MethodResult::Push(config) => call.push(config),
-        MethodResult::Pushes(page) => call.pushes(page),
+        MethodResult::Push(config) => call.push(config).into(),
+        MethodResult::Pushes(page) => call.pushes(page).into(),
         // A2A 0.3 §7.8: the JSON-RPC result of a delete is `null`. Elsewhere it is an
         // empty object.
         MethodResult::PushDeleted => match (call.dialect.generation, call.dialect.binding) {
-            (Generation::V03 | Generation::V01, Binding::JsonRpc) => Value::Null,
-            (Generation::V10, _) | (_, Binding::Rest) => JsonObject::new().build(),
+            (Generation::V03 | Generation::V01, Binding::JsonRpc) => Value::Null.into(),
+            (Generation::V10, _) | (_, Binding::Rest) => JsonObject::new().build().into(),
         },
     };
     let body = match call.dialect.binding {
-        Binding::JsonRpc => jsonrpc::result(&call.rpc_id, result),
-        Binding::Rest => result,
+        Binding::JsonRpc => text(&jsonrpc::result(&call.rpc_id, result)),
+        Binding::Rest => text(&result),
     };
     let mut headers = vec![("content-type", call.media.to_owned())];
     headers.extend(call.extensions_header());
     WireResponse {
         status: 200,
         headers,
-        body: text(&body),
+        body,
     }
-}
-
-/// The text of a response. Most fit into the first KB.
-fn text(body: &Value) -> Vec<u8> {
-    let mut text = Vec::with_capacity(1024);
-    // Infallible: a value has text keys, and a vector takes every byte.
-    let _ = serde_json::to_writer(&mut text, body);
-    text
 }
 
 /// Writes the error of a call.
@@ -216,16 +209,16 @@ impl Call {
     }
 
     /// Writes the result of a send.
-    fn sent(&self, sent: &Sent) -> Value {
+    fn sent<'a>(&self, sent: &'a Sent) -> Payload<'a> {
         match (self.dialect.generation, self.dialect.binding) {
-            (Generation::V10, _) => v1::encode_sent(sent),
-            (Generation::V03, Binding::JsonRpc) => v03::encode_sent(sent),
-            (Generation::V03, Binding::Rest) => v03::rest::encode_sent(sent),
+            (Generation::V10, _) => Payload::Sent(v1::SentWriter(sent)),
+            (Generation::V03, Binding::JsonRpc) => v03::encode_sent(sent).into(),
+            (Generation::V03, Binding::Rest) => v03::rest::encode_sent(sent).into(),
             (Generation::V01, _) => match (sent, self.client_task_id()) {
-                (Sent::Task(task), _) => v01::encode_task(task),
-                (Sent::Message(_), Some(id)) => v01::encode_sent(sent, &id),
+                (Sent::Task(task), _) => v01::encode_task(task).into(),
+                (Sent::Message(_), Some(id)) => v01::encode_sent(sent, &id).into(),
                 // Unreachable: the decoder refuses a send of 0.1 without an id.
-                (Sent::Message(message), None) => v03::encode_message(message),
+                (Sent::Message(message), None) => v03::encode_message(message).into(),
             },
         }
     }
@@ -248,15 +241,15 @@ impl Call {
         }
     }
 
-    fn task(&self, task: &Task) -> Value {
+    fn task<'a>(&self, task: &'a Task) -> Payload<'a> {
         match (self.generation_of(task), self.dialect.binding) {
-            (Generation::V10, _) => v1::encode_task(task),
-            (Generation::V03, Binding::JsonRpc) => v03::encode_task(task),
-            (Generation::V03, Binding::Rest) => v03::rest::encode_task(task),
+            (Generation::V10, _) => Payload::Task(v1::TaskWriter::of(task)),
+            (Generation::V03, Binding::JsonRpc) => v03::encode_task(task).into(),
+            (Generation::V03, Binding::Rest) => v03::rest::encode_task(task).into(),
             (Generation::V01, _) if self.rule == GenerationRule::OfTask => {
-                v01::encode_task(&self.with_history_of_v01(task))
+                v01::encode_task(&self.with_history_of_v01(task)).into()
             }
-            (Generation::V01, _) => v01::encode_task(task),
+            (Generation::V01, _) => v01::encode_task(task).into(),
         }
     }
 

@@ -3,6 +3,8 @@
 //! Each event has one `data:` line, as the 1.0 kit reads line by line. Compact JSON
 //! holds no line break, so one line is enough.
 
+use super::payload::write;
+use serde::Serialize;
 use serde_json::Value;
 
 /// A comment that keeps the connection open. No blank line follows, as some readers
@@ -14,7 +16,7 @@ pub(super) const PING: &[u8] = b": ping\n";
 pub(super) const RETRY: &[u8] = b"retry: 1000\n";
 
 /// One event. `id` is the event id from which a client can resume.
-pub(super) fn event(id: Option<&str>, data: &Value) -> Vec<u8> {
+pub(super) fn event(id: Option<&str>, data: &impl Serialize) -> Vec<u8> {
     frame(None, id, data)
 }
 
@@ -23,18 +25,20 @@ pub(super) fn error(data: &Value) -> Vec<u8> {
     frame(Some("error"), None, data)
 }
 
-fn frame(name: Option<&str>, id: Option<&str>, data: &Value) -> Vec<u8> {
-    let mut text = String::new();
+fn frame(name: Option<&str>, id: Option<&str>, data: &impl Serialize) -> Vec<u8> {
+    let mut text = Vec::with_capacity(512);
     for (field, value) in [("event", name), ("id", id)] {
         if let Some(value) = value {
-            text.push_str(field);
-            text.push_str(": ");
-            text.push_str(value);
-            text.push('\n');
+            text.extend_from_slice(field.as_bytes());
+            text.extend_from_slice(b": ");
+            text.extend_from_slice(value.as_bytes());
+            text.push(b'\n');
         }
     }
-    text.push_str(&format!("data: {data}\n\n"));
-    text.into_bytes()
+    text.extend_from_slice(b"data: ");
+    write(&mut text, data);
+    text.extend_from_slice(b"\n\n");
+    text
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Writes the bytes of a stream in the dialect of its call.
 
+use super::payload::Payload;
 use super::{Binding, Call, Dialect, RpcId, error, jsonrpc, media, sse, v01, v1, v03};
 use a2a_lambda_model::task::{Frame, Generation, Task, TaskId};
-use serde_json::Value;
 
 /// Writes the frames of one stream as server-sent events.
 #[derive(Debug)]
@@ -56,11 +56,12 @@ impl StreamEncoder {
                 let payload = self.payload(frame)?;
                 // A2A 1.0 §9.4.2; A2A 0.3 §3.3.1: over JSON-RPC each event is a response.
                 // A2A 1.0 §11.7: over REST it is the object itself.
-                let data = match self.dialect.binding {
-                    Binding::JsonRpc => jsonrpc::result(self.rpc_id(), payload),
-                    Binding::Rest => payload,
-                };
-                Some(sse::event(id_of(frame).as_deref(), &data))
+                let id = id_of(frame);
+                let id = id.as_deref();
+                Some(match self.dialect.binding {
+                    Binding::JsonRpc => sse::event(id, &jsonrpc::result(self.rpc_id(), payload)),
+                    Binding::Rest => sse::event(id, &payload),
+                })
             }
         }
     }
@@ -69,19 +70,19 @@ impl StreamEncoder {
         &self.call.rpc_id
     }
 
-    fn payload(&mut self, frame: &Frame) -> Option<Value> {
-        match (self.dialect.generation, self.dialect.binding) {
-            (Generation::V10, _) => v1::encode_frame(frame),
-            (Generation::V03, Binding::JsonRpc) => v03::encode_frame(frame),
-            (Generation::V03, Binding::Rest) => v03::rest::encode_frame(frame),
+    fn payload<'f>(&mut self, frame: &'f Frame) -> Option<Payload<'f>> {
+        Some(match (self.dialect.generation, self.dialect.binding) {
+            (Generation::V10, _) => Payload::Frame(v1::FrameWriter::of(frame)?),
+            (Generation::V03, Binding::JsonRpc) => v03::encode_frame(frame)?.into(),
+            (Generation::V03, Binding::Rest) => v03::rest::encode_frame(frame)?.into(),
             (Generation::V01, _) => {
                 let id = task_of(frame)
                     .cloned()
                     .or_else(|| self.call.client_task_id())?;
                 let stream = self.v01.get_or_insert_with(|| v01::Stream::new(id));
-                stream.frame(frame)
+                stream.frame(frame)?.into()
             }
-        }
+        })
     }
 }
 

@@ -79,7 +79,10 @@ impl DynamoStore {
         dead: Option<&str>,
     ) -> Result<Vec<ConditionalWrite>, StoreError> {
         let pieces = stored::pieces(&write.record)?;
-        let children = self.child_statements(write, pieces.children).await?;
+        let children = match pieces.children {
+            none if none.is_empty() => Vec::new(),
+            children => Box::pin(self.child_statements(write, children)).await?,
+        };
         let mut statements = vec![ConditionalWrite::task(write, shards, pieces.head)];
         if let Some(key) = &write.key {
             statements.push(ConditionalWrite::key(write, key, dead));
@@ -100,25 +103,27 @@ impl DynamoStore {
     }
 
     /// Stores a commit, or returns the reason why not. If the key has become free, it builds
-    /// the statements again.
+    /// the statements again. What follows a failed condition is boxed: else each commit would
+    /// move the room for it.
     pub(super) async fn put_all(
         &self,
         write: &TaskWrite,
         shards: NonZeroU32,
-        statements: &mut Vec<ConditionalWrite>,
+        mut statements: Vec<ConditionalWrite>,
     ) -> Result<Committed, StoreError> {
         for _ in 0..TRIES {
             let checks = match self.write(statements).await? {
                 WriteResult::Done => return Ok(Committed::Done),
-                WriteResult::Unknown(why) => return self.look_for(write, why).await,
+                WriteResult::Unknown(why) => return Box::pin(self.look_for(write, why)).await,
                 WriteResult::Refused(checks) => checks,
             };
-            match self.key_stands(write, &checks).await? {
-                KeyConflict::Free => return self.refused(write, checks).await,
+            match Box::pin(self.key_stands(write, &checks)).await? {
+                KeyConflict::Free => return Box::pin(self.refused(write, checks)).await,
                 KeyConflict::Mine => return Ok(Committed::Done),
                 KeyConflict::For(keyed) => return Ok(Committed::KeyTaken(keyed)),
                 KeyConflict::Dead(by) => {
-                    *statements = self.statements(write, shards, by.as_deref()).await?;
+                    let again = self.statements(write, shards, by.as_deref());
+                    statements = Box::pin(again).await?;
                 }
             }
         }

@@ -276,6 +276,7 @@ impl ConditionalWrite {
 
     pub(super) fn put_at(partition: &str, sort: &str, attributes: Attributes) -> Self {
         let mut item = item::key_of(partition, sort);
+        item.reserve(attributes.len());
         for (name, value) in attributes {
             item.insert(name.to_owned(), value);
         }

@@ -58,7 +58,7 @@ impl DynamoStore {
         // task by its pointer, or neither is left.
         let mut last = vec![ConditionalWrite::no_task(record)];
         last.extend(ConditionalWrite::no_pointer(record));
-        let gone = self.write_all(&last).await?;
+        let gone = self.write_all(last).await?;
         // A repeated call finds no item, which is success.
         Ok(gone || self.own_item(&record.key()).await?.is_none())
     }

@@ -64,6 +64,7 @@ mod table;
 mod task_pointers;
 mod tasks;
 mod threads;
+mod user_agent;
 mod write;
 
 pub use erase_tenant::{EraseError, Erasure};

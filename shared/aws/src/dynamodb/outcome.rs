@@ -208,11 +208,14 @@ pub(super) fn read_error<E: ProvideErrorMetadata>(error: &SdkError<E>) -> StoreE
 pub(super) async fn write(
     client: &Client,
     table: &str,
-    statements: &[ConditionalWrite],
+    mut statements: Vec<ConditionalWrite>,
 ) -> WriteOutcome {
-    match statements {
-        [one] => write_one(client, table, one.clone()).await,
-        several => write_several(client, table, several).await,
+    match (statements.pop(), statements.is_empty()) {
+        (Some(only), true) => write_one(client, table, only).await,
+        (last, _) => {
+            statements.extend(last);
+            write_several(client, table, statements).await
+        }
     }
 }
 
@@ -325,11 +328,11 @@ fn update_outcome(error: &SdkError<UpdateItemError>) -> WriteOutcome {
 async fn write_several(
     client: &Client,
     table: &str,
-    statements: &[ConditionalWrite],
+    statements: Vec<ConditionalWrite>,
 ) -> WriteOutcome {
     let actions: Result<Vec<_>, _> = statements
-        .iter()
-        .map(|statement| statement.clone().into_action(table))
+        .into_iter()
+        .map(|statement| statement.into_action(table))
         .collect();
     let actions = match actions {
         Ok(actions) => actions,

@@ -71,7 +71,7 @@ impl ReadPushes for DynamoStore {
 #[async_trait]
 impl WritePushes for DynamoStore {
     async fn put_push(&self, push: &PushRecord) -> Result<(), StoreError> {
-        self.write_all(&ConditionalWrite::push(push)?)
+        self.write_all(ConditionalWrite::push(push)?.into())
             .await
             .map(|_| ())
     }
@@ -89,7 +89,7 @@ impl WritePushes for DynamoStore {
         let delivered = ConditionalWrite::gone(item::key_of(&partition, &key::delivery(id)));
         // The condition fails if the config does not exist or belongs to another owner. Either
         // way there is nothing to remove for this owner.
-        self.write_all(&[gone.when("#subject = :owner"), delivered])
+        self.write_all(vec![gone.when("#subject = :owner"), delivered])
             .await
             .map(|_| ())
     }

@@ -221,7 +221,7 @@ impl DynamoStore {
         if !ask {
             return known;
         }
-        match self.shard_count(owner).await {
+        match Box::pin(self.shard_count(owner)).await {
             Ok(count) => self.lists.learn(owner, count, now),
             // The write uses the known number, which is never too large.
             Err(error) => {
@@ -259,7 +259,7 @@ impl DynamoStore {
         put.name(SHARDS);
         put.value(":before", item::number(before.shards.get()));
         let put = put.when("attribute_not_exists(PK) OR #shards = :before");
-        let decided = self.write(std::slice::from_ref(&put)).await?;
+        let decided = self.write(vec![put]).await?;
         // The response may be lost, or a repeated attempt may have met our own write. The
         // stored number decides.
         if !matches!(decided, WriteResult::Done) && self.shard_count(owner).await? != grown {

@@ -6,6 +6,7 @@ use super::key;
 use super::known_buckets::KnownBuckets;
 use super::outcome;
 use super::shards::KnownOwners;
+use super::user_agent::FixedUserAgent;
 use a2a_lambda_model::store::{Blobs, Meter, OBJECTS_AT_ONCE, StoreError};
 use aws_sdk_dynamodb::Client;
 use std::sync::Arc;
@@ -39,8 +40,10 @@ impl DynamoStore {
     )]
     pub fn new(client: Client, table: impl Into<String>) -> Self {
         let config = client.config().to_builder();
+        let config = config.retry_classifier(outcome::RetryUndecided);
+        let config = config.interceptor(FixedUserAgent);
         Self {
-            client: Client::from_conf(config.retry_classifier(outcome::RetryUndecided).build()),
+            client: Client::from_conf(config.build()),
             table: table.into(),
             blobs: None,
             objects: Arc::new(Semaphore::new(OBJECTS_AT_ONCE)),
@@ -87,14 +90,15 @@ impl DynamoStore {
         partition: &str,
         sort: &str,
     ) -> Result<Option<Item>, StoreError> {
-        let found = self
+        let request = self
             .client
             .get_item()
             .table_name(&self.table)
             .set_key(Some(item::key_of(partition, sort)))
             .consistent_read(true)
-            .send()
-            .await;
+            .send();
+        // Boxed, since the future of a request is large, and each caller would hold it.
+        let found = Box::pin(request).await;
         found
             .map(|found| found.item)
             .map_err(|error| outcome::read_error(&error))

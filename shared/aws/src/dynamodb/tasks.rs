@@ -154,7 +154,7 @@ impl WriteTasks for DynamoStore {
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         write.checked_id()?;
         let shards = self.shards_to_write(write).await;
-        let mut statements = self.statements(write, shards, None).await?;
+        let statements = self.statements(write, shards, None).await?;
         // These run before the commit and outside of it: an item that is kept longer does no
         // harm, an item that expires too early does.
         self.keep_children(&write.record).await?;
@@ -162,7 +162,7 @@ impl WriteTasks for DynamoStore {
         self.keep_pointer(&write.record).await?;
         let alone = statements.len() == 1;
         let pointer = ConditionalWrite::pointer(write).filter(|_| alone);
-        let put = self.put_all(write, shards, &mut statements);
+        let put = self.put_all(write, shards, statements);
         // Both requests run in parallel. A transaction of the two would cost twice the write
         // units (decision 0016).
         let (committed, pointed) = futures::join!(put, self.point(pointer));

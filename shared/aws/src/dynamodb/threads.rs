@@ -137,7 +137,7 @@ impl WriteThreads for DynamoStore {
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
         let shards = self.shards_for_thread(&write.record);
         let statements = self.thread_statements(write, shards).await?;
-        Ok(match self.write(&statements).await? {
+        Ok(match self.write(statements).await? {
             WriteResult::Done => true,
             WriteResult::Refused(checks) => match checks.into_iter().next() {
                 Some(Check::Failed(Some(meta))) => item::thread_written_by(&meta, &write.write),

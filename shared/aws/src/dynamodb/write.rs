@@ -24,7 +24,7 @@ impl DynamoStore {
     /// Writes the statements, all or none.
     pub(super) async fn write(
         &self,
-        statements: &[ConditionalWrite],
+        statements: Vec<ConditionalWrite>,
     ) -> Result<WriteResult, StoreError> {
         // Boxed, since the future of a request is large, and each caller would hold it.
         match Box::pin(outcome::write(&self.client, &self.table, statements)).await {
@@ -37,13 +37,13 @@ impl DynamoStore {
 
     /// Runs one write; `false` if its condition does not hold.
     pub(super) async fn write_once(&self, statement: ConditionalWrite) -> Result<bool, StoreError> {
-        self.write_all(std::slice::from_ref(&statement)).await
+        self.write_all(vec![statement]).await
     }
 
     /// Runs all of the writes or none; `false` if a condition does not hold.
     pub(super) async fn write_all(
         &self,
-        statements: &[ConditionalWrite],
+        statements: Vec<ConditionalWrite>,
     ) -> Result<bool, StoreError> {
         match self.write(statements).await? {
             WriteResult::Done => Ok(true),

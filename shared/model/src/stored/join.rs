@@ -7,7 +7,9 @@ use super::schema::corrupt;
 use super::split::ChildName;
 use super::task::Kept;
 use crate::store::StoreError;
-use crate::task::{self, LoggedEvent, Metadata, Sealed, Segment, StoredValue, TaskRecord};
+use crate::task::{
+    self, LoggedEvent, Metadata, Sealed, Segment, StoredValue, TaskFields, TaskRecord,
+};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 
@@ -154,7 +156,7 @@ pub(super) fn place_of(segment: &Segment) -> (ChildName, u64) {
 }
 
 fn join_parts(
-    record: &mut TaskRecord,
+    record: &mut TaskFields,
     found: &BTreeMap<ChildName, FoundChild>,
 ) -> Result<bool, StoreError> {
     let layout = &record.layout;

@@ -6,7 +6,7 @@ use super::message::{StoredMessage, all};
 use super::schema::corrupt;
 use super::split::ChildName;
 use crate::store::StoreError;
-use crate::task::{Metadata, Segment, StoredValue, TaskRecord};
+use crate::task::{Metadata, Segment, StoredValue, TaskFields, TaskRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The children that a projection needs.
@@ -125,7 +125,7 @@ fn join_newest(
 }
 
 fn join_complete(
-    record: &mut TaskRecord,
+    record: &mut TaskFields,
     found: &BTreeMap<ChildName, FoundChild>,
 ) -> Result<(), StoreError> {
     let mut read = PartsByPlace::new();

@@ -11,7 +11,8 @@ use super::task::{Kept, StoredTask};
 use super::{ITEM_MAX, MAX_BYTES, checked, length};
 use crate::store::StoreError;
 use crate::task::{
-    self, ChildLifetime, LoggedEvent, MovedEvents, MovedValue, Segment, StoredValue, TaskRecord,
+    self, ChildLifetime, LoggedEvent, MovedEvents, MovedValue, Segment, StoredValue, TaskFields,
+    TaskRecord,
 };
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -184,7 +185,7 @@ fn sizes(record: &TaskRecord) -> Vec<(usize, MovableKind)> {
     sizes
 }
 
-fn shift(record: &mut TaskRecord, kind: MovableKind, size: usize) {
+fn shift(record: &mut TaskFields, kind: MovableKind, size: usize) {
     let version = record.version;
     if !matches!(kind, MovableKind::Doc(_)) {
         record.layout.moves(version, size as u64);
@@ -230,11 +231,11 @@ fn shift(record: &mut TaskRecord, kind: MovableKind, size: usize) {
     }
 }
 
-fn embedded_log(record: &TaskRecord) -> impl Iterator<Item = &LoggedEvent> {
+fn embedded_log(record: &TaskFields) -> impl Iterator<Item = &LoggedEvent> {
     record.events_after(record.layout.events_moved())
 }
 
-fn embedded_history(record: &TaskRecord) -> &[task::Message] {
+fn embedded_history(record: &TaskFields) -> &[task::Message] {
     let moved = task::moved(&record.layout.history);
     record.history.get(moved..).unwrap_or_default()
 }
@@ -251,14 +252,14 @@ fn embedded(artifact: &task::Artifact, moved: usize) -> StoredArtifact {
     })
 }
 
-fn replaced(record: &TaskRecord) -> Vec<StoredArtifact> {
+fn replaced(record: &TaskFields) -> Vec<StoredArtifact> {
     let layout = &record.layout;
     let embed = |artifact: &task::Artifact| embedded(artifact, layout.replaced_moved(&artifact.id));
     record.replaced.iter().map(embed).collect()
 }
 
 /// Calls `give` with the stored form of a value; `None` if there is no value.
-fn with_doc<T>(record: &TaskRecord, doc: StoredValue, give: &dyn Fn(&dyn Form) -> T) -> Option<T> {
+fn with_doc<T>(record: &TaskFields, doc: StoredValue, give: &dyn Fn(&dyn Form) -> T) -> Option<T> {
     match doc {
         StoredValue::Saved => {
             let kept = Kept::from(&record.saved);
@@ -294,11 +295,11 @@ impl<T: Serialize> Form for T {
     }
 }
 
-fn doc_size(record: &TaskRecord, doc: StoredValue) -> Option<usize> {
+fn doc_size(record: &TaskFields, doc: StoredValue) -> Option<usize> {
     with_doc(record, doc, &|form| form.size())
 }
 
-fn doc_text(record: &TaskRecord, doc: StoredValue) -> Option<String> {
+fn doc_text(record: &TaskFields, doc: StoredValue) -> Option<String> {
     with_doc(record, doc, &|form| form.text())
 }
 

@@ -95,7 +95,7 @@ fn full() -> TaskRecord {
         hand_overs: 3,
         running_since: Some(Timestamp::from_millis(-2)),
     };
-    record.replaced.clone_from(&record.artifacts);
+    record.replaced = record.artifacts.clone();
     record.base.history = 1;
     record.epoch = 4;
     record.unknown = later();

@@ -62,7 +62,9 @@ pub use push::{
 };
 #[cfg(any(test, feature = "contract-tests"))]
 pub use record::RecordFields;
-pub use record::{Base, NewTask, Saved, SavedSlot, Task, TaskRecord, Transition, TurnRequest};
+pub use record::{
+    Base, NewTask, Saved, SavedSlot, Task, TaskFields, TaskRecord, Transition, TurnRequest,
+};
 pub use route::SkillRoute;
 pub use state::{TaskEvent, TaskState, TransitionError};
 pub use subject_key::SubjectKey;

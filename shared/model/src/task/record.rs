@@ -19,6 +19,8 @@ use super::{
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 /// How many write ids a task keeps to recognise repeated writes.
 const WRITE_IDS: usize = 8;
@@ -101,8 +103,29 @@ pub struct NewTask {
 
 /// A stored task. Its fields are private to this crate; it changes in
 /// [`TaskRecord::next`].
+///
+/// A turn moves and clones its record through many futures and results. So the clones of a
+/// record share their fields until one of them changes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TaskRecord {
+pub struct TaskRecord(Arc<TaskFields>);
+
+impl Deref for TaskRecord {
+    type Target = TaskFields;
+
+    fn deref(&self) -> &TaskFields {
+        &self.0
+    }
+}
+
+impl DerefMut for TaskRecord {
+    fn deref_mut(&mut self) -> &mut TaskFields {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+/// The fields of a [`TaskRecord`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskFields {
     pub(crate) id: TaskId,
     pub(crate) owner: Owner,
     pub(crate) context_id: ContextId,
@@ -203,7 +226,7 @@ impl TaskRecord {
     #[must_use]
     pub fn create(new: NewTask) -> Self {
         let at = new.created_at;
-        Self {
+        Self(Arc::new(TaskFields {
             id: new.id,
             owner: new.owner,
             context_id: new.context_id,
@@ -251,7 +274,7 @@ impl TaskRecord {
             layout: Layout::default(),
             partial: false,
             unknown: Metadata::new(),
-        }
+        }))
     }
 
     /// The record after one commit: all `changes`, one version, one write id.
@@ -308,13 +331,13 @@ impl TaskRecord {
     }
 
     /// Hides a task that is not stored yet from clients. It only keeps a reply.
-    pub const fn hide(&mut self) {
+    pub fn hide(&mut self) {
         self.hidden = true;
     }
 
     /// Sets the lease. A heartbeat extends it without a commit, so the lease is not a
     /// [`Change`].
-    pub const fn set_lease(&mut self, lease_until: Option<Timestamp>) {
+    pub fn set_lease(&mut self, lease_until: Option<Timestamp>) {
         self.lease_until = lease_until;
     }
 

@@ -48,7 +48,7 @@ pub(super) enum SealPurpose<'a> {
 
 impl<'a> SealPlace<'a> {
     /// The place of the answer that opens turn number `turn` of `record`.
-    pub(super) const fn of_answer(record: &'a TaskRecord, turn: u32) -> Self {
+    pub(super) fn of_answer(record: &'a TaskRecord, turn: u32) -> Self {
         Self {
             owner: record.owner(),
             task: record.id(),

@@ -134,7 +134,12 @@ impl RequestLog {
         CallLog {
             // The level of the span is the highest one, so that lines of every filter have
             // the fields of the span.
-            span: tracing::error_span!(target: events::CALL, "call", trace_id = trace_id.as_deref()),
+            span: tracing::error_span!(
+                target: events::CALL,
+                "call",
+                trace_id = trace_id.as_deref(),
+                aws.request_id = self.request_id.as_deref(),
+            ),
             edge: self.edge.clone(),
             scope,
             began: self.began,

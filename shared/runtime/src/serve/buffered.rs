@@ -1,120 +1,151 @@
-//! Answers the invocations of functions whose integration takes whole responses.
+//! Writes the responses of functions whose integration takes whole responses.
 //!
-//! `lambda_runtime` fetches the invocations and posts the responses. The envelope of API
-//! Gateway is made here and not by `lambda_http`, which links the tables of every character
-//! set for it. Our bodies are UTF-8 or binary.
+//! A response is one JSON object with the body as a text. The body is JSON itself, so every
+//! quote in it has an escape. Our bodies are UTF-8 or binary.
 //!
 //! Source: Amazon API Gateway Developer Guide, "Output format of a Lambda function for proxy
 //! integration"; for the format 2.0, "Create AWS Lambda proxy integrations for HTTP APIs".
 
+use super::event::EventFormat;
 use crate::http::Body;
-use http::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderMap, Response};
 use http_body_util::BodyExt as _;
-use lambda_http::aws_lambda_events::apigw::{ApiGatewayProxyResponse, ApiGatewayV2httpResponse};
-use lambda_http::request::{LambdaRequest, RequestContext};
-use lambda_http::{Body as EventBody, LambdaEvent, RequestExt as _};
-use lambda_runtime::{Error, service_fn};
-use serde::Serialize;
-use std::convert::Infallible;
-use std::future::Future;
+use std::io::Write as _;
 
-/// Runs `handler` for each invocation until the Runtime API closes.
-pub(super) async fn run<H, F>(handler: H) -> Result<(), Error>
-where
-    H: Fn(lambda_http::Request) -> F,
-    F: Future<Output = Response<Body>>,
-{
-    let handler = &handler;
-    lambda_runtime::run(service_fn(
-        move |event: LambdaEvent<LambdaRequest>| async move {
-            let LambdaEvent { payload, context } = event;
-            let request = lambda_http::Request::from(payload).with_lambda_context(context);
-            let is_http_api = matches!(
-                request.request_context_ref(),
-                Some(RequestContext::ApiGatewayV2(_))
-            );
-            let response = handler(request).await;
-            Ok::<_, Infallible>(GatewayResponse::of(response, is_http_api).await)
-        },
-    ))
-    .await
-}
+/// The bytes around a body. Most responses have fewer.
+const AROUND: usize = 256;
 
-/// A response in the form of the API that sent the request.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum GatewayResponse {
-    Rest(ApiGatewayProxyResponse),
-    Http(ApiGatewayV2httpResponse),
-}
-
-impl GatewayResponse {
-    async fn of(response: Response<Body>, is_http_api: bool) -> Self {
-        let (parts, body) = response.into_parts();
-        let bytes = match body.collect().await {
-            Ok(collected) => collected.to_bytes(),
-            // The error type of a body is empty, see `Body`.
-            Err(never) => match never {},
-        };
-        let status = i64::from(parts.status.as_u16());
-        let (body, is_binary) = match String::from_utf8(bytes.into()) {
-            Ok(text) => (EventBody::Text(text), false),
-            Err(error) => (EventBody::Binary(error.into_bytes()), true),
-        };
-        if is_http_api {
-            let mut envelope = ApiGatewayV2httpResponse::default();
-            envelope.status_code = status;
-            envelope.headers = parts.headers;
-            envelope.body = Some(body);
-            envelope.is_base64_encoded = is_binary;
-            return Self::Http(envelope);
-        }
-        let mut envelope = ApiGatewayProxyResponse::default();
-        envelope.status_code = status;
-        // Not also `headers`: API Gateway would send each header twice.
-        envelope.multi_value_headers = parts.headers;
-        envelope.body = Some(body);
-        envelope.is_base64_encoded = is_binary;
-        Self::Rest(envelope)
+/// The response in the format of the event.
+pub(super) async fn envelope(response: Response<Body>, format: EventFormat) -> Vec<u8> {
+    let (parts, body) = response.into_parts();
+    let body = match body.collect().await {
+        Ok(collected) => collected.to_bytes(),
+        // The error type of a body is empty, see `Body`.
+        Err(never) => match never {},
+    };
+    // One byte in eight is a quote.
+    let mut out = Vec::with_capacity(body.len() + body.len() / 4 + AROUND);
+    // Infallible: a vector takes every byte.
+    let _ = write!(out, "{{\"statusCode\":{}", parts.status.as_u16());
+    headers(&mut out, &parts.headers, format);
+    let is_text = std::str::from_utf8(&body).is_ok();
+    let _ = write!(out, ",\"isBase64Encoded\":{},\"body\":\"", !is_text);
+    if is_text {
+        escape(&mut out, &body);
+    } else {
+        out.extend_from_slice(STANDARD.encode(&body).as_bytes());
     }
+    out.extend_from_slice(b"\"}");
+    out
+}
+
+/// Writes the headers. Format 1.0 takes every value of a header; `headers` beside them would
+/// send each again. Format 2.0 takes one value, and values of one header may be joined by
+/// commas (RFC 9110 §5.3). No response of ours sets a cookie.
+fn headers(out: &mut Vec<u8>, headers: &HeaderMap, format: EventFormat) {
+    let (open, between, close): (&[u8], &[u8], &[u8]) = match format {
+        EventFormat::One => (b":[\"", b"\",\"", b"\"]"),
+        EventFormat::Two => (b":\"", b", ", b"\""),
+    };
+    out.extend_from_slice(match format {
+        EventFormat::One => b",\"multiValueHeaders\":{",
+        EventFormat::Two => b",\"headers\":{",
+    });
+    for (place, name) in headers.keys().enumerate() {
+        out.extend_from_slice(if place == 0 { b"\"" } else { b",\"" });
+        out.extend_from_slice(name.as_str().as_bytes());
+        out.push(b'"');
+        out.extend_from_slice(open);
+        // A value that is no text would make the whole response unreadable.
+        let values = headers.get_all(name).iter();
+        let texts = values.filter_map(|value| std::str::from_utf8(value.as_bytes()).ok());
+        for (place, value) in texts.enumerate() {
+            if place > 0 {
+                out.extend_from_slice(between);
+            }
+            escape(out, value.as_bytes());
+        }
+        out.extend_from_slice(close);
+    }
+    out.push(b'}');
+}
+
+/// Writes UTF-8 as the inside of a JSON text (RFC 8259 §7).
+fn escape(out: &mut Vec<u8>, text: &[u8]) {
+    let mut rest = text;
+    while let Some(at) = rest
+        .iter()
+        .position(|byte| matches!(byte, 0..=0x1f | b'"' | b'\\'))
+    {
+        let (plain, escaped) = rest.split_at(at);
+        out.extend_from_slice(plain);
+        let Some((&byte, after)) = escaped.split_first() else {
+            return;
+        };
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            _ => {
+                let _ = write!(out, "\\u{byte:04x}");
+            }
+        }
+        rest = after;
+    }
+    out.extend_from_slice(rest);
 }
 
 #[cfg(test)]
 mod tests {
-    use super::GatewayResponse;
+    use super::{EventFormat, envelope};
     use crate::http::Body;
     use bytes::Bytes;
     use http::Response;
     use http_body_util::{BodyExt as _, Full};
-    use serde_json::json;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
 
-    fn response(body: &'static [u8]) -> Response<Body> {
-        Response::builder()
+    fn written(body: impl Into<Bytes>, format: EventFormat) -> Value {
+        let response: Response<Body> = Response::builder()
             .status(201)
             .header("vary", "a")
             .header("vary", "b")
-            .body(Full::new(Bytes::from_static(body)).boxed_unsync())
-            .unwrap()
+            .header("etag", "\"1\"")
+            .body(Full::new(body.into()).boxed_unsync())
+            .unwrap();
+        let bytes = futures::executor::block_on(envelope(response, format));
+        serde_json::from_slice(&bytes).unwrap()
     }
 
-    #[tokio::test]
-    async fn a_rest_api_gets_every_value_of_a_header_once() {
-        let envelope = GatewayResponse::of(response(b"{\"a\":1}"), false).await;
+    #[test]
+    fn a_rest_api_gets_every_value_of_a_header_once() {
         assert_eq!(
-            serde_json::to_value(envelope).unwrap(),
+            written("{\"a\":1}", EventFormat::One),
             json!({
-                "statusCode": 201, "headers": {}, "multiValueHeaders": {"vary": ["a", "b"]},
+                "statusCode": 201, "multiValueHeaders": {"vary": ["a", "b"], "etag": ["\"1\""]},
                 "body": "{\"a\":1}", "isBase64Encoded": false,
             })
         );
     }
 
-    #[tokio::test]
-    async fn bytes_that_are_no_text_are_base64_and_said_to_be() {
-        let envelope = GatewayResponse::of(response(&[0xff, 0]), true).await;
-        let envelope = serde_json::to_value(envelope).unwrap();
+    #[test]
+    fn bytes_that_are_no_text_are_base64_and_said_to_be() {
+        let envelope = written(&[0xff, 0][..], EventFormat::Two);
         assert_eq!(envelope["body"], "/wA=");
         assert_eq!(envelope["isBase64Encoded"], true);
-        assert_eq!(envelope["headers"], json!({"vary": "a"}));
+        let headers = json!({"vary": "a, b", "etag": "\"1\""});
+        assert_eq!(envelope["headers"], headers);
+    }
+
+    proptest! {
+        #[test]
+        fn every_text_of_a_body_arrives_unchanged(
+            text in any::<String>(),
+            format in prop::sample::select(vec![EventFormat::One, EventFormat::Two]),
+        ) {
+            let envelope = written(text.clone(), format);
+            prop_assert_eq!(envelope["body"].as_str(), Some(text.as_str()));
+        }
     }
 }

@@ -34,7 +34,7 @@ pub enum ServeError {
     Panic(#[from] PanicAborts),
     /// The Lambda runtime ended with an error.
     #[error("the lambda runtime failed: {0}")]
-    Lambda(#[from] lambda_http::Error),
+    Lambda(#[from] lambda_runtime::Error),
 }
 
 impl fmt::Debug for ServeError {

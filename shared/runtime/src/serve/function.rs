@@ -1,10 +1,12 @@
 //! One program for all functions of a deployment.
 
 use super::error::ServeError;
+use super::event::GatewayEvent;
+use super::invocation::Integration;
 use super::services::{clients, counters};
 use super::start::Start;
 use super::{
-    agent_card, authorizer, ops, push, relay, request, rpc, streaming, sweep, tasks_get,
+    agent_card, authorizer, invocation, ops, push, relay, request, rpc, sweep, tasks_get,
     tasks_send, tasks_stream, worker,
 };
 use crate::health::Checks;
@@ -81,17 +83,16 @@ async fn every_route(agent: impl BuildAgent) -> Result<(), ServeError> {
     let clients = clients().await;
     let counters = counters(&clients, &settings);
     let runtime = Runtime::builder(agent, settings.clone()).aws(&clients);
-    let edges = Arc::new(runtime.build()?.edges());
+    let edges = runtime.build()?.edges();
     let started = start.ready(&settings, counters);
-    let handler = move |event: lambda_http::Request| {
-        let (edges, started) = (Arc::clone(&edges), started.clone());
-        async move {
-            let edge = edges.for_route(event.method().as_str(), request::path_of(&event));
-            let response = Box::pin(request::answer(edge, started.process, event)).await;
-            super::counted(response, started.reporter)
-        }
+    let (edges, started) = (&edges, &started);
+    let handler = move |event: GatewayEvent, context| async move {
+        let (method, uri) = (event.request.method().as_str(), event.request.uri());
+        let edge = edges.for_route(method, uri.path());
+        let answer = request::answer(edge, started.process, event, context);
+        super::counted(Box::pin(answer).await, Arc::clone(&started.reporter))
     };
-    Ok(streaming::run(handler).await?)
+    Ok(invocation::run(Integration::Streaming, handler).await?)
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ fn an_id_is_repeated_exactly() {
         "18446744073709551615",
         "null",
     ] {
-        let answer = result(&id_of(id), Value::Null).to_string();
+        let answer = serde_json::to_string(&result(&id_of(id), Value::Null)).unwrap();
         assert_eq!(
             answer,
             format!(r#"{{"id":{id},"jsonrpc":"2.0","result":null}}"#)

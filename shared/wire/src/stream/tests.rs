@@ -4,7 +4,7 @@ use a2a_lambda_model::task::{
     A2aError, ContextId, Event, EventId, LoggedEvent, Message, Part, Status, StatusUpdate,
     TaskState, Timestamp,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn status(state: TaskState) -> Status {
     Status {

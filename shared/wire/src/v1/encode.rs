@@ -3,222 +3,323 @@
 //! The objects have no `kind`, no `final`, no unknown member and, outside free
 //! content, no null. `parts` is never empty. REQUIRED members are present even when
 //! they are empty (A2A 1.0 §5.7).
+//!
+//! The writers borrow a value and serialise it without a copy: most of the work of a
+//! short call would be copies. Members are in the order of their names. A test compares
+//! what they write with what the official types write.
 
-use crate::json_object::JsonObject;
 use a2a_lambda_model::task::{
-    Artifact, ContextId, Event, Frame, LoggedEvent, Message, Metadata, Page, Part, PartContent,
-    Role, Sent, Status, Task, TaskId, TaskState,
+    Artifact, ContextId, Event, Frame, LoggedEvent, Message, Page, Part, PartContent, Role, Sent,
+    Status, Task, TaskId, TaskState,
 };
-use serde::Serialize;
-use serde_json::{Map, Value};
-use std::collections::HashMap;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::ser::{SerializeMap as _, SerializeSeq as _};
+use serde::{Serialize, Serializer};
 
-/// The result of a send (A2A 1.0 §3.1.1): `{"task": …}` or `{"message": …}`.
-pub(crate) fn encode_sent(sent: &Sent) -> Value {
-    match sent {
-        Sent::Task(task) => JsonObject::new().with("task", encode_task(task)).build(),
-        Sent::Message(message) => JsonObject::new()
-            .with("message", to_value(&lf_message(message, None)))
-            .build(),
+/// Writes the result of a send (A2A 1.0 §3.1.1): `{"task": …}` or `{"message": …}`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SentWriter<'a>(pub(crate) &'a Sent);
+
+impl Serialize for SentWriter<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Sent::Task(task) => one(serializer, "task", &TaskWriter::of(task)),
+            Sent::Message(message) => one(serializer, "message", &MessageWriter(message, None)),
+        }
     }
 }
 
-/// A task (A2A 1.0 §4.1.1).
-pub(crate) fn encode_task(task: &Task) -> Value {
-    let place = Some((&task.id, &task.context_id));
-    let value = to_value(&a2a::Task {
-        id: task.id.to_string(),
-        context_id: task.context_id.to_string(),
-        status: lf_status(&task.status, place),
-        artifacts: task
-            .artifacts
-            .as_ref()
-            .map(|artifacts| artifacts.iter().map(lf_artifact).collect()),
-        history: task.history.as_ref().map(|history| {
-            let message = |message| lf_message(message, place);
-            history.iter().map(message).collect()
-        }),
-        metadata: lf_metadata(&task.metadata),
-    });
-    with_time(value, &task.status)
+/// An object with one member.
+fn one<S: Serializer, T: Serialize>(
+    serializer: S,
+    name: &'static str,
+    value: &T,
+) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(1))?;
+    map.serialize_entry(name, value)?;
+    map.end()
 }
 
-/// A page of tasks.
-pub(crate) fn encode_page(page: &Page) -> Value {
-    // A2A 1.0 §3.1.4: `nextPageToken` is present even when it is empty.
-    let tasks: Vec<Value> = page.tasks.iter().map(encode_task).collect();
-    // `json!` would copy what it is given.
-    JsonObject::new()
-        .with("tasks", tasks)
-        .with("nextPageToken", page.next_page_token.clone())
-        .with("pageSize", page.page_size)
-        .with("totalSize", page.total_size)
-        .build()
+/// Writes a task (A2A 1.0 §4.1.1).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TaskWriter<'a> {
+    task: &'a Task,
+    /// Whether artifacts and history are written.
+    whole: bool,
 }
 
-/// The payload of a stream element (A2A 1.0 §3.2.3): exactly one of `task`,
-/// `message`, `statusUpdate` and `artifactUpdate`. An error and a keep-alive have
-/// none.
-pub(crate) fn encode_frame(frame: &Frame) -> Option<Value> {
-    Some(match frame {
-        Frame::Task(task) => JsonObject::new().with("task", encode_task(task)).build(),
-        Frame::Resumed(task) => {
+impl<'a> TaskWriter<'a> {
+    /// Writes the whole view.
+    pub(crate) const fn of(task: &'a Task) -> Self {
+        Self { task, whole: true }
+    }
+
+    const fn without_content(task: &'a Task) -> Self {
+        Self { task, whole: false }
+    }
+}
+
+impl Serialize for TaskWriter<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { task, whole } = *self;
+        let place = Some((&task.id, &task.context_id));
+        let mut map = serializer.serialize_map(None)?;
+        if let Some(artifacts) = task.artifacts.as_deref().filter(|_| whole) {
+            map.serialize_entry("artifacts", &List(artifacts, ArtifactWriter))?;
+        }
+        map.serialize_entry("contextId", task.context_id.as_str())?;
+        if let Some(history) = task.history.as_deref().filter(|_| whole) {
+            let message = |message| MessageWriter(message, place);
+            map.serialize_entry("history", &List(history, message))?;
+        }
+        map.serialize_entry("id", task.id.as_str())?;
+        if !task.metadata.is_empty() {
+            map.serialize_entry("metadata", &task.metadata)?;
+        }
+        map.serialize_entry("status", &StatusWriter(&task.status, place))?;
+        map.end()
+    }
+}
+
+/// Writes a list, each item with the writer that the function makes.
+struct List<'a, T, F>(&'a [T], F);
+
+impl<'a, T, W: Serialize, F: Fn(&'a T) -> W> Serialize for List<'a, T, F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.0.len()))?;
+        for item in self.0 {
+            list.serialize_element(&(self.1)(item))?;
+        }
+        list.end()
+    }
+}
+
+/// Writes a page of tasks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PageWriter<'a>(pub(crate) &'a Page);
+
+impl Serialize for PageWriter<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let page = self.0;
+        let mut map = serializer.serialize_map(Some(4))?;
+        // A2A 1.0 §3.1.4: `nextPageToken` is present even when it is empty.
+        map.serialize_entry("nextPageToken", &page.next_page_token)?;
+        map.serialize_entry("pageSize", &page.page_size)?;
+        map.serialize_entry("tasks", &List(&page.tasks, TaskWriter::of))?;
+        map.serialize_entry("totalSize", &page.total_size)?;
+        map.end()
+    }
+}
+
+/// Writes the payload of a stream element (A2A 1.0 §3.2.3): exactly one of `task`,
+/// `message`, `statusUpdate` and `artifactUpdate`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum FrameWriter<'a> {
+    Task(TaskWriter<'a>),
+    Message(&'a Message),
+    Event(TaskIds<'a>, &'a Event),
+}
+
+impl<'a> FrameWriter<'a> {
+    /// `None` for an error and a keep-alive, which have no payload.
+    pub(crate) const fn of(frame: &'a Frame) -> Option<Self> {
+        Some(match frame {
+            Frame::Task(task) => Self::Task(TaskWriter::of(task)),
             // Only the status: the client gets artifacts and history as events, and a
             // copy here would make it append chunks twice.
-            let status_only = Task {
-                artifacts: None,
-                history: None,
-                ..(**task).clone()
-            };
-            JsonObject::new()
-                .with("task", encode_task(&status_only))
-                .build()
-        }
-        Frame::Message(message) => JsonObject::new()
-            .with("message", to_value(&lf_message(message, None)))
-            .build(),
-        Frame::Event {
-            task_id,
-            context_id,
-            event,
-            // A2A 1.0 §4.2.1: a status update has no member for the last event.
-            last: _,
-        } => encode_event(task_id, context_id, event),
-        Frame::Refused(_) | Frame::KeepAlive | Frame::ComeBack => return None,
-    })
+            Frame::Resumed(task) => Self::Task(TaskWriter::without_content(task)),
+            Frame::Message(message) => Self::Message(message),
+            Frame::Event {
+                task_id,
+                context_id,
+                event: LoggedEvent { event, .. },
+                // A2A 1.0 §4.2.1: a status update has no member for the last event.
+                last: _,
+            } => Self::Event((task_id, context_id), event),
+            Frame::Refused(_) | Frame::KeepAlive | Frame::ComeBack => return None,
+        })
+    }
 }
 
-fn encode_event(task_id: &TaskId, context_id: &ContextId, event: &LoggedEvent) -> Value {
-    match &event.event {
-        Event::Status(update) => {
-            let value = to_value(&a2a::TaskStatusUpdateEvent {
-                task_id: task_id.to_string(),
-                context_id: context_id.to_string(),
-                status: lf_status(&update.status, Some((task_id, context_id))),
-                metadata: lf_metadata(&update.metadata),
-            });
-            JsonObject::new()
-                .with("statusUpdate", with_time(value, &update.status))
-                .build()
-        }
-        Event::Artifact(update) => {
-            let value = to_value(&a2a::TaskArtifactUpdateEvent {
-                task_id: task_id.to_string(),
-                context_id: context_id.to_string(),
-                artifact: lf_artifact(&update.artifact),
-                append: Some(update.append),
-                last_chunk: Some(update.last_chunk),
-                metadata: lf_metadata(&update.metadata),
-            });
-            JsonObject::new().with("artifactUpdate", value).build()
+impl Serialize for FrameWriter<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            Self::Task(task) => one(serializer, "task", &task),
+            Self::Message(message) => one(serializer, "message", &MessageWriter(message, None)),
+            Self::Event(place, event @ Event::Status(_)) => {
+                one(serializer, "statusUpdate", &EventWriter(place, event))
+            }
+            Self::Event(place, event @ Event::Artifact(_)) => {
+                one(serializer, "artifactUpdate", &EventWriter(place, event))
+            }
         }
     }
 }
 
-/// Serialises through a `Value`, so that the members are sorted.
-fn to_value(object: &impl Serialize) -> Value {
-    // This cannot fail: the official types have string keys and no fallible serialiser.
-    serde_json::to_value(object).unwrap_or_default()
-}
+struct EventWriter<'a>(TaskIds<'a>, &'a Event);
 
-/// Adds the time of a status, as `a2a-lf` leaves `.000` out.
-fn with_time(mut value: Value, status: &Status) -> Value {
-    // A2A 1.0 §5.6.1: UTC with `Z` and milliseconds.
-    if let Some(Value::Object(members)) = value.get_mut("status") {
-        members.insert("timestamp".to_owned(), status.timestamp.to_rfc3339().into());
+impl Serialize for EventWriter<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self((task_id, context_id), event) = self;
+        let mut map = serializer.serialize_map(None)?;
+        if let Event::Artifact(update) = event {
+            map.serialize_entry("append", &update.append)?;
+            map.serialize_entry("artifact", &ArtifactWriter(&update.artifact))?;
+        }
+        map.serialize_entry("contextId", context_id.as_str())?;
+        let metadata = match event {
+            Event::Status(update) => &update.metadata,
+            Event::Artifact(update) => {
+                map.serialize_entry("lastChunk", &update.last_chunk)?;
+                &update.metadata
+            }
+        };
+        if !metadata.is_empty() {
+            map.serialize_entry("metadata", metadata)?;
+        }
+        if let Event::Status(update) = event {
+            let status = StatusWriter(&update.status, Some((task_id, context_id)));
+            map.serialize_entry("status", &status)?;
+        }
+        map.serialize_entry("taskId", task_id.as_str())?;
+        map.end()
     }
-    value
 }
 
-/// The task and context of a message.
-type TaskIds<'a> = Option<(&'a TaskId, &'a ContextId)>;
+/// A task and its context.
+type TaskIds<'a> = (&'a TaskId, &'a ContextId);
 
-fn lf_status(status: &Status, place: TaskIds<'_>) -> a2a::TaskStatus {
-    a2a::TaskStatus {
-        state: lf_state(status.state),
-        message: status
-            .message
-            .as_ref()
-            .map(|message| lf_message(message, place)),
-        timestamp: None,
+struct StatusWriter<'a>(&'a Status, Option<TaskIds<'a>>);
+
+impl Serialize for StatusWriter<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(status, place) = self;
+        let mut map = serializer.serialize_map(None)?;
+        if let Some(message) = &status.message {
+            map.serialize_entry("message", &MessageWriter(message, *place))?;
+        }
+        map.serialize_entry("state", state(status.state))?;
+        // A2A 1.0 §5.6.1: UTC with `Z` and milliseconds.
+        map.serialize_entry("timestamp", &status.timestamp.to_rfc3339())?;
+        map.end()
     }
 }
 
-const fn lf_state(state: TaskState) -> a2a::TaskState {
+const fn state(state: TaskState) -> &'static str {
     match state {
-        TaskState::Submitted => a2a::TaskState::Submitted,
-        TaskState::Working => a2a::TaskState::Working,
-        TaskState::InputRequired => a2a::TaskState::InputRequired,
-        TaskState::AuthRequired => a2a::TaskState::AuthRequired,
-        TaskState::Completed => a2a::TaskState::Completed,
-        TaskState::Failed => a2a::TaskState::Failed,
-        TaskState::Canceled => a2a::TaskState::Canceled,
-        TaskState::Rejected => a2a::TaskState::Rejected,
+        TaskState::Submitted => "TASK_STATE_SUBMITTED",
+        TaskState::Working => "TASK_STATE_WORKING",
+        TaskState::InputRequired => "TASK_STATE_INPUT_REQUIRED",
+        TaskState::AuthRequired => "TASK_STATE_AUTH_REQUIRED",
+        TaskState::Completed => "TASK_STATE_COMPLETED",
+        TaskState::Failed => "TASK_STATE_FAILED",
+        TaskState::Canceled => "TASK_STATE_CANCELED",
+        TaskState::Rejected => "TASK_STATE_REJECTED",
     }
 }
 
-fn lf_message(message: &Message, place: TaskIds<'_>) -> a2a::Message {
-    let task_id = message.task_id.as_ref().or(place.map(|(task, _)| task));
-    let context_id = message.context_id.as_ref();
-    let context_id = context_id.or(place.map(|(_, context)| context));
-    a2a::Message {
-        message_id: message.id.clone(),
-        context_id: context_id.map(ToString::to_string),
-        task_id: task_id.map(ToString::to_string),
-        role: match message.role {
-            Role::User => a2a::Role::User,
-            Role::Agent => a2a::Role::Agent,
-        },
-        parts: lf_parts(&message.parts),
-        metadata: lf_metadata(&message.metadata),
-        extensions: filled(&message.extensions),
-        reference_task_ids: filled(&message.reference_task_ids),
+/// Writes a message, with the ids of its place where it has none of its own.
+struct MessageWriter<'a>(&'a Message, Option<TaskIds<'a>>);
+
+impl Serialize for MessageWriter<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(message, place) = self;
+        let context = message.context_id.as_ref();
+        let task = message.task_id.as_ref();
+        let mut map = serializer.serialize_map(None)?;
+        if let Some(context) = context.or(place.map(|(_, context)| context)) {
+            map.serialize_entry("contextId", context.as_str())?;
+        }
+        if !message.extensions.is_empty() {
+            map.serialize_entry("extensions", &message.extensions)?;
+        }
+        map.serialize_entry("messageId", &message.id)?;
+        if !message.metadata.is_empty() {
+            map.serialize_entry("metadata", &message.metadata)?;
+        }
+        map.serialize_entry("parts", &PartsWriter(&message.parts))?;
+        if !message.reference_task_ids.is_empty() {
+            map.serialize_entry("referenceTaskIds", &message.reference_task_ids)?;
+        }
+        let role = match message.role {
+            Role::User => "ROLE_USER",
+            Role::Agent => "ROLE_AGENT",
+        };
+        map.serialize_entry("role", role)?;
+        if let Some(task) = task.or(place.map(|(task, _)| task)) {
+            map.serialize_entry("taskId", task.as_str())?;
+        }
+        map.end()
     }
 }
 
-fn lf_artifact(artifact: &Artifact) -> a2a::Artifact {
-    a2a::Artifact {
-        artifact_id: artifact.id.clone(),
-        name: artifact.name.clone(),
-        description: artifact.description.clone(),
-        parts: lf_parts(&artifact.parts),
-        metadata: lf_metadata(&artifact.metadata),
-        extensions: filled(&artifact.extensions),
+struct ArtifactWriter<'a>(&'a Artifact);
+
+impl Serialize for ArtifactWriter<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let artifact = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("artifactId", &artifact.id)?;
+        if let Some(description) = &artifact.description {
+            map.serialize_entry("description", description)?;
+        }
+        if !artifact.extensions.is_empty() {
+            map.serialize_entry("extensions", &artifact.extensions)?;
+        }
+        if !artifact.metadata.is_empty() {
+            map.serialize_entry("metadata", &artifact.metadata)?;
+        }
+        if let Some(name) = &artifact.name {
+            map.serialize_entry("name", name)?;
+        }
+        map.serialize_entry("parts", &PartsWriter(&artifact.parts))?;
+        map.end()
     }
 }
 
-fn lf_parts(parts: &[Part]) -> Vec<a2a::Part> {
-    if parts.is_empty() {
-        // A2A 1.0 §5.7: a required array has an element, so no parts are one empty text.
-        return vec![a2a::Part::text("")];
+struct PartsWriter<'a>(&'a [Part]);
+
+impl Serialize for PartsWriter<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.0.is_empty() {
+            // A2A 1.0 §5.7: a required array has an element, so no parts are one empty text.
+            let empty = Part::new(PartContent::Text(String::new()));
+            return [PartWriter(&empty)].serialize(serializer);
+        }
+        List(self.0, PartWriter).serialize(serializer)
     }
-    parts.iter().map(lf_part).collect()
 }
 
-fn lf_part(part: &Part) -> a2a::Part {
-    a2a::Part {
-        content: match &part.content {
-            PartContent::Text(text) => a2a::PartContent::Text(text.clone()),
-            PartContent::Raw(bytes) => a2a::PartContent::Raw(bytes.to_vec()),
-            PartContent::Url(url) => a2a::PartContent::Url(url.clone()),
-            PartContent::Data(value) => a2a::PartContent::Data(value.clone()),
+struct PartWriter<'a>(&'a Part);
+
+impl Serialize for PartWriter<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let part = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        if let PartContent::Data(data) = &part.content {
+            map.serialize_entry("data", data)?;
+        }
+        if let Some(filename) = &part.filename {
+            map.serialize_entry("filename", filename)?;
+        }
+        if let Some(media_type) = &part.media_type {
+            map.serialize_entry("mediaType", media_type)?;
+        }
+        if !part.metadata.is_empty() {
+            map.serialize_entry("metadata", &part.metadata)?;
+        }
+        match &part.content {
+            PartContent::Data(_) => {}
+            PartContent::Raw(bytes) => map.serialize_entry("raw", &STANDARD.encode(bytes))?,
+            PartContent::Text(text) => map.serialize_entry("text", text)?,
+            PartContent::Url(url) => map.serialize_entry("url", url)?,
             // INVARIANT: the engine resolves stored bytes before it responds. If it does
             // not, the key of the object still stays private.
             PartContent::Stored(blob) => {
-                a2a::PartContent::Url(format!("urn:sha256:{}", blob.sha256))
+                map.serialize_entry("url", &format_args!("urn:sha256:{}", blob.sha256))?;
             }
-        },
-        filename: part.filename.clone(),
-        media_type: part.media_type.clone(),
-        metadata: lf_metadata(&part.metadata),
+        }
+        map.end()
     }
-}
-
-fn lf_metadata(metadata: &Metadata) -> Option<HashMap<String, Value>> {
-    let members: &Map<String, Value> = metadata;
-    (!members.is_empty()).then(|| members.clone().into_iter().collect())
-}
-
-fn filled(items: &[String]) -> Option<Vec<String>> {
-    (!items.is_empty()).then(|| items.to_vec())
 }

@@ -1,4 +1,4 @@
-//! Reads and writes A2A 1.0 with the official Rust types (`a2a-lf`, crate `a2a`).
+//! Reads A2A 1.0 with the official Rust types (`a2a-lf`, crate `a2a`), and writes it.
 //!
 //! Only this module names those types, so that they can be replaced. It corrects
 //! them where they differ from the specification:
@@ -9,9 +9,8 @@
 //! - Reading, too strict: they refuse original proto names (`task_id`), base64 in the
 //!   URL alphabet or without padding, and integers as strings. So `schema` rewrites
 //!   these first.
-//! - Writing: they leave `.000` out of times, so this module writes the times. Their
-//!   maps have no order, so every object goes through a sorted
-//!   [`serde_json::Value`].
+//! - Writing: they leave `.000` out of times, their maps have no order, and they hold a
+//!   copy of everything. So `encode` writes the objects without them.
 
 mod decode;
 mod encode;
@@ -22,7 +21,7 @@ pub(super) use decode::{
     decode_cancel, decode_get, decode_get_pairs, decode_list, decode_list_pairs, decode_send,
     decode_subscribe,
 };
-pub(super) use encode::{encode_frame, encode_page, encode_sent, encode_task};
+pub(super) use encode::{FrameWriter, PageWriter, SentWriter, TaskWriter};
 pub(super) use push::{
     decode_create_push, decode_list_pushes, decode_list_pushes_pairs, decode_one_push, encode_push,
     encode_pushes,

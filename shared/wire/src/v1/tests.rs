@@ -11,6 +11,22 @@ use a2a_lambda_model::task::{
 };
 use serde_json::{Value, json};
 
+fn encode_sent(sent: &Sent) -> Value {
+    serde_json::to_value(SentWriter(sent)).unwrap()
+}
+
+fn encode_task(task: &Task) -> Value {
+    serde_json::to_value(TaskWriter::of(task)).unwrap()
+}
+
+fn encode_page(page: &Page) -> Value {
+    serde_json::to_value(PageWriter(page)).unwrap()
+}
+
+fn encode_frame(frame: &Frame) -> Option<Value> {
+    Some(serde_json::to_value(FrameWriter::of(frame)?).unwrap())
+}
+
 fn fields(refusal: A2aError) -> Vec<String> {
     match refusal {
         A2aError::InvalidParams { violations } => violations

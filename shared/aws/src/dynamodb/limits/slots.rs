@@ -119,7 +119,7 @@ impl DynamoStore {
     ) -> Result<Slot, StoreError> {
         let mut write = free(pool, holder, lease);
         for _ in 0..ROUNDS {
-            let checks = match self.write(&[write]).await? {
+            let checks = match self.write(vec![write]).await? {
                 WriteResult::Done => return Ok(Slot::Leased),
                 WriteResult::Unknown(why) => return Err(StoreError::Unavailable(why)),
                 WriteResult::Refused(checks) => checks,

@@ -94,7 +94,7 @@ impl DynamoStore {
             } else {
                 taker.idle(lot)
             };
-            let checks = match self.write(&[write]).await? {
+            let checks = match self.write(vec![write]).await? {
                 WriteResult::Done => {
                     self.buckets.took(bucket, micros(now), time_of(rate, lot));
                     return Ok(Tokens::Taken(lot));

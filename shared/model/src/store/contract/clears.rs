@@ -89,18 +89,18 @@ pub async fn pages_of_a_context_return_all_its_tasks(
             // The finish time does not follow the creation time.
             let of = (&world.owner, &mine, hidden);
             let task = made(stores, world, of, (world.at(n), world.at(100 - n))).await?;
-            expected.insert(task.id);
+            expected.insert(task.id.clone());
         }
     }
     let mut asked = world.new_task(&world.owner, TaskId::parse("mine")?)?;
     asked.context_id = mine.clone();
     world.stored(stores, &asked).await?;
-    expected.insert(asked.id);
+    expected.insert(asked.id.clone());
     let over = finished(stores, world, (&world.owner, &mine, false), world.now).await?;
     let ended = over.ended(world.write_id(), world.at(-1));
     let write = world.update(&ended, &over);
     assert_eq!(stores.tasks.commit(&write).await?, Committed::Done);
-    expected.insert(over.id);
+    expected.insert(over.id.clone());
     for hidden in [false, true] {
         finished(stores, world, (&world.owner, &other, hidden), world.now).await?;
         for theirs in [&world.colleague, &world.stranger] {
@@ -110,7 +110,7 @@ pub async fn pages_of_a_context_return_all_its_tasks(
     for size in [1, 2, 3, 50] {
         let all = found(stores, &world.owner, &mine, size).await?;
         assert!(all.is_sorted_by_key(|task| Reverse(task.created_at)));
-        let all: Vec<TaskId> = all.into_iter().map(|task| task.id).collect();
+        let all: Vec<TaskId> = all.into_iter().map(|task| task.id.clone()).collect();
         let distinct: BTreeSet<TaskId> = all.iter().cloned().collect();
         assert_eq!(distinct, expected, "pages of {size}");
         assert_eq!(all.len(), expected.len(), "pages of {size}: each once");

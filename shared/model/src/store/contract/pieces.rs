@@ -413,7 +413,7 @@ pub async fn a_commit_on_a_partial_record_is_refused(
         .tasks
         .head(task.owner(), task.id(), world.now)
         .await?;
-    let head = head.filter(TaskRecord::is_partial);
+    let head = head.filter(|head| head.is_partial());
     if let Some(head) = head {
         let next = world.next(&head, [checkpoint()])?;
         let answer = stores.tasks.commit(&world.update(&next, &head)).await;

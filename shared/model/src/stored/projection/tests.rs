@@ -106,8 +106,9 @@ impl Written {
             status.message = None;
             head.restore_status(status);
         }
+        let layout = head.layout.clone();
         for artifact in &mut head.artifacts {
-            let segments = head.layout.artifacts.get(&artifact.id);
+            let segments = layout.artifacts.get(&artifact.id);
             let moved: usize = segments.into_iter().flatten().map(|it| it.items).sum();
             artifact.parts.drain(..moved);
         }

@@ -3,7 +3,7 @@
 use super::Change;
 use crate::task::{
     ArtifactUpdate, Base, Event, EventId, EventMark, LoggedEvent, Message, Metadata, PushId, Saved,
-    SavedSlot, Sealed, SkillId, SkillRoute, Status, StatusUpdate, TaskEvent, TaskRecord, TaskState,
+    SavedSlot, Sealed, SkillId, SkillRoute, Status, StatusUpdate, TaskEvent, TaskFields, TaskState,
     Timestamp, Transition, TransitionError, Used, metadata_keys,
 };
 use serde_json::Value;
@@ -11,7 +11,7 @@ use serde_json::Value;
 /// How many state changes a task keeps.
 const TRANSITIONS: usize = 32;
 
-impl TaskRecord {
+impl TaskFields {
     /// Applies one change; returns the event that streams show for it.
     pub(in crate::task) fn apply(
         &mut self,

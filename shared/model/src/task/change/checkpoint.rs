@@ -1,11 +1,11 @@
 //! Marks the output that a turn keeps if it runs again, and goes back to that mark.
 
 use crate::task::child_layout::truncate;
-use crate::task::{Artifact, Base, Event, Saved, TaskEvent, TaskRecord, TransitionError};
+use crate::task::{Artifact, Base, Event, Saved, TaskEvent, TaskFields, TransitionError};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-impl TaskRecord {
+impl TaskFields {
     /// Saves a value. The output so far is kept if the turn runs again.
     pub(super) fn checkpoint(
         &mut self,

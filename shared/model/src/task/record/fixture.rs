@@ -1,6 +1,6 @@
 //! Mutable fields of a record, for tests of records that no commit makes.
 
-use super::TaskRecord;
+use super::TaskFields;
 use crate::task::{Artifact, ContextId, Layout, Message, PushId, TaskId, Timestamp, WriteId};
 
 /// The fields of a record that tests set.
@@ -34,7 +34,7 @@ pub struct RecordFields<'a> {
     pub layout: &'a mut Layout,
 }
 
-impl TaskRecord {
+impl TaskFields {
     /// The fields that a test sets. Production code has no such access: the feature
     /// `contract-tests` is for tests only.
     pub const fn fields(&mut self) -> RecordFields<'_> {

@@ -1,14 +1,14 @@
 //! What a record says: its fields, and what follows from them.
 
-use super::{Saved, Task, TaskRecord, Transition, TurnRequest};
+use super::{Saved, Task, TaskFields, Transition, TurnRequest};
 use crate::task::{
     Artifact, ContextId, Event, HeldKeys, KeyHash, Layout, LoggedEvent, Message, Metadata, Owner,
     PartContent, PushId, Sealed, SkillId, SkillRoute, Status, TaskId, TaskKey, TaskState,
     Timestamp, Used, WriteId,
 };
 
-impl TaskRecord {
-    /// The status. It has no setter; only [`TaskRecord::next`] changes it.
+impl TaskFields {
+    /// The status. It has no setter; only [`next`](super::TaskRecord::next) changes it.
     #[must_use]
     pub const fn status(&self) -> &Status {
         &self.status
@@ -96,7 +96,7 @@ impl TaskRecord {
         self.dispatch
     }
 
-    /// When the version in [`TaskRecord::dispatch`] was committed.
+    /// When the version in [`dispatch`](Self::dispatch) was committed.
     #[must_use]
     pub const fn dispatched_at(&self) -> Option<Timestamp> {
         self.dispatched_at

@@ -249,7 +249,7 @@ async fn named_by_task(
     {
         return Ok(None);
     }
-    let record = stored.iter().flat_map(TaskRecord::object_keys);
+    let record = stored.iter().flat_map(|record| record.object_keys());
     let mut named: BTreeSet<String> = record.map(str::to_owned).collect();
     named.extend(tasks.content_objects(task).await?);
     Ok(Some(named))

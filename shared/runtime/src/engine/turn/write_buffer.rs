@@ -160,7 +160,7 @@ impl<'e> WriteBuffer<'e> {
     }
 
     /// Whether clients can see nothing of the task: it is not stored, or it is hidden.
-    pub(in crate::engine) const fn is_unseen(&self) -> bool {
+    pub(in crate::engine) fn is_unseen(&self) -> bool {
         !self.emitted && (self.record.version() == 0 || self.record.is_hidden())
     }
 
@@ -203,7 +203,7 @@ impl<'e> WriteBuffer<'e> {
     }
 
     /// Whether another invocation can continue the turn: there is a task.
-    pub(in crate::engine) const fn can_go_on(&self) -> bool {
+    pub(in crate::engine) fn can_go_on(&self) -> bool {
         self.makes_task || self.record.version() > 0
     }
 

@@ -1,10 +1,13 @@
 //! Tests the bytes on the wire against a Runtime API in this process, which leaves
 //! delayed acknowledgements on.
 
+use super::super::streaming::END_OF_PRELUDE;
 use super::*;
 use crate::settings::{Environment, Source as _};
+use futures::{StreamExt as _, stream};
+use http::header::CONTENT_TYPE;
 use http_body_util::Full;
-use lambda_http::tower::Service as _;
+use lambda_runtime::tower::Service as _;
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -19,9 +22,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const JSON: &str = r#"{"jsonrpc":"2.0"}"#;
 
 /// The function under test: its response depends on the path.
-async fn handler(request: lambda_http::Request) -> Response<Body> {
-    use lambda_http::RequestExt as _;
-    let body = match request.raw_http_path() {
+async fn handler(event: GatewayEvent, _: Context) -> Response<Body> {
+    respond(event.request.uri().path()).await
+}
+
+async fn respond(path: &str) -> Response<Body> {
+    let body = match path {
         "/json" => Full::from(JSON).boxed_unsync(),
         "/empty" => Full::default().boxed_unsync(),
         "/stream" => later(vec!["data: 1\n\n", "data: 2\n\n", "data: 3\n\n"]),
@@ -37,7 +43,7 @@ async fn handler(request: lambda_http::Request) -> Response<Body> {
         _ => panic!("secret words"),
     };
     let mut response = Response::new(body);
-    if request.raw_http_path() == "/json" {
+    if path == "/json" {
         let json = HeaderValue::from_static("application/json");
         response.headers_mut().insert(CONTENT_TYPE, json);
     }
@@ -242,7 +248,11 @@ fn body(input: &mut impl std::io::BufRead, headers: &[String]) -> (Vec<Vec<u8>>,
 }
 
 /// Answers one event in this process.
-async fn answered(manner: Manner, event: &str) -> (Result<(), Error>, Post) {
+async fn answered(
+    integration: Integration,
+    manner: Manner,
+    event: &str,
+) -> (Result<(), Error>, Post) {
     let api = Api::open(manner, Vec::new());
     let client = PooledClient::builder()
         .with_connector(connector())
@@ -252,19 +262,19 @@ async fn answered(manner: Manner, event: &str) -> (Result<(), Error>, Post) {
     headers
         .headers_mut()
         .insert(INVOCATION_ID, HeaderValue::from_static("turn-7"));
-    let mut context = lambda_http::Context::default();
+    let mut context = Context::default();
     "id-1".clone_into(&mut context.request_id);
     let invocation = LambdaInvocation {
         parts: headers.into_parts().0,
         body: event.to_owned().into(),
         context,
     };
-    let done = answer(&client, handler, invocation).await;
+    let done = answer(&client, integration, handler, invocation).await;
     (done, api.post())
 }
 
 async fn posted(path: &str) -> Post {
-    let (done, post) = answered(Manner::Keeps, &event(path)).await;
+    let (done, post) = answered(Integration::Streaming, Manner::Keeps, &event(path)).await;
     done.unwrap();
     post
 }
@@ -313,8 +323,17 @@ async fn a_panic_before_the_first_byte_is_an_error_without_its_message() {
 }
 
 #[tokio::test]
+async fn a_panic_in_a_buffered_body_is_an_error_without_its_message() {
+    let half = event("/half");
+    let (done, post) = answered(Integration::Buffered, Manner::Keeps, &half).await;
+    done.unwrap();
+    let reported: Diagnostic = serde_json::from_slice(&post.body()).unwrap();
+    assert_eq!(reported, panicked());
+}
+
+#[tokio::test]
 async fn a_panic_in_the_body_breaks_the_response_off() {
-    let (done, post) = answered(Manner::Keeps, &event("/half")).await;
+    let (done, post) = answered(Integration::Streaming, Manner::Keeps, &event("/half")).await;
     assert!(done.is_err());
     assert!(!post.whole, "{post:?}");
 }
@@ -322,7 +341,7 @@ async fn a_panic_in_the_body_breaks_the_response_off() {
 #[tokio::test]
 async fn an_unreadable_event_is_an_error() {
     for other in ["{}", "{", "\u{0}"] {
-        let (done, post) = answered(Manner::Keeps, other).await;
+        let (done, post) = answered(Integration::Streaming, Manner::Keeps, other).await;
         done.unwrap();
         assert!(post.line.contains("/id-1/error "), "{post:?}");
         let reported: Diagnostic = serde_json::from_slice(&post.body()).unwrap();
@@ -332,7 +351,7 @@ async fn an_unreadable_event_is_an_error() {
 
 #[tokio::test]
 async fn a_post_without_a_response_is_an_error() {
-    let (done, _) = answered(Manner::HangsUp, &event("/json")).await;
+    let (done, _) = answered(Integration::Streaming, Manner::HangsUp, &event("/json")).await;
     done.unwrap_err();
 }
 
@@ -342,8 +361,8 @@ struct Function(Child);
 impl Function {
     fn start(of: &str, api: &Api, starts: &str) -> Self {
         let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--ignored", "--exact", "serve::streaming::tests::function"])
-            .env("TEST_STREAMING_OF", of)
+            .args(["--ignored", "--exact", "serve::invocation::tests::function"])
+            .env("TEST_INVOCATION_OF", of)
             .env("AWS_LAMBDA_RUNTIME_API", api.address.to_string())
             .env("AWS_LAMBDA_FUNCTION_NAME", "f")
             .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "128")
@@ -364,15 +383,22 @@ impl Drop for Function {
     }
 }
 
+/// The same function with `lambda_http`.
+async fn theirs(request: lambda_http::Request) -> Result<Response<Body>, Infallible> {
+    use lambda_http::RequestExt as _;
+    Ok(respond(request.raw_http_path()).await)
+}
+
 #[tokio::test]
 #[ignore = "the process of the tests below"]
 async fn function() {
-    let done = match Environment.get("TEST_STREAMING_OF").as_deref() {
-        Some("runtime") => {
-            let handler = |request| async { Ok::<_, Infallible>(handler(request).await) };
-            lambda_http::run_with_streaming_response(service_fn(handler)).await
+    let done = match Environment.get("TEST_INVOCATION_OF").as_deref() {
+        Some("lambda_http streaming") => {
+            lambda_http::run_with_streaming_response(service_fn(theirs)).await
         }
-        Some(_) => run(handler).await,
+        Some("lambda_http buffered") => lambda_http::run(service_fn(theirs)).await,
+        Some("buffered") => run(Integration::Buffered, handler).await,
+        Some(_) => run(Integration::Streaming, handler).await,
         None => Ok(()),
     };
     done.unwrap();
@@ -383,25 +409,40 @@ fn events(paths: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn lambda_http_posts_the_same_bytes() {
+fn lambda_http_posts_the_same() {
     let paths = ["/json", "/empty", "/stream", "/panics", "/json"];
-    let posts = |of| {
+    let posts = |of: String| {
         let api = Api::open(Manner::Keeps, events(&paths));
-        let _function = Function::start(of, &api, "on-demand");
+        let _function = Function::start(&of, &api, "on-demand");
         paths.map(|_| api.post())
     };
-    for (ours, theirs) in posts("ours").iter().zip(posts("runtime")) {
-        assert_eq!(ours.line, theirs.line);
-        if ours.line.contains("/error ") {
-            let without_length = |post: &Post| {
-                let mut headers = post.headers.clone();
-                headers.retain(|header| !header.starts_with("content-length"));
-                headers
-            };
+    // `lambda_http` writes members of an envelope without a value too.
+    let said = |post: &Post| {
+        let mut envelope: serde_json::Value = serde_json::from_slice(&post.body()).unwrap();
+        let members = envelope.as_object_mut().unwrap();
+        members.retain(|_, value| !matches!(value.as_array(), Some(list) if list.is_empty()));
+        members.retain(|_, value| !matches!(value.as_object(), Some(map) if map.is_empty()));
+        members.entry("body").or_insert_with(|| "".into());
+        envelope
+    };
+    let without_length = |post: &Post| {
+        let mut headers = post.headers.clone();
+        headers.retain(|header| !header.starts_with("content-length"));
+        headers
+    };
+    for of in ["streaming", "buffered"] {
+        let theirs = posts(format!("lambda_http {of}"));
+        for (ours, theirs) in posts(of.to_owned()).iter().zip(theirs) {
+            assert_eq!(ours.line, theirs.line);
             assert_eq!(without_length(ours), without_length(&theirs));
-        } else {
-            assert_eq!(ours.headers, theirs.headers);
-            assert_eq!(ours.body(), theirs.body());
+            if ours.line.contains("/error ") {
+                continue;
+            }
+            if of == "buffered" {
+                assert_eq!(said(ours), said(&theirs));
+            } else {
+                assert_eq!(ours.body(), theirs.body());
+            }
         }
     }
 }
@@ -409,9 +450,14 @@ fn lambda_http_posts_the_same_bytes() {
 #[test]
 fn a_restore_and_closed_connections_lose_no_response() {
     let paths = ["/json", "/panics", "/stream", "/json"];
-    for starts in ["on-demand", "snap-start"] {
+    for (of, starts) in [
+        ("streaming", "on-demand"),
+        ("streaming", "snap-start"),
+        ("buffered", "on-demand"),
+        ("buffered", "snap-start"),
+    ] {
         let api = Api::open(Manner::Closes, events(&paths));
-        let _function = Function::start("ours", &api, starts);
+        let _function = Function::start(of, &api, starts);
         for path in paths {
             let post = api.post();
             assert_eq!(post.line.contains("/response "), path != "/panics");

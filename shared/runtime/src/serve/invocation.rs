@@ -1,0 +1,201 @@
+//! Answers the invocations of the functions behind API Gateway.
+//!
+//! `lambda_runtime` fetches the invocations, makes their context and handles restores. This
+//! module reads the event, runs the handler, and posts the response or an error to the
+//! Runtime API. The HTTP client of `lambda_runtime` leaves Nagle's algorithm on, so a stream
+//! would wait 40 ms for each acknowledgement. So responses have a client of their own.
+
+use super::event::GatewayEvent;
+use super::{buffered, streaming};
+use crate::http::Body;
+use a2a_lambda_model::redact::without_values;
+use bytes::Bytes;
+use futures::{FutureExt as _, Stream};
+use http::header::{HeaderName, HeaderValue};
+use http::{Method, Request, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper_util::client::legacy::connect::HttpConnector;
+use lambda_runtime::tower::layer::layer_fn;
+use lambda_runtime::{
+    Context, Diagnostic, Error, LambdaEvent, LambdaInvocation, Runtime, service_fn,
+};
+use lambda_runtime_api_client::{PooledClient, body, build_request};
+use serde::de::IgnoredAny;
+use std::convert::Infallible;
+use std::future::{Future, ready};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+/// Identifies one delivery of an invocation. Lambda refuses a response to an earlier
+/// delivery by it.
+const INVOCATION_ID: HeaderName = HeaderName::from_static("lambda-runtime-invocation-id");
+const ERROR_TYPE: HeaderName = HeaderName::from_static("lambda-runtime-function-error-type");
+
+/// How API Gateway takes the responses of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Integration {
+    /// As one whole object.
+    Buffered,
+    /// As a stream, also those that are ready.
+    #[cfg(feature = "aws")]
+    Streaming,
+}
+
+/// Runs `handler` for each invocation until the Runtime API closes.
+///
+/// The client opens its first connection for the first response. So after a `SnapStart`
+/// restore there is no connection from before the snapshot.
+pub(super) async fn run<H, F>(integration: Integration, handler: H) -> Result<(), Error>
+where
+    H: Fn(GatewayEvent, Context) -> F + Clone,
+    F: Future<Output = Response<Body>>,
+{
+    let client = Arc::new(PooledClient::builder().with_connector(connector()).build());
+    let answering = service_fn(move |invocation| {
+        let (client, handler) = (client.clone(), handler.clone());
+        async move { answer(&client, integration, handler, invocation).await }
+    });
+    // The layer below ignores its inner service and answers itself.
+    let replaced = service_fn(|_: LambdaEvent<IgnoredAny>| ready(Ok::<_, Infallible>(())));
+    let runtime = Runtime::new(replaced).layer(layer_fn(move |_| answering.clone()));
+    runtime.run().await
+}
+
+/// A connector without Nagle's algorithm: small writes leave without delay.
+fn connector() -> HttpConnector {
+    let mut connector = HttpConnector::new();
+    connector.set_nodelay(true);
+    connector
+}
+
+/// Runs `handler` for one invocation and posts its response, or an error if it
+/// panics.
+///
+/// # Errors
+/// When the Runtime API cannot be reached. Then the process ends.
+async fn answer<H, F>(
+    client: &PooledClient,
+    integration: Integration,
+    handler: H,
+    invocation: LambdaInvocation,
+) -> Result<(), Error>
+where
+    H: Fn(GatewayEvent, Context) -> F,
+    F: Future<Output = Response<Body>>,
+{
+    let LambdaInvocation {
+        parts,
+        body,
+        context,
+    } = invocation;
+    let place = Invocation {
+        request_id: context.request_id.clone(),
+        invocation_id: parts.headers.get(INVOCATION_ID).cloned(),
+    };
+    let id = &place.request_id;
+    let post = match GatewayEvent::read(&body) {
+        Ok(event) => {
+            let format = event.format;
+            // A first chunk is polled here too, so a panic before it is posted as an
+            // error instead of an empty response.
+            let begun = AssertUnwindSafe(async {
+                let response = handler(event, context).await;
+                match integration {
+                    Integration::Buffered => {
+                        place.whole(buffered::envelope(response, format).await)
+                    }
+                    #[cfg(feature = "aws")]
+                    Integration::Streaming => place.streamed(streaming::begin(response)?),
+                }
+            });
+            match begun.catch_unwind().await {
+                Ok(begun) => begun?,
+                Err(_) => {
+                    tracing::error!(aws.request_id = id, "a call panicked");
+                    place.error(&panicked())?
+                }
+            }
+        }
+        Err(error) => {
+            let error = unreadable(&error);
+            tracing::error!(aws.request_id = id, "{}", error.error_message);
+            place.error(&error)?
+        }
+    };
+    let taken = client.call(post).await?;
+    let status = taken.status();
+    if !status.is_success() {
+        tracing::error!(aws.request_id = id, %status, "the Runtime API refused a response");
+    }
+    // The pool uses a connection again only after its response has been read.
+    taken.into_body().collect().await.ok();
+    Ok(())
+}
+
+/// The error of a handler that panicked. It does not repeat the panic message, which is
+/// private. The panic hook has logged the place.
+fn panicked() -> Diagnostic {
+    Diagnostic {
+        error_type: "Panic".to_owned(),
+        error_message: "the function panicked".to_owned(),
+    }
+}
+
+/// The error of an invocation that is not one of API Gateway. Its event is not shown.
+fn unreadable(error: &serde_json::Error) -> Diagnostic {
+    Diagnostic {
+        error_type: "UnreadableEvent".to_owned(),
+        error_message: format!(
+            "failed to read an invocation: {}",
+            without_values(&error.to_string())
+        ),
+    }
+}
+
+/// The invocation that a response belongs to.
+struct Invocation {
+    request_id: String,
+    invocation_id: Option<HeaderValue>,
+}
+
+impl Invocation {
+    /// The request that posts a whole response.
+    fn whole(&self, envelope: Vec<u8>) -> Result<Request<body::Body>, Error> {
+        self.post("response", body::Body::from(envelope))
+    }
+
+    /// The request that posts a response in chunks.
+    #[cfg(feature = "aws")]
+    fn streamed<S>(&self, chunks: S) -> Result<Request<body::Body>, Error>
+    where
+        S: Stream<Item = Result<Frame<Bytes>, Infallible>> + Send + 'static,
+    {
+        let mut request = self.post("response", body::Body::new(StreamBody::new(chunks)))?;
+        streaming::add_headers(request.headers_mut());
+        Ok(request)
+    }
+
+    fn error(&self, diagnostic: &Diagnostic) -> Result<Request<body::Body>, Error> {
+        let body = body::Body::from(serde_json::to_vec(diagnostic)?);
+        let mut request = self.post("error", body)?;
+        let unhandled = HeaderValue::from_static("unhandled");
+        request.headers_mut().insert(ERROR_TYPE, unhandled);
+        Ok(request)
+    }
+
+    fn post(&self, what: &str, body: body::Body) -> Result<Request<body::Body>, Error> {
+        let id = &self.request_id;
+        let mut request = build_request()
+            .method(Method::POST)
+            .uri(format!("/2018-06-01/runtime/invocation/{id}/{what}"))
+            .body(body)?;
+        if let Some(id) = &self.invocation_id {
+            request.headers_mut().insert(INVOCATION_ID, id.clone());
+        }
+        Ok(request)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,41 @@
+//! What a response or an event of a stream holds.
+
+use super::v1;
+use serde::Serialize;
+use serde_json::Value;
+
+/// What is written: a value, or in 1.0 what the engine replied, which is then written
+/// without a copy.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub(super) enum Payload<'a> {
+    /// The result of a send.
+    Sent(v1::SentWriter<'a>),
+    /// A task.
+    Task(v1::TaskWriter<'a>),
+    /// A page of tasks.
+    Page(v1::PageWriter<'a>),
+    /// An element of a stream.
+    Frame(v1::FrameWriter<'a>),
+    /// Anything else.
+    Value(Value),
+}
+
+impl From<Value> for Payload<'_> {
+    fn from(value: Value) -> Self {
+        Self::Value(value)
+    }
+}
+
+/// Appends the JSON text of `value`.
+pub(super) fn write(text: &mut Vec<u8>, value: &impl Serialize) {
+    // Infallible: what we write has text keys, and a vector takes every byte.
+    let _ = serde_json::to_writer(text, value);
+}
+
+/// The JSON text of a response. Most fit into the first KB.
+pub(super) fn text(value: &impl Serialize) -> Vec<u8> {
+    let mut text = Vec::with_capacity(1024);
+    write(&mut text, value);
+    text
+}
