@@ -1,7 +1,7 @@
 //! Names this program in the requests to DynamoDB.
 //!
 //! The SDK makes its two headers anew for each request, from its configuration and a list
-//! of the features that a request uses. This one is a constant. AWS CloudTrail shows it as
+//! of the features that a request uses. This one is a constant. `CloudTrail` shows it as
 //! `userAgent` of data events.
 
 use aws_runtime::user_agent::UserAgentInterceptor;
