@@ -164,7 +164,7 @@ async fn a_conflict_stays_a_conflict_after_lost_replies() {
         let loser = world.next(&task, [world.start()]).unwrap();
         bench.line.spoil(faults);
         let answer = bench.far.commit(&world.update(&loser, &task)).await;
-        let current = Some(Box::new(working));
+        let current = Some(working);
         assert_eq!(answer.unwrap(), Committed::Conflict(current), "{faults:?}");
     }
 }

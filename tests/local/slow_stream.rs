@@ -51,7 +51,7 @@ async fn tokens(cx: &mut TaskContext<'_>, _: String) -> AgentResult<()> {
 /// A write to the table.
 enum Written {
     Commit(Box<TaskWrite>),
-    Heartbeat(Box<TaskRecord>, Timestamp),
+    Heartbeat(TaskRecord, Timestamp),
 }
 
 /// A memory store that takes its time, and keeps what was written.
@@ -75,7 +75,7 @@ impl WrapTasks for Keeping {
     }
 
     async fn heartbeat(&self, record: &TaskRecord, until: Timestamp) -> Result<bool, StoreError> {
-        let kept = Written::Heartbeat(Box::new(record.clone()), until);
+        let kept = Written::Heartbeat(record.clone(), until);
         self.written.lock().unwrap().push(kept);
         self.inner.heartbeat(record, until).await
     }

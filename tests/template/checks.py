@@ -377,8 +377,6 @@ def settings(stack):
             wrong.append(f"{directory}: A2A_AUTH is {variables.get('A2A_AUTH')}")
         if variables.get("A2A_FUNCTION") != directory:
             wrong.append(f"{directory}: A2A_FUNCTION is {variables.get('A2A_FUNCTION')}")
-        if "AWS_LAMBDA_HTTP_IGNORE_STAGE_IN_PATH" not in variables:
-            wrong.append(f"{directory}: its paths would contain the stage")
         if "A2A_SECRET_KEY" in variables:
             wrong.append(f"{directory}: its configuration shows a secret key")
         named = set().union(*NAMED.values()) & variables.keys()

@@ -389,10 +389,6 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
     def test_functions_that_ignore_the_parameter_for_tracing(self):
         self.assertTrue(checks.settings(self.broken("    Tracing: !Ref Tracing\n", "")))
 
-    def test_a_stage_left_in_the_path(self):
-        variable = '        AWS_LAMBDA_HTTP_IGNORE_STAGE_IN_PATH: "true"\n'
-        self.assertTrue(checks.settings(self.broken(variable, "")))
-
     def test_a_runtime_that_does_not_exist(self):
         copy = self.broken("provided.al2023", "provided.al1999")
         self.assertTrue(checks.settings(copy))

@@ -145,7 +145,7 @@ impl SimStore {
                 }
                 let record = &write.record;
                 let found = self.memory.load(record.owner(), record.id(), write.now);
-                Ok(Committed::Conflict(found.await?.map(Box::new)))
+                Ok(Committed::Conflict(found.await?))
             }
             Committed::Conflict(Some(current)) => {
                 let seen = match mutant {
@@ -154,7 +154,7 @@ impl SimStore {
                     }
                     _ => disguised(mutant, &current, &write.record)?,
                 };
-                Ok(Committed::Conflict(Some(Box::new(seen))))
+                Ok(Committed::Conflict(Some(seen)))
             }
             other => Ok(other),
         }

@@ -51,7 +51,7 @@ impl DynamoStore {
             return Ok(Committed::Done);
         }
         let live = mine.filter(|stored| !stored.expired(write.now));
-        Ok(Committed::Conflict(live.map(Box::new)))
+        Ok(Committed::Conflict(live))
     }
 
     /// Looks up whether a write with an unknown result is stored.

@@ -75,7 +75,7 @@ pub enum Committed {
     /// lost (its write id is in the stored record).
     Done,
     /// Another write is stored instead; `None` if there is no live record.
-    Conflict(Option<Box<TaskRecord>>),
+    Conflict(Option<TaskRecord>),
     /// The task's condition held, but the thread has another version.
     ThreadConflict,
     /// The idempotency key belongs to another send of the same caller.

@@ -26,7 +26,7 @@ pub trait ReadTasks: Send + Sync {
     /// The task without the content that grows, read consistently; `None` as for
     /// [`ReadTasks::load`]. State, versions, lease, expiry and push config ids are
     /// always present. Messages, artifacts, events and saved data may be missing;
-    /// then [`TaskRecord::is_partial`] is true and a store refuses a commit on top of
+    /// then [`is_partial`](crate::task::TaskFields::is_partial) is true and a store refuses a commit on top of
     /// the record.
     ///
     /// # Errors

@@ -171,8 +171,11 @@ impl Card {
         };
         // RFC 9110 §13.1.2: tags are compared weakly.
         // RFC 9110 §13.1.3: the date counts only if there is no tag.
-        if let Some(tags) = header(IF_NONE_MATCH) {
-            return tags.split(',').map(str::trim).any(|tag| {
+        if request.headers().contains_key(IF_NONE_MATCH) {
+            let lists = request.headers().get_all(IF_NONE_MATCH).iter();
+            let tags = lists.filter_map(|list| list.to_str().ok());
+            return tags.flat_map(|tags| tags.split(',')).any(|tag| {
+                let tag = tag.trim();
                 tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == self.document.etag
             });
         }

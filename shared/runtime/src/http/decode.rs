@@ -8,6 +8,7 @@ use a2a_lambda_wire::{
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request};
+use std::borrow::Cow;
 
 /// Checks size and encoding, then decodes the JSON-RPC envelope or the path. A call
 /// that belongs to another function is an error.
@@ -16,7 +17,8 @@ pub(super) fn open(
     request: &Request<Bytes>,
 ) -> Result<OpenedRequest, Rejected> {
     let headers = request.headers();
-    let routed = routed(request);
+    let lists = Lists::of(headers);
+    let routed = routed(request, &lists);
     if request.body().len() > edge.max_body {
         let allowed = edge.max_body as u64;
         return Err(routed.reject(A2aError::PayloadTooLarge { allowed }));
@@ -33,23 +35,54 @@ pub(super) fn open(
 
 /// The error for a request that no operation of the protocol answers.
 pub(super) fn reject(request: &Request<Bytes>, refusal: A2aError) -> WireResponse {
-    routed(request).reject(refusal).answer()
+    let lists = Lists::of(request.headers());
+    routed(request, &lists).reject(refusal).answer()
 }
 
-fn routed(request: &Request<Bytes>) -> RoutedRequest<'_> {
+fn routed<'r>(request: &'r Request<Bytes>, lists: &'r Lists<'r>) -> RoutedRequest<'r> {
     let headers = request.headers();
     RoutedRequest::of(RawRequest {
         method: request.method().as_str(),
         path: request.uri().path(),
         query: request.uri().query(),
         content_type: text(headers, "content-type"),
-        accept: text(headers, "accept"),
+        accept: lists.accept.as_deref(),
         version: text(headers, "a2a-version"),
-        extensions: text(headers, "a2a-extensions").or_else(|| text(headers, "x-a2a-extensions")),
+        extensions: lists.extensions.as_deref(),
         last_event_id: text(headers, "last-event-id"),
         idempotency_key: only(headers, "idempotency-key"),
         body: request.body(),
     })
+}
+
+/// The headers that hold lists.
+struct Lists<'h> {
+    accept: Option<Cow<'h, str>>,
+    extensions: Option<Cow<'h, str>>,
+}
+
+impl<'h> Lists<'h> {
+    fn of(headers: &'h HeaderMap) -> Self {
+        let extensions = list(headers, "a2a-extensions");
+        Self {
+            accept: list(headers, "accept"),
+            extensions: extensions.or_else(|| list(headers, "x-a2a-extensions")),
+        }
+    }
+}
+
+/// The text of a header that holds a list. A list in several headers is one list (RFC 9110
+/// §5.3). Values that are no text are left out.
+fn list<'h>(headers: &'h HeaderMap, name: &str) -> Option<Cow<'h, str>> {
+    let values = headers.get_all(name).iter();
+    let mut texts = values.filter_map(|value| value.to_str().ok());
+    let mut joined = Cow::Borrowed(texts.next()?);
+    for text in texts {
+        let joined = joined.to_mut();
+        joined.push_str(", ");
+        joined.push_str(text);
+    }
+    Some(joined)
 }
 
 /// The value of a header that a request may have once. If it has two different
@@ -64,7 +97,7 @@ fn only<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h [u8]> {
     })
 }
 
-/// The text of a header; `None` if it is not text.
+/// The text of a header, of several the first; `None` if it is not text.
 fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
@@ -109,6 +142,26 @@ impl Function {
                 | O::DeleteContext
                 | O::DeleteTask => Self::TasksSend,
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::list;
+    use http::{HeaderMap, HeaderValue};
+
+    #[test]
+    fn a_list_in_several_headers_is_one_list() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(list(&headers, "accept"), None);
+        for (value, joined) in [
+            (&b"a"[..], Some("a")),
+            (b"\xff", Some("a")),
+            (b"b, c", Some("a, b, c")),
+        ] {
+            headers.append("accept", HeaderValue::from_bytes(value).unwrap());
+            assert_eq!(list(&headers, "accept").as_deref(), joined);
         }
     }
 }

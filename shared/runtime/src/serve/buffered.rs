@@ -1,7 +1,6 @@
 //! Writes the responses of functions whose integration takes whole responses.
 //!
-//! A response is one JSON object with the body as a text. The body is JSON itself, so every
-//! quote in it has an escape. Our bodies are UTF-8 or binary.
+//! A response is one JSON object with the body as a text, or as base64 if it is no text.
 //!
 //! Source: Amazon API Gateway Developer Guide, "Output format of a Lambda function for proxy
 //! integration"; for the format 2.0, "Create AWS Lambda proxy integrations for HTTP APIs".
@@ -25,7 +24,7 @@ pub(super) async fn envelope(response: Response<Body>, format: EventFormat) -> V
         // The error type of a body is empty, see `Body`.
         Err(never) => match never {},
     };
-    // One byte in eight is a quote.
+    // Most bodies are JSON, where one byte in eight is a quote, which gets an escape.
     let mut out = Vec::with_capacity(body.len() + body.len() / 4 + AROUND);
     // Infallible: a vector takes every byte.
     let _ = write!(out, "{{\"statusCode\":{}", parts.status.as_u16());
@@ -53,14 +52,21 @@ fn headers(out: &mut Vec<u8>, headers: &HeaderMap, format: EventFormat) {
         EventFormat::One => b",\"multiValueHeaders\":{",
         EventFormat::Two => b",\"headers\":{",
     });
-    for (place, name) in headers.keys().enumerate() {
-        out.extend_from_slice(if place == 0 { b"\"" } else { b",\"" });
+    let mut is_first = true;
+    for name in headers.keys() {
+        // A value that is no text would make the whole response unreadable.
+        let values = headers.get_all(name).iter();
+        let mut texts = values
+            .filter_map(|value| std::str::from_utf8(value.as_bytes()).ok())
+            .peekable();
+        if texts.peek().is_none() {
+            continue;
+        }
+        out.extend_from_slice(if is_first { b"\"" } else { b",\"" });
+        is_first = false;
         out.extend_from_slice(name.as_str().as_bytes());
         out.push(b'"');
         out.extend_from_slice(open);
-        // A value that is no text would make the whole response unreadable.
-        let values = headers.get_all(name).iter();
-        let texts = values.filter_map(|value| std::str::from_utf8(value.as_bytes()).ok());
         for (place, value) in texts.enumerate() {
             if place > 0 {
                 out.extend_from_slice(between);
@@ -112,6 +118,7 @@ mod tests {
             .header("vary", "a")
             .header("vary", "b")
             .header("etag", "\"1\"")
+            .header("x-bytes", &b"\xff"[..])
             .body(Full::new(body.into()).boxed_unsync())
             .unwrap();
         let bytes = futures::executor::block_on(envelope(response, format));

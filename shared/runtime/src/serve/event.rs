@@ -1,8 +1,8 @@
 //! Reads the events of API Gateway.
 //!
 //! An event is decoded once, and only into what the edge uses: a decoder of all its members
-//! costs a send more than the skill. No header and no body makes the decoder fail in another
-//! way than with an error.
+//! costs a send more than the skill. Whatever headers, path and body a client sends, reading
+//! an event never panics.
 //!
 //! Source: Amazon API Gateway Developer Guide, "Input format of a Lambda function for proxy
 //! integration" (format 1.0) and "Create AWS Lambda proxy integrations for HTTP APIs"
@@ -37,8 +37,8 @@ pub enum EventFormat {
 /// What an event says.
 #[derive(Debug)]
 pub struct GatewayEvent {
-    /// The request. Its path is the raw one, without a stage of API Gateway and without the
-    /// base path of a custom domain.
+    /// The request with the path of the event. In format 1.0 that has no stage, and the base
+    /// path of a custom domain is cut off.
     pub request: Request<Bytes>,
     /// The identity of the sender, from the authorizer of API Gateway and the headers.
     pub identity: Identity,
@@ -55,10 +55,11 @@ impl GatewayEvent {
         let event: Event<'_> = serde_json::from_slice(text)?;
         let Context {
             resource_path,
+            http_method,
             http,
             authorizer,
         } = event.request_context;
-        let (format, method) = match (&event.http_method, &http) {
+        let (format, method) = match (&http_method, &http) {
             (Some(method), _) => (EventFormat::One, method),
             (None, Some(http)) => (EventFormat::Two, &http.method),
             (None, None) => return Err(Error::custom("expected an event of API Gateway")),
@@ -100,8 +101,6 @@ impl GatewayEvent {
 #[serde(rename_all = "camelCase")]
 struct Event<'a> {
     #[serde(borrow)]
-    http_method: Option<Text<'a>>,
-    #[serde(borrow)]
     path: Option<Text<'a>>,
     #[serde(borrow)]
     raw_path: Option<Text<'a>>,
@@ -130,6 +129,9 @@ struct Context<'a> {
     /// The resource of API Gateway that the path matched. Format 2.0 has none.
     #[serde(borrow)]
     resource_path: Option<Text<'a>>,
+    /// Only in format 1.0. The event of a load balancer has it outside of the context.
+    #[serde(borrow)]
+    http_method: Option<Text<'a>>,
     /// Only in format 2.0.
     #[serde(borrow)]
     http: Option<Http<'a>>,
@@ -174,21 +176,20 @@ fn body(text: Option<Text<'_>>, is_base64: Option<bool>) -> Result<Bytes, Error>
     Ok(Bytes::from(text.into_owned()))
 }
 
-/// The target of a request. Characters of the path that a URI cannot have are encoded.
+/// The target of a request. Characters that a path or a query cannot have are encoded: a
+/// front end may have decoded them.
 fn target(path: &str, query: &str) -> Result<Uri, Error> {
-    let joined = match (path.starts_with('/'), query) {
-        (true, "") => Cow::Borrowed(path),
-        (false, "") => Cow::Owned(format!("/{path}")),
-        (true, query) => Cow::Owned(format!("{path}?{query}")),
-        (false, query) => Cow::Owned(format!("/{path}?{query}")),
-    };
-    if let Ok(target) = joined.parse() {
-        return Ok(target);
-    }
     let is_allowed = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}#".contains(&byte);
-    let mut encoded = String::with_capacity(3 * joined.len());
-    percent_encode(&mut encoded, &joined, is_allowed);
-    encoded.parse().map_err(Error::custom)
+    let mut target = String::with_capacity(path.len() + query.len() + 2);
+    if !path.starts_with('/') {
+        target.push('/');
+    }
+    percent_encode(&mut target, path, |byte| is_allowed(byte) && byte != b'?');
+    if !query.is_empty() {
+        target.push('?');
+        percent_encode(&mut target, query, is_allowed);
+    }
+    target.parse().map_err(Error::custom)
 }
 
 fn percent_encode(out: &mut String, text: &str, is_allowed: impl Fn(u8) -> bool) {

@@ -73,7 +73,8 @@ fn connector() -> HttpConnector {
 /// panics.
 ///
 /// # Errors
-/// When the Runtime API cannot be reached. Then the process ends.
+/// When the Runtime API cannot be reached, or a request to it cannot be made. Then the
+/// process ends.
 async fn answer<H, F>(
     client: &PooledClient,
     integration: Integration,

@@ -9,22 +9,31 @@ use a2a_lambda_model::task::{
     Message, Metadata, Page, Part, PartContent, Role, SendMode, Sent, Status, StatusUpdate, Task,
     TaskId, TaskState, Timestamp,
 };
+use serde::Serialize;
 use serde_json::{Value, json};
 
+/// What a writer writes. Its members are sorted and have different names, as those of a
+/// `Value`.
+fn written(writer: &impl Serialize) -> Value {
+    let value = serde_json::to_value(writer).unwrap();
+    assert_eq!(serde_json::to_string(writer).unwrap(), value.to_string());
+    value
+}
+
 fn encode_sent(sent: &Sent) -> Value {
-    serde_json::to_value(SentWriter(sent)).unwrap()
+    written(&SentWriter(sent))
 }
 
 fn encode_task(task: &Task) -> Value {
-    serde_json::to_value(TaskWriter::of(task)).unwrap()
+    written(&TaskWriter::of(task))
 }
 
 fn encode_page(page: &Page) -> Value {
-    serde_json::to_value(PageWriter(page)).unwrap()
+    written(&PageWriter(page))
 }
 
 fn encode_frame(frame: &Frame) -> Option<Value> {
-    Some(serde_json::to_value(FrameWriter::of(frame)?).unwrap())
+    Some(written(&FrameWriter::of(frame)?))
 }
 
 fn fields(refusal: A2aError) -> Vec<String> {

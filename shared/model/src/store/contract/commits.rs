@@ -5,7 +5,7 @@ use crate::store::{Committed, Expect, StoreError};
 use crate::task::{Change, Message, Part, TaskId};
 
 fn conflict_with(record: &crate::task::TaskRecord) -> Committed {
-    Committed::Conflict(Some(Box::new(record.clone())))
+    Committed::Conflict(Some(record.clone()))
 }
 
 /// A load returns what was written.
@@ -250,7 +250,7 @@ pub async fn exactly_one_of_eight_concurrent_writes_wins(
                 won += 1;
                 assert_eq!(stored.as_ref(), Some(&write.record));
             }
-            answer => assert_eq!(answer, Committed::Conflict(stored.clone().map(Box::new))),
+            answer => assert_eq!(answer, Committed::Conflict(stored.clone())),
         }
     }
     assert_eq!(won, 1, "exactly one write is stored");

@@ -74,7 +74,7 @@ pub async fn a_create_takes_the_place_of_an_expired_task_only(
         let (answer, stays) = if free {
             (Committed::Done, again)
         } else {
-            (Committed::Conflict(Some(Box::new(task.clone()))), task)
+            (Committed::Conflict(Some(task.clone())), task)
         };
         assert_eq!(stores.tasks.commit(&write).await?, answer, "{offset} ms");
         assert_eq!(world.loaded(stores, &stays).await?, Some(stays));

@@ -161,7 +161,7 @@ pub async fn a_keyed_continuation_is_stored_with_its_key_or_not_at_all(
     stores.tasks.commit(&world.create(&task)).await?;
     let working = world.next(&asking, [answer(world)])?;
     let early = under(&world.update(&working, &asking), "k", "c")?;
-    let conflict = Committed::Conflict(Some(Box::new(task.clone())));
+    let conflict = Committed::Conflict(Some(task.clone()));
     assert_eq!(stores.tasks.commit(&early).await?, conflict);
     assert_eq!(found(stores, world, "k", world.now).await?, None);
     stores.tasks.commit(&world.update(&asking, &task)).await?;

@@ -251,7 +251,7 @@ pub async fn a_conflict_shows_the_whole_of_a_large_task(
         },
     );
     let answer = stores.tasks.commit(&write).await?;
-    let whole = Committed::Conflict(Some(Box::new(task.clone())));
+    let whole = Committed::Conflict(Some(task.clone()));
     assert!(answer == whole, "the whole task");
     reported(stores, world, &task).await?;
     assert!(world.loaded(stores, &task).await? == Some(task), "the same");
@@ -283,7 +283,7 @@ pub async fn a_large_commit_that_is_repeated_is_done_once(
     let mut other = next;
     other.write_ids = vec![WriteId::made_of(world.number())];
     let answer = stores.tasks.commit(&world.update(&other, &task)).await?;
-    assert!(answer == Committed::Conflict(Some(Box::new(later))));
+    assert!(answer == Committed::Conflict(Some(later)));
     Ok(())
 }
 

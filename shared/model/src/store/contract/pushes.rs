@@ -91,7 +91,7 @@ pub async fn a_push_config_is_stored_with_its_commit_or_not_at_all(
         incarnation: record.incarnation.clone(),
     };
     let answer = stores.tasks.commit(&lost).await?;
-    assert_eq!(answer, Committed::Conflict(Some(Box::new(record.clone()))));
+    assert_eq!(answer, Committed::Conflict(Some(record.clone())));
     assert_eq!(stored(pushes, &record).await?, std::slice::from_ref(&push));
     // Another config of the same id replaces the first; the list is ordered by id.
     let (again, other) = (world.push(&record, &PushId::only()), late);

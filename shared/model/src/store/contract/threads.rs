@@ -206,7 +206,7 @@ pub async fn a_task_and_its_thread_are_stored_together_or_not_at_all(
         let mut write = world.create(&other);
         write.thread = Some(world.thread(&world.owner, &id, expect));
         let answer = stores.tasks.commit(&write).await?;
-        let current = Some(Box::new(task.clone()));
+        let current = Some(task.clone());
         assert_eq!(answer, Committed::Conflict(current), "thread {expect}");
     }
     let working = world.next(&task, [world.start()])?;

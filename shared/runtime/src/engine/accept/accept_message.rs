@@ -28,7 +28,7 @@ use turn_input::routing_message;
 /// The task a message is for.
 enum SendTarget {
     New,
-    Known(Box<TaskRecord>),
+    Known(TaskRecord),
 }
 
 impl Engine {
@@ -66,7 +66,7 @@ impl Engine {
         let work = match target {
             SendTarget::New => self.new_turn(caller, command, budget).await?,
             SendTarget::Known(record) if record.state().is_interrupted() => {
-                Box::pin(self.resume(caller, *record, command, budget)).await?
+                Box::pin(self.resume(caller, record, command, budget)).await?
             }
             SendTarget::Known(record) if is_repeat(&record, &command) => {
                 return Ok(Acceptance::Replay(record));
@@ -296,7 +296,7 @@ fn named_task(record: TaskRecord, command: &SendCommand) -> Result<SendTarget, E
         let why = "the task belongs to another context";
         return Err(A2aError::invalid("message.contextId", why).into());
     }
-    Ok(SendTarget::Known(Box::new(record)))
+    Ok(SendTarget::Known(record))
 }
 
 /// Whether a worker runs the turn: the client does not wait, or the skill is declared

@@ -63,7 +63,7 @@ impl Engine {
         // Comes first, because the first send may have changed what the next check
         // reads.
         if let Some(record) = self.find_duplicate(caller, &key).await? {
-            return Ok(Acceptance::Repeat(Box::new(record)));
+            return Ok(Acceptance::Repeat(record));
         }
         match self.accept_unkeyed(caller, command, budget).await {
             Ok(Acceptance::Run(mut work)) => {
@@ -73,7 +73,7 @@ impl Engine {
             // The first send may have stored its task after the lookup above, and this
             // send may have found that task or been refused because of it.
             found_or_refused => match self.find_duplicate(caller, &key).await? {
-                Some(record) => Ok(Acceptance::Repeat(Box::new(record))),
+                Some(record) => Ok(Acceptance::Repeat(record)),
                 None => found_or_refused,
             },
         }

@@ -16,7 +16,7 @@ pub(in crate::engine) enum Acceptance {
     Run(Box<TurnSpec>),
     /// A2A 0.1: the message repeats the last one of its task. The task is returned and no
     /// turn runs.
-    Replay(Box<TaskRecord>),
+    Replay(TaskRecord),
     /// A send under the same idempotency key was accepted before. Its task is returned.
-    Repeat(Box<TaskRecord>),
+    Repeat(TaskRecord),
 }

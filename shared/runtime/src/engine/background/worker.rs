@@ -64,7 +64,7 @@ const SLOT_PAUSE: Duration = Duration::from_secs(5);
 /// What the stored task says about the message that names it.
 enum WorkDecision {
     /// A worker can claim the turn.
-    Free(Box<TaskRecord>),
+    Free(TaskRecord),
     /// There is no turn to run: the message is deleted, or kept to be received again.
     Settled(Ack),
 }
@@ -100,7 +100,7 @@ impl Engine {
         // crash is noticed sooner.
         receipt.hide(self.reader.policy.lease).await?;
         let record = match self.inspect(item, receipt).await? {
-            WorkDecision::Free(record) => *record,
+            WorkDecision::Free(record) => record,
             WorkDecision::Settled(ack) => return Ok(ack),
         };
         // Each claim counts as an attempt, so a task that kills its workers ends too.
@@ -187,7 +187,7 @@ impl Engine {
                 receipt.hide(until.since(now)).await?;
                 Ok(WorkDecision::Settled(Ack::Keep))
             }
-            _ => Ok(WorkDecision::Free(Box::new(record))),
+            _ => Ok(WorkDecision::Free(record)),
         }
     }
 

@@ -161,17 +161,15 @@ impl Engine {
                 Committed::Conflict(Some(current))
                     if on_conflict == OnConflict::Reapply && current.is_same_turn(&base) =>
                 {
-                    base = *current;
+                    base = current;
                 }
                 // Only a push config was added: the commit does not lose to it.
                 Committed::Conflict(Some(current))
                     if !registers && current.differs_in_listeners_only(&base) =>
                 {
-                    base = *current;
+                    base = current;
                 }
-                Committed::Conflict(current) => {
-                    return Ok(CommitOutcome::Lost(current.map(|c| *c)));
-                }
+                Committed::Conflict(current) => return Ok(CommitOutcome::Lost(current)),
             }
         }
         Err(StoreError::Unavailable("lost too many races".to_owned()).into())

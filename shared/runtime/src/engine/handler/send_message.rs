@@ -40,7 +40,7 @@ impl Engine {
             Acceptance::Replay(record) => return self.sent(&record, history_length).await,
             Acceptance::Repeat(record) => {
                 // Boxed, as what else is rare: a future is moved with room for all it awaits.
-                let record = Box::pin(self.waited(caller, *record, mode, waits_until)).await?;
+                let record = Box::pin(self.waited(caller, record, mode, waits_until)).await?;
                 return self.sent(&record, history_length).await;
             }
         };

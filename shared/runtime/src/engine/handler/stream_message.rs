@@ -42,7 +42,7 @@ impl Engine {
         let work = match admission {
             Acceptance::Run(work) => work,
             Acceptance::Replay(record) | Acceptance::Repeat(record) => {
-                return self.reader.follow(caller, *record, budget, sink).await;
+                return self.reader.follow(caller, record, budget, sink).await;
             }
         };
         if work.is_reset() {

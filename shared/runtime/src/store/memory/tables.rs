@@ -121,7 +121,7 @@ impl Tables {
             return None;
         }
         // A conflict does not show the task of another owner.
-        let current = (mine && !expired).then(|| Box::new(stored.clone()));
+        let current = (mine && !expired).then(|| stored.clone());
         Some(Committed::Conflict(current))
     }
 

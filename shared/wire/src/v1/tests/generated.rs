@@ -127,9 +127,6 @@ proptest! {
         let written = encode_task(&task);
         prop_assert!(!holds_null(&written), "{}", written);
         let read: a2a::Task = serde_json::from_value(written.clone()).unwrap();
-        // The members of a `Value` are sorted.
-        let text = serde_json::to_string(&TaskWriter::of(&task)).unwrap();
-        prop_assert_eq!(text, written.to_string());
         prop_assert_eq!(serde_json::to_value(read).unwrap(), written);
     }
 
