@@ -5,16 +5,16 @@
 //! Runtime API. The HTTP client of `lambda_runtime` leaves Nagle's algorithm on, so a stream
 //! would wait 40 ms for each acknowledgement. So responses have a client of their own.
 
+use super::buffered;
 use super::event::GatewayEvent;
-use super::{buffered, streaming};
+#[cfg(feature = "aws")]
+use super::streaming;
 use crate::http::Body;
 use a2a_lambda_model::redact::without_values;
-use bytes::Bytes;
-use futures::{FutureExt as _, Stream};
+use futures::FutureExt as _;
 use http::header::{HeaderName, HeaderValue};
 use http::{Method, Request, Response};
-use http_body::Frame;
-use http_body_util::{BodyExt as _, StreamBody};
+use http_body_util::BodyExt as _;
 use hyper_util::client::legacy::connect::HttpConnector;
 use lambda_runtime::tower::layer::layer_fn;
 use lambda_runtime::{
@@ -107,7 +107,7 @@ where
                         place.whole(buffered::envelope(response, format).await)
                     }
                     #[cfg(feature = "aws")]
-                    Integration::Streaming => place.streamed(streaming::begin(response)?),
+                    Integration::Streaming => place.streamed(response),
                 }
             });
             match begun.catch_unwind().await {
@@ -168,11 +168,8 @@ impl Invocation {
 
     /// The request that posts a response in chunks.
     #[cfg(feature = "aws")]
-    fn streamed<S>(&self, chunks: S) -> Result<Request<body::Body>, Error>
-    where
-        S: Stream<Item = Result<Frame<Bytes>, Infallible>> + Send + 'static,
-    {
-        let mut request = self.post("response", body::Body::new(StreamBody::new(chunks)))?;
+    fn streamed(&self, response: Response<Body>) -> Result<Request<body::Body>, Error> {
+        let mut request = self.post("response", streaming::body(response)?)?;
         streaming::add_headers(request.headers_mut());
         Ok(request)
     }

@@ -4,12 +4,13 @@
 
 use crate::http::Body;
 use bytes::Bytes;
-use futures::{FutureExt as _, Stream, StreamExt, stream};
+use futures::{FutureExt as _, StreamExt, stream};
 use http::Response;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TRAILER, TRANSFER_ENCODING};
 use http_body::Frame;
-use http_body_util::BodyStream;
+use http_body_util::{BodyStream, StreamBody};
 use lambda_runtime::{Error, MetadataPrelude};
+use lambda_runtime_api_client::body;
 use std::convert::Infallible;
 
 const MODE: HeaderName = HeaderName::from_static("lambda-runtime-function-response-mode");
@@ -39,9 +40,7 @@ pub(super) fn add_headers(headers: &mut HeaderMap) {
 /// The prelude, the NUL bytes and the body, each in its own chunks: `cargo lambda
 /// watch` takes the first chunk for the prelude and drops the second. A first chunk of
 /// the body that is ready is sent in the same write.
-pub(super) fn begin(
-    response: Response<Body>,
-) -> Result<impl Stream<Item = Result<Frame<Bytes>, Infallible>> + Send + 'static, Error> {
+pub(super) fn body(response: Response<Body>) -> Result<body::Body, Error> {
     let (parts, body) = response.into_parts();
     let mut headers = parts.headers;
     // As `lambda_runtime` does it.
@@ -54,6 +53,7 @@ pub(super) fn begin(
     let end = Bytes::from_static(&END_OF_PRELUDE);
     let mut rest = StreamExt::fuse(BodyStream::new(body));
     let first = rest.next().now_or_never().flatten();
-    let prelude = [Bytes::from(prelude), end].map(|bytes| Ok(Frame::data(bytes)));
-    Ok(stream::iter(prelude).chain(stream::iter(first)).chain(rest))
+    let prelude = [Bytes::from(prelude), end].map(|bytes| Ok::<_, Infallible>(Frame::data(bytes)));
+    let chunks = stream::iter(prelude).chain(stream::iter(first)).chain(rest);
+    Ok(body::Body::new(StreamBody::new(chunks)))
 }
