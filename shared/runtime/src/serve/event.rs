@@ -52,8 +52,8 @@ impl GatewayEvent {
     /// # Errors
     /// [`Error`] if `text` is not an event of API Gateway for a proxy integration.
     pub fn read(text: &[u8]) -> Result<Self, Error> {
-        let event: Event<'_> = serde_json::from_slice(text)?;
-        let Context {
+        let event: ProxyEvent<'_> = serde_json::from_slice(text)?;
+        let EventContext {
             resource_path,
             http_method,
             http,
@@ -99,13 +99,13 @@ impl GatewayEvent {
 /// The members of both formats that the edge uses.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Event<'a> {
+struct ProxyEvent<'a> {
     #[serde(borrow)]
-    path: Option<Text<'a>>,
+    path: Option<BorrowedText<'a>>,
     #[serde(borrow)]
-    raw_path: Option<Text<'a>>,
+    raw_path: Option<BorrowedText<'a>>,
     #[serde(borrow, rename = "rawQueryString")]
-    raw_query: Option<Text<'a>>,
+    raw_query: Option<BorrowedText<'a>>,
     // In format 1.0 these two repeat the two after them, so they are read only if needed.
     #[serde(borrow)]
     headers: Option<&'a RawValue>,
@@ -117,21 +117,21 @@ struct Event<'a> {
     queries: Option<Query>,
     stage_variables: Option<HashMap<String, String>>,
     #[serde(borrow)]
-    request_context: Context<'a>,
+    request_context: EventContext<'a>,
     #[serde(borrow)]
-    body: Option<Text<'a>>,
+    body: Option<BorrowedText<'a>>,
     is_base64_encoded: Option<bool>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Context<'a> {
+struct EventContext<'a> {
     /// The resource of API Gateway that the path matched. Format 2.0 has none.
     #[serde(borrow)]
-    resource_path: Option<Text<'a>>,
+    resource_path: Option<BorrowedText<'a>>,
     /// Only in format 1.0. The event of a load balancer has it outside of the context.
     #[serde(borrow)]
-    http_method: Option<Text<'a>>,
+    http_method: Option<BorrowedText<'a>>,
     /// Only in format 2.0.
     #[serde(borrow)]
     http: Option<Http<'a>>,
@@ -141,7 +141,7 @@ struct Context<'a> {
 #[derive(Deserialize)]
 struct Http<'a> {
     #[serde(borrow)]
-    method: Text<'a>,
+    method: BorrowedText<'a>,
 }
 
 /// The context of a Lambda authorizer, which format 2.0 keeps beside those of other kinds.
@@ -153,7 +153,7 @@ fn of_lambda(mut authorizer: Map<String, Value>) -> Map<String, Value> {
 }
 
 /// `first` if the event has it, else `second`.
-fn one_of<'a, T: Members + Deserialize<'a>>(
+fn one_of<'a, T: MemberTexts + Deserialize<'a>>(
     first: Option<T>,
     second: Option<&'a RawValue>,
 ) -> Result<Option<T>, Error> {
@@ -163,8 +163,8 @@ fn one_of<'a, T: Members + Deserialize<'a>>(
     }
 }
 
-fn body(text: Option<Text<'_>>, is_base64: Option<bool>) -> Result<Bytes, Error> {
-    let Some(Text(text)) = text else {
+fn body(text: Option<BorrowedText<'_>>, is_base64: Option<bool>) -> Result<Bytes, Error> {
+    let Some(BorrowedText(text)) = text else {
         return Ok(Bytes::new());
     };
     if is_base64 == Some(true) {
@@ -204,40 +204,40 @@ fn percent_encode(out: &mut String, text: &str, is_allowed: impl Fn(u8) -> bool)
 }
 
 /// A text that is copied only if it has escapes. serde copies a `Cow` in an `Option` always.
-struct Text<'a>(Cow<'a, str>);
+struct BorrowedText<'a>(Cow<'a, str>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for BorrowedText<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct TextVisitor;
+        struct BorrowedTextVisitor;
 
-        impl<'de> Visitor<'de> for TextVisitor {
-            type Value = Text<'de>;
+        impl<'de> Visitor<'de> for BorrowedTextVisitor {
+            type Value = BorrowedText<'de>;
 
             fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
                 f.write_str("a text")
             }
 
             fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Text(Cow::Borrowed(text)))
+                Ok(BorrowedText(Cow::Borrowed(text)))
             }
 
             fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Text(Cow::Owned(text.to_owned())))
+                Ok(BorrowedText(Cow::Owned(text.to_owned())))
             }
         }
 
-        deserializer.deserialize_str(TextVisitor)
+        deserializer.deserialize_str(BorrowedTextVisitor)
     }
 }
 
-impl From<Text<'_>> for String {
-    fn from(Text(text): Text<'_>) -> Self {
+impl From<BorrowedText<'_>> for String {
+    fn from(BorrowedText(text): BorrowedText<'_>) -> Self {
         text.into_owned()
     }
 }
 
 /// What is read from an object whose members are a text or a list of texts each.
-trait Members: Default {
+trait MemberTexts: Default {
     /// Whether nothing was read.
     fn is_empty(&self) -> bool;
 
@@ -249,7 +249,7 @@ trait Members: Default {
 #[derive(Default)]
 struct Headers(HeaderMap);
 
-impl Members for Headers {
+impl MemberTexts for Headers {
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -268,7 +268,7 @@ impl Members for Headers {
 #[derive(Default)]
 struct Query(String);
 
-impl Members for Query {
+impl MemberTexts for Query {
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -286,9 +286,9 @@ impl Members for Query {
 }
 
 /// Reads the members of an object.
-struct MembersVisitor<M>(M);
+struct TextsVisitor<M>(M);
 
-impl<'de, M: Members> Visitor<'de> for MembersVisitor<M> {
+impl<'de, M: MemberTexts> Visitor<'de> for TextsVisitor<M> {
     type Value = M;
 
     fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -296,7 +296,7 @@ impl<'de, M: Members> Visitor<'de> for MembersVisitor<M> {
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<M, A::Error> {
-        while let Some(Text(name)) = members.next_key()? {
+        while let Some(BorrowedText(name)) = members.next_key()? {
             members.next_value_seed(MemberValues {
                 into: &mut self.0,
                 name: &name,
@@ -308,13 +308,13 @@ impl<'de, M: Members> Visitor<'de> for MembersVisitor<M> {
 
 impl<'de> Deserialize<'de> for Headers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(MembersVisitor(Self::default()))
+        deserializer.deserialize_map(TextsVisitor(Self::default()))
     }
 }
 
 impl<'de> Deserialize<'de> for Query {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(MembersVisitor(Self::default()))
+        deserializer.deserialize_map(TextsVisitor(Self::default()))
     }
 }
 
@@ -324,7 +324,7 @@ struct MemberValues<'m, M> {
     name: &'m str,
 }
 
-impl<'de, M: Members> DeserializeSeed<'de> for MemberValues<'_, M> {
+impl<'de, M: MemberTexts> DeserializeSeed<'de> for MemberValues<'_, M> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -332,7 +332,7 @@ impl<'de, M: Members> DeserializeSeed<'de> for MemberValues<'_, M> {
     }
 }
 
-impl<'de, M: Members> Visitor<'de> for MemberValues<'_, M> {
+impl<'de, M: MemberTexts> Visitor<'de> for MemberValues<'_, M> {
     type Value = ();
 
     fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -348,7 +348,7 @@ impl<'de, M: Members> Visitor<'de> for MemberValues<'_, M> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<(), A::Error> {
-        while let Some(Text(value)) = values.next_element()? {
+        while let Some(BorrowedText(value)) = values.next_element()? {
             self.into.add(self.name, &value)?;
         }
         Ok(())
