@@ -29,6 +29,10 @@ pub(super) async fn envelope(response: Response<Body>, format: EventFormat) -> V
     // Infallible: a vector takes every byte.
     let _ = write!(out, "{{\"statusCode\":{}", parts.status.as_u16());
     headers(&mut out, &parts.headers, format);
+    if format == EventFormat::Two {
+        // API Gateway does without, but `cargo lambda watch` requires them.
+        out.extend_from_slice(b",\"multiValueHeaders\":{},\"cookies\":[]");
+    }
     let is_text = std::str::from_utf8(&body).is_ok();
     let _ = write!(out, ",\"isBase64Encoded\":{},\"body\":\"", !is_text);
     if is_text {
@@ -143,6 +147,9 @@ mod tests {
         assert_eq!(envelope["isBase64Encoded"], true);
         let headers = json!({"vary": "a, b", "etag": "\"1\""});
         assert_eq!(envelope["headers"], headers);
+        // `cargo lambda watch` reads no response without these.
+        assert_eq!(envelope["multiValueHeaders"], json!({}));
+        assert_eq!(envelope["cookies"], json!([]));
     }
 
     proptest! {

@@ -417,12 +417,10 @@ fn lambda_http_posts_the_same() {
         let _function = Function::start(&of, &api, "on-demand");
         paths.map(|_| api.post())
     };
-    // `lambda_http` writes members of an envelope without a value too.
-    let said = |post: &Post| {
+    let said = |post: &Post| -> serde_json::Value {
         let mut envelope: serde_json::Value = serde_json::from_slice(&post.body()).unwrap();
+        // `lambda_http` leaves an empty body out.
         let members = envelope.as_object_mut().unwrap();
-        members.retain(|_, value| !matches!(value.as_array(), Some(list) if list.is_empty()));
-        members.retain(|_, value| !matches!(value.as_object(), Some(map) if map.is_empty()));
         members.entry("body").or_insert_with(|| "".into());
         envelope
     };
