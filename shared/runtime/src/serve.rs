@@ -34,7 +34,6 @@ mod services;
 mod start;
 #[cfg(feature = "secrets")]
 mod stored_keys;
-#[cfg(feature = "aws")]
 mod streaming;
 #[cfg(feature = "aws")]
 mod sweep;

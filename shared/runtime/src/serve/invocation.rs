@@ -5,10 +5,8 @@
 //! Runtime API. The HTTP client of `lambda_runtime` leaves Nagle's algorithm on, so a stream
 //! would wait 40 ms for each acknowledgement. So responses have a client of their own.
 
-use super::buffered;
 use super::event::GatewayEvent;
-#[cfg(feature = "aws")]
-use super::streaming;
+use super::{buffered, streaming};
 use crate::http::Body;
 use a2a_lambda_model::redact::without_values;
 use futures::FutureExt as _;
@@ -32,13 +30,15 @@ use std::sync::Arc;
 const INVOCATION_ID: HeaderName = HeaderName::from_static("lambda-runtime-invocation-id");
 const ERROR_TYPE: HeaderName = HeaderName::from_static("lambda-runtime-function-error-type");
 
+/// The deadline of every invocation under `cargo lambda watch`, in milliseconds since 1970.
+const WATCH_DEADLINE: u64 = 600_000;
+
 /// How API Gateway takes the responses of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Integration {
     /// As one whole object.
     Buffered,
     /// As a stream, also those that are ready.
-    #[cfg(feature = "aws")]
     Streaming,
 }
 
@@ -95,6 +95,11 @@ where
         invocation_id: parts.headers.get(INVOCATION_ID).cloned(),
     };
     let id = &place.request_id;
+    // `cargo lambda watch` 1.9 takes a whole response only on the connection of its event.
+    let integration = match context.deadline {
+        WATCH_DEADLINE => Integration::Streaming,
+        _ => integration,
+    };
     let post = match GatewayEvent::read(&body) {
         Ok(event) => {
             let format = event.format;
@@ -106,7 +111,6 @@ where
                     Integration::Buffered => {
                         place.whole(buffered::envelope(response, format).await)
                     }
-                    #[cfg(feature = "aws")]
                     Integration::Streaming => place.streamed(response),
                 }
             });
@@ -167,7 +171,6 @@ impl Invocation {
     }
 
     /// The request that posts a response in chunks.
-    #[cfg(feature = "aws")]
     fn streamed(&self, response: Response<Body>) -> Result<Request<body::Body>, Error> {
         let mut request = self.post("response", streaming::body(response)?)?;
         streaming::add_headers(request.headers_mut());

@@ -187,7 +187,7 @@ fn serve(
             let length = event.len();
             response = format!(
                 "HTTP/1.1 200 OK\r\nlambda-runtime-aws-request-id: id-1\r\n\
-                 lambda-runtime-invocation-id: turn-7\r\nlambda-runtime-deadline-ms: 600000\r\n\
+                 lambda-runtime-invocation-id: turn-7\r\nlambda-runtime-deadline-ms: 4102444800000\r\n\
                  lambda-runtime-invoked-function-arn: arn\r\ncontent-length: {length}\r\n\r\n{event}"
             );
         } else {
