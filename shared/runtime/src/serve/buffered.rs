@@ -1,4 +1,4 @@
-//! Writes the responses of functions whose integration takes whole responses.
+//! Writes whole responses, for functions with a buffered integration.
 //!
 //! A response is one JSON object with the body as a text, or as base64 if it is no text.
 //!

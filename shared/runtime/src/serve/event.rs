@@ -236,7 +236,7 @@ impl From<BorrowedText<'_>> for String {
     }
 }
 
-/// What is read from an object whose members are a text or a list of texts each.
+/// What is read from an object. Each of its members is a text or a list of texts.
 trait MemberTexts: Default {
     /// Whether nothing was read.
     fn is_empty(&self) -> bool;
