@@ -247,8 +247,8 @@ impl RequestReader<'_> {
     fn read_body(&self) -> Result<(Value, Vec<Vec<PathStep>>), A2aError> {
         // The content type comes first: a body of another type need not be JSON.
         media::check(self.request.content_type)?;
-        let scan = json::scan(self.request.body)?;
-        Ok((json::parse(self.request.body)?, scan.duplicates))
+        let body = json::read(self.request.body)?;
+        Ok((body.value, body.duplicates))
     }
 
     fn call(

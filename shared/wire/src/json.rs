@@ -1,15 +1,14 @@
-//! Checks a body before it becomes a [`serde_json::Value`].
+//! Reads a body into a [`serde_json::Value`], and checks it on the way.
 //!
-//! A body of 1 MiB can hold half a million JSON values, and a `Value` takes dozens
-//! of bytes for each. So [`scan`] walks the bytes once and builds nothing. It counts
-//! values and depth, and records the paths of duplicate members, of which a `Value`
-//! would silently keep the last (RFC 8259 §4 leaves their meaning open).
+//! A body of 1 MiB can hold half a million JSON values, and a `Value` takes dozens of bytes
+//! for each. So [`read`] counts values and depth, and stops at a limit. It also records the
+//! paths of duplicate members, of which a `Value` would silently keep the last (RFC 8259 §4
+//! leaves their meaning open).
 
 use a2a_lambda_model::task::{A2aError, FieldViolation};
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde::{Deserializer, de};
-use serde_json::Value;
-use std::collections::BTreeSet;
+use serde_json::{Map, Value};
 use std::fmt;
 
 /// The most values in a body: objects, arrays and scalars, each counted once.
@@ -30,47 +29,38 @@ pub(super) enum PathStep {
     Index(usize),
 }
 
-/// The result of a walk over a body.
-#[derive(Debug, Default)]
-pub(super) struct Scan {
-    /// The number of values.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "the limit is checked inside the walk")
-    )]
-    pub(super) nodes: usize,
+/// A body that keeps the limits.
+#[derive(Debug)]
+pub(super) struct JsonBody {
+    pub(super) value: Value,
     /// The paths of members that repeat a name of their object.
     pub(super) duplicates: Vec<Vec<PathStep>>,
 }
 
-/// Walks `bytes` without building a value.
+/// Reads `bytes`.
 ///
 /// # Errors
 /// [`A2aError::Parse`] when they are not one JSON text;
 /// [`A2aError::InvalidRequest`] when it has more than [`MAX_NODES`] values or more
 /// than [`MAX_DEPTH`] levels.
-pub(super) fn scan(bytes: &[u8]) -> Result<Scan, A2aError> {
-    let mut walk = DepthWalk::default();
+pub(super) fn read(bytes: &[u8]) -> Result<JsonBody, A2aError> {
+    let mut limits = JsonLimits::default();
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let result = JsonNode(&mut walk)
+    let node = JsonNode {
+        limits: &mut limits,
+        place: None,
+    };
+    let result = node
         .deserialize(&mut reader)
-        .and_then(|()| reader.end());
-    match (result, walk.over) {
+        .and_then(|value| reader.end().map(|()| value));
+    match (result, limits.over) {
         (_, Some(why)) => Err(A2aError::InvalidRequest { why }),
         (Err(_), None) => Err(A2aError::Parse),
-        (Ok(()), None) => Ok(Scan {
-            nodes: walk.nodes,
-            duplicates: walk.duplicates,
+        (Ok(value), None) => Ok(JsonBody {
+            value,
+            duplicates: limits.duplicates,
         }),
     }
-}
-
-/// The value of bytes that [`scan`] accepted.
-///
-/// # Errors
-/// [`A2aError::Parse`] when they are not one JSON text.
-pub(super) fn parse(bytes: &[u8]) -> Result<Value, A2aError> {
-    serde_json::from_slice(bytes).map_err(|_| A2aError::Parse)
 }
 
 /// A path as violations name it: `message.parts[0].text`.
@@ -96,26 +86,17 @@ pub(super) fn duplicate(path: &[PathStep]) -> FieldViolation {
 }
 
 #[derive(Default)]
-struct DepthWalk {
+struct JsonLimits {
     nodes: usize,
-    path: Vec<PathStep>,
     duplicates: Vec<Vec<PathStep>>,
     over: Option<String>,
 }
 
-impl DepthWalk {
+impl JsonLimits {
     fn count<E: de::Error>(&mut self) -> Result<(), E> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
             return self.stop(format!("more than {MAX_NODES} JSON values"));
-        }
-        Ok(())
-    }
-
-    fn enter<E: de::Error>(&mut self) -> Result<(), E> {
-        // The path has one step for each object or array around this one.
-        if self.path.len() >= MAX_DEPTH {
-            return self.stop(format!("JSON nested deeper than {MAX_DEPTH}"));
         }
         Ok(())
     }
@@ -126,76 +107,127 @@ impl DepthWalk {
     }
 }
 
-struct JsonNode<'a>(&'a mut DepthWalk);
+/// Where a value is: its step, and the place of the value around it.
+struct JsonPlace<'p> {
+    around: Option<&'p JsonPlace<'p>>,
+    name: Option<&'p str>,
+    index: usize,
+    depth: usize,
+}
 
-impl<'de> DeserializeSeed<'de> for JsonNode<'_> {
-    type Value = ();
+impl<'p> JsonPlace<'p> {
+    fn inside(around: Option<&'p JsonPlace<'p>>, name: Option<&'p str>, index: usize) -> Self {
+        Self {
+            around,
+            name,
+            index,
+            depth: depth(around) + 1,
+        }
+    }
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        self.0.count()?;
+    fn path(&self) -> Vec<PathStep> {
+        let mut path = self.around.map(Self::path).unwrap_or_default();
+        path.push(match self.name {
+            Some(name) => PathStep::Name(name.to_owned()),
+            None => PathStep::Index(self.index),
+        });
+        path
+    }
+}
+
+/// The number of objects and arrays around a value.
+fn depth(place: Option<&JsonPlace<'_>>) -> usize {
+    place.map_or(0, |place| place.depth)
+}
+
+struct JsonNode<'l, 'p> {
+    limits: &'l mut JsonLimits,
+    place: Option<&'p JsonPlace<'p>>,
+}
+
+impl JsonNode<'_, '_> {
+    fn enter<E: de::Error>(&mut self) -> Result<(), E> {
+        if depth(self.place) >= MAX_DEPTH {
+            let why = format!("JSON nested deeper than {MAX_DEPTH}");
+            return self.limits.stop(why);
+        }
+        Ok(())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for JsonNode<'_, '_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        self.limits.count()?;
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for JsonNode<'_> {
-    type Value = ();
+impl<'de> Visitor<'de> for JsonNode<'_, '_> {
+    type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
     }
 
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
-        self.0.enter()?;
-        self.0.path.push(PathStep::Index(0));
-        let mut next = 0;
-        while elements.next_element_seed(JsonNode(self.0))?.is_some() {
-            next += 1;
-            if let Some(step) = self.0.path.last_mut() {
-                *step = PathStep::Index(next);
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<Value, A::Error> {
+        self.enter()?;
+        let mut values = Vec::new();
+        loop {
+            let here = JsonPlace::inside(self.place, None, values.len());
+            let node = JsonNode {
+                limits: self.limits,
+                place: Some(&here),
+            };
+            match elements.next_element_seed(node)? {
+                Some(value) => values.push(value),
+                None => return Ok(Value::Array(values)),
             }
         }
-        self.0.path.pop();
-        Ok(())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        self.0.enter()?;
-        let mut names = BTreeSet::new();
+    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<Value, A::Error> {
+        self.enter()?;
+        let mut values = Map::new();
         while let Some(name) = members.next_key::<String>()? {
             // Names are not counted. Each has a value, which the seed below counts, so
             // a huge object reaches the limit too.
-            self.0.path.push(PathStep::Name(name.clone()));
-            if !names.insert(name) && self.0.duplicates.len() < MAX_DUPLICATES {
-                self.0.duplicates.push(self.0.path.clone());
+            let here = JsonPlace::inside(self.place, Some(&name), 0);
+            if values.contains_key(&name) && self.limits.duplicates.len() < MAX_DUPLICATES {
+                self.limits.duplicates.push(here.path());
             }
-            members.next_value_seed(JsonNode(self.0))?;
-            self.0.path.pop();
+            let value = members.next_value_seed(JsonNode {
+                limits: self.limits,
+                place: Some(&here),
+            })?;
+            values.insert(name, value);
         }
-        Ok(())
+        Ok(Value::Object(values))
     }
 }
 

@@ -1,8 +1,8 @@
 use super::*;
 
 fn read(text: &str) -> Result<Envelope, (RpcId, A2aError)> {
-    let scan = json::scan(text.as_bytes()).unwrap();
-    envelope(json::parse(text.as_bytes()).unwrap(), &scan.duplicates)
+    let body = json::read(text.as_bytes()).unwrap();
+    envelope(body.value, &body.duplicates)
 }
 
 fn id_of(id: &str) -> RpcId {

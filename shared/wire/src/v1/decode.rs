@@ -140,12 +140,9 @@ pub(super) fn read<T: DeserializeOwned>(shape: &Shape, mut params: Value) -> Res
         params = Value::Object(Map::new());
     }
     schema::validate(shape, &mut params)?;
-    serde_path_to_error::deserialize(params).map_err(|error| {
-        // `validate` should have found the fault. The text of `a2a-lf` can hold Rust
-        // names, so the client sees only the path.
-        let path = error.path().to_string();
-        A2aError::invalid(path.trim_start_matches('.'), "is not as A2A 1.0 defines it")
-    })
+    // `validate` has found every fault that it knows, with its path. The text of `a2a-lf` can
+    // hold Rust names, so the client does not see it.
+    T::deserialize(params).map_err(|_| A2aError::invalid("params", "is not as A2A 1.0 defines it"))
 }
 
 /// Query parameters as the members of a request.

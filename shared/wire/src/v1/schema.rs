@@ -23,6 +23,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 use shape::{Member, MemberKind, PART};
+use std::fmt::{self, Display};
 
 /// The most faults that one error names.
 const MAX_VIOLATIONS: usize = 32;
@@ -36,8 +37,8 @@ const CONTENTS: [&str; 4] = ["text", "raw", "url", "data"];
 pub(super) fn validate(shape: &Shape, params: &mut Value) -> Result<(), A2aError> {
     let mut faults = SchemaFaults(Vec::new());
     match params {
-        Value::Object(members) => walk(shape, members, "", &mut faults),
-        _ => faults.note("params", "must be an object"),
+        Value::Object(members) => walk(shape, members, None, &mut faults),
+        _ => faults.note(&"params", "must be an object"),
     }
     if faults.0.is_empty() {
         Ok(())
@@ -51,30 +52,74 @@ pub(super) fn validate(shape: &Shape, params: &mut Value) -> Result<(), A2aError
 struct SchemaFaults(Vec<FieldViolation>);
 
 impl SchemaFaults {
-    fn note(&mut self, path: &str, description: impl Into<String>) {
+    fn note(&mut self, path: &dyn Display, description: impl Into<String>) {
         if self.0.len() < MAX_VIOLATIONS {
+            let path = path.to_string();
             self.0.push(FieldViolation::new(path, description));
         }
     }
 }
 
-fn walk(shape: &Shape, members: &mut Map<String, Value>, path: &str, faults: &mut SchemaFaults) {
+/// The path of a member or an element. It becomes text only for a fault.
+#[derive(Clone, Copy)]
+struct FieldPath<'p> {
+    around: Option<&'p FieldPath<'p>>,
+    step: FieldStep,
+}
+
+#[derive(Clone, Copy)]
+enum FieldStep {
+    Member(&'static str),
+    Element(usize),
+}
+
+impl FieldPath<'_> {
+    const fn element(&self, index: usize) -> FieldPath<'_> {
+        FieldPath {
+            around: Some(self),
+            step: FieldStep::Element(index),
+        }
+    }
+}
+
+impl Display for FieldPath<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(around) = self.around {
+            around.fmt(f)?;
+        }
+        match (self.step, self.around) {
+            (FieldStep::Member(name), None) => f.write_str(name),
+            (FieldStep::Member(name), Some(_)) => write!(f, ".{name}"),
+            (FieldStep::Element(index), _) => write!(f, "[{index}]"),
+        }
+    }
+}
+
+fn walk(
+    shape: &Shape,
+    members: &mut Map<String, Value>,
+    around: Option<&FieldPath<'_>>,
+    faults: &mut SchemaFaults,
+) {
+    let has_snake = members.keys().any(|name| name.contains('_'));
     for member in shape.0 {
-        let here = || match path {
-            "" => member.name.to_owned(),
-            path => format!("{path}.{}", member.name),
+        let here = FieldPath {
+            around,
+            step: FieldStep::Member(member.name),
         };
-        rename(member, members, here, faults);
+        if has_snake || member.alias.is_some() {
+            rename(member, members, &here, faults);
+        }
         // A2A 1.0 §4.1.6: `data` is any JSON value, so its null is a value.
         let nullable = matches!(member.kind, MemberKind::Any);
         if !nullable && members.get(member.name).is_some_and(Value::is_null) {
             members.remove(member.name);
         }
         let keep = match members.get_mut(member.name) {
-            Some(value) => check(&member.kind, value, &here(), faults),
+            Some(value) => check(&member.kind, value, &here, faults),
             None => {
                 if member.required {
-                    faults.note(&here(), "is required");
+                    faults.note(&here, "is required");
                 }
                 continue;
             }
@@ -82,7 +127,7 @@ fn walk(shape: &Shape, members: &mut Map<String, Value>, path: &str, faults: &mu
         if !keep {
             members.remove(member.name);
             if member.required {
-                faults.note(&here(), "must not be empty");
+                faults.note(&here, "must not be empty");
             }
         }
     }
@@ -92,7 +137,7 @@ fn walk(shape: &Shape, members: &mut Map<String, Value>, path: &str, faults: &mu
 fn rename(
     member: &Member,
     members: &mut Map<String, Value>,
-    path: impl Fn() -> String,
+    path: &FieldPath<'_>,
     faults: &mut SchemaFaults,
 ) {
     // A2A 1.0 §5.5: ProtoJSON readers take the name of the proto field too.
@@ -103,7 +148,7 @@ fn rename(
     while let Some(other) = members.keys().find(is_other).cloned() {
         if let Some(value) = members.remove(&other) {
             if members.contains_key(member.name) {
-                faults.note(&path(), format!("is given twice, also as `{other}`"));
+                faults.note(path, format!("is given twice, also as `{other}`"));
             }
             members.insert(member.name.to_owned(), value);
         }
@@ -121,7 +166,12 @@ fn is_snake(text: &str, name: &str) -> bool {
 
 /// Notes the faults of `value`. Returns `false` if the member is empty, so that it
 /// counts as absent.
-fn check(kind: &MemberKind, value: &mut Value, path: &str, faults: &mut SchemaFaults) -> bool {
+fn check(
+    kind: &MemberKind,
+    value: &mut Value,
+    path: &FieldPath<'_>,
+    faults: &mut SchemaFaults,
+) -> bool {
     match kind {
         MemberKind::Text
         | MemberKind::ContextId
@@ -161,7 +211,7 @@ fn check(kind: &MemberKind, value: &mut Value, path: &str, faults: &mut SchemaFa
             faults.note(path, "must be `ROLE_USER`");
         }
         MemberKind::Object(shape) => match value {
-            Value::Object(members) => walk(shape, members, path, faults),
+            Value::Object(members) => walk(shape, members, Some(path), faults),
             _ => faults.note(path, "must be an object"),
         },
         MemberKind::Parts => parts(value, path, faults),
@@ -175,7 +225,7 @@ fn check(kind: &MemberKind, value: &mut Value, path: &str, faults: &mut SchemaFa
     true
 }
 
-fn text(kind: &MemberKind, value: &Value, path: &str, faults: &mut SchemaFaults) -> bool {
+fn text(kind: &MemberKind, value: &Value, path: &FieldPath<'_>, faults: &mut SchemaFaults) -> bool {
     let Some(text) = value.as_str() else {
         faults.note(path, "must be a string");
         return true;
@@ -202,18 +252,18 @@ fn text(kind: &MemberKind, value: &Value, path: &str, faults: &mut SchemaFaults)
     true
 }
 
-fn texts(value: &Value, path: &str, faults: &mut SchemaFaults) {
+fn texts(value: &Value, path: &FieldPath<'_>, faults: &mut SchemaFaults) {
     let Some(items) = value.as_array() else {
         return faults.note(path, "must be a list of strings");
     };
     for (index, item) in items.iter().enumerate() {
         if !item.is_string() {
-            faults.note(&format!("{path}[{index}]"), "must be a string");
+            faults.note(&path.element(index), "must be a string");
         }
     }
 }
 
-fn parts(value: &mut Value, path: &str, faults: &mut SchemaFaults) {
+fn parts(value: &mut Value, path: &FieldPath<'_>, faults: &mut SchemaFaults) {
     let Some(items) = value.as_array_mut() else {
         return faults.note(path, "must be a list of parts");
     };
@@ -223,12 +273,12 @@ fn parts(value: &mut Value, path: &str, faults: &mut SchemaFaults) {
         return faults.note(path, format!("must have 1 to {MAX_PARTS} parts"));
     }
     for (index, item) in items.iter_mut().enumerate() {
-        let here = format!("{path}[{index}]");
+        let here = path.element(index);
         let Some(members) = item.as_object_mut() else {
             faults.note(&here, "must be an object");
             continue;
         };
-        walk(&PART, members, &here, faults);
+        walk(&PART, members, Some(&here), faults);
         // A2A 1.0 §4.1.6: a part has exactly one content.
         let contents = CONTENTS.iter().filter(|name| members.contains_key(**name));
         if contents.count() != 1 {
@@ -241,7 +291,7 @@ fn parts(value: &mut Value, path: &str, faults: &mut SchemaFaults) {
 }
 
 /// Rewrites base64 as `a2a-lf` reads it: in the standard alphabet, with padding.
-fn raw(value: &mut Value, path: &str, faults: &mut SchemaFaults) {
+fn raw(value: &mut Value, path: &FieldPath<'_>, faults: &mut SchemaFaults) {
     let Some(text) = value.as_str() else {
         return faults.note(path, "must be a base64 string");
     };
