@@ -55,7 +55,7 @@ pub fn encode(record: &TaskRecord) -> Value {
     serde_json::to_value(written(record)).unwrap_or_default()
 }
 
-fn written(record: &TaskRecord) -> task::StoredTask {
+fn written(record: &TaskRecord) -> task::StoredTask<'_> {
     let mut stored = task::StoredTask::from(record);
     stored.compact();
     stored
@@ -69,7 +69,7 @@ pub fn decode(value: Value) -> Result<TaskRecord, StoreError> {
     whole(serde_json::from_value(value).map_err(corrupt)?)
 }
 
-fn whole(mut form: task::StoredTask) -> Result<TaskRecord, StoreError> {
+fn whole(mut form: task::StoredTask<'_>) -> Result<TaskRecord, StoreError> {
     known(form.schema)?;
     form.expand(&ItemAttributes::default())?;
     form.into_record()
@@ -86,7 +86,7 @@ pub fn encode_thread(record: &ThreadRecord) -> Value {
 /// # Errors
 /// [`StoreError::Corrupt`] when it is not a stored thread of a known version.
 pub fn decode_thread(value: Value) -> Result<ThreadRecord, StoreError> {
-    serde_json::from_value::<thread::StoredThread>(value)
+    serde_json::from_value::<thread::StoredThread<'_>>(value)
         .map_err(corrupt)?
         .into_record()
 }
@@ -118,7 +118,7 @@ pub fn task_of_text(text: &str) -> Result<TaskRecord, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`], as [`decode`].
 pub fn head_of_text(text: &str, beside: &ItemAttributes) -> Result<TaskRecord, StoreError> {
-    let mut form: task::StoredTask = serde_json::from_str(text).map_err(corrupt)?;
+    let mut form: task::StoredTask<'_> = serde_json::from_str(text).map_err(corrupt)?;
     known(form.schema.or(beside.schema))?;
     form.expand(beside)?;
     let mut record = form.into_record()?;
@@ -143,7 +143,7 @@ pub fn state_text(state: &ThreadState) -> Result<String, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] when the text is not a state.
 pub fn state_of_text(text: &str) -> Result<ThreadState, StoreError> {
-    serde_json::from_str::<thread::StoredState>(text)
+    serde_json::from_str::<thread::StoredState<'_>>(text)
         .map_err(corrupt)?
         .into_state()
 }
@@ -196,7 +196,7 @@ pub fn message_text(message: &Message) -> Result<String, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] when the text is not a message.
 pub fn message_of_text(text: &str) -> Result<Message, StoreError> {
-    serde_json::from_str::<message::StoredMessage>(text)
+    serde_json::from_str::<message::StoredMessage<'_>>(text)
         .map_err(corrupt)?
         .into_message()
 }

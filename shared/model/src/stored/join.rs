@@ -55,11 +55,11 @@ fn join_docs(
         };
         let text = &child.text;
         match doc {
-            StoredValue::Saved => record.saved = parsed::<Kept>(text)?.into(),
+            StoredValue::Saved => record.saved = parsed::<Kept<'_>>(text)?.into(),
             StoredValue::Metadata => record.metadata = parsed::<Metadata>(text)?,
             StoredValue::Status => {
                 let mut status = record.status().clone();
-                status.message = Some(parsed::<StoredMessage>(text)?.into_message()?);
+                status.message = Some(parsed::<StoredMessage<'_>>(text)?.into_message()?);
                 record.restore_status(status);
             }
             StoredValue::Secret => record.secret = Some(Sealed::stored(parsed::<String>(text)?)),
@@ -76,7 +76,7 @@ fn join_docs(
 /// # Errors
 /// [`StoreError::Corrupt`].
 pub fn events_of(text: &str) -> Result<Vec<LoggedEvent>, StoreError> {
-    parsed::<StoredBatch>(text)?.events()
+    parsed::<StoredBatch<'_>>(text)?.events()
 }
 
 fn join_log(
@@ -109,7 +109,7 @@ fn join_history(
         let Some(child) = found.get(&ChildName::History(segment.version)) else {
             return Ok(false);
         };
-        let messages: Vec<StoredMessage> = parsed(&child.text)?;
+        let messages: Vec<StoredMessage<'_>> = parsed(&child.text)?;
         let mut messages = all(messages, StoredMessage::into_message)?;
         // A commit that lost may have left a longer list under the same name.
         messages.truncate(segment.items);
@@ -128,13 +128,16 @@ pub(super) type PartsByArtifact = BTreeMap<String, Vec<task::Part>>;
 
 /// The parts in the text of a child.
 pub(super) fn parts_of(place: ChildName, text: &str) -> Result<PartsByArtifact, StoreError> {
-    let lists: Vec<(String, Vec<StoredPart>)> = match place {
+    let lists: Vec<(String, Vec<StoredPart<'_>>)> = match place {
         ChildName::Events(_) => {
-            let artifacts = parsed::<StoredBatch>(text)?.into_artifacts();
-            artifacts.into_iter().map(|it| (it.i, it.p)).collect()
+            let artifacts = parsed::<StoredBatch<'_>>(text)?.into_artifacts();
+            artifacts
+                .into_iter()
+                .map(|it| (it.i.into_owned(), it.p))
+                .collect()
         }
         ChildName::Parts(_) | ChildName::Doc(_) | ChildName::History(_) => {
-            let lists = parsed::<BTreeMap<String, PartList>>(text)?;
+            let lists = parsed::<BTreeMap<String, PartList<'_>>>(text)?;
             lists.into_iter().map(|(id, list)| (id, list.0)).collect()
         }
     };

@@ -1,4 +1,6 @@
 //! Messages, parts, artifacts and events in their stored form.
+//!
+//! A form that is written borrows the texts of the record. One that was read owns them.
 
 use super::part_list;
 use super::schema::corrupt;
@@ -10,23 +12,24 @@ use crate::task::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct StoredMessage {
-    i: String,
+pub(super) struct StoredMessage<'a> {
+    i: Cow<'a, str>,
     r: StoredRole,
     #[serde(with = "part_list")]
-    p: Vec<StoredPart>,
+    p: Vec<StoredPart<'a>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) c: Option<String>,
+    pub(super) c: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) t: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    rf: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    x: Vec<String>,
+    pub(super) t: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
+    rf: Cow<'a, [String]>,
+    #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
+    x: Cow<'a, [String]>,
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
-    m: Metadata,
+    m: Cow<'a, Metadata>,
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -37,28 +40,28 @@ enum StoredRole {
     Agent,
 }
 
-impl From<&task::Message> for StoredMessage {
-    fn from(message: &task::Message) -> Self {
+impl<'a> From<&'a task::Message> for StoredMessage<'a> {
+    fn from(message: &'a task::Message) -> Self {
         Self {
-            i: message.id.clone(),
+            i: message.id.as_str().into(),
             r: match message.role {
                 Role::User => StoredRole::User,
                 Role::Agent => StoredRole::Agent,
             },
             p: message.parts.iter().map(StoredPart::from).collect(),
-            c: message.context_id.as_ref().map(ToString::to_string),
-            t: message.task_id.as_ref().map(ToString::to_string),
-            rf: message.reference_task_ids.clone(),
-            x: message.extensions.clone(),
-            m: message.metadata.clone(),
+            c: message.context_id.as_ref().map(|id| id.as_str().into()),
+            t: message.task_id.as_ref().map(|id| id.as_str().into()),
+            rf: Cow::Borrowed(&message.reference_task_ids),
+            x: Cow::Borrowed(&message.extensions),
+            m: Cow::Borrowed(&message.metadata),
         }
     }
 }
 
-impl StoredMessage {
+impl StoredMessage<'_> {
     pub(super) fn into_message(self) -> Result<task::Message, StoreError> {
         Ok(task::Message {
-            id: self.i,
+            id: self.i.into_owned(),
             role: match self.r {
                 StoredRole::User => Role::User,
                 StoredRole::Agent => Role::Agent,
@@ -66,9 +69,9 @@ impl StoredMessage {
             parts: all(self.p, StoredPart::into_part)?,
             context_id: self.c.map(ContextId::parse).transpose().map_err(corrupt)?,
             task_id: self.t.map(TaskId::parse).transpose().map_err(corrupt)?,
-            reference_task_ids: self.rf,
-            extensions: self.x,
-            metadata: self.m,
+            reference_task_ids: self.rf.into_owned(),
+            extensions: self.x.into_owned(),
+            metadata: self.m.into_owned(),
         })
     }
 }
@@ -83,20 +86,20 @@ pub(super) fn all<S, T>(
 
 /// A part. Its form is an element of a list of parts (see `part_list`).
 #[derive(Clone, PartialEq)]
-pub(super) struct StoredPart {
-    pub(super) c: StoredContent,
-    pub(super) f: Option<String>,
-    pub(super) t: Option<String>,
-    pub(super) m: Metadata,
+pub(super) struct StoredPart<'a> {
+    pub(super) c: StoredContent<'a>,
+    pub(super) f: Option<Cow<'a, str>>,
+    pub(super) t: Option<Cow<'a, str>>,
+    pub(super) m: Cow<'a, Metadata>,
 }
 
-impl StoredPart {
+impl StoredPart<'_> {
     pub(super) fn of_text(text: String) -> Self {
         Self {
-            c: StoredContent::Text(text),
+            c: StoredContent::Text(text.into()),
             f: None,
             t: None,
-            m: Metadata::new(),
+            m: Cow::default(),
         }
     }
 
@@ -115,102 +118,107 @@ impl StoredPart {
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub(super) enum StoredContent {
+pub(super) enum StoredContent<'a> {
     #[serde(rename = "t")]
-    Text(String),
+    Text(Cow<'a, str>),
     /// Base64 with padding.
     #[serde(rename = "r")]
     Raw(String),
     #[serde(rename = "u")]
-    Url(String),
+    Url(Cow<'a, str>),
     #[serde(rename = "d")]
-    Data(Value),
+    Data(Cow<'a, Value>),
     #[serde(rename = "b")]
     Stored {
-        k: String,
+        k: Cow<'a, str>,
         n: u64,
-        h: String,
+        h: Cow<'a, str>,
         /// The id of the upload the bytes came from.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        u: Option<String>,
+        u: Option<Cow<'a, str>>,
     },
 }
 
-impl From<&task::Part> for StoredPart {
-    fn from(part: &task::Part) -> Self {
+impl<'a> From<&'a task::Part> for StoredPart<'a> {
+    fn from(part: &'a task::Part) -> Self {
         Self {
             c: match &part.content {
-                task::PartContent::Text(text) => StoredContent::Text(text.clone()),
+                task::PartContent::Text(text) => StoredContent::Text(text.into()),
                 task::PartContent::Raw(bytes) => StoredContent::Raw(STANDARD.encode(bytes)),
-                task::PartContent::Url(url) => StoredContent::Url(url.clone()),
-                task::PartContent::Data(data) => StoredContent::Data(data.clone()),
+                task::PartContent::Url(url) => StoredContent::Url(url.into()),
+                task::PartContent::Data(data) => StoredContent::Data(Cow::Borrowed(data)),
                 task::PartContent::Stored(blob) => StoredContent::Stored {
-                    k: blob.key.clone(),
+                    k: blob.key.as_str().into(),
                     n: blob.size,
-                    h: blob.sha256.clone(),
-                    u: blob.upload.clone(),
+                    h: blob.sha256.as_str().into(),
+                    u: blob.upload.as_deref().map(Cow::Borrowed),
                 },
             },
-            f: part.filename.clone(),
-            t: part.media_type.clone(),
-            m: part.metadata.clone(),
+            f: part.filename.as_deref().map(Cow::Borrowed),
+            t: part.media_type.as_deref().map(Cow::Borrowed),
+            m: Cow::Borrowed(&part.metadata),
         }
     }
 }
 
-impl StoredPart {
+impl StoredPart<'_> {
     pub(super) fn into_part(self) -> Result<task::Part, StoreError> {
         Ok(task::Part {
             content: match self.c {
-                StoredContent::Text(text) => task::PartContent::Text(text),
+                StoredContent::Text(text) => task::PartContent::Text(text.into_owned()),
                 StoredContent::Raw(text) => {
                     task::PartContent::Raw(STANDARD.decode(text).map_err(corrupt)?.into())
                 }
-                StoredContent::Url(url) => task::PartContent::Url(url),
-                StoredContent::Data(data) => task::PartContent::Data(data),
+                StoredContent::Url(url) => task::PartContent::Url(url.into_owned()),
+                StoredContent::Data(data) => task::PartContent::Data(data.into_owned()),
                 StoredContent::Stored { k, n, h, u } => task::PartContent::Stored(task::Blob {
-                    key: k,
+                    key: k.into_owned(),
                     size: n,
-                    sha256: h,
-                    upload: u,
+                    sha256: h.into_owned(),
+                    upload: u.map(Cow::into_owned),
                 }),
             },
-            filename: self.f,
-            media_type: self.t,
-            metadata: self.m,
+            filename: self.f.map(Cow::into_owned),
+            media_type: self.t.map(Cow::into_owned),
+            metadata: self.m.into_owned(),
         })
     }
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct StoredArtifact {
-    pub(super) i: String,
+pub(super) struct StoredArtifact<'a> {
+    pub(super) i: Cow<'a, str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    n: Option<String>,
+    n: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    d: Option<String>,
+    d: Option<Cow<'a, str>>,
     #[serde(with = "part_list")]
-    pub(super) p: Vec<StoredPart>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    x: Vec<String>,
+    pub(super) p: Vec<StoredPart<'a>>,
+    #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
+    x: Cow<'a, [String]>,
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
-    m: Metadata,
+    m: Cow<'a, Metadata>,
 }
 
-impl From<&task::Artifact> for StoredArtifact {
-    fn from(artifact: &task::Artifact) -> Self {
-        Self {
-            i: artifact.id.clone(),
-            n: artifact.name.clone(),
-            d: artifact.description.clone(),
-            p: artifact.parts.iter().map(StoredPart::from).collect(),
-            x: artifact.extensions.clone(),
-            m: artifact.metadata.clone(),
-        }
+impl<'a> From<&'a task::Artifact> for StoredArtifact<'a> {
+    fn from(artifact: &'a task::Artifact) -> Self {
+        Self::with(artifact, &artifact.parts)
     }
 }
 
-impl StoredArtifact {
+impl<'a> StoredArtifact<'a> {
+    /// The artifact with these of its parts alone.
+    pub(super) fn with(artifact: &'a task::Artifact, parts: &'a [task::Part]) -> Self {
+        Self {
+            i: artifact.id.as_str().into(),
+            n: artifact.name.as_deref().map(Cow::Borrowed),
+            d: artifact.description.as_deref().map(Cow::Borrowed),
+            p: parts.iter().map(StoredPart::from).collect(),
+            x: Cow::Borrowed(&artifact.extensions),
+            m: Cow::Borrowed(&artifact.metadata),
+        }
+    }
+
     /// Whether `self` is the same artifact but for its parts.
     pub(super) fn is_of(&self, other: &Self) -> bool {
         let Self {
@@ -225,7 +233,7 @@ impl StoredArtifact {
     }
 
     /// The artifact with these parts alone.
-    pub(super) fn with_parts(&self, parts: Vec<StoredPart>) -> Self {
+    pub(super) fn with_parts(&self, parts: Vec<StoredPart<'a>>) -> Self {
         Self {
             i: self.i.clone(),
             n: self.n.clone(),
@@ -238,12 +246,12 @@ impl StoredArtifact {
 
     pub(super) fn into_artifact(self) -> Result<task::Artifact, StoreError> {
         Ok(task::Artifact {
-            id: self.i,
-            name: self.n,
-            description: self.d,
+            id: self.i.into_owned(),
+            name: self.n.map(Cow::into_owned),
+            description: self.d.map(Cow::into_owned),
             parts: all(self.p, StoredPart::into_part)?,
-            extensions: self.x,
-            metadata: self.m,
+            extensions: self.x.into_owned(),
+            metadata: self.m.into_owned(),
         })
     }
 }
@@ -251,11 +259,11 @@ impl StoredArtifact {
 /// A status. The short form of a task leaves members out and restores them before the
 /// status is read.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct StoredStatus {
+pub(super) struct StoredStatus<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) s: Option<String>,
+    pub(super) s: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) m: Option<StoredMessage>,
+    pub(super) m: Option<StoredMessage<'a>>,
     /// Replaces a message that the text already contains: its index in the history,
     /// or the length of the history for the message of the status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -264,10 +272,10 @@ pub(super) struct StoredStatus {
     pub(super) t: Option<i64>,
 }
 
-impl From<&task::Status> for StoredStatus {
-    fn from(status: &task::Status) -> Self {
+impl<'a> From<&'a task::Status> for StoredStatus<'a> {
+    fn from(status: &'a task::Status) -> Self {
         Self {
-            s: Some(status.state.as_str().to_owned()),
+            s: Some(status.state.as_str().into()),
             m: status.message.as_ref().map(StoredMessage::from),
             r: None,
             t: Some(status.timestamp.as_millis()),
@@ -275,7 +283,7 @@ impl From<&task::Status> for StoredStatus {
     }
 }
 
-impl StoredStatus {
+impl StoredStatus<'_> {
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -301,23 +309,23 @@ pub(super) fn state(name: &str) -> Result<TaskState, StoreError> {
 /// An event, or a run of chunks; then id and number are those of its first event. The short
 /// form of a task leaves members out, as for a status.
 #[derive(Serialize, Deserialize)]
-pub(super) struct StoredEvent {
+pub(super) struct StoredEvent<'a> {
     pub(super) i: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) n: Option<u64>,
-    pub(super) e: StoredEventContent,
+    pub(super) e: StoredEventContent<'a>,
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
-    m: Metadata,
+    m: Cow<'a, Metadata>,
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) enum StoredEventContent {
+pub(super) enum StoredEventContent<'a> {
     #[serde(rename = "s")]
-    Status(StoredStatus),
+    Status(StoredStatus<'a>),
     #[serde(rename = "a")]
     Artifact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        a: Option<StoredArtifact>,
+        a: Option<StoredArtifact<'a>>,
         /// Replaces an artifact that the text already contains: its index.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         r: Option<usize>,
@@ -328,16 +336,16 @@ pub(super) enum StoredEventContent {
     },
     /// Events that each append one of these parts to the artifact of the entry before.
     #[serde(rename = "p")]
-    Parts(#[serde(with = "part_list")] Vec<StoredPart>),
+    Parts(#[serde(with = "part_list")] Vec<StoredPart<'a>>),
     /// Events that each append one part to an artifact in the same text: its index, the index
     /// of the first part, and how many the commits appended that follow each other.
     #[serde(rename = "c")]
     Chunks(usize, usize, Vec<usize>),
 }
 
-impl StoredEventContent {
+impl<'a> StoredEventContent<'a> {
     /// One chunk that is neither the first nor the last.
-    pub(super) const fn chunk(artifact: StoredArtifact) -> Self {
+    pub(super) const fn chunk(artifact: StoredArtifact<'a>) -> Self {
         Self::Artifact {
             a: Some(artifact),
             r: None,
@@ -347,7 +355,10 @@ impl StoredEventContent {
     }
 
     /// The parts that the entry adds. If it refers to an artifact, that is `whole`.
-    pub(super) fn parts<'a>(&'a self, whole: &'a StoredArtifact) -> Option<&'a [StoredPart]> {
+    pub(super) fn parts<'s>(
+        &'s self,
+        whole: &'s StoredArtifact<'a>,
+    ) -> Option<&'s [StoredPart<'a>]> {
         match self {
             Self::Artifact { a, .. } => Some(&a.as_ref().unwrap_or(whole).p),
             Self::Parts(parts) => Some(parts),
@@ -356,8 +367,8 @@ impl StoredEventContent {
     }
 }
 
-impl From<&LoggedEvent> for StoredEvent {
-    fn from(logged: &LoggedEvent) -> Self {
+impl<'a> From<&'a LoggedEvent> for StoredEvent<'a> {
+    fn from(logged: &'a LoggedEvent) -> Self {
         let (e, m) = match &logged.event {
             Event::Status(update) => (
                 StoredEventContent::Status(StoredStatus::from(&update.status)),
@@ -377,19 +388,19 @@ impl From<&LoggedEvent> for StoredEvent {
             i: logged.id.to_string(),
             n: Some(logged.seq),
             e,
-            m: m.clone(),
+            m: Cow::Borrowed(m),
         }
     }
 }
 
-impl StoredEvent {
+impl<'a> StoredEvent<'a> {
     /// The entry of a run that begins with this event.
-    pub(super) fn of_run(id: EventId, seq: u64, parts: StoredEventContent) -> Self {
+    pub(super) fn of_run(id: EventId, seq: u64, parts: StoredEventContent<'a>) -> Self {
         Self {
             i: id.to_string(),
             n: Some(seq),
             e: parts,
-            m: Metadata::new(),
+            m: Cow::default(),
         }
     }
 
@@ -410,7 +421,7 @@ impl StoredEvent {
     }
 
     /// Whether each of its events only appends one part to `artifact`.
-    pub(super) fn is_run_of(&self, artifact: &StoredArtifact) -> bool {
+    pub(super) fn is_run_of(&self, artifact: &StoredArtifact<'_>) -> bool {
         match &self.e {
             StoredEventContent::Parts(_) => true,
             StoredEventContent::Artifact {
@@ -428,13 +439,13 @@ impl StoredEvent {
         let event = match self.e {
             StoredEventContent::Status(status) => Event::Status(StatusUpdate {
                 status: status.into_status()?,
-                metadata: self.m,
+                metadata: self.m.into_owned(),
             }),
             StoredEventContent::Artifact { a, p, l, .. } => Event::Artifact(ArtifactUpdate {
                 artifact: required(a, "a")?.into_artifact()?,
                 append: p,
                 last_chunk: l,
-                metadata: self.m,
+                metadata: self.m.into_owned(),
             }),
             StoredEventContent::Parts(_) | StoredEventContent::Chunks(..) => {
                 return Err(corrupt("a run where one event was expected"));

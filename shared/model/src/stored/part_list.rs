@@ -8,6 +8,7 @@ use crate::task::Metadata;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 use std::fmt;
 
 /// The base of a length in characters.
@@ -18,7 +19,7 @@ const FEWEST: usize = 8;
 /// A list that is a value of its own.
 #[derive(Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct PartList(#[serde(with = "self")] pub(super) Vec<StoredPart>);
+pub(super) struct PartList<'a>(#[serde(with = "self")] pub(super) Vec<StoredPart<'a>>);
 
 #[derive(Serialize)]
 #[serde(untagged)]
@@ -29,11 +30,11 @@ enum WrittenElement<'a> {
         l: String,
     },
     Part {
-        c: &'a StoredContent,
+        c: &'a StoredContent<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        f: &'a Option<String>,
+        f: &'a Option<Cow<'a, str>>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        t: &'a Option<String>,
+        t: &'a Option<Cow<'a, str>>,
         #[serde(skip_serializing_if = "Metadata::is_empty")]
         m: &'a Metadata,
     },
@@ -46,13 +47,13 @@ fn digit(text: &str) -> Option<char> {
 }
 
 /// A part that can be one of many texts.
-fn token(part: &StoredPart) -> Option<(&str, char)> {
+fn token<'a>(part: &'a StoredPart<'_>) -> Option<(&'a str, char)> {
     let text = part.plain()?;
     Some((text, digit(text)?))
 }
 
 pub(super) fn serialize<S: Serializer>(
-    mut parts: &[StoredPart],
+    mut parts: &[StoredPart<'_>],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let mut elements = Vec::new();
@@ -76,9 +77,9 @@ pub(super) fn serialize<S: Serializer>(
     elements.serialize(serializer)
 }
 
-pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize<'de, 'a, D: Deserializer<'de>>(
     deserializer: D,
-) -> Result<Vec<StoredPart>, D::Error> {
+) -> Result<Vec<StoredPart<'a>>, D::Error> {
     let elements = Vec::<StoredElement>::deserialize(deserializer)?;
     let mut parts = Vec::with_capacity(elements.len());
     for element in elements {
@@ -92,7 +93,7 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(
 }
 
 /// Adds a part for each length; `None` if the texts have another length.
-fn split(texts: &str, lengths: &str, parts: &mut Vec<StoredPart>) -> Option<()> {
+fn split(texts: &str, lengths: &str, parts: &mut Vec<StoredPart<'_>>) -> Option<()> {
     let mut left = texts.chars();
     for digit in lengths.chars() {
         let length = usize::try_from(digit.to_digit(RADIX)?).ok()?;
@@ -105,17 +106,17 @@ fn split(texts: &str, lengths: &str, parts: &mut Vec<StoredPart>) -> Option<()> 
 }
 
 enum StoredElement {
-    Part(StoredPart),
+    Part(StoredPart<'static>),
     Texts(String, String),
 }
 
 #[derive(Deserialize)]
 struct ElementMembers {
-    c: Option<StoredContent>,
-    f: Option<String>,
-    t: Option<String>,
+    c: Option<StoredContent<'static>>,
+    f: Option<Cow<'static, str>>,
+    t: Option<Cow<'static, str>>,
     #[serde(default)]
-    m: Metadata,
+    m: Cow<'static, Metadata>,
     s: Option<String>,
     l: Option<String>,
 }
@@ -162,14 +163,14 @@ impl<'de> Visitor<'de> for ElementVisitor {
 mod tests {
     use super::*;
 
-    fn texts(texts: &[&str]) -> PartList {
+    fn texts(texts: &[&str]) -> PartList<'static> {
         let part = |text: &&str| StoredPart::of_text((*text).to_owned());
         PartList(texts.iter().map(part).collect())
     }
 
-    fn form(list: &PartList) -> String {
+    fn form(list: &PartList<'_>) -> String {
         let text = serde_json::to_string(list).unwrap();
-        let read: PartList = serde_json::from_str(&text).unwrap();
+        let read: PartList<'_> = serde_json::from_str(&text).unwrap();
         assert!(read.0 == list.0, "{text}");
         text
     }
@@ -213,7 +214,7 @@ mod tests {
             r#"[1]"#,
         ] {
             assert!(
-                serde_json::from_str::<PartList>(damaged).is_err(),
+                serde_json::from_str::<PartList<'_>>(damaged).is_err(),
                 "{damaged}"
             );
         }

@@ -91,7 +91,7 @@ pub fn join_some(
 ) -> Result<(), StoreError> {
     if let Some(child) = found.get(&ChildName::Doc(StoredValue::Status)) {
         let mut status = record.status().clone();
-        status.message = Some(parsed::<StoredMessage>(&child.text)?.into_message()?);
+        status.message = Some(parsed::<StoredMessage<'_>>(&child.text)?.into_message()?);
         record.restore_status(status);
     }
     if let Some(child) = found.get(&ChildName::Doc(StoredValue::Metadata)) {
@@ -110,7 +110,7 @@ fn join_newest(
         let Some(child) = found.get(&ChildName::History(segment.version)) else {
             break;
         };
-        let messages: Vec<StoredMessage> = parsed(&child.text)?;
+        let messages: Vec<StoredMessage<'_>> = parsed(&child.text)?;
         let mut messages = all(messages, StoredMessage::into_message)?;
         if messages.len() < segment.items {
             return Err(corrupt("a segment of the history is too short"));

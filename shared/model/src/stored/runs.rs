@@ -16,15 +16,15 @@ use std::collections::BTreeMap;
 
 /// A batch of events in a child, with the parts that moved with them.
 #[derive(Serialize, Deserialize)]
-pub(super) struct StoredBatch {
-    log: Vec<StoredEvent>,
+pub(super) struct StoredBatch<'a> {
+    log: Vec<StoredEvent<'a>>,
     /// The artifacts of these parts. The log refers to them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    a: Vec<StoredArtifact>,
+    a: Vec<StoredArtifact<'a>>,
 }
 
-impl StoredBatch {
-    pub(super) fn of(mut log: Vec<StoredEvent>, artifacts: Vec<StoredArtifact>) -> Self {
+impl<'a> StoredBatch<'a> {
+    pub(super) fn of(mut log: Vec<StoredEvent<'a>>, artifacts: Vec<StoredArtifact<'a>>) -> Self {
         refer(&mut log, &artifacts);
         Self { log, a: artifacts }
     }
@@ -39,14 +39,14 @@ impl StoredBatch {
     }
 
     /// Its artifacts, each with the parts that moved.
-    pub(super) fn into_artifacts(self) -> Vec<StoredArtifact> {
+    pub(super) fn into_artifacts(self) -> Vec<StoredArtifact<'a>> {
         self.a
     }
 }
 
 /// The entries of a log for these events, which follow each other.
-pub(super) fn entries<'a>(events: impl Iterator<Item = &'a LoggedEvent>) -> Vec<StoredEvent> {
-    let mut entries: Vec<StoredEvent> = Vec::new();
+pub(super) fn entries<'a>(events: impl Iterator<Item = &'a LoggedEvent>) -> Vec<StoredEvent<'a>> {
+    let mut entries: Vec<StoredEvent<'a>> = Vec::new();
     // The artifact of the last entry, and the event that would go on with its run.
     let mut grows: Option<&Artifact> = None;
     let mut next: Option<(EventId, u64)> = None;
@@ -90,7 +90,7 @@ fn appended<'a>(event: &'a Event, artifact: &Artifact) -> Option<&'a Part> {
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
-pub(super) fn events(entries: Vec<StoredEvent>) -> Result<Vec<LoggedEvent>, StoreError> {
+pub(super) fn events(entries: Vec<StoredEvent<'_>>) -> Result<Vec<LoggedEvent>, StoreError> {
     let mut events = Vec::with_capacity(entries.len());
     let mut grows: Option<Artifact> = None;
     for mut entry in entries {
@@ -113,8 +113,8 @@ pub(super) fn events(entries: Vec<StoredEvent>) -> Result<Vec<LoggedEvent>, Stor
 
 /// Adds an event for each part.
 fn expand(
-    entry: &StoredEvent,
-    parts: Vec<StoredPart>,
+    entry: &StoredEvent<'_>,
+    parts: Vec<StoredPart<'_>>,
     artifact: &Artifact,
     events: &mut Vec<LoggedEvent>,
 ) -> Result<(), StoreError> {
@@ -145,7 +145,7 @@ fn expand(
 ///
 /// The last entries of an artifact made its last parts. So this goes backward, and ends for
 /// an artifact where its content was replaced.
-pub(super) fn refer(log: &mut Vec<StoredEvent>, artifacts: &[StoredArtifact]) {
+pub(super) fn refer<'a>(log: &mut Vec<StoredEvent<'a>>, artifacts: &[StoredArtifact<'a>]) {
     for entry in &mut *log {
         if let StoredEventContent::Artifact { a, r, .. } = &mut entry.e {
             let whole = a.as_ref();
@@ -155,7 +155,7 @@ pub(super) fn refer(log: &mut Vec<StoredEvent>, artifacts: &[StoredArtifact]) {
             }
         }
     }
-    let found = |artifact: &StoredArtifact| artifacts.iter().position(|it| it.is_of(artifact));
+    let found = |artifact: &StoredArtifact<'_>| artifacts.iter().position(|it| it.is_of(artifact));
     let mut grows = None;
     let of: Vec<Option<usize>> = log
         .iter()
@@ -176,7 +176,7 @@ pub(super) fn refer(log: &mut Vec<StoredEvent>, artifacts: &[StoredArtifact]) {
         };
         let left = left.entry(place).or_insert(artifact.p.len());
         let made = entry.e.parts(artifact);
-        let count = made.map_or(usize::MAX, <[StoredPart]>::len);
+        let count = made.map_or(usize::MAX, <[StoredPart<'_>]>::len);
         let first = left.checked_sub(count);
         let same = first.is_some_and(|first| artifact.p.get(first..*left) == made);
         *left = first.filter(|_| same).unwrap_or(0);
@@ -190,8 +190,8 @@ pub(super) fn refer(log: &mut Vec<StoredEvent>, artifacts: &[StoredArtifact]) {
 }
 
 /// Makes one entry of chunks that follow each other, in one commit or from one to the next.
-fn join_chunks(log: &mut Vec<StoredEvent>) {
-    let mut joined: Vec<StoredEvent> = Vec::with_capacity(log.len());
+fn join_chunks(log: &mut Vec<StoredEvent<'_>>) {
+    let mut joined: Vec<StoredEvent<'_>> = Vec::with_capacity(log.len());
     // Where the last entry ends: the next id of its commit, the number of the next event, the
     // artifact and its next part.
     let mut end: Option<(EventId, u64, usize, usize)> = None;
@@ -230,9 +230,9 @@ fn join_chunks(log: &mut Vec<StoredEvent>) {
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
-pub(super) fn follow(
-    log: &mut Vec<StoredEvent>,
-    artifacts: &[StoredArtifact],
+pub(super) fn follow<'a>(
+    log: &mut Vec<StoredEvent<'a>>,
+    artifacts: &[StoredArtifact<'a>],
 ) -> Result<(), StoreError> {
     let mut followed = Vec::with_capacity(log.len());
     for mut entry in log.drain(..) {

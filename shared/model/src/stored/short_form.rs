@@ -11,6 +11,7 @@ use super::schema::corrupt;
 use super::task::{StoredTask, generation_name};
 use crate::store::StoreError;
 use crate::task::{Generation, TaskState, WriteId};
+use std::borrow::Cow;
 
 /// The attributes of a task's item that are not repeated in its text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -72,7 +73,7 @@ fn leave_out<T: PartialEq>(member: &mut Option<T>, usual: &T) {
     }
 }
 
-impl StoredTask {
+impl<'a> StoredTask<'a> {
     /// Leaves out what the rest of the form implies.
     pub(super) fn compact(&mut self) {
         self.refer();
@@ -128,7 +129,9 @@ impl StoredTask {
         or(&mut self.subject, &beside.subject);
         or(&mut self.ctx, &beside.context);
         or(&mut self.inc, &beside.incarnation);
-        or(&mut self.st.s, &beside.state);
+        if self.st.s.is_none() {
+            self.st.s = beside.state.clone().map(Cow::Owned);
+        }
         let incarnation = required(self.inc.clone(), "inc")?;
         self.v = self.v.or(beside.version).or(Some(1));
         self.e = self.e.or(beside.epoch).or(Some(0));
@@ -157,7 +160,7 @@ impl StoredTask {
         format!("{}.{}", version.unwrap_or(1), self.seq)
     }
 
-    fn messages(&mut self) -> impl Iterator<Item = &mut StoredMessage> {
+    fn messages(&mut self) -> impl Iterator<Item = &mut StoredMessage<'a>> {
         let logged = self
             .log
             .iter_mut()
@@ -172,10 +175,11 @@ impl StoredTask {
     /// Replaces messages and artifacts in the log that the text already contains by
     /// their index.
     fn refer(&mut self) {
-        let said: Vec<&StoredMessage> = self.h.iter().chain(&self.st.m).collect();
+        let said: Vec<&StoredMessage<'_>> = self.h.iter().chain(&self.st.m).collect();
         for logged in &mut self.log {
             if let StoredEventContent::Status(status) = &mut logged.e {
-                let same = |message: &StoredMessage| said.iter().rposition(|it| **it == *message);
+                let same =
+                    |message: &StoredMessage<'_>| said.iter().rposition(|it| **it == *message);
                 status.r = status.m.as_ref().and_then(same);
                 if status.r.is_some() {
                     status.m = None;
@@ -242,7 +246,9 @@ impl StoredTask {
             }
             if let Some(status) = status_of(logged) {
                 let short = status.s.as_deref().and_then(letter_of);
-                status.s = short.map(String::from).or_else(|| status.s.take());
+                status.s = short
+                    .map(|it| String::from(it).into())
+                    .or_else(|| status.s.take());
                 status.t = status.t.map(|t| t.wrapping_sub(at));
             }
         }
@@ -255,7 +261,8 @@ impl StoredTask {
             number = first_number(number, logged);
             logged.n = logged.n.or(number);
             if let Some(status) = status_of(logged) {
-                status.s = status.s.take().map(|it| name_of(&it)).transpose()?;
+                let name = status.s.take().map(|it| name_of(&it)).transpose()?;
+                status.s = name.map(Cow::from);
                 status.t = status.t.map(|t| t.wrapping_add(at));
             }
         }
@@ -343,11 +350,11 @@ fn split_writes(writes: &mut Vec<String>) -> Result<(), StoreError> {
 }
 
 /// The number of an entry's first event, if the entry after it begins with number `next`.
-fn first_number(next: Option<u64>, entry: &StoredEvent) -> Option<u64> {
+fn first_number(next: Option<u64>, entry: &StoredEvent<'_>) -> Option<u64> {
     next?.checked_sub(u64::try_from(entry.count()).ok()?)
 }
 
-const fn status_of(logged: &mut StoredEvent) -> Option<&mut StoredStatus> {
+const fn status_of<'e, 'a>(logged: &'e mut StoredEvent<'a>) -> Option<&'e mut StoredStatus<'a>> {
     match &mut logged.e {
         StoredEventContent::Status(status) => Some(status),
         _ => None,
@@ -356,17 +363,17 @@ const fn status_of(logged: &mut StoredEvent) -> Option<&mut StoredStatus> {
 
 /// Leaves out the task's own id or context, which most messages name. An empty text,
 /// which is not a valid id, says that the message names none.
-fn leave_own(name: &mut Option<String>, own: Option<&str>) {
+fn leave_own(name: &mut Option<Cow<'_, str>>, own: Option<&str>) {
     *name = match name.take() {
-        None => Some(String::new()),
-        Some(name) if Some(name.as_str()) == own => None,
+        None => Some(Cow::default()),
+        Some(name) if Some(&*name) == own => None,
         other => other,
     };
 }
 
-fn take_own(name: &mut Option<String>, own: &str) {
+fn take_own(name: &mut Option<Cow<'_, str>>, own: &str) {
     *name = match name.take() {
-        None => Some(own.to_owned()),
+        None => Some(Cow::Owned(own.to_owned())),
         Some(name) if name.is_empty() => None,
         other => other,
     };

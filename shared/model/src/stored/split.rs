@@ -16,6 +16,7 @@ use crate::task::{
 };
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Every child is larger than this. That includes a finished task: the largest of its
@@ -241,21 +242,17 @@ fn embedded_history(record: &TaskFields) -> &[task::Message] {
 }
 
 /// The stored form of the artifact without its moved parts.
-fn embedded(artifact: &task::Artifact, moved: usize) -> StoredArtifact {
-    StoredArtifact::from(&task::Artifact {
-        parts: artifact.parts.iter().skip(moved).cloned().collect(),
-        id: artifact.id.clone(),
-        name: artifact.name.clone(),
-        description: artifact.description.clone(),
-        extensions: artifact.extensions.clone(),
-        metadata: artifact.metadata.clone(),
-    })
+fn embedded(artifact: &task::Artifact, moved: usize) -> StoredArtifact<'_> {
+    let parts = artifact.parts.get(moved..).unwrap_or_default();
+    StoredArtifact::with(artifact, parts)
 }
 
-fn replaced(record: &TaskFields) -> Vec<StoredArtifact> {
+fn replaced(record: &TaskFields) -> Vec<StoredArtifact<'_>> {
     let layout = &record.layout;
-    let embed = |artifact: &task::Artifact| embedded(artifact, layout.replaced_moved(&artifact.id));
-    record.replaced.iter().map(embed).collect()
+    let artifacts = record.replaced.iter();
+    artifacts
+        .map(|artifact| embedded(artifact, layout.replaced_moved(&artifact.id)))
+        .collect()
 }
 
 /// Calls `give` with the stored form of a value; `None` if there is no value.
@@ -341,7 +338,7 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
         add(ChildName::Events(batch.upto), &output)?;
     }
     if let Some(messages) = fresh(&layout.history, &record.history, version) {
-        let messages: Vec<StoredMessage> = messages.iter().map(StoredMessage::from).collect();
+        let messages: Vec<StoredMessage<'_>> = messages.iter().map(StoredMessage::from).collect();
         add(ChildName::History(version), &messages)?;
     }
     let mut parts = BTreeMap::new();
@@ -371,15 +368,15 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
 }
 
 /// The artifacts with the parts that the record's commit moves in its batch of events.
-fn batch_artifacts(record: &TaskRecord) -> Vec<StoredArtifact> {
-    let moved = |artifact: &task::Artifact| {
+fn batch_artifacts(record: &TaskRecord) -> Vec<StoredArtifact<'_>> {
+    let artifacts = record.artifacts.iter();
+    let moved = artifacts.filter_map(|artifact| {
         let segments = record.layout.artifacts.get(&artifact.id)?;
         segments.last()?.batch?;
         let parts = fresh(segments, &artifact.parts, record.version)?;
-        let parts = parts.iter().map(StoredPart::from).collect();
-        Some(StoredArtifact::from(&artifact.without_parts()).with_parts(parts))
-    };
-    record.artifacts.iter().filter_map(moved).collect()
+        Some(StoredArtifact::with(artifact, parts))
+    });
+    moved.collect()
 }
 
 /// The items of a list that the commit of `version` moved.
@@ -394,7 +391,7 @@ fn fresh<'a, T>(segments: &[Segment], items: &'a [T], version: u64) -> Option<&'
 
 /// The content of the task's own item: without the children and without what the
 /// item's attributes contain.
-fn head(record: &TaskRecord) -> StoredTask {
+fn head(record: &TaskRecord) -> StoredTask<'_> {
     let layout = &record.layout;
     let apart = |doc: StoredValue| layout.docs.contains_key(&doc);
     let mut head = StoredTask::without_content(record);
@@ -403,10 +400,12 @@ fn head(record: &TaskRecord) -> StoredTask {
         .map(StoredMessage::from)
         .collect();
     head.log = runs::entries(embedded_log(record));
-    let embed = |artifact: &task::Artifact| embedded(artifact, layout.parts_moved(&artifact.id));
-    head.a = record.artifacts.iter().map(embed).collect();
+    let artifacts = record.artifacts.iter();
+    head.a = artifacts
+        .map(|artifact| embedded(artifact, layout.parts_moved(&artifact.id)))
+        .collect();
     if !apart(StoredValue::Metadata) {
-        head.md.clone_from(&record.metadata);
+        head.md = Cow::Borrowed(&record.metadata);
     }
     if apart(StoredValue::Status) {
         head.st.m = None;

@@ -15,11 +15,12 @@ use crate::task::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// A task with all members, or shortened with fewer members (see `short_form`).
 #[derive(Serialize, Deserialize)]
-pub(super) struct StoredTask {
+pub(super) struct StoredTask<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) schema: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,10 +37,10 @@ pub(super) struct StoredTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) inc: Option<String>,
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
-    pub(super) md: Metadata,
+    pub(super) md: Cow<'a, Metadata>,
     pub(super) at: i64,
     #[serde(default, skip_serializing_if = "StoredStatus::is_empty")]
-    pub(super) st: StoredStatus,
+    pub(super) st: StoredStatus<'a>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     skill: Option<String>,
     /// Why it has its skill.
@@ -62,11 +63,11 @@ pub(super) struct StoredTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) tw: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) h: Vec<StoredMessage>,
+    pub(super) h: Vec<StoredMessage<'a>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) a: Vec<StoredArtifact>,
+    pub(super) a: Vec<StoredArtifact<'a>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) log: Vec<StoredEvent>,
+    pub(super) log: Vec<StoredEvent<'a>>,
     pub(super) seq: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ev: Option<String>,
@@ -76,12 +77,12 @@ pub(super) struct StoredTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ts: Option<String>,
     #[serde(default, skip_serializing_if = "Kept::is_empty")]
-    pub(super) sv: Kept,
+    pub(super) sv: Kept<'a>,
     /// Left out if the turn cannot run again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     b: Option<Output>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) rp: Vec<StoredArtifact>,
+    pub(super) rp: Vec<StoredArtifact<'a>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) sec: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -111,7 +112,7 @@ pub(super) struct StoredTask {
     ch: Layout,
     /// Members that a later version of this program added.
     #[serde(flatten)]
-    more: Metadata,
+    more: Cow<'a, Metadata>,
 }
 
 /// Hashed keys, until when they stay, and the version that prolonged them.
@@ -163,54 +164,56 @@ impl Output {
 }
 
 #[derive(Default, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct Kept<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    o: Option<StoredSlot>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    d: BTreeMap<String, Value>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    s: BTreeMap<String, Value>,
+    o: Option<StoredSlot<'a>>,
+    #[serde(default, skip_serializing_if = "Values::is_empty")]
+    d: Cow<'a, Values>,
+    #[serde(default, skip_serializing_if = "Values::is_empty")]
+    s: Cow<'a, Values>,
     /// Members that a later version of this program added.
     #[serde(flatten)]
-    more: Metadata,
+    more: Cow<'a, Metadata>,
 }
+
+type Values = BTreeMap<String, Value>;
 
 #[derive(Serialize, Deserialize)]
-struct StoredSlot {
+struct StoredSlot<'a> {
     v: u32,
-    x: Value,
+    x: Cow<'a, Value>,
 }
 
-impl Kept {
+impl Kept<'_> {
     pub(super) fn is_empty(&self) -> bool {
         self.o.is_none() && self.d.is_empty() && self.s.is_empty() && self.more.is_empty()
     }
 }
 
-impl From<&SavedValues> for Kept {
-    fn from(saved: &SavedValues) -> Self {
+impl<'a> From<&'a SavedValues> for Kept<'a> {
+    fn from(saved: &'a SavedValues) -> Self {
         Self {
             o: saved.slot.as_ref().map(|slot| StoredSlot {
                 v: slot.version,
-                x: slot.value.clone(),
+                x: Cow::Borrowed(&slot.value),
             }),
-            d: saved.data.clone(),
-            s: saved.steps.clone(),
-            more: saved.unknown.clone(),
+            d: Cow::Borrowed(&saved.data),
+            s: Cow::Borrowed(&saved.steps),
+            more: Cow::Borrowed(&saved.unknown),
         }
     }
 }
 
-impl From<Kept> for SavedValues {
-    fn from(kept: Kept) -> Self {
+impl From<Kept<'_>> for SavedValues {
+    fn from(kept: Kept<'_>) -> Self {
         Self {
             slot: kept.o.map(|slot| SavedSlot {
                 version: slot.v,
-                value: slot.x,
+                value: slot.x.into_owned(),
             }),
-            data: kept.d,
-            steps: kept.s,
-            unknown: kept.more,
+            data: kept.d.into_owned(),
+            steps: kept.s.into_owned(),
+            unknown: kept.more.into_owned(),
         }
     }
 }
@@ -226,10 +229,10 @@ pub(super) fn generation(name: &str) -> Result<Generation, StoreError> {
         .ok_or_else(|| corrupt(format_args!("unknown generation `{name}`")))
 }
 
-impl From<&TaskRecord> for StoredTask {
-    fn from(record: &TaskRecord) -> Self {
+impl<'a> From<&'a TaskRecord> for StoredTask<'a> {
+    fn from(record: &'a TaskRecord) -> Self {
         Self {
-            md: record.metadata.clone(),
+            md: Cow::Borrowed(&record.metadata),
             h: record.history.iter().map(StoredMessage::from).collect(),
             a: record.artifacts.iter().map(StoredArtifact::from).collect(),
             log: runs::entries(record.log.iter()),
@@ -241,9 +244,9 @@ impl From<&TaskRecord> for StoredTask {
     }
 }
 
-impl StoredTask {
+impl<'a> StoredTask<'a> {
     /// The form without the content that can be in children.
-    pub(super) fn without_content(record: &TaskRecord) -> Self {
+    pub(super) fn without_content(record: &'a TaskRecord) -> Self {
         Self {
             schema: Some(SCHEMA),
             id: Some(record.id.to_string()),
@@ -252,7 +255,7 @@ impl StoredTask {
             ctx: Some(record.context_id.to_string()),
             generation: Some(generation_name(record.generation).to_owned()),
             inc: Some(record.incarnation.to_string()),
-            md: Metadata::new(),
+            md: Cow::default(),
             at: record.created_at.as_millis(),
             st: StoredStatus::from(record.status()),
             skill: record.skill.as_ref().map(ToString::to_string),
@@ -286,12 +289,12 @@ impl StoredTask {
             exp: Some(record.expires_at.as_millis()),
             ks: Keys::of(&record.keys),
             ch: Layout::from(&record.layout),
-            more: record.unknown.clone(),
+            more: Cow::Borrowed(&record.unknown),
         }
     }
 }
 
-impl StoredTask {
+impl StoredTask<'_> {
     pub(super) fn into_record(self) -> Result<TaskRecord, StoreError> {
         let mut record = TaskRecord::create(NewTask {
             id: TaskId::parse(required(self.id, "id")?).map_err(corrupt)?,
@@ -302,7 +305,7 @@ impl StoredTask {
             context_id: ContextId::parse(required(self.ctx, "ctx")?).map_err(corrupt)?,
             generation: generation(&required(self.generation, "gen")?)?,
             incarnation: WriteId::stored(required(self.inc, "inc")?),
-            metadata: self.md,
+            metadata: self.md.into_owned(),
             created_at: Timestamp::from_millis(self.at),
         });
         record.restore_status(self.st.into_status()?);
@@ -349,7 +352,7 @@ impl StoredTask {
         record.expires_at = Timestamp::from_millis(required(self.exp, "exp")?);
         record.keys = self.ks.map(HeldKeys::from).unwrap_or_default();
         record.layout = self.ch.into_layout()?;
-        record.unknown = self.more;
+        record.unknown = self.more.into_owned();
         Ok(record)
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct StoredThread {
+pub(super) struct StoredThread<'a> {
     schema: u32,
     tenant: String,
     subject: String,
@@ -25,17 +25,17 @@ pub(super) struct StoredThread {
     /// Whether the context has been deleted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     gone: bool,
-    st: StoredState,
+    st: StoredState<'a>,
     /// Members that a later version of this program added.
     #[serde(flatten)]
     more: Metadata,
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct StoredState {
+pub(super) struct StoredState<'a> {
     schema: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    e: Vec<StoredMessage>,
+    e: Vec<StoredMessage<'a>>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     s: BTreeMap<String, Value>,
     /// Members that a later version of this program added.
@@ -43,8 +43,8 @@ pub(super) struct StoredState {
     more: Metadata,
 }
 
-impl From<&ThreadState> for StoredState {
-    fn from(state: &ThreadState) -> Self {
+impl<'a> From<&'a ThreadState> for StoredState<'a> {
+    fn from(state: &'a ThreadState) -> Self {
         Self {
             schema: SCHEMA,
             e: state.events.iter().map(StoredMessage::from).collect(),
@@ -54,7 +54,7 @@ impl From<&ThreadState> for StoredState {
     }
 }
 
-impl StoredState {
+impl StoredState<'_> {
     pub(super) fn into_state(self) -> Result<ThreadState, StoreError> {
         known(self.schema)?;
         Ok(ThreadState {
@@ -65,8 +65,8 @@ impl StoredState {
     }
 }
 
-impl From<&ThreadRecord> for StoredThread {
-    fn from(record: &ThreadRecord) -> Self {
+impl<'a> From<&'a ThreadRecord> for StoredThread<'a> {
+    fn from(record: &'a ThreadRecord) -> Self {
         Self {
             schema: SCHEMA,
             tenant: record.owner.tenant.to_string(),
@@ -85,7 +85,7 @@ impl From<&ThreadRecord> for StoredThread {
     }
 }
 
-impl StoredThread {
+impl StoredThread<'_> {
     pub(super) fn into_record(self) -> Result<ThreadRecord, StoreError> {
         known(self.schema)?;
         Ok(ThreadRecord {

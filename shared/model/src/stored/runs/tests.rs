@@ -146,9 +146,9 @@ fn a_batch_with_the_parts_of_its_chunks_has_their_texts_once() {
     let batch = StoredBatch::of(entries(task.events_after(0)), moved);
     let text = serde_json::to_string(&batch).unwrap();
     assert_eq!(text.matches("three ").count(), 1, "{text}");
-    let read: StoredBatch = serde_json::from_str(&text).unwrap();
+    let read: StoredBatch<'_> = serde_json::from_str(&text).unwrap();
     assert!(read.events().unwrap().iter().eq(task.events_after(0)));
-    let read: StoredBatch = serde_json::from_str(&text).unwrap();
+    let read: StoredBatch<'_> = serde_json::from_str(&text).unwrap();
     assert_eq!(read.into_artifacts()[0].p.len(), 4);
 }
 
