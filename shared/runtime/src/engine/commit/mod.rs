@@ -12,6 +12,7 @@ use self::send_key::SendKey;
 use super::{Engine, EngineError};
 use crate::store::{Committed, Expect, Keyed, StoreError, TaskWrite, ThreadWrite, stored};
 use crate::task::{Change, TaskRecord, Timestamp, WriteId};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often the engine tries again after another write came first.
@@ -51,7 +52,7 @@ pub(super) struct Commit {
     /// The record that the changes are applied to. One that is not stored yet
     /// (version 0) is created.
     base: TaskRecord,
-    changes: Vec<Change>,
+    changes: Arc<Vec<Change>>,
     on_conflict: OnConflict,
     /// The thread as the turn leaves it, in the same transaction.
     thread: Option<ThreadWrite>,
@@ -65,10 +66,10 @@ pub(super) struct Commit {
 
 impl Commit {
     /// The commit of a caller that decides again if another write came first.
-    pub(super) const fn new(base: TaskRecord, changes: Vec<Change>) -> Self {
+    pub(super) fn new(base: TaskRecord, changes: impl Into<Arc<Vec<Change>>>) -> Self {
         Self {
             base,
-            changes,
+            changes: changes.into(),
             on_conflict: OnConflict::Return,
             thread: None,
             opens: None,
@@ -78,7 +79,7 @@ impl Commit {
     }
 
     /// The commit of a running turn: after a conflict its changes are applied again.
-    pub(super) fn of_turn(base: TaskRecord, changes: Vec<Change>) -> Self {
+    pub(super) fn of_turn(base: TaskRecord, changes: impl Into<Arc<Vec<Change>>>) -> Self {
         Self {
             on_conflict: OnConflict::Reapply,
             ..Self::new(base, changes)
@@ -192,7 +193,7 @@ impl Engine {
         // task.
         let at = now.max(base.created_at());
         let mut next = base
-            .next(changes.to_vec(), id.clone(), at, expires_at)
+            .next(changes.iter().cloned(), id.clone(), at, expires_at)
             .map_err(|e| EngineError::broken(e.to_string()))?;
         // A task that is created finished keeps its log only for webhooks.
         if base.version() == 0 && next.state().is_terminal() && next.listeners().is_empty() {

@@ -28,6 +28,7 @@ use a2a_lambda_model::store::OBJECTS_AT_ONCE;
 use bytes::Bytes;
 use futures::future::join_all;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 impl Engine {
     /// Moves parts above the inline limit to the blob store, before a commit names them.
@@ -42,13 +43,23 @@ impl Engine {
         &self,
         base: &TaskRecord,
         write: &WriteId,
-        changes: &mut [Change],
+        changes: &mut Arc<Vec<Change>>,
     ) -> Result<(), EngineError> {
+        let max = self.reader.policy.inline_max;
+        let stays = |part: &Part| match &part.content {
+            PartContent::Raw(bytes) => bytes.len() <= max,
+            PartContent::Stored(_) => false,
+            PartContent::Text(_) | PartContent::Url(_) | PartContent::Data(_) => true,
+        };
+        if changes.iter().flat_map(parts).all(stays) {
+            return Ok(());
+        }
+        let changes = Arc::make_mut(changes);
         let attempt = Attempt::of(base, self.reader.clock.now());
         let (mut place, mut copies) = (0, BTreeMap::new());
-        for part in changes.iter_mut().flat_map(parts_of) {
+        for part in changes.iter_mut().flat_map(parts_mut) {
             let blob = match &part.content {
-                PartContent::Raw(bytes) if bytes.len() > self.reader.policy.inline_max => {
+                PartContent::Raw(bytes) if bytes.len() > max => {
                     place += 1;
                     self.put_blob(base, attempt.key(write, place), bytes)
                         .await?
@@ -207,34 +218,45 @@ fn missing(blob: &Blob) -> StoreError {
     StoreError::Corrupt(format!("object `{}` is missing", blob.key))
 }
 
-fn parts_of(change: &mut Change) -> Box<dyn Iterator<Item = &mut Part> + Send + '_> {
-    match change {
-        Change::Accept { message }
-        | Change::Resume { message, .. }
-        | Change::Queue { message, .. }
-        | Change::Update {
-            message: Some(message),
-            ..
+/// The parts that a change adds, by a shared or an exclusive reference.
+macro_rules! parts_of {
+    ($change:expr, $($by:tt)+) => {
+        match $change {
+            Change::Accept { message }
+            | Change::Resume { message, .. }
+            | Change::Queue { message, .. }
+            | Change::Update {
+                message: Some(message),
+                ..
+            }
+            | Change::AskInput { message, .. }
+            | Change::AskAuth { message, .. }
+            | Change::Complete {
+                message: Some(message),
+            }
+            | Change::Fail { message }
+            | Change::Reject { message } => $($by)+ message.parts,
+            Change::Artifact(update) => $($by)+ update.artifact.parts,
+            Change::Pin(..)
+            | Change::Request(_)
+            | Change::Dispatch
+            | Change::Claim { .. }
+            | Change::HandOver { .. }
+            | Change::Start { .. }
+            | Change::Update { message: None, .. }
+            | Change::Save { .. }
+            | Change::Step { .. }
+            | Change::Complete { message: None }
+            | Change::Cancel
+            | Change::RegisterPush(_) => $($by)+ [],
         }
-        | Change::AskInput { message, .. }
-        | Change::AskAuth { message, .. }
-        | Change::Complete {
-            message: Some(message),
-        }
-        | Change::Fail { message }
-        | Change::Reject { message } => Box::new(message.parts.iter_mut()),
-        Change::Artifact(update) => Box::new(update.artifact.parts.iter_mut()),
-        Change::Pin(..)
-        | Change::Request(_)
-        | Change::Dispatch
-        | Change::Claim { .. }
-        | Change::HandOver { .. }
-        | Change::Start { .. }
-        | Change::Update { message: None, .. }
-        | Change::Save { .. }
-        | Change::Step { .. }
-        | Change::Complete { message: None }
-        | Change::Cancel
-        | Change::RegisterPush(_) => Box::new(std::iter::empty()),
-    }
+    };
+}
+
+fn parts(change: &Change) -> &[Part] {
+    parts_of!(change, &)
+}
+
+fn parts_mut(change: &mut Change) -> &mut [Part] {
+    parts_of!(change, &mut)
 }

@@ -19,6 +19,7 @@ use a2a_lambda_model::redact::without_values;
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The most time that `on_completed` may take.
@@ -53,6 +54,7 @@ impl WriteBuffer<'_> {
         }
         let (base, changes) = self.take();
         let opens = self.take_opens(&base, &changes);
+        let changes = Arc::new(changes);
         let finished = self.finish(&base, &changes, turn_thread, opens.clone());
         let written = match Box::pin(finished).await {
             Err(error) if too_large(&error) => {
@@ -73,7 +75,7 @@ impl WriteBuffer<'_> {
     async fn finish(
         &self,
         base: &TaskRecord,
-        changes: &[Change],
+        changes: &Arc<Vec<Change>>,
         turn_thread: &TurnThread<'_>,
         opens: Option<ThreadWrite>,
     ) -> Result<CommitOutcome, EngineError> {
@@ -81,10 +83,10 @@ impl WriteBuffer<'_> {
             if opens.is_none() && base.version() > 0 {
                 turn_thread.extend(base).await;
             }
-            let commit = Commit::of_turn(base.clone(), changes.to_vec()).opening(opens);
+            let commit = Commit::of_turn(base.clone(), Arc::clone(changes)).opening(opens);
             return self.engine.commit(commit).await;
         }
-        let mut changes = changes.to_vec();
+        let mut changes = Arc::clone(changes);
         // All tries share one write id, so that a try that was stored without a
         // response is recognised. The objects are stored once, however many tries the
         // commit needs.
@@ -109,10 +111,10 @@ impl WriteBuffer<'_> {
         &self,
         write: &WriteId,
         base: &TaskRecord,
-        changes: &[Change],
+        changes: &Arc<Vec<Change>>,
         turn_thread: &TurnThread<'_>,
     ) -> Result<CommitOutcome, EngineError> {
-        let commit = Commit::of_turn(base.clone(), changes.to_vec())
+        let commit = Commit::of_turn(base.clone(), Arc::clone(changes))
             .with_thread(turn_thread.write().await?)
             .under(write.clone());
         self.engine.commit(commit).await
@@ -123,9 +125,10 @@ impl WriteBuffer<'_> {
     async fn exhausted(
         &self,
         base: &TaskRecord,
-        mut changes: Vec<Change>,
+        changes: Arc<Vec<Change>>,
         opens: Option<ThreadWrite>,
     ) -> Result<CommitOutcome, EngineError> {
+        let mut changes = Arc::unwrap_or_clone(changes);
         let last = match changes.pop() {
             Some(failed @ Change::Fail { .. }) => failed,
             _ => {
