@@ -183,10 +183,14 @@ async fn serve(
     edge: HttpService,
     started: Started,
 ) -> Result<(), ServeError> {
-    let (edge, started) = (&edge, &started);
-    let handler = move |event, context| async move {
-        let answer = request::answer(edge, started.process, event, context);
-        counted(Box::pin(answer).await, Arc::clone(&started.reporter))
+    let shared = Arc::new((edge, started));
+    let handler = move |event, context| {
+        let shared = Arc::clone(&shared);
+        async move {
+            let (edge, started) = &*shared;
+            let answer = request::answer(edge, started.process, event, context);
+            counted(Box::pin(answer).await, Arc::clone(&started.reporter))
+        }
     };
     Ok(invocation::run(integration, handler).await?)
 }

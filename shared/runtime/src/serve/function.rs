@@ -85,12 +85,16 @@ async fn every_route(agent: impl BuildAgent) -> Result<(), ServeError> {
     let runtime = Runtime::builder(agent, settings.clone()).aws(&clients);
     let edges = runtime.build()?.edges();
     let started = start.ready(&settings, counters);
-    let (edges, started) = (&edges, &started);
-    let handler = move |event: GatewayEvent, context| async move {
-        let (method, uri) = (event.request.method().as_str(), event.request.uri());
-        let edge = edges.for_route(method, uri.path());
-        let answer = request::answer(edge, started.process, event, context);
-        super::counted(Box::pin(answer).await, Arc::clone(&started.reporter))
+    let shared = Arc::new((edges, started));
+    let handler = move |event: GatewayEvent, context| {
+        let shared = Arc::clone(&shared);
+        async move {
+            let (edges, started) = &*shared;
+            let (method, uri) = (event.request.method().as_str(), event.request.uri());
+            let edge = edges.for_route(method, uri.path());
+            let answer = request::answer(edge, started.process, event, context);
+            super::counted(Box::pin(answer).await, Arc::clone(&started.reporter))
+        }
     };
     Ok(invocation::run(Integration::Streaming, handler).await?)
 }

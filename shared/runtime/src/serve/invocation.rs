@@ -48,8 +48,8 @@ pub(super) enum Integration {
 /// restore there is no connection from before the snapshot.
 pub(super) async fn run<H, F>(integration: Integration, handler: H) -> Result<(), Error>
 where
-    H: Fn(GatewayEvent, Context) -> F + Clone,
-    F: Future<Output = Response<Body>>,
+    H: Fn(GatewayEvent, Context) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<Body>> + Send,
 {
     let client = Arc::new(PooledClient::builder().with_connector(connector()).build());
     let answering = service_fn(move |invocation| {
@@ -59,7 +59,9 @@ where
     // The layer below ignores its inner service and answers itself.
     let replaced = service_fn(|_: LambdaEvent<IgnoredAny>| ready(Ok::<_, Infallible>(())));
     let runtime = Runtime::new(replaced).layer(layer_fn(move |_| answering.clone()));
-    runtime.run().await
+    // A task of its own: Tokio writes to a file descriptor for each wake of the future that
+    // `main` blocks on, and for a wake of a task it does not.
+    tokio::spawn(async move { runtime.run().await }).await?
 }
 
 /// A connector without Nagle's algorithm: small writes leave without delay.
