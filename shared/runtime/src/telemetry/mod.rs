@@ -28,7 +28,7 @@ pub use scope::CurrentMeter;
 pub use trace::TraceContext;
 
 use format::ShortLines;
-use json::JsonLines;
+use json::{JsonLines, JsonSpans};
 use tracing_subscriber::filter::{FilterExt as _, LevelFilter, Targets, filter_fn};
 use tracing_subscriber::layer::{Identity, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -76,7 +76,7 @@ where
         LogFormat::Json => counting
             .with(
                 lines
-                    .fmt_fields(fmt::format::JsonFields::new())
+                    .fmt_fields(JsonSpans)
                     .event_format(JsonLines)
                     .with_filter(filter),
             )
