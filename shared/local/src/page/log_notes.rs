@@ -102,12 +102,13 @@ struct NoteTaking(LogNotes);
 impl<S: Subscriber> Layer<S> for NoteTaking {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let target = event.metadata().target();
-        // The line of each call says nothing about the task's own life.
-        if target == "a2a_lambda::call" || target == "a2a_lambda::left_out" {
-            return;
-        }
         let mut read = ReadFields::default();
         event.record(&mut read);
+        // The line of a call that ran no turn says nothing about the task's own life.
+        let of_call = ["a2a_lambda::call", "a2a_lambda::left_out"].contains(&target);
+        if of_call && !read.fields.contains_key("attempt") {
+            return;
+        }
         let Some(task) = read.task else { return };
         let mut note = read.fields;
         note.insert("at".to_owned(), json!(now_ms()));
@@ -172,9 +173,12 @@ mod tests {
             tracing::event!(target: "a2a_lambda::engine", Level::ERROR, task.id = "t1", error.code = "X", error.cause = "why", "failed");
             tracing::event!(target: "other", Level::ERROR, task.id = "t1", "not ours");
             tracing::event!(target: "a2a_lambda::call", Level::INFO, a2a.task = "t1", "call");
+            tracing::event!(target: "a2a_lambda::call", Level::INFO, a2a.task = "t1", a2a.attempt = 2, "call");
         });
         let found = notes.of("t1");
-        assert_eq!(found.as_array().unwrap().len(), 1);
+        assert_eq!(found.as_array().unwrap().len(), 2);
+        // The call that ran a turn.
+        assert_eq!(found[1]["attempt"], 2);
         assert_eq!(found[0]["error.cause"], "why");
         assert_eq!(found[0]["message"], "failed");
         assert_eq!(notes.of("t2"), serde_json::json!([]));

@@ -129,7 +129,7 @@ impl RequestLog {
 
     /// The log of a request that is refused before it becomes a call.
     fn unread(&self, dialect: Option<Dialect>) -> CallLog {
-        let scope = CallScope::new(self.trace);
+        let scope = CallScope::of_call(self.trace);
         let trace_id = self.trace.map(|trace| trace.trace_id());
         CallLog {
             // The level of the span is the highest one, so that lines of every filter have
@@ -222,6 +222,7 @@ impl CallLog {
             task: self.scope.task(),
             status: u64::from(status),
             ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            turn: self.scope.turn(),
             units: self.scope.log_units(),
             request_id: self.request_id.as_deref(),
             trace_id: self.trace_id.as_deref(),

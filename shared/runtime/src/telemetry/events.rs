@@ -1,7 +1,7 @@
 //! Writes the log lines that operators read and metrics count: one for each call, each
-//! refused call, each turn, each call of a model and each start. Their targets and field names exist only here.
+//! refused call, each turn without a call, each call of a model and each start. Their targets and field names exist only here.
 
-use super::scope::Units;
+use super::scope::{TurnNote, Units};
 use tracing::Level;
 
 /// The target of the line of a call.
@@ -29,6 +29,8 @@ pub(crate) struct CallFields<'a> {
     pub(crate) task: Option<&'a str>,
     pub(crate) status: u64,
     pub(crate) ms: u64,
+    /// How the turn ended that the call has run.
+    pub(crate) turn: Option<&'a TurnNote>,
     pub(crate) units: Option<Units>,
     pub(crate) request_id: Option<&'a str>,
     pub(crate) trace_id: Option<&'a str>,
@@ -48,6 +50,10 @@ macro_rules! call_event {
             a2a.task = $line.task,
             http.response.status_code = $line.status,
             ms = $line.ms,
+            a2a.state = $line.turn.and_then(|turn| turn.state),
+            a2a.attempt = $line.turn.map(|turn| turn.attempt),
+            a2a.task_error = $line.turn.and_then(|turn| turn.error.as_deref()),
+            a2a.turn_ms = $line.turn.map(|turn| turn.ms),
             units.read = $line.units.map(Units::read),
             units.write = $line.units.map(Units::write),
             aws.request_id = $line.request_id,
@@ -92,7 +98,7 @@ pub(crate) struct TurnFields<'a> {
     pub(crate) trace_id: Option<&'a str>,
 }
 
-/// Logs a turn that this invocation has run.
+/// Logs a turn that no line of a call contains.
 pub(crate) fn turn(line: &TurnFields<'_>) {
     tracing::event!(
         target: TURN,

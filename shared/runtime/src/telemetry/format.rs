@@ -62,6 +62,7 @@ impl ShortLine {
             | "a2a.task"
             | "a2a.state"
             | "a2a.error"
+            | "a2a.task_error"
             | "http.response.status_code" => self.rest.push(value),
             _ => {}
         }

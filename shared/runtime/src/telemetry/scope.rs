@@ -36,6 +36,21 @@ struct Facts {
     task: OnceLock<String>,
     skill: OnceLock<String>,
     route: OnceLock<String>,
+    /// Whether a call has a line that can say how its turn ended.
+    of_call: bool,
+    turn: OnceLock<TurnNote>,
+}
+
+/// How a turn ended, for the line of the call that ran it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TurnNote {
+    /// The state that the task has now.
+    pub(crate) state: Option<&'static str>,
+    pub(crate) attempt: u64,
+    /// The error code of the failed task.
+    pub(crate) error: Option<String>,
+    /// Milliseconds that the turn took.
+    pub(crate) ms: u64,
 }
 
 /// Capacity units, in thousandths.
@@ -58,10 +73,14 @@ impl Units {
 }
 
 impl CallScope {
-    /// A scope in which nothing is counted yet.
-    pub(crate) fn new(trace: Option<TraceContext>) -> Self {
+    /// The scope of a call, in which nothing is counted yet.
+    pub(crate) fn of_call(trace: Option<TraceContext>) -> Self {
+        let facts = Facts {
+            of_call: true,
+            ..Facts::default()
+        };
         Self {
-            facts: Arc::default(),
+            facts: Arc::new(facts),
             trace,
         }
     }
@@ -114,6 +133,19 @@ impl CallScope {
             read: units.read.saturating_sub(logged.read),
             write: units.write.saturating_sub(logged.write),
         })
+    }
+
+    /// Leaves `note` to the line of the call. Returns it if there is no call, or its line is
+    /// written: then the turn needs a line of its own.
+    pub(crate) fn note_turn(&self, note: TurnNote) -> Result<(), TurnNote> {
+        if !self.facts.of_call || self.facts.logged.get().is_some() {
+            return Err(note);
+        }
+        self.facts.turn.set(note)
+    }
+
+    pub(crate) fn turn(&self) -> Option<&TurnNote> {
+        self.facts.turn.get()
     }
 
     pub(crate) fn tenant(&self) -> Option<&str> {
@@ -193,6 +225,25 @@ mod tests {
         assert!((call.log_units().unwrap().write() - 2.0).abs() < 1e-9);
         add(3.0).await;
         assert!((call.units_since_log().unwrap().write() - 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_turn_has_a_line_of_its_own_unless_a_line_of_a_call_follows() {
+        let note = TurnNote {
+            state: Some("completed"),
+            attempt: 1,
+            error: None,
+            ms: 3,
+        };
+        let call = CallScope::of_call(None);
+        assert_eq!(call.in_span(None).note_turn(note.clone()), Ok(()));
+        assert_eq!(call.turn(), Some(&note));
+        let left = CallScope::of_call(None);
+        left.log_units();
+        for without_line in [left, CallScope::default()] {
+            assert_eq!(without_line.note_turn(note.clone()), Err(note.clone()));
+            assert_eq!(without_line.turn(), None);
+        }
     }
 
     #[tokio::test]

@@ -175,8 +175,10 @@ function eventText(event) {
 
 function noteText(note) {
   if (note["error.code"]) return { text: `Failed with ${note["error.code"]}${note["error.cause"] ? `: ${note["error.cause"]}` : ""}`, kind: "failure" };
-  if (note.message === "turn") {
-    return { text: `Attempt ${note.attempt} ended as ${note.state ?? "a reply"} after ${note.ms} ms${note.error ? ` (${note.error})` : ""}`, kind: note.error ? "failure" : "" };
+  // The line of a call says how its turn ended, if it ran one.
+  if (note.attempt !== undefined) {
+    const error = note.task_error ?? note.error;
+    return { text: `Attempt ${note.attempt} ended as ${note.state ?? "a reply"} after ${note.turn_ms ?? note.ms} ms${error ? ` (${error})` : ""}`, kind: error ? "failure" : "" };
   }
   return { text: note.message ?? "", kind: note.level === "INFO" ? "quiet-entry" : "failure" };
 }

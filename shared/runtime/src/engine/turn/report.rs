@@ -1,10 +1,10 @@
-//! Writes the log line of a turn, and gives all other lines of the turn its fields.
+//! Says in the log how a turn ended, and gives all other lines of the turn its fields.
 
 use super::spec::{TurnEnd, TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
 use crate::task::{Change, TaskRecord, TaskState, Timestamp, metadata_keys};
 use crate::telemetry::events::{self, TurnFields};
-use crate::telemetry::scope::{self, CallScope};
+use crate::telemetry::scope::{self, CallScope, TurnNote};
 use serde_json::Value;
 use std::future::Future;
 use tracing::{Instrument as _, Span};
@@ -67,7 +67,8 @@ impl<'e> TurnReport<'e> {
         self.scope.clone().run(work).await
     }
 
-    /// Logs how the turn ended. A repeated send runs no turn.
+    /// Says how the turn ended: in the line of its call, else in a line of its own. A repeated
+    /// send runs no turn.
     pub(in crate::engine) fn end(&self, ended: &Result<TurnEnd, EngineError>) {
         let record = match ended {
             Ok(TurnEnd::Duplicate(_)) => return,
@@ -78,7 +79,16 @@ impl<'e> TurnReport<'e> {
             Ok(TurnEnd::Message(_)) | Err(_) => None,
         };
         let took = self.engine.reader.clock.now().since(self.began);
+        let note = TurnNote {
+            state: record.map(|record| record.state().as_str()),
+            attempt: u64::from(self.attempt),
+            error: record.and_then(error_code).map(str::to_owned),
+            ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        };
         // A client that leaves a stream ends its call before the turn.
+        let Err(note) = self.scope.note_turn(note) else {
+            return;
+        };
         let units = if self.claimed {
             self.scope.units()
         } else {
@@ -89,10 +99,10 @@ impl<'e> TurnReport<'e> {
             tenant: &self.tenant,
             skill: self.skill.as_deref(),
             task: (self.makes_task || record.is_some()).then_some(self.task.as_str()),
-            state: record.map(|record| record.state().as_str()),
-            attempt: u64::from(self.attempt),
-            error: record.and_then(error_code),
-            ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            state: note.state,
+            attempt: note.attempt,
+            error: note.error.as_deref(),
+            ms: note.ms,
             units,
             trace_id: trace_id.as_deref(),
         });

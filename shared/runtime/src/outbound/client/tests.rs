@@ -98,7 +98,7 @@ async fn a_request_of_a_skill_carries_the_trace_of_its_turn() {
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let url = OutboundUrl::parse(&url, Reach::Loopback).unwrap();
     let fetcher = Fetcher::new(Reach::Loopback, SECOND);
-    let scope = CallScope::new(TraceContext::new(7, 8));
+    let scope = CallScope::of_call(TraceContext::new(7, 8));
     let answers = async {
         let mut asked = [0; 1024];
         let (mut socket, _) = listener.accept().await.unwrap();

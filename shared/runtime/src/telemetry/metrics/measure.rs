@@ -28,6 +28,9 @@ pub(super) struct Fields {
     pub(super) function: Option<String>,
     pub(super) status: Option<u64>,
     pub(super) ms: Option<u64>,
+    /// The attempt of a turn. A call without it has run none.
+    pub(super) attempt: Option<u64>,
+    pub(super) turn_ms: Option<u64>,
     pub(super) tokens: Option<u64>,
     pub(super) states_cleaned: Option<u64>,
     pub(super) tasks_cleaned: Option<u64>,
@@ -58,7 +61,7 @@ impl Fields {
     pub(super) fn measured(&self, target: &str) -> Vec<Measurement> {
         match target {
             CALL | LEFT_OUT => self.call(),
-            TURN => self.turn(),
+            TURN => self.turn(self.ms).chain(self.units()).collect(),
             MODEL => self.model().collect(),
             SWEEP => self.sweep(),
             START => self.start(),
@@ -99,6 +102,9 @@ impl Fields {
             labels: vec![how, self.skill()],
             amount: 1,
         }));
+        if self.attempt.is_some() {
+            all.extend(self.turn(self.turn_ms));
+        }
         all.extend(self.units());
         all
     }
@@ -112,20 +118,19 @@ impl Fields {
         tokens.into_iter()
     }
 
-    fn turn(&self) -> Vec<Measurement> {
+    fn turn(&self, ms: Option<u64>) -> impl Iterator<Item = Measurement> {
         let state = self.state.clone().unwrap_or_else(|| "none".to_owned());
-        let mut all = vec![Measurement {
+        let turns = Measurement {
             family: Family::Turns,
             labels: vec![self.skill(), state],
             amount: 1,
-        }];
-        all.extend(self.ms.map(|ms| Measurement {
+        };
+        let took = ms.map(|ms| Measurement {
             family: Family::TurnDuration,
             labels: vec![self.skill()],
             amount: ms,
-        }));
-        all.extend(self.units());
-        all
+        });
+        [turns].into_iter().chain(took)
     }
 
     fn sweep(&self) -> Vec<Measurement> {
@@ -197,6 +202,8 @@ impl Visit for Fields {
         match field.name() {
             "http.response.status_code" => self.status = Some(value),
             "ms" => self.ms = Some(value),
+            "a2a.attempt" => self.attempt = Some(value),
+            "a2a.turn_ms" => self.turn_ms = Some(value),
             "gen_ai.usage.input_tokens" | "gen_ai.usage.output_tokens" => {
                 let before = self.tokens.unwrap_or_default();
                 self.tokens = Some(before.saturating_add(value));

@@ -23,7 +23,7 @@ pub use report::{FunctionName, Reporter};
 
 use self::emf::EmfLines;
 use self::measure::Fields;
-use self::registry::Registry;
+use self::registry::{Names, Registry};
 use crate::store::counters::Counter;
 use crate::telemetry::events::{CALL, LEFT_OUT, MODEL, START, SWEEP, TURN};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -70,8 +70,10 @@ pub struct Metrics(Arc<Mutex<Counted>>);
 
 #[derive(Debug, Default)]
 struct Counted {
-    mode: MetricsMode,
-    /// Everything since the start.
+    /// Where a function sends what it counts. `None` in a process that shows it itself.
+    mode: Option<MetricsMode>,
+    names: Names,
+    /// Everything since the start, if the process shows it itself.
     total: Registry,
     /// What is not in the table yet.
     unstored: Registry,
@@ -92,29 +94,37 @@ impl Metrics {
             .with_filter(filter_fn(counted).with_max_level_hint(LevelFilter::INFO))
     }
 
-    /// Keeps what is counted from now on for these places.
+    /// Keeps what is counted from now on for these places only.
     pub(crate) fn send_to(&self, mode: MetricsMode) {
-        self.counted().mode = mode;
+        self.counted().mode = Some(mode);
     }
 
-    /// Everything since the start of the process, in the Prometheus text format.
+    /// Everything since the start of the process, in the Prometheus text format. A process
+    /// that sends what it counts has nothing here.
     #[must_use]
     pub fn text(&self) -> String {
         text::write(&self.counted().total)
     }
 
-    fn record(&self, target: &str, fields: &Fields) {
+    /// Counts an event, if anybody reads the count.
+    fn record(&self, event: &Event<'_>) {
         let mut counted = self.counted();
         let counted = &mut *counted;
-        for measured in fields.measured(target) {
-            let admitted = counted.total.record(measured);
-            if counted.mode.stores() {
-                counted.unstored.record(admitted.clone());
+        if counted.mode == Some(MetricsMode::Off) {
+            return;
+        }
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        for measured in fields.measured(event.metadata().target()) {
+            let measured = counted.names.admit(measured);
+            if counted.mode.is_some_and(MetricsMode::prints) {
+                let tenant = fields.tenant.as_deref();
+                counted.unprinted.record(&measured, tenant);
             }
-            if counted.mode.prints() {
-                counted
-                    .unprinted
-                    .record(&admitted, fields.tenant.as_deref());
+            match counted.mode {
+                None => counted.total.record(measured),
+                Some(mode) if mode.stores() => counted.unstored.record(measured),
+                Some(_) => {}
             }
         }
     }
@@ -134,8 +144,6 @@ struct Counting(Metrics);
 
 impl<S: Subscriber> Layer<S> for Counting {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut fields = Fields::default();
-        event.record(&mut fields);
-        self.0.record(event.metadata().target(), &fields);
+        self.0.record(event);
     }
 }

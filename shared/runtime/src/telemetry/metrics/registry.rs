@@ -66,16 +66,24 @@ impl Amount {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Registry {
     series: BTreeMap<Series, Amounts>,
-    names: Names,
 }
 
 /// The label values that are counted one by one.
-#[derive(Debug, Clone, Default)]
-struct Names(BTreeMap<&'static str, BTreeSet<String>>);
+#[derive(Debug, Default)]
+pub(super) struct Names(BTreeMap<&'static str, BTreeSet<String>>);
 
 impl Names {
+    /// What was measured, with the label values under which it counts.
+    pub(super) fn admit(&mut self, mut measured: Measurement) -> Measurement {
+        let names = measured.family.describe().labels;
+        for (name, value) in names.iter().zip(&mut measured.labels) {
+            *value = self.admitted(name, std::mem::take(value));
+        }
+        measured
+    }
+
     /// The value itself, or [`OTHER`] beyond the bound of its label.
-    fn admit(&mut self, label: &'static str, value: String) -> String {
+    fn admitted(&mut self, label: &'static str, value: String) -> String {
         let known = self.0.entry(label).or_default();
         if known.contains(&value) || value == UNROUTED {
             return value;
@@ -95,29 +103,22 @@ impl Names {
 }
 
 impl Registry {
-    /// Counts what was measured. Returns it with the label values under which it counts.
-    pub(super) fn record(&mut self, measured: Measurement) -> Measurement {
-        let family = measured.family;
-        let names = family.describe().labels.iter().zip(measured.labels);
-        let labels: Vec<_> = names
-            .map(|(label, value)| self.names.admit(label, value))
-            .collect();
-        let series = Series {
+    /// Counts what was measured.
+    pub(super) fn record(&mut self, measured: Measurement) {
+        let Measurement {
             family,
-            labels: labels.clone(),
-        };
-        let amounts = self.series.entry(series).or_default();
+            labels,
+            amount,
+        } = measured;
+        let amounts = self.series.entry(Series { family, labels }).or_default();
         match family.describe().kind {
-            MetricKind::Counter | MetricKind::Thousandths => {
-                amounts.add(Amount::Count, measured.amount)
-            }
+            MetricKind::Counter | MetricKind::Thousandths => amounts.add(Amount::Count, amount),
             MetricKind::Histogram => {
-                let place = BOUNDS.partition_point(|bound| *bound < measured.amount);
+                let place = BOUNDS.partition_point(|bound| *bound < amount);
                 amounts.add(Amount::Bucket(place), 1);
-                amounts.add(Amount::Sum, measured.amount);
+                amounts.add(Amount::Sum, amount);
             }
         }
-        Measurement { labels, ..measured }
     }
 
     /// All series in the order of the metrics.
@@ -125,7 +126,7 @@ impl Registry {
         &self.series
     }
 
-    /// Removes all amounts and returns them in stored form. The bounds of the names stay.
+    /// Removes all amounts and returns them in stored form.
     pub(super) fn take(&mut self) -> Vec<Counter> {
         let series = std::mem::take(&mut self.series);
         series.into_iter().map(stored).collect()

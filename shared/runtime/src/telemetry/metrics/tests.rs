@@ -10,9 +10,11 @@ use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::{Layer as _, fmt};
 
-/// The metrics of a process that logs errors only and runs `events`.
+/// The metrics of a process that logs errors only, shows its own metrics and runs `events`.
 fn counted(events: impl FnOnce()) -> Metrics {
-    counted_for(MetricsMode::Off, events)
+    let metrics = Metrics::default();
+    count(&metrics, events);
+    metrics
 }
 
 fn counted_for(mode: MetricsMode, events: impl FnOnce()) -> Metrics {

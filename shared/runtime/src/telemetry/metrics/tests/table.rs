@@ -1,7 +1,7 @@
 //! Tests of the sums of many processes.
 
 use super::text::{parsed, value};
-use super::{call, count, turn};
+use super::{call, count, counted, turn};
 use crate::engine::Clock;
 use crate::store::StoreError;
 use crate::store::counters::{Counter, Counters};
@@ -172,10 +172,15 @@ async fn a_table_that_does_not_answer_delays_a_call_by_a_second() {
 async fn stored_counters_show_the_same_text_as_the_process() {
     let (table, clock) = (Arc::new(Table::default()), Arc::new(Set::default()));
     let process = Process::start(&table, &clock, 3);
-    count(&process.metrics, || turn("a \"b\"", "failed", 1_234));
+    let failed = || turn("a \"b\"", "failed", 1_234);
+    count(&process.metrics, failed);
     process.call(20).await;
     let text = text_of(&table.read_counters().await.unwrap());
-    assert_eq!(text, process.metrics.text());
+    let shown = counted(|| {
+        failed();
+        call("acme", "echo", 20);
+    });
+    assert_eq!(text, shown.text());
 }
 
 #[tokio::test]

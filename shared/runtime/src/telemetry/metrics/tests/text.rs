@@ -2,6 +2,7 @@
 
 use super::{call, counted, refused, turn};
 use crate::telemetry::events::{self, CallFields};
+use crate::telemetry::scope::TurnNote;
 use std::collections::BTreeMap;
 
 /// The value of each sample by its name and labels.
@@ -178,6 +179,35 @@ fn a_refusal_by_a_rate_limit_counts_for_its_tenant() {
         .keys()
         .filter(|(name, _)| name == "a2a_rate_limited_total");
     assert_eq!(of_limit.count(), 2);
+}
+
+#[test]
+fn a_call_that_ran_a_turn_counts_as_a_call_and_as_a_turn() {
+    let turn = TurnNote {
+        state: Some("failed"),
+        attempt: 1,
+        error: Some("OUT_OF_STOCK".to_owned()),
+        ms: 7,
+    };
+    let metrics = counted(|| {
+        events::call(&CallFields {
+            skill: Some("echo"),
+            turn: Some(&turn),
+            status: 200,
+            ms: 9,
+            ..CallFields::default()
+        });
+    });
+    let samples = parsed(&metrics.text());
+    let turns = [("skill_name", "echo"), ("state", "failed")];
+    assert_eq!(value(&samples, "a2a_turns_total", &turns), 1.0);
+    let took = "a2a_turn_duration_seconds_sum";
+    assert_eq!(value(&samples, took, &[("skill_name", "echo")]), 0.007);
+    let call = [("method", "none"), ("skill_name", "echo")];
+    let took = "a2a_request_duration_seconds_sum";
+    assert_eq!(value(&samples, took, &call), 0.009);
+    // The call succeeded: its task failed.
+    assert!(!samples.keys().any(|(name, _)| name == "a2a_errors_total"));
 }
 
 #[test]
