@@ -50,14 +50,14 @@ async fn a_request_allocates_no_more_than_it_did() {
     let send_rpc = |_| rpc("SendMessage", Dialect::Rpc10.say(&Say::to("echo", "hello")));
     let get_rpc = |_| rpc("GetTask", json!({ "id": id }));
     let counts = [
-        ("send", 438, allocations(&world, send).await),
-        ("get", 92, allocations(&world, get).await),
+        ("send", 343, allocations(&world, send).await),
+        ("get", 89, allocations(&world, get).await),
         (
             "send over JSON-RPC",
-            453,
+            348,
             allocations(&world, send_rpc).await,
         ),
-        ("get over JSON-RPC", 109, allocations(&world, get_rpc).await),
+        ("get over JSON-RPC", 93, allocations(&world, get_rpc).await),
     ];
     let most = |known: usize| known + known * SLACK / 100;
     let dearer = counts
