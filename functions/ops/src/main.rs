@@ -2,6 +2,9 @@
 
 use a2a_lambda::health::Checks;
 
+#[global_allocator]
+static ALLOCATOR: a2a_lambda::serve::Allocator = a2a_lambda::serve::Allocator;
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
     // A service that your skills use is a dependency too: add its check here.

@@ -1,5 +1,8 @@
 //! The Lambda function `worker`: runs the turns of the work queue.
 
+#[global_allocator]
+static ALLOCATOR: a2a_lambda::serve::Allocator = a2a_lambda::serve::Allocator;
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
     Ok(a2a_lambda::serve::worker(reference_agent::agent).await?)

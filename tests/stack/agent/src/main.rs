@@ -18,6 +18,9 @@ impl Key {
     }
 }
 
+#[global_allocator]
+static ALLOCATOR: a2a_lambda::serve::Allocator = a2a_lambda::serve::Allocator;
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
     let agent = || conformance::builder(KIT).state(Key::load).build();
