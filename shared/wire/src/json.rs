@@ -17,6 +17,9 @@ pub(super) const MAX_NODES: usize = 20_000;
 pub(super) const MAX_DEPTH: usize = 32;
 /// The most duplicates that an error names.
 const MAX_DUPLICATES: usize = 16;
+/// `serde_json` reads an object whose first member has this name as JSON inside a text, and
+/// members are stored in the order of their names.
+const RESERVED: &str = "$serde_json::private::RawValue";
 /// The most characters of a client's member name that an error repeats.
 const MAX_NAME: usize = 64;
 
@@ -41,8 +44,8 @@ pub(super) struct JsonBody {
 ///
 /// # Errors
 /// [`A2aError::Parse`] when they are not one JSON text;
-/// [`A2aError::InvalidRequest`] when it has more than [`MAX_NODES`] values or more
-/// than [`MAX_DEPTH`] levels.
+/// [`A2aError::InvalidRequest`] when it has more than [`MAX_NODES`] values, more than
+/// [`MAX_DEPTH`] levels or a member with a reserved name.
 pub(super) fn read(bytes: &[u8]) -> Result<JsonBody, A2aError> {
     let mut limits = JsonLimits::default();
     let mut reader = serde_json::Deserializer::from_slice(bytes);
@@ -215,6 +218,10 @@ impl<'de> Visitor<'de> for JsonNode<'_, '_> {
         self.enter()?;
         let mut values = Map::new();
         while let Some(name) = members.next_key::<String>()? {
+            if name == RESERVED {
+                let why = format!("the member name `{RESERVED}` is reserved");
+                self.limits.stop(why)?;
+            }
             // Names are not counted. Each has a value, which the seed below counts, so
             // a huge object reaches the limit too.
             let here = JsonPlace::inside(self.place, Some(&name), 0);

@@ -29,6 +29,31 @@ fn exactly_the_allowed_number_of_values_passes() {
 }
 
 #[test]
+fn every_member_of_an_object_counts_as_one_value() {
+    let with = |members: usize| {
+        let members = (0..members).map(|n| format!("\"{n}\":0"));
+        format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+    };
+    assert!(read(with(19_999).as_bytes()).is_ok());
+    assert_eq!(
+        over(read(with(20_000).as_bytes())),
+        "more than 20000 JSON values"
+    );
+}
+
+#[test]
+fn a_member_that_serde_json_would_read_as_json_is_refused() {
+    for body in [
+        r#"{"$serde_json::private::RawValue":1}"#,
+        r#"{"$serde_json::private::RawValue":"[1]"}"#,
+        r#"[{"a":0,"\u0024serde_json::private::RawValue":"[1]"}]"#,
+    ] {
+        let why = over(read(body.as_bytes()));
+        assert!(why.ends_with("is reserved"), "{why}");
+    }
+}
+
+#[test]
 fn many_small_objects_reach_the_limit_of_values() {
     let flood = format!("[{}]", vec!["{\"\":0}"; 100_000].join(","));
     assert_eq!(over(read(flood.as_bytes())), "more than 20000 JSON values");

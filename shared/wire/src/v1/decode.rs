@@ -140,8 +140,8 @@ pub(super) fn read<T: DeserializeOwned>(shape: &Shape, mut params: Value) -> Res
         params = Value::Object(Map::new());
     }
     schema::validate(shape, &mut params)?;
-    // `validate` has found every fault that it knows, with its path. The text of `a2a-lf` can
-    // hold Rust names, so the client does not see it.
+    // `validate` found no fault, but `a2a-lf` did. Its text can hold Rust names, so the client
+    // does not see it.
     T::deserialize(params).map_err(|_| A2aError::invalid("params", "is not as A2A 1.0 defines it"))
 }
 
