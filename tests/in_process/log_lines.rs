@@ -1,5 +1,5 @@
-//! What an operator reads in the log: one line for each call, each refused call and each
-//! turn.
+//! What an operator reads in the log: one line for each call and each refused call, which says
+//! how its turn ended, and one for each turn that no such line contains.
 
 use a2a_lambda::auth::{AuthMode, Identity};
 use a2a_lambda::http::{Function, InvocationInfo};
@@ -8,8 +8,10 @@ use a2a_lambda_tests::log_lines::LogLines;
 use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::world::{Request, World, behind_a_gateway};
 use bytes::Bytes;
+use futures::FutureExt as _;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 per_dialect! {
     paused ALL:
@@ -91,6 +93,39 @@ async fn the_line_of_a_call_names_the_error_code_of_its_failed_task() {
     let line = only(&lines, "call");
     assert_eq!(line["a2a.state"], "failed", "{line}");
     assert_eq!(line["a2a.task_error"], "OUT_OF_STOCK", "{line}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_whose_client_has_left_has_a_line_of_its_own() {
+    let world = World::new().unwrap();
+    let lines = LogLines::default();
+    let _guard = lines.capture();
+    let request = Dialect::Rest10.stream(&Say::to("slow", "now"));
+    drop(world.open(&request).await);
+    let line = only(&lines, "call");
+    assert!(line.get("a2a.attempt").is_none(), "{line}");
+    // This client does not wait for the first frame, so its call has no line.
+    assert!(world.open(&request).now_or_never().is_none());
+    world.gate.open();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    only(&lines, "call");
+    let turns = lines.with_message("turn");
+    assert_eq!(turns.len(), 2, "{}", lines.text());
+    for turn in turns {
+        assert_eq!(turn["a2a.state"], "completed", "{turn}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_line_of_a_call_names_the_hidden_task_of_its_reply() {
+    let world = World::new().unwrap();
+    let lines = LogLines::default();
+    let _guard = lines.capture();
+    let keyed = Dialect::Rest10.send(&Say::to("greet", "hi"));
+    world.call(&keyed.header("idempotency-key", "k1")).await;
+    let line = only(&lines, "call");
+    assert_eq!(line["a2a.state"], "completed", "{line}");
+    assert!(line["a2a.task"].is_string(), "{line}");
 }
 
 #[tokio::test(start_paused = true)]

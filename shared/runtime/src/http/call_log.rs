@@ -201,10 +201,15 @@ impl CallLog {
     }
 
     fn refused(&self, status: u16, reason: &'static str) {
-        let now = self.edge.clock.now();
-        let tenant = self.scope.tenant();
-        let admitted = lock(&self.edge.shared.refusals).admit(reason, tenant, now);
         let fields = self.fields(status);
+        let admitted = match fields.turn {
+            // Its turn has no other line.
+            Some(_) => Some(0),
+            None => {
+                let now = self.edge.clock.now();
+                lock(&self.edge.shared.refusals).admit(reason, fields.tenant, now)
+            }
+        };
         self.in_span(|| match admitted {
             Some(left_out) => events::refused(&fields, reason, left_out),
             None => events::left_out(&fields, reason),
@@ -222,10 +227,33 @@ impl CallLog {
             task: self.scope.task(),
             status: u64::from(status),
             ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-            turn: self.scope.turn(),
+            turn: self.scope.turn_for_line(),
             units: self.scope.log_units(),
             request_id: self.request_id.as_deref(),
             trace_id: self.trace_id.as_deref(),
+        }
+    }
+}
+
+/// A call that waits for its first frame. If it is dropped before, its client has left, and
+/// its turn gets a line of its own.
+pub(super) struct OpeningStream<'l>(Option<&'l CallLog>);
+
+impl<'l> OpeningStream<'l> {
+    pub(super) const fn new(log: &'l CallLog) -> Self {
+        Self(Some(log))
+    }
+
+    /// Ends the wait: the call gets its line.
+    pub(super) fn opened(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for OpeningStream<'_> {
+    fn drop(&mut self) {
+        if let Some(log) = self.0 {
+            log.scope.without_line();
         }
     }
 }

@@ -5,7 +5,7 @@
 //! invocation. Frames that are ready together are sent in one chunk.
 
 use super::body::Body;
-use super::call_log::{CallLog, StreamLog};
+use super::call_log::{CallLog, OpeningStream, StreamLog};
 use super::encode;
 use crate::engine::{Clock, EngineError, StopFrames};
 use crate::task::{A2aError, Frame, Timestamp};
@@ -55,7 +55,10 @@ where
     // Inside the spans of the call and of the invocation, so that the lines of the turn
     // have their fields. The span of the call is a child of that of the invocation.
     let turn = tokio::spawn(async move { turn_log.run(work).await });
-    let Some(first) = frames.recv().await else {
+    let opening = OpeningStream::new(log);
+    let first = frames.recv().await;
+    opening.opened();
+    let Some(first) = first else {
         return Err(match turn.await {
             Ok(Err(error)) => error,
             Ok(Ok(())) => EngineError::broken("a stream ended without a frame"),

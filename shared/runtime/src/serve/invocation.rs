@@ -24,6 +24,7 @@ use std::convert::Infallible;
 use std::future::{Future, ready};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use tokio::task::JoinError;
 
 /// Identifies one delivery of an invocation. Lambda refuses a response to an earlier
 /// delivery by it.
@@ -59,9 +60,15 @@ where
     // The layer below ignores its inner service and answers itself.
     let replaced = service_fn(|_: LambdaEvent<IgnoredAny>| ready(Ok::<_, Infallible>(())));
     let runtime = Runtime::new(replaced).layer(layer_fn(move |_| answering.clone()));
-    // A task of its own: Tokio writes to a file descriptor for each wake of the future that
-    // `main` blocks on, and for a wake of a task it does not.
-    tokio::spawn(async move { runtime.run().await }).await?
+    // A task of its own: before Tokio polls the future of `main` again it asks the system for
+    // events, and before it polls a task it does not.
+    let ended = tokio::spawn(async move { runtime.run().await }).await;
+    match ended.map_err(JoinError::try_into_panic) {
+        Ok(ended) => ended,
+        // As without the task: the text of the panic is not printed.
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        Err(Err(canceled)) => Err(canceled.into()),
+    }
 }
 
 /// A connector without Nagle's algorithm: small writes leave without delay.

@@ -1,5 +1,6 @@
 //! Writes the log lines that operators read and metrics count: one for each call, each
-//! refused call, each turn without a call, each call of a model and each start. Their targets and field names exist only here.
+//! refused call, each turn that no such line contains, each call of a model and each start.
+//! Their targets and field names exist only here.
 
 use super::scope::{TurnNote, Units};
 use tracing::Level;

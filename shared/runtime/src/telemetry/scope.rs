@@ -38,11 +38,12 @@ struct Facts {
     route: OnceLock<String>,
     /// Whether a call has a line that can say how its turn ended.
     of_call: bool,
-    turn: OnceLock<TurnNote>,
+    /// `None` once the line of the call is written, or will not be.
+    turn: OnceLock<Option<TurnNote>>,
 }
 
 /// How a turn ended, for the line of the call that ran it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TurnNote {
     /// The state that the task has now.
     pub(crate) state: Option<&'static str>,
@@ -135,17 +136,25 @@ impl CallScope {
         })
     }
 
-    /// Leaves `note` to the line of the call. Returns it if there is no call, or its line is
-    /// written: then the turn needs a line of its own.
+    /// Leaves `note` to the line of the call. Returns it if no such line follows: then the turn
+    /// needs a line of its own.
     pub(crate) fn note_turn(&self, note: TurnNote) -> Result<(), TurnNote> {
-        if !self.facts.of_call || self.facts.logged.get().is_some() {
+        if !self.facts.of_call {
             return Err(note);
         }
-        self.facts.turn.set(note)
+        let kept = self.facts.turn.set(Some(note));
+        kept.map_err(Option::unwrap_or_default)
     }
 
-    pub(crate) fn turn(&self) -> Option<&TurnNote> {
-        self.facts.turn.get()
+    /// The note for the line of the call. A turn that ends later gets a line of its own.
+    pub(crate) fn turn_for_line(&self) -> Option<&TurnNote> {
+        self.facts.turn.get_or_init(|| None).as_ref()
+    }
+
+    /// Says that the call gets no line. So a turn has one with all units.
+    pub(crate) fn without_line(&self) {
+        self.turn_for_line();
+        let _logged = self.facts.logged.set(Units::default());
     }
 
     pub(crate) fn tenant(&self) -> Option<&str> {
@@ -237,12 +246,14 @@ mod tests {
         };
         let call = CallScope::of_call(None);
         assert_eq!(call.in_span(None).note_turn(note.clone()), Ok(()));
-        assert_eq!(call.turn(), Some(&note));
+        assert_eq!(call.turn_for_line(), Some(&note));
+        let logged = CallScope::of_call(None);
+        assert_eq!(logged.turn_for_line(), None);
         let left = CallScope::of_call(None);
-        left.log_units();
-        for without_line in [left, CallScope::default()] {
-            assert_eq!(without_line.note_turn(note.clone()), Err(note.clone()));
-            assert_eq!(without_line.turn(), None);
+        left.without_line();
+        assert_eq!(left.units_since_log(), left.units());
+        for no_line_follows in [logged, left, CallScope::default()] {
+            assert_eq!(no_line_follows.note_turn(note.clone()), Err(note.clone()));
         }
     }
 

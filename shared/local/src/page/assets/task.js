@@ -177,7 +177,7 @@ function noteText(note) {
   if (note["error.code"]) return { text: `Failed with ${note["error.code"]}${note["error.cause"] ? `: ${note["error.cause"]}` : ""}`, kind: "failure" };
   // The line of a call says how its turn ended, if it ran one.
   if (note.attempt !== undefined) {
-    const error = note.task_error ?? note.error;
+    const error = note.message === "turn" ? note.error : note.task_error;
     return { text: `Attempt ${note.attempt} ended as ${note.state ?? "a reply"} after ${note.turn_ms ?? note.ms} ms${error ? ` (${error})` : ""}`, kind: error ? "failure" : "" };
   }
   return { text: note.message ?? "", kind: note.level === "INFO" ? "quiet-entry" : "failure" };

@@ -46,16 +46,16 @@ impl Engine {
         changes: &mut Arc<Vec<Change>>,
     ) -> Result<(), EngineError> {
         let max = self.reader.policy.inline_max;
+        let attempt = Attempt::of(base, self.reader.clock.now());
         let stays = |part: &Part| match &part.content {
             PartContent::Raw(bytes) => bytes.len() <= max,
-            PartContent::Stored(_) => false,
+            PartContent::Stored(blob) => attempt.is_ours(&blob.key),
             PartContent::Text(_) | PartContent::Url(_) | PartContent::Data(_) => true,
         };
         if changes.iter().flat_map(parts).all(stays) {
             return Ok(());
         }
         let changes = Arc::make_mut(changes);
-        let attempt = Attempt::of(base, self.reader.clock.now());
         let (mut place, mut copies) = (0, BTreeMap::new());
         for part in changes.iter_mut().flat_map(parts_mut) {
             let blob = match &part.content {

@@ -78,6 +78,10 @@ impl<'e> TurnReport<'e> {
             Ok(TurnEnd::Superseded(record)) => record.as_ref(),
             Ok(TurnEnd::Message(_)) | Err(_) => None,
         };
+        let shows_task = self.makes_task || record.is_some();
+        if shows_task {
+            scope::note_task(&self.task);
+        }
         let took = self.engine.reader.clock.now().since(self.began);
         let note = TurnNote {
             state: record.map(|record| record.state().as_str()),
@@ -98,7 +102,7 @@ impl<'e> TurnReport<'e> {
         events::turn(&TurnFields {
             tenant: &self.tenant,
             skill: self.skill.as_deref(),
-            task: (self.makes_task || record.is_some()).then_some(self.task.as_str()),
+            task: shows_task.then_some(self.task.as_str()),
             state: note.state,
             attempt: note.attempt,
             error: note.error.as_deref(),

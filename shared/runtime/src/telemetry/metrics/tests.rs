@@ -5,6 +5,7 @@ mod table;
 mod text;
 
 use super::Metrics;
+use crate::task::Timestamp;
 use crate::telemetry::metrics::MetricsMode;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -63,6 +64,20 @@ fn refused(tenant: &str, skill: Option<&str>, reason: &str) {
         },
         "refused"
     );
+}
+
+#[test]
+fn a_function_keeps_only_what_it_sends() {
+    use MetricsMode::{Both, Emf, Off, Table};
+    for mode in [Off, Emf, Table, Both] {
+        let metrics = counted_for(mode, || call("acme", "echo", 1));
+        let mut counted = metrics.counted();
+        assert!(counted.total.series().is_empty(), "{mode:?}");
+        let stores = !counted.unstored.series().is_empty();
+        assert_eq!(stores, mode.stores(), "{mode:?}");
+        let lines = counted.unprinted.take("n", "f", Timestamp::from_millis(0));
+        assert_eq!(!lines.is_empty(), mode.prints(), "{mode:?}");
+    }
 }
 
 /// A turn of `skill` that left its task in `state`.
