@@ -167,16 +167,16 @@ impl Output {
 pub(super) struct Kept<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     o: Option<StoredSlot<'a>>,
-    #[serde(default, skip_serializing_if = "Values::is_empty")]
-    d: Cow<'a, Values>,
-    #[serde(default, skip_serializing_if = "Values::is_empty")]
-    s: Cow<'a, Values>,
+    #[serde(default, skip_serializing_if = "ValuesByKey::is_empty")]
+    d: Cow<'a, ValuesByKey>,
+    #[serde(default, skip_serializing_if = "ValuesByKey::is_empty")]
+    s: Cow<'a, ValuesByKey>,
     /// Members that a later version of this program added.
     #[serde(flatten)]
     more: Cow<'a, Metadata>,
 }
 
-type Values = BTreeMap<String, Value>;
+type ValuesByKey = BTreeMap<String, Value>;
 
 #[derive(Serialize, Deserialize)]
 struct StoredSlot<'a> {
