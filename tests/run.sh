@@ -49,7 +49,7 @@ describe() {
 }
 
 usage() {
-  echo "usage: tests/run.sh [--all | --only STEP...]"
+  echo "usage: tests/run.sh [--all | --only STEP [--only STEP]...]"
   echo
   echo "Runs these steps in this order and stops at the first failure:"
   for step in "${steps[@]}"; do printf '  %-13s %s\n' "$step" "$(describe "$step")"; done
