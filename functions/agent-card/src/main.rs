@@ -1,5 +1,5 @@
 //! The Lambda function `agent-card`: the public agent card. It keeps the allocator of the
-//! system: a call allocates little, and another allocator takes longer to start.
+//! system: with the one of the other functions a call takes as much CPU, and a start more.
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
