@@ -59,7 +59,7 @@ pub(crate) async fn measure(
 
 async fn tasks(programs: &Path, folder: &Path) -> Result<Picture, Failure> {
     let data = folder.join("data");
-    let site = Site::open(programs, folder, Some(&data)).await?;
+    let site = Site::open(programs, Some(&data)).await?;
     let task = site.store_task().await?;
     let table = full_table::Table::open(&data, &task)?;
     let mut program = site.start("tasks-get", "tasks-get").await?;
@@ -128,10 +128,7 @@ async fn chunks(site: &Site) -> Result<Picture, Failure> {
     let (mut time, mut cost) = (Vec::new(), Vec::new());
     for count in CHUNKS {
         eprintln!("a stream of {count} chunks");
-        let units = |log: &std::path::Path| -> Result<f64, Failure> {
-            Ok(tokens::units(&std::fs::read_to_string(log)?))
-        };
-        let (before, spent) = (program.cpu()?, units(&program.log)?);
+        let (before, spent) = (program.cpu()?, tokens::units(&program.log()));
         program
             .call(events::stream(
                 &format!("c-{count}"),
@@ -139,7 +136,7 @@ async fn chunks(site: &Site) -> Result<Picture, Failure> {
             ))
             .await?;
         time.push((count, millis(program.cpu()? - before)));
-        cost.push((count, units(&program.log)? - spent));
+        cost.push((count, tokens::units(&program.log()) - spent));
     }
     Ok(Picture {
         grows: "chunks in a burst",

@@ -32,7 +32,7 @@ use figures::{Figures, millis};
 use meter::Counts;
 use site::{Known, Site};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use targets::{TARGETS, Target};
 
 /// Calls after the first one and before the measured ones: then the pools have their sizes.
@@ -198,7 +198,7 @@ fn calibration() -> f64 {
 }
 
 /// Measures all chosen targets, and what they ask of DynamoDB.
-async fn rows(options: &Options, folder: &Path) -> Result<BTreeMap<&'static str, Row>, Failure> {
+async fn rows(options: &Options) -> Result<BTreeMap<&'static str, Row>, Failure> {
     let named = |target: &Target| target.name.contains(&options.only);
     let floor_of = |name: &str| TARGETS.iter().any(|it| named(it) && it.floor == name);
     let chosen = |target: &&Target| named(target) || floor_of(target.name);
@@ -206,7 +206,7 @@ async fn rows(options: &Options, folder: &Path) -> Result<BTreeMap<&'static str,
     for round in 0..options.rounds {
         // A write of the embedded database reads the records of all writes before it, so each
         // round has a table of its own.
-        let (site, known) = stored(options, folder).await?;
+        let (site, known) = stored(options).await?;
         for target in TARGETS.iter().filter(chosen) {
             let row = rows.entry(target.name).or_default();
             let known = known.of(target.kind);
@@ -214,7 +214,7 @@ async fn rows(options: &Options, folder: &Path) -> Result<BTreeMap<&'static str,
         }
         eprintln!("round {} of {}", round + 1, options.rounds);
     }
-    let (site, known) = stored(options, folder).await?;
+    let (site, known) = stored(options).await?;
     for target in TARGETS.iter().filter(chosen) {
         let row = rows.entry(target.name).or_default();
         row.asked = count(&site, target, known.of(target.kind)).await?;
@@ -224,8 +224,8 @@ async fn rows(options: &Options, folder: &Path) -> Result<BTreeMap<&'static str,
 }
 
 /// A site with what the reads read.
-async fn stored(options: &Options, folder: &Path) -> Result<(Site, Known), Failure> {
-    let site = Site::open(&options.programs, folder, None).await?;
+async fn stored(options: &Options) -> Result<(Site, Known), Failure> {
+    let site = Site::open(&options.programs, None).await?;
     let known = site.store().await?;
     Ok((site, known))
 }
@@ -234,14 +234,14 @@ async fn run(options: Options) -> Result<(), Failure> {
     let folder = std::env::temp_dir().join(format!("bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let before = calibration();
-    let rows = rows(&options, &folder).await?;
+    let rows = rows(&options).await?;
     let mut text = report::table(&rows, &options, (before, calibration()));
     if options.parts {
         let parts = tokio::task::spawn_blocking(parts::measure).await;
         text += &parts.map_err(|died| Failure::Program(died.to_string()))??;
     }
     if options.curves {
-        let site = Site::open(&options.programs, &folder, None).await?;
+        let site = Site::open(&options.programs, None).await?;
         text += &tokens::measure(&site).await?;
         let curves = curves::measure(&site, &options.programs, &folder).await?;
         text += &curves.text();

@@ -3,10 +3,15 @@
 use crate::Failure;
 use crate::runtime_api::{Heard, Posted, RuntimeApi};
 use bytes::Bytes;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
+use tokio::task::JoinSet;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -15,10 +20,52 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Program {
     api: RuntimeApi,
     process: Child,
-    pub(crate) log: PathBuf,
+    log: Arc<ProgramLog>,
+    /// Reads the log until the program is dropped.
+    _reading: JoinSet<()>,
     began: Instant,
     /// From the start of the process to its first question for an event.
     pub(crate) init: Duration,
+}
+
+/// What a program writes, through a pipe: Lambda too reads the output of a process, and a
+/// write to a file takes several times the CPU.
+#[derive(Debug)]
+struct ProgramLog {
+    pipe: pipe::Receiver,
+    read: Mutex<Vec<u8>>,
+}
+
+impl ProgramLog {
+    /// A log, and where a process writes to it.
+    fn open() -> io::Result<(OwnedFd, Arc<Self>)> {
+        let (output, pipe) = pipe::pipe()?;
+        let read = Mutex::new(Vec::new());
+        Ok((output.into_blocking_fd()?, Arc::new(Self { pipe, read })))
+    }
+
+    /// Reads until the process is gone.
+    async fn read(self: Arc<Self>) {
+        while self.pipe.readable().await.is_ok() && self.read_now() {}
+    }
+
+    /// Reads what is there. Returns whether more can come.
+    fn read_now(&self) -> bool {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match self.pipe.try_read_buf(&mut *read) {
+                Ok(0) => return false,
+                Ok(_) => {}
+                Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        self.read_now();
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&read).into_owned()
+    }
 }
 
 /// One call.
@@ -40,10 +87,11 @@ impl Program {
     pub(crate) async fn start(
         bootstrap: &Path,
         variables: &[(String, String)],
-        log: PathBuf,
     ) -> Result<Self, Failure> {
         let api = RuntimeApi::start().await?;
-        let output = std::fs::File::create(&log)?;
+        let (output, log) = ProgramLog::open()?;
+        let mut reading = JoinSet::new();
+        reading.spawn(Arc::clone(&log).read());
         let mut command = Command::new(bootstrap);
         command
             .env_clear()
@@ -59,6 +107,7 @@ impl Program {
             api,
             process,
             log,
+            _reading: reading,
             began,
             init: Duration::ZERO,
         };
@@ -69,7 +118,7 @@ impl Program {
     async fn heard(&mut self) -> Result<(Instant, Heard), Failure> {
         let heard = tokio::time::timeout(PATIENCE, self.api.heard.recv()).await;
         heard.ok().flatten().ok_or_else(|| {
-            let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+            let log = self.log();
             Failure::Program(format!("the program did not answer; its log: {log}"))
         })
     }
@@ -107,6 +156,11 @@ impl Program {
             pieces,
             body,
         })
+    }
+
+    /// Everything that the program has written until now.
+    pub(crate) fn log(&self) -> String {
+        self.log.text()
     }
 
     fn proc(&self, name: &str) -> PathBuf {

@@ -16,8 +16,6 @@ use tokio::task::JoinSet;
 pub(crate) struct Site {
     embedded: Embedded,
     programs: PathBuf,
-    /// The folder for the log of a program.
-    folder: PathBuf,
 }
 
 /// What the reads read.
@@ -41,15 +39,10 @@ impl Known {
 
 impl Site {
     /// Starts the services, with the table in the folder `data` or in memory.
-    pub(crate) async fn open(
-        programs: &Path,
-        folder: &Path,
-        data: Option<&Path>,
-    ) -> Result<Self, Failure> {
+    pub(crate) async fn open(programs: &Path, data: Option<&Path>) -> Result<Self, Failure> {
         Ok(Self {
             embedded: Embedded::start(data).await?,
             programs: programs.to_owned(),
-            folder: folder.to_owned(),
         })
     }
 
@@ -105,9 +98,8 @@ impl Site {
         function: &str,
         dynamodb: String,
     ) -> Result<Program, Failure> {
-        let log = self.folder.join("log");
         let variables = self.variables(function, dynamodb);
-        Program::start(&self.program(program), &variables, log).await
+        Program::start(&self.program(program), &variables).await
     }
 
     fn variables(&self, function: &str, dynamodb: String) -> Vec<(String, String)> {
@@ -119,6 +111,8 @@ impl Site {
         let fixed = [
             ("A2A_AUTH", "gateway"),
             ("A2A_FUNCTION", function),
+            // As the template deploys.
+            ("A2A_METRICS", "emf"),
             ("A2A_TABLE", TABLE),
             ("BENCH_TABLE", TABLE),
             ("A2A_BUCKET", BUCKET),

@@ -36,12 +36,12 @@ pub(crate) async fn measure(site: &Site) -> Result<String, Failure> {
     eprintln!("a stream of {TOKENS} tokens");
     let mut program = site.start("stack-agent", "tasks-stream").await?;
     program.call(events::stream("warm", "chunks 3")).await?;
-    let before = units(&std::fs::read_to_string(&program.log)?);
+    let before = units(&program.log());
     let cpu = program.cpu()?;
     let text = format!("chunks {TOKENS} {}", PAUSE.as_millis());
     let call = program.call(events::stream("tokens", &text)).await?;
     let cpu = program.cpu()? - cpu;
-    let cost = units(&std::fs::read_to_string(&program.log)?) - before;
+    let cost = units(&program.log()) - before;
     let times = arrivals(&call);
     let mut behind = Figures::default();
     // The skill makes the last token when the stream ends, and the others at even times before.

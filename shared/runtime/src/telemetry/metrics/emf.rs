@@ -6,8 +6,9 @@
 use super::family::Family;
 use super::measure::Measurement;
 use crate::task::Timestamp;
-use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use serde::ser::{Error as _, SerializeMap as _};
+use serde::{Serialize, Serializer};
+use std::collections::BTreeSet;
 
 /// Most values of one metric in a line (CloudWatch, embedded metric format specification).
 const VALUES: usize = 100;
@@ -16,29 +17,31 @@ const TENANTS: usize = 10;
 /// The dimension of a metric that has no label.
 const FUNCTION: &str = "function";
 
-/// What is not printed yet, one line for each set of dimension values.
+/// What is not printed yet. An invocation has few sets of dimension values, so they are
+/// searched one by one.
 #[derive(Debug, Default)]
 pub(super) struct EmfLines {
-    open: BTreeMap<Dimensions, Line>,
+    open: Vec<Line>,
     /// Lines that have as many values as a line can have.
-    full: Vec<(Dimensions, Line)>,
+    full: Vec<Line>,
 }
 
-/// Dimensions in order. The one without a value is the function of the process.
-type Dimensions = Vec<(&'static str, Option<String>)>;
-
-#[derive(Debug, Default)]
+/// The metrics of one set of dimension values.
+#[derive(Debug)]
 struct Line {
-    metrics: BTreeMap<&'static str, Values>,
+    /// Names and values. The function of the process has no value.
+    dimensions: Vec<(&'static str, Option<String>)>,
+    metrics: Vec<(&'static str, Values)>,
     tenants: BTreeSet<String>,
 }
 
 /// The values of one metric in one line.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
 enum Values {
-    /// A sum.
     Sum(u64),
     /// A sum of thousandths.
+    #[serde(serialize_with = "decimal")]
     Thousandths(u64),
     /// Milliseconds, each value.
     Times(Vec<u64>),
@@ -46,107 +49,204 @@ enum Values {
 
 impl EmfLines {
     /// Adds what was measured for `tenant`.
-    pub(super) fn record(&mut self, measured: &Measurement, tenant: Option<&str>) {
+    pub(super) fn record(&mut self, measured: &Measurement<'_>, tenant: Option<&str>) {
         let (name, dimensions) = place(measured);
-        let line = self.open.entry(dimensions.clone()).or_default();
-        if let Some(tenant) = tenant.filter(|_| line.tenants.len() < TENANTS) {
-            line.tenants.insert(tenant.to_owned());
-        }
-        let amount = measured.amount;
-        match line
-            .metrics
-            .entry(name)
-            .or_insert_with(|| empty(measured.family))
-        {
-            Values::Sum(sum) | Values::Thousandths(sum) => *sum = sum.saturating_add(amount),
-            Values::Times(times) => {
-                times.push(amount);
-                if times.len() >= VALUES {
-                    self.full.extend(self.open.remove_entry(&dimensions));
-                }
-            }
+        let known = self.open.iter().position(|it| it.is_at(&dimensions));
+        let place = known.unwrap_or_else(|| {
+            self.open.push(Line::at(&dimensions));
+            self.open.len().saturating_sub(1)
+        });
+        let Some(line) = self.open.get_mut(place) else {
+            return;
+        };
+        line.add_tenant(tenant);
+        if line.add(name, measured) {
+            self.full.push(self.open.remove(place));
         }
     }
 
     /// Removes everything and returns it as lines: as few as the values of dimensions allow,
     /// because each byte of a line is billed.
     pub(super) fn take(&mut self, namespace: &str, function: &str, now: Timestamp) -> Vec<String> {
-        let full = std::mem::take(&mut self.full);
-        let all = full.into_iter().chain(std::mem::take(&mut self.open));
-        let mut documents: Vec<EmfDocument> = Vec::new();
-        for (dimensions, line) in all {
-            let dimensions: Vec<_> = dimensions
-                .into_iter()
-                .map(|(name, value)| (name, value.unwrap_or_else(|| function.to_owned())))
-                .collect();
-            match documents
-                .iter_mut()
-                .find(|known| known.has_room_for(&dimensions, &line))
-            {
-                Some(known) => known.add(namespace, dimensions, line),
+        let mut all = std::mem::take(&mut self.full);
+        all.append(&mut self.open);
+        let mut documents: Vec<EmfDocument<'_>> = Vec::new();
+        for line in &all {
+            match documents.iter_mut().find(|it| it.has_room_for(line)) {
+                Some(known) => known.add(line),
                 None => {
-                    let mut new = EmfDocument::default();
-                    new.add(namespace, dimensions, line);
+                    let mut new = EmfDocument {
+                        namespace,
+                        function,
+                        now,
+                        lines: Vec::new(),
+                        tenants: BTreeSet::new(),
+                    };
+                    new.add(line);
                     documents.push(new);
                 }
             }
         }
-        documents.into_iter().map(|it| it.written(now)).collect()
+        let texts = documents.iter().map(serde_json::to_string);
+        // Names, texts and finite numbers: writing them cannot fail.
+        texts.filter_map(Result::ok).collect()
     }
 }
 
-/// One printed line: metrics of several sets of dimensions.
-#[derive(Debug, Default)]
-struct EmfDocument {
-    /// The values of dimensions and metrics.
-    members: Map<String, Value>,
-    directives: Vec<Value>,
-    tenants: BTreeSet<String>,
-}
-
-impl EmfDocument {
-    /// Whether no member of the document would get a second value.
-    fn has_room_for(&self, dimensions: &[(&'static str, String)], line: &Line) -> bool {
-        let mut named = dimensions.iter();
-        named.all(|(name, value)| self.members.get(*name).is_none_or(|known| known == value))
-            && !line.metrics.keys().any(|it| self.members.contains_key(*it))
-            && self.tenants.len() + line.tenants.len() <= TENANTS
+impl Line {
+    fn at(dimensions: &[Dimension<'_>]) -> Self {
+        let owned =
+            |(name, value): &(&'static str, Option<&str>)| (*name, value.map(str::to_owned));
+        Self {
+            dimensions: dimensions.iter().map(owned).collect(),
+            metrics: Vec::new(),
+            tenants: BTreeSet::new(),
+        }
     }
 
-    fn add(&mut self, namespace: &str, dimensions: Vec<(&'static str, String)>, line: Line) {
-        let definition = |(name, values): (&&str, &Values)| match values {
-            Values::Times(_) => json!({"Name": name, "Unit": "Milliseconds"}),
-            Values::Sum(_) | Values::Thousandths(_) => json!({"Name": name, "Unit": "Count"}),
+    fn is_at(&self, dimensions: &[Dimension<'_>]) -> bool {
+        let own = self.dimensions.iter();
+        own.map(|(name, value)| (*name, value.as_deref()))
+            .eq(dimensions.iter().copied())
+    }
+
+    fn add_tenant(&mut self, tenant: Option<&str>) {
+        if let Some(tenant) = tenant
+            && self.tenants.len() < TENANTS
+            && !self.tenants.contains(tenant)
+        {
+            self.tenants.insert(tenant.to_owned());
+        }
+    }
+
+    /// Adds to the metric with this name. Returns whether the line is full.
+    fn add(&mut self, name: &'static str, measured: &Measurement<'_>) -> bool {
+        let amount = measured.amount;
+        let known = self.metrics.iter_mut().find(|(known, _)| *known == name);
+        match known.map(|(_, values)| values) {
+            Some(Values::Sum(sum) | Values::Thousandths(sum)) => *sum = sum.saturating_add(amount),
+            Some(Values::Times(times)) => {
+                times.push(amount);
+                return times.len() >= VALUES;
+            }
+            None => self.metrics.push((name, first(measured.family, amount))),
+        }
+        false
+    }
+
+    /// Whether one printed line can have this one and `other`: no name gets two values.
+    fn fits(&self, other: &Self) -> bool {
+        let dimensions = self.dimensions.iter().all(|(name, value)| {
+            let mut same = other.dimensions.iter().filter(|(it, _)| it == name);
+            same.all(|(_, other)| other == value)
+        });
+        dimensions && !self.metrics.iter().any(|(name, _)| other.has(name))
+    }
+
+    fn has(&self, metric: &str) -> bool {
+        self.metrics.iter().any(|(name, _)| *name == metric)
+    }
+}
+
+/// One printed line: metrics of several sets of dimensions. It has no member `level`, so
+/// Lambda treats it as a line of the level INFO.
+#[derive(Debug)]
+struct EmfDocument<'a> {
+    namespace: &'a str,
+    function: &'a str,
+    now: Timestamp,
+    lines: Vec<&'a Line>,
+    tenants: BTreeSet<&'a str>,
+}
+
+impl<'a> EmfDocument<'a> {
+    fn has_room_for(&self, line: &Line) -> bool {
+        let tenants = line.tenants.iter();
+        let new = tenants.filter(|it| !self.tenants.contains(it.as_str()));
+        self.tenants.len() + new.count() <= TENANTS && self.lines.iter().all(|it| it.fits(line))
+    }
+
+    fn add(&mut self, line: &'a Line) {
+        self.lines.push(line);
+        self.tenants.extend(line.tenants.iter().map(String::as_str));
+    }
+
+    /// Which members are metrics, and which their dimensions.
+    fn definitions(&self) -> Definitions<'a> {
+        let directive = |line: &&'a Line| {
+            let dimensions = line.dimensions.iter().map(|(name, _)| *name);
+            let metrics = line.metrics.iter().map(|(name, values)| Metric {
+                name,
+                unit: match values {
+                    Values::Times(_) => "Milliseconds",
+                    Values::Sum(_) | Values::Thousandths(_) => "Count",
+                },
+            });
+            Directive {
+                namespace: self.namespace,
+                dimensions: [dimensions.collect()],
+                metrics: metrics.collect(),
+            }
         };
-        let names: Vec<_> = dimensions.iter().map(|(name, _)| *name).collect();
-        let definitions: Vec<_> = line.metrics.iter().map(definition).collect();
-        self.directives.push(json!({
-            "Namespace": namespace, "Dimensions": [names], "Metrics": definitions,
-        }));
-        for (name, value) in dimensions {
-            self.members.insert(name.to_owned(), value.into());
+        Definitions {
+            timestamp: self.now.as_millis(),
+            cloud_watch_metrics: self.lines.iter().map(directive).collect(),
         }
-        for (name, values) in line.metrics {
-            self.members.insert(name.to_owned(), values.into_json());
-        }
-        self.tenants.extend(line.tenants);
-    }
-
-    /// The line. It has no member `level`, so Lambda treats it as a line of the level INFO.
-    fn written(mut self, now: Timestamp) -> String {
-        let head = json!({"Timestamp": now.as_millis(), "CloudWatchMetrics": self.directives});
-        self.members.insert("_aws".to_owned(), head);
-        if !self.tenants.is_empty() {
-            let tenants = self.tenants.into_iter().collect();
-            self.members.insert("tenants".to_owned(), tenants);
-        }
-        Value::Object(self.members).to_string()
     }
 }
+
+impl Serialize for EmfDocument<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut members = serializer.serialize_map(None)?;
+        members.serialize_entry("_aws", &self.definitions())?;
+        let mut written: Vec<&str> = Vec::new();
+        for line in &self.lines {
+            for (name, value) in &line.dimensions {
+                if !written.contains(name) {
+                    written.push(name);
+                    members.serialize_entry(name, value.as_deref().unwrap_or(self.function))?;
+                }
+            }
+            for (name, values) in &line.metrics {
+                members.serialize_entry(name, values)?;
+            }
+        }
+        if !self.tenants.is_empty() {
+            members.serialize_entry("tenants", &self.tenants)?;
+        }
+        members.end()
+    }
+}
+
+/// The member `_aws`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Definitions<'a> {
+    timestamp: i64,
+    cloud_watch_metrics: Vec<Directive<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Directive<'a> {
+    namespace: &'a str,
+    dimensions: [Vec<&'static str>; 1],
+    metrics: Vec<Metric>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Metric {
+    name: &'static str,
+    unit: &'static str,
+}
+
+/// The name of a dimension and its value. The function of the process has none.
+type Dimension<'a> = (&'static str, Option<&'a str>);
 
 /// The name in CloudWatch, and the dimensions. A tenant is none of them.
-fn place(measured: &Measurement) -> (&'static str, Dimensions) {
-    let label = |place: usize| measured.labels.get(place).cloned();
+fn place<'a>(measured: &Measurement<'a>) -> (&'static str, Vec<Dimension<'a>>) {
+    let label = |place: usize| measured.labels.get(place).copied();
     let skill = |place| ("skill_name", label(place));
     match measured.family {
         Family::Requests => ("Requests", vec![skill(1)]),
@@ -162,7 +262,7 @@ fn place(measured: &Measurement) -> (&'static str, Dimensions) {
         Family::ColdStarts => ("ColdStarts", vec![(FUNCTION, None)]),
         Family::ColdStart => ("ColdStart", vec![(FUNCTION, None)]),
         Family::Units => {
-            let name = match label(0).as_deref() {
+            let name = match label(0) {
                 Some("read") => "ReadUnits",
                 _ => "WriteUnits",
             };
@@ -171,12 +271,13 @@ fn place(measured: &Measurement) -> (&'static str, Dimensions) {
     }
 }
 
-const fn empty(family: Family) -> Values {
+/// The first value of a metric.
+fn first(family: Family, amount: u64) -> Values {
     match family {
         Family::RequestDuration | Family::TurnDuration | Family::ColdStart => {
-            Values::Times(Vec::new())
+            Values::Times(vec![amount])
         }
-        Family::Units => Values::Thousandths(0),
+        Family::Units => Values::Thousandths(amount),
         Family::Requests
         | Family::Errors
         | Family::Turns
@@ -185,20 +286,12 @@ const fn empty(family: Family) -> Values {
         | Family::TasksCleaned
         | Family::ColdStarts
         | Family::ModelTokens
-        | Family::Routes => Values::Sum(0),
+        | Family::Routes => Values::Sum(amount),
     }
 }
 
-impl Values {
-    fn into_json(self) -> Value {
-        match self {
-            Self::Sum(sum) => sum.into(),
-            // A number of units has at most 15 digits: no digit is lost.
-            Self::Thousandths(sum) => {
-                let text = format!("{}.{:03}", sum / 1_000, sum % 1_000);
-                serde_json::from_str(&text).unwrap_or_default()
-            }
-            Self::Times(times) => times.into(),
-        }
-    }
+/// Writes thousandths as a number. Units have at most 15 digits: no digit is lost.
+fn decimal<S: Serializer>(thousandths: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    let text = format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000);
+    serializer.serialize_f64(text.parse().map_err(S::Error::custom)?)
 }

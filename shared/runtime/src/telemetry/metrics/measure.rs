@@ -8,10 +8,10 @@ use tracing::field::{Field, Visit};
 
 /// An amount of one metric.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Measurement {
+pub(super) struct Measurement<'a> {
     pub(super) family: Family,
     /// The label values in the order of the metric's labels.
-    pub(super) labels: Vec<String>,
+    pub(super) labels: Vec<&'a str>,
     /// The amount to add, or the value of a histogram in milliseconds.
     pub(super) amount: u64,
 }
@@ -26,7 +26,7 @@ pub(super) struct Fields {
     pub(super) state: Option<String>,
     pub(super) error: Option<String>,
     pub(super) function: Option<String>,
-    pub(super) status: Option<u64>,
+    pub(super) status: Option<String>,
     pub(super) ms: Option<u64>,
     /// The attempt of a turn. A call without it has run none.
     pub(super) attempt: Option<u64>,
@@ -53,12 +53,12 @@ impl Fields {
     }
 
     /// The skill, or the word for none.
-    pub(super) fn skill(&self) -> String {
-        self.skill.clone().unwrap_or_else(|| UNROUTED.to_owned())
+    pub(super) fn skill(&self) -> &str {
+        self.skill.as_deref().unwrap_or(UNROUTED)
     }
 
     /// What an event with this target measured.
-    pub(super) fn measured(&self, target: &str) -> Vec<Measurement> {
+    pub(super) fn measured(&self, target: &str) -> Vec<Measurement<'_>> {
         match target {
             CALL | LEFT_OUT => self.call(),
             TURN => self.turn(self.ms).chain(self.units()).collect(),
@@ -69,12 +69,12 @@ impl Fields {
         }
     }
 
-    fn call(&self) -> Vec<Measurement> {
-        let method = self.method.clone().unwrap_or_else(|| "none".to_owned());
-        let status = self.status.unwrap_or_default().to_string();
+    fn call(&self) -> Vec<Measurement<'_>> {
+        let method = self.method.as_deref().unwrap_or("none");
+        let status = self.status.as_deref().unwrap_or("0");
         let mut all = vec![Measurement {
             family: Family::Requests,
-            labels: vec![method.clone(), self.skill(), status],
+            labels: vec![method, self.skill(), status],
             amount: 1,
         }];
         all.extend(self.ms.map(|ms| Measurement {
@@ -85,11 +85,11 @@ impl Fields {
         if let Some(reason) = &self.error {
             all.push(Measurement {
                 family: Family::Errors,
-                labels: vec![self.skill(), reason.clone()],
+                labels: vec![self.skill(), reason],
                 amount: 1,
             });
             if reason == "RATE_LIMITED" {
-                let tenant = self.tenant.clone().unwrap_or_else(|| "none".to_owned());
+                let tenant = self.tenant.as_deref().unwrap_or("none");
                 all.push(Measurement {
                     family: Family::RateLimited,
                     labels: vec![tenant, self.skill()],
@@ -97,7 +97,7 @@ impl Fields {
                 });
             }
         }
-        all.extend(self.route.clone().map(|how| Measurement {
+        all.extend(self.route.as_deref().map(|how| Measurement {
             family: Family::Routes,
             labels: vec![how, self.skill()],
             amount: 1,
@@ -109,7 +109,7 @@ impl Fields {
         all
     }
 
-    fn model(&self) -> impl Iterator<Item = Measurement> {
+    fn model(&self) -> impl Iterator<Item = Measurement<'_>> {
         let tokens = self.tokens.map(|tokens| Measurement {
             family: Family::ModelTokens,
             labels: vec![self.skill()],
@@ -118,8 +118,8 @@ impl Fields {
         tokens.into_iter()
     }
 
-    fn turn(&self, ms: Option<u64>) -> impl Iterator<Item = Measurement> {
-        let state = self.state.clone().unwrap_or_else(|| "none".to_owned());
+    fn turn(&self, ms: Option<u64>) -> impl Iterator<Item = Measurement<'_>> {
+        let state = self.state.as_deref().unwrap_or("none");
         let turns = Measurement {
             family: Family::Turns,
             labels: vec![self.skill(), state],
@@ -133,7 +133,7 @@ impl Fields {
         [turns].into_iter().chain(took)
     }
 
-    fn sweep(&self) -> Vec<Measurement> {
+    fn sweep(&self) -> Vec<Measurement<'_>> {
         let cleaned = [
             (Family::StatesCleaned, self.states_cleaned),
             (Family::TasksCleaned, self.tasks_cleaned),
@@ -146,8 +146,8 @@ impl Fields {
         cleaned.map(measured).into()
     }
 
-    fn start(&self) -> Vec<Measurement> {
-        let labels = vec![self.function.clone().unwrap_or_else(|| "none".to_owned())];
+    fn start(&self) -> Vec<Measurement<'_>> {
+        let labels = vec![self.function.as_deref().unwrap_or("none")];
         let mut all = vec![Measurement {
             family: Family::ColdStarts,
             labels: labels.clone(),
@@ -161,13 +161,13 @@ impl Fields {
         all
     }
 
-    fn units(&self) -> impl Iterator<Item = Measurement> {
+    fn units(&self) -> impl Iterator<Item = Measurement<'_>> {
         let kinds = [("read", self.read_units), ("write", self.write_units)];
         kinds.into_iter().filter_map(|(kind, units)| {
             let amount = thousandths(units?)?;
             Some(Measurement {
                 family: Family::Units,
-                labels: vec![kind.to_owned()],
+                labels: vec![kind],
                 amount,
             })
         })
@@ -200,7 +200,7 @@ impl Visit for Fields {
 
     fn record_u64(&mut self, field: &Field, value: u64) {
         match field.name() {
-            "http.response.status_code" => self.status = Some(value),
+            "http.response.status_code" => self.status = Some(value.to_string()),
             "ms" => self.ms = Some(value),
             "a2a.attempt" => self.attempt = Some(value),
             "a2a.turn_ms" => self.turn_ms = Some(value),

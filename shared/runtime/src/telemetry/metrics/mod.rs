@@ -122,8 +122,8 @@ impl Metrics {
                 counted.unprinted.record(&measured, tenant);
             }
             match counted.mode {
-                None => counted.total.record(measured),
-                Some(mode) if mode.stores() => counted.unstored.record(measured),
+                None => counted.total.record(&measured),
+                Some(mode) if mode.stores() => counted.unstored.record(&measured),
                 Some(_) => {}
             }
         }

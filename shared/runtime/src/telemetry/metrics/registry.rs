@@ -74,18 +74,18 @@ pub(super) struct Names(BTreeMap<&'static str, BTreeSet<String>>);
 
 impl Names {
     /// What was measured, with the label values under which it counts.
-    pub(super) fn admit(&mut self, mut measured: Measurement) -> Measurement {
+    pub(super) fn admit<'a>(&mut self, mut measured: Measurement<'a>) -> Measurement<'a> {
         let names = measured.family.describe().labels;
         for (name, value) in names.iter().zip(&mut measured.labels) {
-            *value = self.admitted(name, std::mem::take(value));
+            *value = self.admitted(name, value);
         }
         measured
     }
 
     /// The value itself, or [`OTHER`] beyond the bound of its label.
-    fn admitted(&mut self, label: &'static str, value: String) -> String {
+    fn admitted<'a>(&mut self, label: &'static str, value: &'a str) -> &'a str {
         let known = self.0.entry(label).or_default();
-        if known.contains(&value) || value == UNROUTED {
+        if known.contains(value) || value == UNROUTED {
             return value;
         }
         let most = match label {
@@ -95,21 +95,18 @@ impl Names {
         };
         let fits = value.len() <= LONGEST && !value.chars().any(char::is_control);
         if !fits || known.len() >= most {
-            return OTHER.to_owned();
+            return OTHER;
         }
-        known.insert(value.clone());
+        known.insert(value.to_owned());
         value
     }
 }
 
 impl Registry {
     /// Counts what was measured.
-    pub(super) fn record(&mut self, measured: Measurement) {
-        let Measurement {
-            family,
-            labels,
-            amount,
-        } = measured;
+    pub(super) fn record(&mut self, measured: &Measurement<'_>) {
+        let Measurement { family, amount, .. } = *measured;
+        let labels = measured.labels.iter().map(|it| (*it).to_owned()).collect();
         let amounts = self.series.entry(Series { family, labels }).or_default();
         match family.describe().kind {
             MetricKind::Counter | MetricKind::Thousandths => amounts.add(Amount::Count, amount),

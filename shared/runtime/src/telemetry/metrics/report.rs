@@ -48,7 +48,7 @@ pub struct Reporter {
     counters: Option<Arc<dyn Counters>>,
     shard: u32,
     clock: Arc<dyn Clock>,
-    print: Box<dyn Fn(&str) + Send + Sync>,
+    print: Box<dyn Fn(String) + Send + Sync>,
     last_write: Mutex<Option<Timestamp>>,
 }
 
@@ -85,7 +85,7 @@ impl Reporter {
     pub(super) fn with(
         mut self,
         clock: Arc<dyn Clock>,
-        print: impl Fn(&str) + Send + Sync + 'static,
+        print: impl Fn(String) + Send + Sync + 'static,
     ) -> Self {
         self.clock = clock;
         self.print = Box::new(print);
@@ -103,7 +103,7 @@ impl Reporter {
                 .counted()
                 .unprinted
                 .take(namespace, function, now);
-            lines.iter().for_each(|line| (self.print)(line));
+            lines.into_iter().for_each(&self.print);
         }
         if let Some(counters) = self.counters.as_ref().filter(|_| self.is_due(now)) {
             let unstored = self.metrics.counted().unstored.take();
@@ -152,7 +152,8 @@ impl std::fmt::Debug for Reporter {
 }
 
 /// Prints one line in one write, so that no other line comes between.
-fn print(line: &str) {
+fn print(mut line: String) {
+    line.push('\n');
     // A function without standard output has no metrics; its calls still work.
-    let _printed = std::io::stdout().write_all(format!("{line}\n").as_bytes());
+    let _printed = std::io::stdout().write_all(line.as_bytes());
 }

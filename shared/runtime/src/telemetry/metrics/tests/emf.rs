@@ -13,7 +13,7 @@ async fn printed(metrics: &Metrics, mode: MetricsMode) -> Vec<String> {
     let name = FunctionName::of(Some("shop-dev-rpc"), "rpc");
     let reporter = Reporter::new(metrics.clone(), mode, name, None, 0)
         .with(Arc::new(SystemClock), move |line| {
-            seen.lock().unwrap().push(line.to_owned())
+            seen.lock().unwrap().push(line)
         });
     reporter.end_of_invocation().await;
     lines.lock().unwrap().clone()
