@@ -3,7 +3,7 @@
 
 use a2a_lambda::engine::{Ids as _, RandomIds};
 use a2a_lambda::store::aws::EmulatorKeys;
-use hmac::{Hmac, Mac as _};
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
 /// Random credentials for this run.

@@ -334,7 +334,7 @@ impl<'a> KnowledgeStore<'a> {
             commit: item.commit.to_string(),
             number,
         };
-        let key = format!("{:x}", Sha256::digest(place.file()));
+        let key = hex::encode(Sha256::digest(place.file()));
         for _ in 0..ATTEMPTS {
             let written = match self.items.get::<Entry>(&key).await? {
                 Some(found) if found.value.number >= number => return Ok(()),

@@ -218,7 +218,7 @@ fn id(cx: &TaskContext<'_>, content: &str) -> String {
     hash.update(cx.task_id().as_str());
     hash.update([0]);
     hash.update(content);
-    let hash = format!("{:x}", hash.finalize());
+    let hash = hex::encode(hash.finalize());
     format!("mem-{}", hash.get(..24).unwrap_or_default())
 }
 

@@ -7,7 +7,7 @@ use super::{Clock, SystemClock};
 use crate::store::StoreError;
 use crate::task::{Secret, Timestamp};
 use async_trait::async_trait;
-use hmac::{Hmac, Mac as _};
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use std::fmt;
 use std::sync::Arc;

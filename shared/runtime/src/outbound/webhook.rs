@@ -23,7 +23,7 @@ use crate::task::Secret;
 use crate::telemetry::trace::TRACEPARENT;
 use async_trait::async_trait;
 use bytes::Bytes;
-use hmac::{Hmac, Mac as _};
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::header::{
     AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue, USER_AGENT,
 };

@@ -24,7 +24,7 @@ async fn a_file_has_a_fingerprint_of_12_mb_that_is_stored_as_an_object() {
     rows.read_to_end(&mut picture).await.unwrap();
     assert_eq!(picture.len(), 54 + 2048 * 2048 * 3);
     assert!(picture.starts_with(b"BM"));
-    let expected = format!("urn:sha256:{:x}", Sha256::digest(&picture));
+    let expected = format!("urn:sha256:{}", hex::encode(Sha256::digest(&picture)));
     assert_eq!(drawn(b"%PDF-1").await, expected);
     assert_ne!(drawn(b"%PDF-2").await, expected);
 }

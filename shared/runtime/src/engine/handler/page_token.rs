@@ -11,7 +11,7 @@ use crate::store::{ListPosition, ThreadPosition};
 use crate::task::{A2aError, ContextId, ListQuery, TaskId, Timestamp};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hmac::{Hmac, Mac as _};
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use std::time::Duration;
 

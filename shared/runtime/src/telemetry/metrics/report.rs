@@ -82,12 +82,14 @@ impl Reporter {
     }
 
     #[cfg(test)]
-    pub(super) fn with(
-        mut self,
-        clock: Arc<dyn Clock>,
-        print: impl Fn(String) + Send + Sync + 'static,
-    ) -> Self {
+    pub(super) fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
+        self
+    }
+
+    /// Gives each line to `print`, and none to standard output. A line has no line end.
+    #[must_use]
+    pub fn with_print(mut self, print: impl Fn(String) + Send + Sync + 'static) -> Self {
         self.print = Box::new(print);
         self
     }

@@ -12,9 +12,7 @@ async fn printed(metrics: &Metrics, mode: MetricsMode) -> Vec<String> {
     let seen = Arc::clone(&lines);
     let name = FunctionName::of(Some("shop-dev-rpc"), "rpc");
     let reporter = Reporter::new(metrics.clone(), mode, name, None, 0)
-        .with(Arc::new(SystemClock), move |line| {
-            seen.lock().unwrap().push(line)
-        });
+        .with_print(move |line| seen.lock().unwrap().push(line));
     reporter.end_of_invocation().await;
     lines.lock().unwrap().clone()
 }
@@ -124,6 +122,22 @@ async fn a_tenant_is_a_property_and_never_a_dimension() {
         let line = checked(&line);
         assert_eq!(line["tenants"], serde_json::json!(["acme"]));
         assert!(!line["_aws"].to_string().contains("tenant"), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_line_names_ten_tenants_at_most() {
+    let metrics = counted_for(MetricsMode::Emf, || {
+        for tenant in 0..12 {
+            call(&format!("tenant-{tenant}"), "echo", 1);
+            refused(&format!("guest-{tenant}"), None, "RATE_LIMITED");
+        }
+    });
+    let lines = printed(&metrics, MetricsMode::Emf).await;
+    assert!(lines.len() > 1, "{lines:?}");
+    for line in lines {
+        let tenants = checked(&line)["tenants"].as_array().map(Vec::len);
+        assert!(tenants <= Some(10), "{line}");
     }
 }
 

@@ -80,9 +80,8 @@ impl Process {
         let name = FunctionName::default();
         let counters = Some(Arc::clone(table) as Arc<dyn Counters>);
         let reporter = Reporter::new(metrics.clone(), MetricsMode::Table, name, counters, random)
-            .with(Arc::clone(clock) as Arc<dyn Clock>, |line| {
-                panic!("printed {line}")
-            });
+            .with_clock(Arc::clone(clock) as Arc<dyn Clock>)
+            .with_print(|line| panic!("printed {line}"));
         Self { metrics, reporter }
     }
 
