@@ -29,6 +29,13 @@ impl Figures {
         sorted.get(index).copied().unwrap_or_default()
     }
 
+    /// What each value is of the one of `floor` that was measured beside it.
+    pub(crate) fn ratios(&self, floor: &Self) -> Self {
+        let pairs = self.0.iter().zip(&floor.0);
+        let pairs = pairs.filter(|(_, floor)| **floor > 0.0);
+        Self(pairs.map(|(own, floor)| own / floor).collect())
+    }
+
     pub(crate) fn median(&self) -> f64 {
         self.at(0.5)
     }

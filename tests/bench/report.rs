@@ -34,12 +34,10 @@ fn machine() -> String {
     format!("{cores} cores of {model}")
 }
 
+/// The median of the ratios of the rounds. The speed of a machine changes within a run, and less
+/// between two programs that take turns.
 fn ratio(ours: &Figures, floor: &Figures) -> String {
-    let (ours, floor) = (ours.median(), floor.median());
-    if floor == 0.0 {
-        return String::new();
-    }
-    format!(" ({:.2} ×)", ours / floor)
+    format!(" ({:.2} ×)", ours.ratios(floor).median())
 }
 
 /// The figures of a target and those of its floor. A floor is compared with nothing.
@@ -51,7 +49,7 @@ fn of<'r>(rows: &'r BTreeMap<&str, Row>, target: &Target) -> Option<(&'r Row, Op
     ))
 }
 
-/// A median, with its ratio to that of the floor.
+/// A median, with the ratio to the floor.
 fn with(row: &Row, floor: Option<&Row>, figures: fn(&Row) -> &Figures) -> String {
     let ours = figures(row);
     let ratio = floor.map(|floor| ratio(ours, figures(floor)));
@@ -63,7 +61,7 @@ pub(crate) fn table(rows: &BTreeMap<&str, Row>, options: &Options, spin: (f64, f
     let began = format!(
         "Measured on {}, in {} fresh processes of each program with {} warm calls. The programs took \
          turns. A fixed piece of work took {:.0} ms before and {:.0} ms after. Times and CPU are medians in \
-         milliseconds; in brackets the ratio to the floor above.\n\n",
+         milliseconds; in brackets the ratio to the floor above, in the same round (median).\n\n",
         machine(),
         options.rounds,
         options.calls,
