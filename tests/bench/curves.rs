@@ -128,7 +128,7 @@ async fn chunks(site: &Site) -> Result<Picture, Failure> {
     let (mut time, mut cost) = (Vec::new(), Vec::new());
     for count in CHUNKS {
         eprintln!("a stream of {count} chunks");
-        let (before, spent) = (program.cpu()?, tokens::units(&program.log()));
+        let (before, spent) = (program.cpu()?, tokens::units(&program).await?);
         program
             .call(events::stream(
                 &format!("c-{count}"),
@@ -136,7 +136,7 @@ async fn chunks(site: &Site) -> Result<Picture, Failure> {
             ))
             .await?;
         time.push((count, millis(program.cpu()? - before)));
-        cost.push((count, tokens::units(&program.log()) - spent));
+        cost.push((count, tokens::units(&program).await? - spent));
     }
     Ok(Picture {
         grows: "chunks in a burst",

@@ -29,15 +29,23 @@ impl Figures {
         sorted.get(index).copied().unwrap_or_default()
     }
 
-    /// What each value is of the one of `floor` that was measured beside it.
+    /// Each value divided by the one of `floor` of the same round. Both have one value a round.
     pub(crate) fn ratios(&self, floor: &Self) -> Self {
         let pairs = self.0.iter().zip(&floor.0);
         let pairs = pairs.filter(|(_, floor)| **floor > 0.0);
         Self(pairs.map(|(own, floor)| own / floor).collect())
     }
 
+    /// The middle value, or the mean of the two in the middle; 0 without values.
     pub(crate) fn median(&self) -> f64 {
-        self.at(0.5)
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let upper = sorted.get(sorted.len() / 2);
+        let lower = sorted.get(sorted.len().saturating_sub(1) / 2);
+        let middle = lower
+            .zip(upper)
+            .map(|(lower, upper)| f64::midpoint(*lower, *upper));
+        middle.unwrap_or_default()
     }
 }
 

@@ -104,7 +104,7 @@ fn options() -> Result<Options, String> {
     Ok(options)
 }
 
-/// The figures of one target over all rounds.
+/// The figures of one target: a value for each round, of `warm` and `first` the median.
 #[derive(Debug, Default)]
 pub(crate) struct Row {
     pub(crate) init: Figures,
@@ -114,6 +114,8 @@ pub(crate) struct Row {
     pub(crate) warm_cpu: Figures,
     pub(crate) first: Figures,
     pub(crate) peak: Figures,
+    /// The times of all warm calls of all rounds.
+    pub(crate) calls: Figures,
     /// What one warm call asks of DynamoDB.
     pub(crate) asked: Counts,
     pub(crate) binary: u64,
@@ -153,16 +155,20 @@ async fn measure(
     for n in 1..=WARM {
         program.call(target.kind.event(&id(n), known)).await?;
     }
+    let (mut warm, mut first) = (Figures::default(), Figures::default());
     let before = program.cpu()?;
     for n in 0..calls {
         let call = program
             .call(target.kind.event(&id(n + WARM + 1), known))
             .await?;
         check(target, &call.body)?;
-        row.warm.add_time(call.whole);
-        row.first.add_time(call.first);
+        warm.add_time(call.whole);
+        first.add_time(call.first);
+        row.calls.add_time(call.whole);
     }
     let cpu = program.cpu()? - before;
+    row.warm.add(warm.median());
+    row.first.add(first.median());
     row.warm_cpu.add(millis(cpu) / calls as f64);
     row.peak.add(program.peak()? as f64 / 1e6);
     Ok(())

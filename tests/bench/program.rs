@@ -3,12 +3,12 @@
 use crate::Failure;
 use crate::runtime_api::{Heard, Posted, RuntimeApi};
 use bytes::Bytes;
-use std::io;
-use std::os::fd::OwnedFd;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
@@ -20,7 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Program {
     api: RuntimeApi,
     process: Child,
-    log: Arc<ProgramLog>,
+    log: Log,
+    /// Calls until now.
+    calls: usize,
     /// Reads the log until the program is dropped.
     _reading: JoinSet<()>,
     began: Instant,
@@ -28,43 +30,16 @@ pub(crate) struct Program {
     pub(crate) init: Duration,
 }
 
-/// What a program writes, through a pipe: Lambda too reads the output of a process, and a
-/// write to a file takes several times the CPU.
-#[derive(Debug)]
-struct ProgramLog {
-    pipe: pipe::Receiver,
-    read: Mutex<Vec<u8>>,
-}
+/// What a program has written, as far as it has been read.
+type Log = Arc<Mutex<Vec<u8>>>;
 
-impl ProgramLog {
-    /// A log, and where a process writes to it.
-    fn open() -> io::Result<(OwnedFd, Arc<Self>)> {
-        let (output, pipe) = pipe::pipe()?;
-        let read = Mutex::new(Vec::new());
-        Ok((output.into_blocking_fd()?, Arc::new(Self { pipe, read })))
-    }
-
-    /// Reads until the process is gone.
-    async fn read(self: Arc<Self>) {
-        while self.pipe.readable().await.is_ok() && self.read_now() {}
-    }
-
-    /// Reads what is there. Returns whether more can come.
-    fn read_now(&self) -> bool {
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            match self.pipe.try_read_buf(&mut *read) {
-                Ok(0) => return false,
-                Ok(_) => {}
-                Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
-            }
-        }
-    }
-
-    fn text(&self) -> String {
-        self.read_now();
-        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&read).into_owned()
+/// Reads what a program writes, until it is gone. It writes to a pipe: Lambda too reads the
+/// output of a process, and a write to a file takes several times the CPU.
+async fn read(mut pipe: pipe::Receiver, log: Log) {
+    let mut part = Vec::with_capacity(8192);
+    while pipe.read_buf(&mut part).await.is_ok_and(|n| n > 0) {
+        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.append(&mut part);
     }
 }
 
@@ -89,9 +64,11 @@ impl Program {
         variables: &[(String, String)],
     ) -> Result<Self, Failure> {
         let api = RuntimeApi::start().await?;
-        let (output, log) = ProgramLog::open()?;
+        let (output, pipe) = pipe::pipe()?;
+        let output = output.into_blocking_fd()?;
+        let log = Log::default();
         let mut reading = JoinSet::new();
-        reading.spawn(Arc::clone(&log).read());
+        reading.spawn(read(pipe, Arc::clone(&log)));
         let mut command = Command::new(bootstrap);
         command
             .env_clear()
@@ -107,6 +84,7 @@ impl Program {
             api,
             process,
             log,
+            calls: 0,
             _reading: reading,
             began,
             init: Duration::ZERO,
@@ -138,6 +116,7 @@ impl Program {
         let given = Instant::now();
         let gone = |_| Failure::Program("the program is gone".to_owned());
         self.api.events.send(event).map_err(gone)?;
+        self.calls += 1;
         let (at, Posted { pieces, body }) = match self.heard().await? {
             (at, Heard::Response(posted)) => (at, posted),
             (_, Heard::Failed(error)) => return Err(Failure::Program(error)),
@@ -158,9 +137,27 @@ impl Program {
         })
     }
 
-    /// Everything that the program has written until now.
-    pub(crate) fn log(&self) -> String {
-        self.log.text()
+    fn log(&self) -> String {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&log).into_owned()
+    }
+
+    /// The log lines of all calls until now. Waits until they have been read.
+    pub(crate) async fn lines_of_calls(&self) -> Result<Vec<Value>, Failure> {
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
+            let log = self.log();
+            let lines = log
+                .lines()
+                .filter_map(|line| serde_json::from_str(line).ok());
+            let calls: Vec<Value> = lines.filter(|it: &Value| it["message"] == "call").collect();
+            if calls.len() >= self.calls {
+                return Ok(calls);
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let log = self.log();
+        Err(Failure::Program(format!("a call has no log line: {log}")))
     }
 
     fn proc(&self, name: &str) -> PathBuf {

@@ -37,7 +37,7 @@ fn machine() -> String {
 /// The median of the ratios of the rounds. The speed of a machine changes within a run, and less
 /// between two programs that take turns.
 fn ratio(ours: &Figures, floor: &Figures) -> String {
-    format!(" ({:.2} ×)", ours.ratios(floor).median())
+    format!("{:.2} ×", ours.ratios(floor).median())
 }
 
 /// The figures of a target and those of its floor. A floor is compared with nothing.
@@ -52,7 +52,7 @@ fn of<'r>(rows: &'r BTreeMap<&str, Row>, target: &Target) -> Option<(&'r Row, Op
 /// A median, with the ratio to the floor.
 fn with(row: &Row, floor: Option<&Row>, figures: fn(&Row) -> &Figures) -> String {
     let ours = figures(row);
-    let ratio = floor.map(|floor| ratio(ours, figures(floor)));
+    let ratio = floor.map(|floor| format!(" ({})", ratio(ours, figures(floor))));
     format!("{:.2}{}", ours.median(), ratio.unwrap_or_default())
 }
 
@@ -60,8 +60,9 @@ fn with(row: &Row, floor: Option<&Row>, figures: fn(&Row) -> &Figures) -> String
 pub(crate) fn table(rows: &BTreeMap<&str, Row>, options: &Options, spin: (f64, f64)) -> String {
     let began = format!(
         "Measured on {}, in {} fresh processes of each program with {} warm calls. The programs took \
-         turns. A fixed piece of work took {:.0} ms before and {:.0} ms after. Times and CPU are medians in \
-         milliseconds; in brackets the ratio to the floor above, in the same round (median).\n\n",
+         turns. A fixed piece of work took {:.0} ms before and {:.0} ms after. Times and CPU are in milliseconds: \
+         medians of the processes, and of a process the median of its warm calls or their mean CPU. In brackets \
+         is the ratio to the floor above in the same round, the median of all rounds. p99 is that of all warm calls.\n\n",
         machine(),
         options.rounds,
         options.calls,
@@ -88,12 +89,21 @@ fn times(rows: &BTreeMap<&str, Row>) -> String {
             with(row, floor, |row| &row.cold),
             with(row, floor, |row| &row.cold_cpu),
             with(row, floor, |row| &row.warm),
-            row.warm.at(0.99),
+            row.calls.at(0.99),
             with(row, floor, |row| &row.warm_cpu),
             with(row, floor, |row| &row.first),
         );
     }
-    text + "\n"
+    text + "\n" + &buffered_get(rows)
+}
+
+/// A get beside the buffered floor, which waits for no acknowledgement.
+fn buffered_get(rows: &BTreeMap<&str, Row>) -> String {
+    let get = rows.get("`tasks-get`: get").zip(rows.get("floor: get"));
+    let ratio = get.map(|(get, floor)| ratio(&get.warm_cpu, &floor.warm_cpu));
+    ratio.map_or_else(String::new, |ratio| {
+        format!("Beside `floor: get`, which is buffered, a warm call of `tasks-get` takes {ratio} the CPU.\n\n")
+    })
 }
 
 /// What is the same on every machine, but for the memory.

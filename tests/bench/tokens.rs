@@ -1,21 +1,18 @@
 //! A stream of 1,000 tokens over 20 seconds: what it costs, and how far it is behind.
 
 use crate::figures::Figures;
-use crate::program::Call;
+use crate::program::{Call, Program};
 use crate::{Failure, Site, events};
-use serde_json::Value;
 use std::time::Duration;
 
 const TOKENS: usize = 1_000;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The write units in the log lines of calls.
-pub(crate) fn units(log: &str) -> f64 {
-    let lines = log
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let calls = lines.filter(|line| line["message"] == "call");
-    calls.filter_map(|line| line["units.write"].as_f64()).sum()
+/// The write units of all calls until now, as the program logs them.
+pub(crate) async fn units(program: &Program) -> Result<f64, Failure> {
+    let calls = program.lines_of_calls().await?;
+    let units = calls.iter().filter_map(|line| line["units.write"].as_f64());
+    Ok(units.sum())
 }
 
 /// When each event of a stream arrived.
@@ -36,12 +33,12 @@ pub(crate) async fn measure(site: &Site) -> Result<String, Failure> {
     eprintln!("a stream of {TOKENS} tokens");
     let mut program = site.start("stack-agent", "tasks-stream").await?;
     program.call(events::stream("warm", "chunks 3")).await?;
-    let before = units(&program.log());
+    let before = units(&program).await?;
     let cpu = program.cpu()?;
     let text = format!("chunks {TOKENS} {}", PAUSE.as_millis());
     let call = program.call(events::stream("tokens", &text)).await?;
     let cpu = program.cpu()? - cpu;
-    let cost = units(&program.log()) - before;
+    let cost = units(&program).await? - before;
     let times = arrivals(&call);
     let mut behind = Figures::default();
     // The skill makes the last token when the stream ends, and the others at even times before.
