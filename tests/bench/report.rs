@@ -60,9 +60,10 @@ fn with(row: &Row, floor: Option<&Row>, figures: fn(&Row) -> &Figures) -> String
 pub(crate) fn table(rows: &BTreeMap<&str, Row>, options: &Options, spin: (f64, f64)) -> String {
     let began = format!(
         "Measured on {}, in {} fresh processes of each program with {} warm calls. The programs took \
-         turns. A fixed piece of work took {:.0} ms before and {:.0} ms after. Times and CPU are in milliseconds: \
-         medians of the processes, and of a process the median of its warm calls or their mean CPU. In brackets \
-         is the ratio to the floor above in the same round, the median of all rounds. p99 is that of all warm calls.\n\n",
+         turns. A fixed piece of work took {:.0} ms before and {:.0} ms after. Times and CPU are in milliseconds. \
+         Each process gives one value: the median time of its warm calls, or their mean CPU. The table has the medians \
+         of all processes. In brackets is the ratio to the floor above: the median of the ratios of all rounds. p99 is \
+         that of all warm calls.\n\n",
         machine(),
         options.rounds,
         options.calls,
