@@ -41,8 +41,24 @@ impl TaskFields {
                 self.hand_over(progress, at)?;
                 return Ok(None);
             }
-            Change::Save { key, value } => return self.checkpoint(key, value, |s| &mut s.data),
-            Change::Step { key, value } => return self.checkpoint(key, value, |s| &mut s.steps),
+            Change::Save {
+                key,
+                value,
+                outputs,
+            } => {
+                self.checkpoint(outputs)?;
+                self.saved.data.insert(key, value);
+                return Ok(None);
+            }
+            Change::Step {
+                key,
+                result,
+                outputs,
+            } => {
+                self.checkpoint(outputs)?;
+                self.saved.complete_step(key, *result);
+                return Ok(None);
+            }
             Change::RegisterPush(listener) => {
                 self.listen(&listener.id);
                 return Ok(None);

@@ -13,6 +13,7 @@ use super::report::{TurnReport, note, skill_of};
 use super::skill_host::TurnHandle;
 use super::slot::{NoSlotReason, TurnSlot};
 use super::spec::{TurnEnd, TurnSpec};
+use super::turn_break::TurnBreak;
 use super::write_buffer::WriteBuffer;
 use crate::engine::{Engine, EngineError};
 use crate::skill::session;
@@ -72,6 +73,7 @@ impl Engine {
         receipt: Option<&dyn Receipt>,
         sink: &mut EventSink,
     ) -> Result<TurnEnd, EngineError> {
+        let (_, outputs) = work.replay();
         let (turn, inbox) = TurnHandle::new(self, &work);
         let makes_task = work.job.makes_task();
         let is_stream = sink.is_stream();
@@ -80,7 +82,7 @@ impl Engine {
         let budget = work.budget;
         let (record, opening) = (work.record, work.opening);
         let buffer = WriteBuffer::new(self, record, opening, makes_task, budget, sink);
-        let mut buffer = buffer.opening(opens);
+        let mut buffer = buffer.opening(opens).after_outputs(outputs);
         if work.force {
             if work.job.runs_skill()
                 && let Err(none) = slot.take().await
@@ -110,6 +112,7 @@ impl Engine {
             Ok(()) => {
                 drive(
                     &mut running,
+                    &turn,
                     inbox,
                     &mut buffer,
                     &mut heartbeat,
@@ -123,6 +126,9 @@ impl Engine {
         // INVARIANT: the skill's future is dropped before the turn is handed over, so
         // that a hand-over never makes two runs of one turn overlap.
         drop(running);
+        if matches!(ended_by, Ok(LoopEnd::Returned(_))) {
+            turn.log_unasked();
+        }
         let outcome = match self.outcome(ended_by, &mut buffer)? {
             Ok(outcome) => outcome,
             Err(left) => return Box::pin(leave(left, &turn, buffer)).await,
@@ -154,6 +160,8 @@ impl Engine {
                 }
             }
             Ok(LoopEnd::TimeUp) => Ok(SkillOutcome::Failed(AgentError::deadline())),
+            Ok(LoopEnd::Broken(TurnBreak::Failed(error))) => Ok(SkillOutcome::Failed(error)),
+            Ok(LoopEnd::Broken(TurnBreak::Outage(error))) => return Err(error.into()),
             Err(error) if too_large(&error) => Ok(SkillOutcome::Failed(buffer.overflow())),
             Err(error) => return Err(error),
         })
@@ -191,7 +199,7 @@ async fn leave(
     buffer: WriteBuffer<'_>,
 ) -> Result<TurnEnd, EngineError> {
     match left {
-        Leave::HandOver => buffer.hand_over().await,
+        Leave::HandOver => buffer.hand_over(turn.turn_thread()).await,
         Leave::Queue(why) => buffer.queue(None, why).await,
         Leave::Lost => {
             turn.end();
