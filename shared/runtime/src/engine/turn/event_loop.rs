@@ -3,7 +3,6 @@
 
 use super::command::SkillCommand;
 use super::heartbeat::Heartbeat;
-use super::slot::{NoSlotReason, TurnSlot};
 use super::write_buffer::WriteBuffer;
 use crate::engine::EngineError;
 use crate::engine::budget::TurnBudget;
@@ -23,8 +22,6 @@ pub(in crate::engine) enum LoopEnd {
     Returned(SkillOutcome),
     /// Another writer has the task.
     Lost,
-    /// The turn has no slot, and nothing of it is stored.
-    NoSlot(NoSlotReason),
     /// The time is up: a worker continues the turn.
     TimeUp,
 }
@@ -43,7 +40,6 @@ pub(in crate::engine) async fn drive(
     mut inbox: mpsc::Receiver<SkillCommand>,
     buffer: &mut WriteBuffer<'_>,
     heartbeat: &mut Heartbeat<'_>,
-    slot: &mut TurnSlot,
     budget: TurnBudget,
 ) -> Result<LoopEnd, EngineError> {
     let engine = buffer.engine;
@@ -51,12 +47,11 @@ pub(in crate::engine) async fn drive(
     let mut writing: PendingWrite<'_> = None;
     let ended = loop {
         // One write at a time: what arrives meanwhile goes into the next one.
-        if writing.is_none() && buffer.due() && slot.may_write() {
+        if writing.is_none() && buffer.due() {
             let commit = buffer.next_commit(OnConflict::Reapply);
             writing = Some(Box::pin(engine.commit(commit)));
         }
-        let waits = writing.is_some() || slot.is_asked();
-        let wake = buffer.wakes_at().filter(|_| !waits);
+        let wake = buffer.wakes_at().filter(|_| writing.is_none());
         tokio::select! {
             // Without `biased` the order is random, and the simulation could not replay a
             // run.
@@ -80,10 +75,6 @@ pub(in crate::engine) async fn drive(
                 ask => buffer.note(ask),
             },
             outcome = &mut *skill => break LoopEnd::Returned(outcome),
-            // A skill that has returned needs no slot any more.
-            taken = slot.tick() => if let Err(none) = taken {
-                break LoopEnd::NoSlot(none);
-            },
             () = wake_up(&*engine.reader.clock, last) => break LoopEnd::TimeUp,
             () = wake_up(&*engine.reader.clock, wake) => {}
         }

@@ -10,7 +10,6 @@ pub(super) mod report;
 pub(super) mod run;
 pub(super) mod run_limit;
 pub(super) mod skill_host;
-pub(super) mod slot;
 pub(super) mod spec;
 pub(super) mod state_size;
 pub(super) mod thread;
