@@ -98,9 +98,6 @@ pub(super) struct StoredTask<'a> {
     /// Registrations: commits that only registered a push config.
     #[serde(default, skip_serializing_if = "is_none_yet")]
     lr: u64,
-    /// Whether the task is hidden: it only keeps a reply.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    hid: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) up: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -299,7 +296,6 @@ impl<'a> StoredTask<'a> {
             us: StoredUsed::from(&record.used),
             ls: record.listeners.iter().map(ToString::to_string).collect(),
             lr: record.registrations,
-            hid: record.hidden,
             up: Some(record.updated_at.as_millis()),
             exp: Some(record.expires_at.as_millis()),
             ks: Keys::of(&record.keys),
@@ -364,7 +360,6 @@ impl StoredTask<'_> {
         record.used = self.us.into();
         record.listeners = all(self.ls, |id| PushId::parse(id).map_err(corrupt))?;
         record.registrations = self.lr;
-        record.hidden = self.hid;
         record.updated_at = Timestamp::from_millis(required(self.up, "up")?);
         record.expires_at = Timestamp::from_millis(required(self.exp, "exp")?);
         record.keys = self.ks.map(HeldKeys::from).unwrap_or_default();

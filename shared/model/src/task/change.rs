@@ -125,33 +125,3 @@ pub enum Change {
     /// A push config is registered in the same commit.
     RegisterPush(Box<PushRegistration>),
 }
-
-impl Change {
-    /// Whether the change shows the client more than one reply. Then a task is
-    /// visible, even if its skill makes no tasks.
-    pub const fn makes_a_task(&self) -> bool {
-        match self {
-            Self::Update { .. }
-            | Self::Artifact(_)
-            | Self::Save { .. }
-            | Self::Step { .. }
-            | Self::AskInput { .. }
-            | Self::AskAuth { .. }
-            | Self::Fail { .. }
-            | Self::Reject { .. }
-            // Push deliveries name a task.
-            | Self::RegisterPush(_) => true,
-            Self::Accept { .. }
-            | Self::Pin(..)
-            | Self::Request(_)
-            | Self::Dispatch
-            | Self::Claim { .. }
-            | Self::Queue { .. }
-            | Self::HandOver { .. }
-            | Self::Start { .. }
-            | Self::Resume { .. }
-            | Self::Complete { .. }
-            | Self::Cancel => false,
-        }
-    }
-}

@@ -195,8 +195,6 @@ pub struct TaskFields {
     pub(crate) listeners: Vec<PushId>,
     /// How many commits only registered a push config.
     pub(crate) registrations: u64,
-    /// Whether the task only keeps the reply of a skill that makes no tasks.
-    pub(crate) hidden: bool,
     pub(crate) updated_at: Timestamp,
     /// When a task at rest expires.
     pub(crate) expires_at: Timestamp,
@@ -280,7 +278,6 @@ impl TaskRecord {
             used: Used::default(),
             listeners: Vec::new(),
             registrations: 0,
-            hidden: false,
             updated_at: at,
             expires_at: at,
             keys: HeldKeys::default(),
@@ -341,11 +338,6 @@ impl TaskRecord {
     pub fn hold_keys(&mut self, key: Option<&KeyHash>, until: Timestamp) {
         let (version, needed) = (self.version, self.expires_at);
         self.keys.hold(key, version, needed, until);
-    }
-
-    /// Hides a task that is not stored yet from clients. It only keeps a reply.
-    pub fn hide(&mut self) {
-        self.hidden = true;
     }
 
     /// Sets the lease. A heartbeat extends it without a commit, so the lease is not a

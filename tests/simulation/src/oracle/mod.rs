@@ -101,15 +101,6 @@ pub(crate) enum Said {
     Refused,
 }
 
-/// The response to a send.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// A task.
-    Task(Life),
-    /// A reply, by its id.
-    Reply(String),
-}
-
 /// The position of a reader.
 #[derive(Debug, Clone)]
 pub(crate) struct Position {
@@ -144,7 +135,7 @@ pub(crate) struct Oracle {
     starts: BTreeMap<String, u32>,
     pub(crate) said: BTreeMap<String, Said>,
     /// The response to each keyed message.
-    answers: BTreeMap<String, Answer>,
+    answers: BTreeMap<String, Life>,
     pub(crate) positions: Vec<Position>,
     /// The events that each webhook received.
     brought: BTreeMap<String, Deliveries>,

@@ -18,7 +18,6 @@ impl TaskFields {
         change: Change,
         at: Timestamp,
     ) -> Result<Option<Event>, TransitionError> {
-        self.hidden &= !change.makes_a_task();
         let status = match change {
             Change::Accept { message } => {
                 self.history.push(message);

@@ -236,13 +236,6 @@ impl TaskFields {
         &self.incarnation
     }
 
-    /// Whether the task is hidden from clients: it only keeps a reply for a client
-    /// that repeats a send under the same idempotency key.
-    #[must_use]
-    pub const fn is_hidden(&self) -> bool {
-        self.hidden
-    }
-
     /// The last activity; of a task at rest, the end of its last turn. Canceling an
     /// open question and registering a push config do not count.
     #[must_use]

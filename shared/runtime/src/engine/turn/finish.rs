@@ -5,7 +5,6 @@ use super::state_size::check_state_size;
 use super::thread::TurnThread;
 use super::write_buffer::{WriteBuffer, size_of};
 use crate::engine::accept::context_status::serves_as_thread;
-use crate::engine::accept::idempotency::as_message;
 use crate::engine::commit::contention::exhausted;
 use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::error::Cause;
@@ -37,17 +36,20 @@ impl WriteBuffer<'_> {
     ) -> Result<TurnEnd, EngineError> {
         match outcome {
             SkillOutcome::Message(content) if self.is_unseen() => {
-                let reply = self.replies(content, turn_thread);
-                let stored = self.record.version() > 0;
-                if !stored && self.is_given(&reply, turn_thread).await? {
-                    return Ok(TurnEnd::Message(as_message(reply)));
+                let reply = self.says(content);
+                if self.is_given(&reply, turn_thread).await? {
+                    return Ok(TurnEnd::Message(self.alone(reply, turn_thread)));
                 }
-                self.keep(reply);
+                // No response can hold the reply: the client gets a task, and fetches the
+                // large values by URL.
+                self.push(Change::Complete {
+                    message: Some(reply),
+                });
             }
             outcome => self.apply_outcome(outcome),
         }
         let (base, changes) = self.take();
-        let opens = self.take_opens(&base, &changes);
+        let opens = self.opens.take();
         let changes = Arc::new(changes);
         let finished = self.finish(&base, &changes, turn_thread, opens.clone());
         let written = match Box::pin(finished).await {
@@ -136,9 +138,9 @@ impl WriteBuffer<'_> {
             .await
     }
 
-    /// The reply of a skill that makes no task.
-    fn replies(&self, content: Content, turn_thread: &TurnThread<'_>) -> Message {
-        let mut reply = self.says(content);
+    /// A reply that is the whole response: it names no task.
+    fn alone(&self, mut reply: Message, turn_thread: &TurnThread<'_>) -> Message {
+        reply.task_id = None;
         let kept = !turn_thread.is_unchanged() || !serves_as_thread(&self.record);
         if !kept {
             // A2A 1.0, `Message` in a2a.proto: a message of the server names a context. Nothing
@@ -238,16 +240,6 @@ impl WriteBuffer<'_> {
         }
     }
 
-    /// Keeps a reply that no response can hold in a hidden task, like the reply of a
-    /// keyed send. The client fetches its large values by URL. A repeat of a keyed send
-    /// finds the reply there.
-    fn keep(&mut self, reply: Message) {
-        self.record.hide();
-        self.push(Change::Complete {
-            message: Some(reply),
-        });
-    }
-
     /// Turns the skill's return value into changes.
     fn apply_outcome(&mut self, outcome: SkillOutcome) {
         let last = match self.within_limits(outcome) {
@@ -322,7 +314,7 @@ impl Engine {
         facts: &TurnFacts,
         record: &TaskRecord,
     ) {
-        if !record.state().is_terminal() || record.is_hidden() {
+        if !record.state().is_terminal() {
             return;
         }
         let Some(settled) = settled(record, facts) else {

@@ -11,7 +11,6 @@ pub(super) mod run;
 pub(super) mod run_limit;
 pub(super) mod scopes;
 pub(super) mod skill_host;
-pub(super) mod slot;
 pub(super) mod spec;
 pub(super) mod state_size;
 pub(super) mod thread;

@@ -100,11 +100,6 @@ impl TurnInput {
         }
     }
 
-    /// Whether a skill runs.
-    pub(in crate::engine) const fn runs_skill(&self) -> bool {
-        matches!(self, Self::Skill(..))
-    }
-
     /// Whether the turn makes a task, whatever its outcome.
     pub(in crate::engine) fn makes_task(&self) -> bool {
         match self {
@@ -123,8 +118,6 @@ pub(in crate::engine) enum TurnEnd {
     Message(Message),
     /// The turn was handed over to another invocation.
     HandedOver(TaskRecord),
-    /// The turn had no slot, and is stored for a worker.
-    Queued(TaskRecord),
     /// Another writer has the task; the record as it is stored now.
     Superseded(Option<TaskRecord>),
     /// An earlier send has the idempotency key; its task.

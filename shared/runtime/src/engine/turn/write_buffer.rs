@@ -11,7 +11,6 @@
 mod changes;
 
 use super::event_sink::EventSink;
-use super::slot::NoSlotReason;
 use super::spec::TurnEnd;
 use super::thread::{TurnCommit, TurnThread};
 use crate::auth::Caller;
@@ -57,8 +56,7 @@ pub(in crate::engine) struct WriteBuffer<'e> {
     progress: bool,
     waiters: Vec<oneshot::Sender<()>>,
     in_flight: Vec<oneshot::Sender<()>>,
-    /// The thread to store with the first write that makes the task visible. A context
-    /// without a visible task has no thread.
+    /// The thread to store with the first write.
     pub(in crate::engine) opens: Option<ThreadWrite>,
     /// The artifact names to which this attempt can append.
     artifact_names: BTreeSet<String>,
@@ -150,32 +148,9 @@ impl<'e> WriteBuffer<'e> {
         Ok(None)
     }
 
-    /// Stores the turn for a worker, because there is no slot for it. Of what is not
-    /// stored only the opening is kept: the skill begins again.
-    ///
-    /// # Errors
-    /// Those of [`WriteBuffer::open_as`]. [`A2aError::Forbidden`] if an operator has
-    /// blocked the tenant; then nothing is stored.
-    pub(in crate::engine) async fn queue(
-        mut self,
-        key: Option<SendKey>,
-        why: NoSlotReason,
-    ) -> Result<TurnEnd, EngineError> {
-        if why == NoSlotReason::Blocked {
-            return Err(A2aError::Forbidden.into());
-        }
-        let pending = std::mem::take(&mut self.pending);
-        self.discard();
-        self.pending = pending.into_iter().filter_map(changes::queued).collect();
-        Ok(match self.open_as(key).await? {
-            Some(first) => TurnEnd::Duplicate(first),
-            None => TurnEnd::Queued(self.record),
-        })
-    }
-
-    /// Whether clients can see nothing of the task: it is not stored, or it is hidden.
+    /// Whether clients can see nothing of the task.
     pub(in crate::engine) fn is_unseen(&self) -> bool {
-        !self.emitted && (self.record.version() == 0 || self.record.is_hidden())
+        !self.emitted && self.record.version() == 0
     }
 
     /// Whether the next write should start now.
@@ -300,7 +275,7 @@ impl<'e> WriteBuffer<'e> {
     /// The next group as a commit, with the thread it opens.
     pub(in crate::engine) fn next_commit(&mut self, on_conflict: OnConflict) -> Commit {
         let (base, changes) = self.take();
-        let opens = self.take_opens(&base, &changes);
+        let opens = self.opens.take();
         let write = self.next_write(&base);
         let commit = match on_conflict {
             OnConflict::Reapply => Commit::of_turn(base, changes),
@@ -328,16 +303,6 @@ impl<'e> WriteBuffer<'e> {
         let next = next.unwrap_or_else(|| self.engine.write_id(base));
         self.last_write = Some(next.clone());
         next
-    }
-
-    /// The thread that a write of `changes` on `base` opens.
-    pub(in crate::engine) fn take_opens(
-        &mut self,
-        base: &TaskRecord,
-        changes: &[Change],
-    ) -> Option<ThreadWrite> {
-        let shows = !base.is_hidden() || changes.iter().any(Change::makes_a_task);
-        shows.then(|| self.opens.take()).flatten()
     }
 
     /// Handles the result of a write: shows its events and wakes what waits for it;

@@ -12,8 +12,7 @@ const REBUILT: usize = 100;
 const TASKS: usize = 20;
 /// About this many bytes are read for it outside the tasks' own DynamoDB items.
 const SPOKEN: usize = 8 * 1024 * 1024;
-/// At most this many pages of tasks are read for it: hidden and expired tasks make a
-/// page short.
+/// At most this many pages of tasks are read for it: expired tasks make a page short.
 const PAGES: usize = 10;
 
 /// The messages of one task.
@@ -102,7 +101,7 @@ impl TurnThread<'_> {
                     // All tasks after this one are older still.
                     return Ok(cut(tasks, false));
                 }
-                if *task.id() != self.task && !task.is_hidden() && !task.expired(now) {
+                if *task.id() != self.task && !task.expired(now) {
                     said += count_messages(&task);
                     tasks.push(task);
                 }

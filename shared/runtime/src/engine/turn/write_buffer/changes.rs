@@ -114,31 +114,3 @@ fn artifact_id(record: &TaskRecord, name: &str) -> String {
     let hex = hex::encode(hash.finalize());
     format!("artifact-{}", hex.get(..32).unwrap_or_default())
 }
-
-/// The opening of a turn as a worker needs it; `None` for what the skill has done.
-pub(super) fn queued(change: Change) -> Option<Change> {
-    match change {
-        Change::Accept { .. }
-        | Change::Pin(..)
-        | Change::Request(_)
-        | Change::Dispatch
-        | Change::Queue { .. }
-        | Change::RegisterPush(_) => Some(change),
-        Change::Start { .. } => Some(Change::Dispatch),
-        Change::Resume {
-            message, secret, ..
-        } => Some(Change::Queue { message, secret }),
-        Change::Claim { .. }
-        | Change::HandOver { .. }
-        | Change::Update { .. }
-        | Change::Artifact(_)
-        | Change::Save { .. }
-        | Change::Step { .. }
-        | Change::AskInput { .. }
-        | Change::AskAuth { .. }
-        | Change::Complete { .. }
-        | Change::Fail { .. }
-        | Change::Reject { .. }
-        | Change::Cancel => None,
-    }
-}
