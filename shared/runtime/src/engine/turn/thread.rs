@@ -281,3 +281,6 @@ const fn said(change: &Change) -> Option<&Message> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;
