@@ -147,6 +147,9 @@ struct Output {
     /// How many outputs each scope has said.
     #[serde(default, skip_serializing_if = "OutputCounts::is_empty")]
     o: OutputCounts,
+    /// How many outputs each scope had said when it saved a value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    s: BTreeMap<String, OutputCounts>,
 }
 
 #[expect(
@@ -165,6 +168,7 @@ impl Output {
             h: record.base.history,
             t: Some(record.base.turn_start).filter(|start| *start != record.base.history),
             o: record.base.outputs.clone(),
+            s: record.base.saves.clone(),
         })
     }
 }
@@ -348,6 +352,7 @@ impl StoredTask<'_> {
                     history: output.h,
                     turn_start: output.t.unwrap_or(output.h),
                     outputs: output.o,
+                    saves: output.s,
                 };
             }
             None if record.state().is_terminal() => {}

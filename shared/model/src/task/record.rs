@@ -56,6 +56,8 @@ pub struct Base {
     /// How many outputs its skill has said in this turn. A turn that runs again says them no
     /// second time.
     pub outputs: OutputCounts,
+    /// How many outputs it had said when it saved each value of this turn, by key.
+    pub saves: BTreeMap<String, OutputCounts>,
 }
 
 /// The data a skill keeps between its turns.

@@ -45,7 +45,8 @@ impl TaskFields {
                 value,
                 outputs,
             } => {
-                self.checkpoint(outputs)?;
+                self.checkpoint(outputs.clone())?;
+                self.base.saves.insert(key.clone(), outputs);
                 self.saved.data.insert(key, value);
                 return Ok(None);
             }

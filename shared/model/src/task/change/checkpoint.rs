@@ -8,9 +8,10 @@ impl TaskFields {
     /// are.
     pub(super) fn checkpoint(&mut self, outputs: OutputCounts) -> Result<(), TransitionError> {
         self.status.state.apply(TaskEvent::Progress)?;
-        let turn_start = self.base.turn_start;
+        let before = std::mem::take(&mut self.base);
         self.set_base();
-        self.base.turn_start = turn_start;
+        self.base.turn_start = before.turn_start;
+        self.base.saves = before.saves;
         self.base.outputs = outputs;
         Ok(())
     }
@@ -23,7 +24,7 @@ impl TaskFields {
             artifacts: self.artifacts.iter().map(parts).collect(),
             history,
             turn_start: history,
-            outputs: OutputCounts::new(),
+            ..Base::default()
         };
         self.replaced.clear();
         self.layout.replaced.clear();

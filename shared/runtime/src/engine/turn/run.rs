@@ -51,7 +51,7 @@ impl Engine {
         receipt: Option<&dyn Receipt>,
         sink: &mut EventSink,
     ) -> Result<TurnEnd, EngineError> {
-        let (_, outputs) = work.replay();
+        let (_, base) = work.replay();
         let (turn, inbox) = TurnHandle::new(self, &work);
         let makes_task = work.job.makes_task();
         let is_stream = sink.is_stream();
@@ -60,7 +60,7 @@ impl Engine {
         let budget = work.budget;
         let (record, opening) = (work.record, work.opening);
         let buffer = WriteBuffer::new(self, record, opening, makes_task, budget, sink);
-        let mut buffer = buffer.opening(opens).after_outputs(outputs);
+        let mut buffer = buffer.opening(opens).after_outputs(base.outputs);
         if work.force
             && let Some(first) = buffer.open_as(work.key).await?
         {

@@ -209,7 +209,7 @@ impl Scopes {
     }
 
     /// The path of the current scope, for its next output; `None` if an earlier run of the
-    /// turn has said this output.
+    /// turn has said an output at this position.
     pub(in crate::engine) fn next_output(&self) -> Option<Arc<str>> {
         let mut state = lock(&self.state);
         let current = state.current;
@@ -220,6 +220,21 @@ impl Scopes {
                 None
             }
             None => Some(Arc::clone(&scope.path)),
+        }
+    }
+
+    /// The skill has loaded a value that an earlier run of the turn saved after these outputs,
+    /// and goes on behind them.
+    pub(in crate::engine) fn skip_outputs(&self, counts: &OutputCounts) {
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        for (path, count) in counts {
+            let said = self.outputs.get(path).copied().unwrap_or(0);
+            let left = said.saturating_sub(*count);
+            let of_path = |scope: &&mut Scope| *scope.path == **path;
+            for scope in state.scopes.iter_mut().filter(of_path) {
+                scope.outputs_left = scope.outputs_left.min(left);
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! A turn that runs again after a crash or a hand-over is the same turn.
 
 use super::*;
-use crate::llm::{LlmOutcome, LlmWorker};
+use crate::llm::LlmWorker;
 use crate::skill::model::ModelContent;
 use std::sync::atomic::{AtomicBool, Ordering};
 
