@@ -116,6 +116,14 @@ async fn a_turn_handed_over_as_its_stream_ends_goes_on() {
 }
 
 #[tokio::test]
+async fn events_of_earlier_turns_are_not_shown_again_after_a_crash() {
+    let mut client = bench("stepper");
+    client.send("one").await.unwrap();
+    client.crash_after(0).send("two").await.unwrap();
+    assert_eq!(shown(&client), ["working", "stepper", "completed"]);
+}
+
+#[tokio::test]
 async fn a_background_skill_runs_to_its_end_without_waiting() {
     let (mut client, _) = kitchen();
     let begun = std::time::Instant::now();
