@@ -8,6 +8,7 @@ use crate::store::queue::{OpenTask, Receipt, SweepTasks, WorkItem, WorkQueue};
 use crate::store::{ReadTasks as _, StoreError};
 use crate::task::{Frame, SendCommand, TaskId, TaskRecord};
 use async_trait::async_trait;
+use futures::FutureExt as _;
 use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
@@ -92,7 +93,11 @@ impl SkillTest {
                 biased;
                 id = &mut queued => return Ok(InvocationEnd::Left(id)),
                 id = reached => id,
-                done = &mut work => return Ok(InvocationEnd::Done(done)),
+                // A stream can end in the same moment as its turn is handed over.
+                done = &mut work => return Ok(match queued.now_or_never() {
+                    Some(id) => InvocationEnd::Left(id),
+                    None => InvocationEnd::Done(done),
+                }),
             };
             match hold.take() {
                 Some((Interruption::CancelAfter(_), hold)) => {
