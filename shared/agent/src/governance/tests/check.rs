@@ -1,9 +1,8 @@
 //! A check ends with its turn, and a turn that runs again does not repeat it.
 
 use super::skills::{call, done, governed, policy, put_in_force, rule};
-use super::{SEARCHES, compiled};
+use super::{SEARCHES, compiled, facts};
 use crate::governance::check::Check;
-use crate::governance::facts::{CheckContext, CheckFacts};
 use crate::governance::merge::merge;
 use crate::layer::KnowledgeLayer;
 use a2a_lambda::SkillTest;
@@ -129,10 +128,7 @@ async fn check(
     let attempt = attempts.0.fetch_add(1, Ordering::SeqCst);
     let policies: Vec<_> = (0..3).map(|at| compiled(slow(&format!("p{at}")))).collect();
     let merged = merge(&policies, KnowledgeLayer::Project);
-    let facts = CheckFacts::of(CheckContext {
-        content: Some("x".repeat(LONGEST)),
-        ..CheckContext::default()
-    })?;
+    let facts = facts(json!({"content": "x".repeat(LONGEST)}));
     let check = Check::new(&merged, &facts, None)?;
     check.run(cx, &format!("version {attempt}")).await?;
     Ok("checked".to_owned())
@@ -148,4 +144,26 @@ async fn a_check_begins_again_with_other_policies() {
     let all = 3 * RULES;
     let expected: Vec<usize> = (0..2 * RULES).chain(0..all).collect();
     assert_eq!(SEARCHES.take(), expected);
+}
+
+/// Ends while a check runs.
+#[skill(id = "end", tags = ["test"])]
+async fn end(cx: &mut TaskContext<'_>, _input: String) -> AgentResult<String> {
+    let policies = [compiled(slow("p"))];
+    let merged = merge(&policies, KnowledgeLayer::Project);
+    let facts = facts(json!({"content": "x".repeat(LONGEST)}));
+    let running = Check::new(&merged, &facts, None)?;
+    tokio::select! {
+        biased;
+        () = tokio::task::yield_now() => Ok("ended".to_owned()),
+        found = running.run(cx, "version") => Ok(format!("{found:?}")),
+    }
+}
+
+#[tokio::test]
+async fn a_check_ends_with_its_turn() {
+    let agent = Agent::builder("test").skill(end).build().unwrap();
+    let reply = SkillTest::new(&agent, "end").send("go").await.unwrap();
+    assert_eq!(reply.artifact_text("end").as_deref(), Some("ended"));
+    assert_eq!(SEARCHES.take(), [0]);
 }
