@@ -2,6 +2,7 @@ mod check;
 mod compile;
 mod drift;
 mod glob;
+mod listing;
 mod merge;
 mod merge_cases;
 mod skills;
