@@ -1,9 +1,10 @@
 use super::*;
 use crate::store::ThreadStatus;
+use crate::task::distinct::Values;
 use crate::task::{
-    Artifact, ArtifactUpdate, Base, Blob, Change, ContextId, Generation, Message, Metadata,
-    NewTask, Owner, Part, PartContent, SavedSlot, Sealed, SkillId, Subject, TaskId, TenantId,
-    Timestamp, TurnRequest, Used, WriteId,
+    Artifact, ArtifactUpdate, Base, Blob, Change, ContextId, Delivery, Generation, Message,
+    Metadata, NewTask, Owner, Part, PartContent, PushRecord, SavedSlot, Sealed, SkillId, Status,
+    Subject, TaskId, TaskState, TenantId, Timestamp, TurnRequest, Used, WriteId,
 };
 use serde_json::json;
 use std::time::Duration;
@@ -147,16 +148,33 @@ fn every_change(at: Timestamp) -> Vec<Change> {
     ]
 }
 
+/// A record in this state, of whose members no two are equal.
+fn distinct(state: TaskState) -> TaskRecord {
+    let mut record: TaskRecord = Values::first();
+    let status = Status {
+        state,
+        ..record.status().clone()
+    };
+    record.restore_status(status);
+    record
+}
+
 #[test]
 fn a_record_reads_back_as_it_was_written() {
-    let record = full();
-    assert_eq!(decode(encode(&record)).unwrap(), record);
-    let text = task_text(&record).unwrap();
-    assert_eq!(task_of_text(&text).unwrap(), record);
-    assert_eq!(
-        serde_json::from_str::<Value>(&text).unwrap(),
-        encode(&record)
-    );
+    let states = TaskState::ALL.map(distinct);
+    let hidden = states.clone().map(|mut record| {
+        record.hidden = !record.hidden;
+        record
+    });
+    for record in states.into_iter().chain(hidden).chain([full()]) {
+        assert_eq!(decode(encode(&record)).unwrap(), record);
+        let text = task_text(&record).unwrap();
+        assert_eq!(task_of_text(&text).unwrap(), record);
+        assert_eq!(
+            serde_json::from_str::<Value>(&text).unwrap(),
+            encode(&record)
+        );
+    }
 }
 
 #[test]
@@ -172,27 +190,30 @@ fn a_record_at_its_start_or_end_reads_back_as_it_was_written() {
 
 #[test]
 fn a_thread_reads_back_as_it_was_written() {
-    let at = Timestamp::from_millis(5);
-    let thread = ThreadRecord {
-        owner: owner(),
-        context_id: ContextId::made_of(9),
-        version: 3,
-        status: ThreadStatus::Cleared,
-        created_at: at,
-        updated_at: at,
-        expires_at: at,
-        state_expires_at: at,
-        state_version: 2,
-        state: ThreadState {
-            events: vec![said(every_part())],
-            session: [("k".to_owned(), json!(null))].into(),
-            unknown: later(),
-        },
-        unknown: later(),
-    };
-    assert_eq!(decode_thread(encode_thread(&thread)).unwrap(), thread);
-    let text = state_text(&thread.state).unwrap();
-    assert_eq!(state_of_text(&text).unwrap(), thread.state);
+    for status in [ThreadStatus::Active, ThreadStatus::Cleared] {
+        let mut thread = ThreadRecord {
+            status,
+            ..Values::first()
+        };
+        thread.state.events.push(said(every_part()));
+        assert_eq!(decode_thread(encode_thread(&thread)).unwrap(), thread);
+        let text = state_text(&thread.state).unwrap();
+        assert_eq!(state_of_text(&text).unwrap(), thread.state);
+    }
+}
+
+#[test]
+fn a_push_config_reads_back_as_it_was_written() {
+    let mut values = Values::default();
+    for _ in 0..2 {
+        // The progress of its deliveries is stored apart.
+        let push = PushRecord {
+            clean_at: Timestamp::default(),
+            delivery: Delivery::default(),
+            ..values.make()
+        };
+        assert_eq!(push_of_text(&push_text(&push).unwrap()).unwrap(), push);
+    }
 }
 
 #[test]
