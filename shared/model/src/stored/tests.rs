@@ -159,6 +159,39 @@ fn distinct(state: TaskState) -> TaskRecord {
     record
 }
 
+/// An ordinary record before its first commit.
+pub(super) fn plain() -> TaskRecord {
+    TaskRecord::create(NewTask {
+        id: TaskId::made_of(1),
+        owner: owner(),
+        context_id: ContextId::made_of(2),
+        generation: Generation::V10,
+        incarnation: WriteId::made_of(3),
+        metadata: Metadata::new(),
+        created_at: Timestamp::from_millis(4),
+    })
+}
+
+/// A record before its first commit, of whose members no two are equal: for tests that make
+/// its content themselves.
+pub(super) fn submitted() -> TaskRecord {
+    let empty = plain();
+    let mut record = distinct(TaskState::Submitted);
+    // The ids of the events of a task with a client-made id have a mark.
+    record.id = empty.id.clone();
+    record.restore_status(empty.status().clone());
+    record.version = empty.version;
+    record.last_seq = empty.last_seq;
+    record.metadata.clear();
+    record.history.clear();
+    record.artifacts.clear();
+    record.replaced.clear();
+    record.log.clear();
+    record.saved.data.clear();
+    record.layout = empty.layout.clone();
+    record
+}
+
 #[test]
 fn a_record_reads_back_as_it_was_written() {
     let states = TaskState::ALL.map(distinct);

@@ -80,7 +80,7 @@ simple! {
     usize: values => values.number().try_into().unwrap_or_default();
     f64: values => f64::from(values.number());
     bool: values => values.choice(2) == 0;
-    String: values => format!("text {}", values.number());
+    String: values => format!("text-{}", values.number());
     Bytes: values => values.make::<String>().into();
     Value: values => Value::String(values.make());
     // Whole seconds, since some are stored as the time of DynamoDB's TTL.
