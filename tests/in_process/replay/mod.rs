@@ -57,7 +57,10 @@ async fn judge(
 /// Interrupts a program everywhere; returns the number of points, and the first that makes a
 /// difference.
 async fn interrupt(program: &Arc<Program>, seed: u64) -> (u64, Option<Difference>) {
-    let undisturbed = observe(program, 0, Point::Undisturbed, None).await.unwrap().unwrap();
+    let undisturbed = observe(program, 0, Point::Undisturbed, None)
+        .await
+        .unwrap()
+        .unwrap();
     let (turns, places) = (undisturbed.turns.len(), undisturbed.places);
     let effects = Arc::new(undisturbed.effects.clone());
     let expected = (undisturbed, effects);
@@ -80,7 +83,10 @@ async fn interrupt(program: &Arc<Program>, seed: u64) -> (u64, Option<Difference
             others.extend([Point::HandOver(place), Point::HandOverAtStep(place)]);
         }
         for _ in 0..2 {
-            others.push(Point::Both(random.below(ends + 1), 1 + random.below(places + 1)));
+            others.push(Point::Both(
+                random.below(ends + 1),
+                1 + random.below(places + 1),
+            ));
         }
         for point in others {
             match judge(program, turn, point, &expected).await {

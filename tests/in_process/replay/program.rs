@@ -66,14 +66,8 @@ pub(super) enum Key {
 /// A tool call of the model. Calls with the same number in a worker are the same call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum Call {
-    Function {
-        number: u8,
-    },
-    Skill {
-        number: u8,
-        fails: bool,
-        body: Body,
-    },
+    Function { number: u8 },
+    Skill { number: u8, fails: bool, body: Body },
 }
 
 impl Call {
