@@ -28,8 +28,8 @@ impl Engine {
     /// to a worker.
     ///
     /// # Errors
-    /// When the opening cannot be stored; then nothing has changed. A later store error
-    /// ends the turn and leaves the task to a takeover.
+    /// When the opening cannot be stored; then nothing has changed. A later outage ends
+    /// this run and releases the turn; another store error leaves it to a takeover.
     pub(in crate::engine) async fn run(
         &self,
         work: TurnSpec,
@@ -81,11 +81,16 @@ impl Engine {
         // INVARIANT: the skill's future is dropped before the turn is handed over, so
         // that a hand-over never makes two runs of one turn overlap.
         drop(running);
-        let outcome = match self.outcome(ended_by, &mut buffer)? {
-            Ok(outcome) => outcome,
-            Err(left) => return Box::pin(leave(left, &turn, buffer)).await,
+        let stored = buffer.record.clone();
+        let ended = match self.outcome(ended_by, &mut buffer) {
+            Ok(Ok(outcome)) => Box::pin(buffer.finish_turn(outcome, turn.turn_thread())).await,
+            Ok(Err(left)) => Box::pin(leave(left, &turn, buffer)).await,
+            Err(error) => Err(error),
         };
-        let ended = Box::pin(buffer.finish_turn(outcome, turn.turn_thread())).await?;
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(error) => Box::pin(self.release(stored, error)).await?,
+        };
         if let TurnEnd::Stopped(record) = &ended {
             self.completed(&*skill, &work.facts, record).await;
         }

@@ -113,8 +113,8 @@ impl<'e> TurnThread<'e> {
 
     /// The error that a skill gets for a failed read.
     pub(in crate::engine) fn failed(&self, error: StoreError) -> AgentError {
-        if let StoreError::Unavailable(why) | StoreError::Contended(why) = &error {
-            *lock(&self.unread) = Some(StoreError::Unavailable(why.clone()));
+        if error.is_outage() {
+            *lock(&self.unread) = Some(StoreError::Unavailable(error.to_string()));
         }
         AgentError::from(EngineError::from(error))
     }
