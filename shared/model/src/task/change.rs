@@ -10,8 +10,8 @@ mod apply;
 mod checkpoint;
 
 use super::{
-    ArtifactUpdate, Message, Metadata, PushRegistration, SavedSlot, Sealed, SkillId, SkillRoute,
-    Timestamp, TurnRequest,
+    ArtifactUpdate, Message, Metadata, OutputCounts, PushRegistration, SavedSlot, Sealed, SkillId,
+    SkillRoute, StepResult, Timestamp, TurnRequest,
 };
 use serde_json::Value;
 
@@ -85,13 +85,17 @@ pub enum Change {
         key: String,
         /// The value.
         value: Value,
+        /// How many outputs the turn had said before.
+        outputs: OutputCounts,
     },
-    /// A step has completed.
+    /// A step has completed. Its result replaces those of the steps inside it.
     Step {
-        /// The name of the step and its occurrence in the turn.
+        /// The path of the step.
         key: String,
         /// Its result.
-        value: Value,
+        result: Box<StepResult>,
+        /// How many outputs the turn had said before.
+        outputs: OutputCounts,
     },
     /// The agent asks the client.
     AskInput {

@@ -16,8 +16,8 @@ pub struct Used {
 mod tests {
     use super::*;
     use crate::task::{
-        Change, ContextId, Generation, Message, Metadata, NewTask, Owner, SavedSlot, Subject,
-        TaskId, TaskRecord, TenantId, WriteId,
+        Change, ContextId, Generation, Message, Metadata, NewTask, OutputCounts, Owner, SavedSlot,
+        Subject, TaskId, TaskRecord, TenantId, WriteId,
     };
 
     const fn at(second: i64) -> Timestamp {
@@ -74,13 +74,18 @@ mod tests {
     fn step() -> Change {
         Change::Step {
             key: "one#1".to_owned(),
-            value: 1.into(),
+            result: Box::default(),
+            outputs: OutputCounts::new(),
         }
     }
 
     #[test]
     fn progress_is_an_opening_a_step_or_a_saved_value() {
-        let (key, value) = ("k".to_owned(), 1.into());
+        let save = Change::Save {
+            key: "k".to_owned(),
+            value: 1.into(),
+            outputs: OutputCounts::new(),
+        };
         let (message, secret) = (Message::from_user("m-2", Vec::new()), None);
         let queue = Change::Queue { message, secret };
         let mut record = dispatched();
@@ -89,7 +94,7 @@ mod tests {
             (20, step(), 20),
             (30, Change::HandOver { progress: true }, 20),
             (40, claim(100), 20),
-            (50, Change::Save { key, value }, 50),
+            (50, save, 50),
             (60, question(), 50),
             (900, queue, 900),
             (950, claim(1010), 900),

@@ -130,6 +130,8 @@ pub(crate) struct Oracle {
     unwanted: BTreeSet<String>,
     threads: BTreeMap<String, Talk>,
     runs: BTreeMap<u64, Run>,
+    /// The first run of each turn, by its task, its number and its message.
+    marks: BTreeMap<(String, u32, String), u64>,
     effects: u64,
     results: BTreeMap<(String, u32), u64>,
     starts: BTreeMap<String, u32>,

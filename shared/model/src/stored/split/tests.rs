@@ -3,8 +3,8 @@
 use super::super::{FoundChild, ItemAttributes, SCHEMA, StoreError, join, names};
 use super::{CHILD_MIN, ChildName, UNFINISHED, arrange, length, pieces, runs};
 use crate::task::{
-    Artifact, ArtifactUpdate, Change, ContextId, Generation, Message, Metadata, NewTask, Owner,
-    Part, Subject, TaskId, TaskRecord, TenantId, Timestamp, WriteId,
+    Artifact, ArtifactUpdate, Change, ContextId, Generation, Message, Metadata, NewTask,
+    OutputCounts, Owner, Part, Subject, TaskId, TaskRecord, TenantId, Timestamp, WriteId,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -53,6 +53,7 @@ fn change(op: &Op) -> Change {
         Op::Keep(length) => Change::Save {
             key: "k".to_owned(),
             value: "z".repeat(*length).into(),
+            outputs: OutputCounts::new(),
         },
         Op::Restart => Change::Claim {
             lease_until: Timestamp::from_millis(0),

@@ -50,8 +50,25 @@ impl TaskFields {
                 self.hand_over(progress, at)?;
                 return Ok(None);
             }
-            Change::Save { key, value } => return self.checkpoint(key, value, |s| &mut s.data),
-            Change::Step { key, value } => return self.checkpoint(key, value, |s| &mut s.steps),
+            Change::Save {
+                key,
+                value,
+                outputs,
+            } => {
+                self.checkpoint(outputs.clone())?;
+                self.base.saves.insert(key.clone(), outputs);
+                self.saved.data.insert(key, value);
+                return Ok(None);
+            }
+            Change::Step {
+                key,
+                result,
+                outputs,
+            } => {
+                self.checkpoint(outputs)?;
+                self.saved.complete_step(key, *result);
+                return Ok(None);
+            }
             Change::RegisterPush(listener) => {
                 self.listen(&listener.id);
                 return Ok(None);

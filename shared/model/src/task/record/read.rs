@@ -1,6 +1,6 @@
 //! What a record says: its fields, and what follows from them.
 
-use super::{Saved, Task, TaskFields, Transition, TurnRequest};
+use super::{Base, Saved, Task, TaskFields, Transition, TurnRequest};
 use crate::task::{
     Artifact, ContextId, Event, HeldKeys, KeyHash, Layout, LoggedEvent, Message, Metadata, Owner,
     PartContent, PushId, Sealed, SkillId, SkillRoute, Status, TaskId, TaskKey, TaskState,
@@ -180,6 +180,12 @@ impl TaskFields {
     #[must_use]
     pub const fn saved(&self) -> &Saved {
         &self.saved
+    }
+
+    /// What its running turn starts from if it runs again.
+    #[must_use]
+    pub const fn base(&self) -> &Base {
+        &self.base
     }
 
     /// An answer that stays out of the history (credentials).

@@ -3,11 +3,13 @@
 
 use super::command::SkillCommand;
 use super::heartbeat::Heartbeat;
+use super::skill_host::TurnHandle;
+use super::turn_break::TurnBreak;
 use super::write_buffer::WriteBuffer;
 use crate::engine::EngineError;
 use crate::engine::budget::TurnBudget;
 use crate::engine::clock::wake_up;
-use crate::engine::commit::{CommitOutcome, OnConflict};
+use crate::engine::commit::CommitOutcome;
 use crate::skill::SkillOutcome;
 use futures::future::BoxFuture;
 use std::time::Duration;
@@ -24,6 +26,8 @@ pub(in crate::engine) enum LoopEnd {
     Lost,
     /// The time is up: a worker continues the turn.
     TimeUp,
+    /// The turn ends without the return value of its skill.
+    Broken(TurnBreak),
 }
 
 /// The write in flight, if there is one.
@@ -37,6 +41,7 @@ type PendingWrite<'a> = Option<BoxFuture<'a, Result<CommitOutcome, EngineError>>
 /// When the store fails.
 pub(in crate::engine) async fn drive(
     skill: &mut BoxFuture<'_, SkillOutcome>,
+    turn: &TurnHandle<'_>,
     mut inbox: mpsc::Receiver<SkillCommand>,
     buffer: &mut WriteBuffer<'_>,
     heartbeat: &mut Heartbeat<'_>,
@@ -48,8 +53,8 @@ pub(in crate::engine) async fn drive(
     let ended = loop {
         // One write at a time: what arrives meanwhile goes into the next one.
         if writing.is_none() && buffer.due() {
-            let commit = buffer.next_commit(OnConflict::Reapply);
-            writing = Some(Box::pin(engine.commit(commit)));
+            let commit = buffer.next_turn_commit();
+            writing = Some(Box::pin(turn.turn_thread().commit(commit)));
         }
         let wake = buffer.wakes_at().filter(|_| writing.is_none());
         tokio::select! {
@@ -68,6 +73,7 @@ pub(in crate::engine) async fn drive(
                     return Ok(LoopEnd::Lost);
                 }
             }
+            reason = turn.broken() => break LoopEnd::Broken(reason),
             // A full write buffer is back-pressure: the skill waits until a write is
             // stored.
             Some(ask) = inbox.recv(), if !buffer.full() => match ask {

@@ -34,12 +34,6 @@ impl WriteBuffer<'_> {
         outcome: SkillOutcome,
         turn_thread: &TurnThread<'_>,
     ) -> Result<TurnEnd, EngineError> {
-        // INVARIANT: an unavailable store never fails a task. The turn runs again.
-        if matches!(outcome, SkillOutcome::Failed(_))
-            && let Some(away) = turn_thread.unread()
-        {
-            return Err(away.into());
-        }
         match outcome {
             SkillOutcome::Message(content) if self.is_unseen() => {
                 let reply = self.says(content);
@@ -59,7 +53,7 @@ impl WriteBuffer<'_> {
         let changes = Arc::new(changes);
         let finished = self.finish(&base, &changes, turn_thread, opens.clone());
         let written = match Box::pin(finished).await {
-            Err(error) if too_large(&error) => {
+            Err(error) if too_large(&error) || error.of_the_skill().is_some() => {
                 let opens = opens.or_else(|| self.opens.take());
                 self.give_up(base, &changes, &error, opens).await?
             }
@@ -185,7 +179,9 @@ impl WriteBuffer<'_> {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
                 // The client learns of this from a task, which fails when it is stored.
-                Err(error) if too_large(&error) => return Ok(false),
+                Err(error) if too_large(&error) || error.of_the_skill().is_some() => {
+                    return Ok(false);
+                }
                 Err(error) if error.is_contended() => lost = error,
                 Err(error) => return Err(error),
             }
@@ -212,7 +208,10 @@ impl WriteBuffer<'_> {
             base.version() == 0 && matches!(change, Change::Pin(..) | Change::Start { .. })
         };
         let mut kept: Vec<Change> = changes.iter().filter(opening).cloned().collect();
-        let error = AgentError::state_too_large(current, allowed);
+        let error = match error.of_the_skill() {
+            Some(error) => error.clone(),
+            None => AgentError::state_too_large(current, allowed),
+        };
         kept.push(self.engine.failure(&base, &error));
         self.engine
             .commit(Commit::of_turn(base, kept).opening(opens))

@@ -12,6 +12,7 @@ use super::heartbeat::Heartbeat;
 use super::report::{TurnReport, note, skill_of};
 use super::skill_host::TurnHandle;
 use super::spec::{TurnEnd, TurnSpec};
+use super::turn_break::TurnBreak;
 use super::write_buffer::WriteBuffer;
 use crate::engine::{Engine, EngineError};
 use crate::skill::session;
@@ -50,6 +51,7 @@ impl Engine {
         receipt: Option<&dyn Receipt>,
         sink: &mut EventSink,
     ) -> Result<TurnEnd, EngineError> {
+        let (_, base) = work.replay();
         let (turn, inbox) = TurnHandle::new(self, &work);
         let makes_task = work.job.makes_task();
         let is_stream = sink.is_stream();
@@ -58,7 +60,7 @@ impl Engine {
         let budget = work.budget;
         let (record, opening) = (work.record, work.opening);
         let buffer = WriteBuffer::new(self, record, opening, makes_task, budget, sink);
-        let mut buffer = buffer.opening(opens);
+        let mut buffer = buffer.opening(opens).after_outputs(base.outputs);
         if work.force
             && let Some(first) = buffer.open_as(work.key).await?
         {
@@ -77,24 +79,48 @@ impl Engine {
             poll_and_open(&mut running, &mut buffer).await?;
         }
         let mut heartbeat = Heartbeat::new(self, receipt, budget, is_stream);
-        let ended_by = drive(&mut running, inbox, &mut buffer, &mut heartbeat, budget).await;
+        let ended_by = drive(
+            &mut running,
+            &turn,
+            inbox,
+            &mut buffer,
+            &mut heartbeat,
+            budget,
+        )
+        .await;
         // INVARIANT: the skill's future is dropped before the turn is handed over, so
         // that a hand-over never makes two runs of one turn overlap.
         drop(running);
-        let stored = buffer.record.clone();
-        let ended = match self.outcome(ended_by, &mut buffer) {
-            Ok(Ok(outcome)) => Box::pin(buffer.finish_turn(outcome, turn.turn_thread())).await,
-            Ok(Err(left)) => Box::pin(leave(left, &turn, buffer)).await,
-            Err(error) => Err(error),
-        };
-        let ended = match ended {
-            Ok(ended) => ended,
-            Err(error) => Box::pin(self.release(stored, error)).await?,
-        };
+        if matches!(ended_by, Ok(LoopEnd::Returned(_))) {
+            turn.log_unasked();
+        }
+        let ended = Box::pin(self.end_run(ended_by, &turn, buffer)).await?;
         if let TurnEnd::Stopped(record) = &ended {
             self.completed(&*skill, &work.facts, record).await;
         }
         Ok(ended)
+    }
+
+    /// Stores how a run has ended. A run that an outage ended releases its turn.
+    ///
+    /// # Errors
+    /// Those of [`Engine::release`].
+    async fn end_run(
+        &self,
+        ended_by: Result<LoopEnd, EngineError>,
+        turn: &TurnHandle<'_>,
+        mut buffer: WriteBuffer<'_>,
+    ) -> Result<TurnEnd, EngineError> {
+        let stored = buffer.record.clone();
+        let ended = match self.outcome(ended_by, &mut buffer) {
+            Ok(Ok(outcome)) => Box::pin(buffer.finish_turn(outcome, turn.turn_thread())).await,
+            Ok(Err(left)) => Box::pin(leave(left, turn, buffer)).await,
+            Err(error) => Err(error),
+        };
+        match ended {
+            Err(error) => Box::pin(self.release(stored, error)).await,
+            ended => ended,
+        }
     }
 
     /// The outcome of the skill, or how its turn leaves this process.
@@ -116,6 +142,8 @@ impl Engine {
                 }
             }
             Ok(LoopEnd::TimeUp) => Ok(SkillOutcome::Failed(AgentError::deadline())),
+            Ok(LoopEnd::Broken(TurnBreak::Failed(error))) => Ok(SkillOutcome::Failed(error)),
+            Ok(LoopEnd::Broken(TurnBreak::Outage(error))) => return Err(error.into()),
             Err(error) if too_large(&error) => Ok(SkillOutcome::Failed(buffer.overflow())),
             Err(error) => return Err(error),
         })
@@ -151,7 +179,7 @@ async fn leave(
     buffer: WriteBuffer<'_>,
 ) -> Result<TurnEnd, EngineError> {
     match left {
-        Leave::HandOver => buffer.hand_over().await,
+        Leave::HandOver => buffer.hand_over(turn.turn_thread()).await,
         Leave::Lost => {
             turn.end();
             Ok(TurnEnd::Superseded(buffer.lost))

@@ -4,7 +4,7 @@ use crate::engine::accept::context_status::ContextStatus;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::send_key::SendKey;
 use crate::skill::{AgentError, AnySkill, Content, SkillOutcome, TurnFacts, TurnStart};
-use crate::task::{Change, Message, SavedSlot, TaskRecord};
+use crate::task::{Base, Change, Message, Saved, SavedSlot, TaskRecord};
 use std::sync::Arc;
 
 /// A turn that is ready to run.
@@ -46,6 +46,19 @@ impl TurnSpec {
             queued: false,
             budget,
         }
+    }
+
+    /// The stored values that the turn begins with, and the base of what it has said before.
+    pub(in crate::engine) fn replay(&self) -> (Saved, Base) {
+        let mut saved = self.record.saved().clone();
+        let is_resume = |change: &Change| matches!(change, Change::Resume { .. });
+        if self.opening.iter().any(is_resume) {
+            // Both belong to one turn. The opening removes those of the last turn, but it is
+            // not stored yet.
+            saved.steps.clear();
+            return (saved, Base::default());
+        }
+        (saved, self.record.base().clone())
     }
 
     /// Whether the thread state had expired when the message arrived.
