@@ -56,6 +56,8 @@ mod log_lines;
 #[cfg(test)]
 mod ops;
 #[cfg(test)]
+mod outages;
+#[cfg(test)]
 mod page_tokens;
 #[cfg(test)]
 mod push;

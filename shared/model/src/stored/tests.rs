@@ -8,7 +8,6 @@ use crate::task::{
     Used, WriteId,
 };
 use serde_json::json;
-use std::time::Duration;
 
 fn owner() -> Owner {
     Owner {
@@ -83,8 +82,9 @@ fn full() -> TaskRecord {
     )
     .unwrap();
     record.lease_until = Some(Timestamp::from_millis(-1));
-    record.dispatch = Some(7);
+    record.last_dispatch = 7;
     record.dispatched_at = Some(Timestamp::from_millis(6));
+    record.not_before = Some(Timestamp::from_millis(-3));
     record.secret = Some(Sealed::stored("key"));
     record.request = Some(TurnRequest {
         tier: "gold".to_owned(),
@@ -93,9 +93,8 @@ fn full() -> TaskRecord {
         trace_parent: Some("00-1-2-01".to_owned()),
     });
     record.used = Used {
-        run_time: Duration::from_millis(u64::MAX),
         hand_overs: 3,
-        running_since: Some(Timestamp::from_millis(-2)),
+        progress_at: Some(Timestamp::from_millis(-2)),
     };
     record.replaced = record.artifacts.clone();
     record.base.history = 1;

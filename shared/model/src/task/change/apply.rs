@@ -18,6 +18,9 @@ impl TaskFields {
         change: Change,
         at: Timestamp,
     ) -> Result<Option<Event>, TransitionError> {
+        if matches!(change, Change::Save { .. } | Change::Step { .. }) {
+            self.used.progress_at = Some(at);
+        }
         let status = match change {
             Change::Accept { message } => {
                 self.history.push(message);
@@ -33,7 +36,14 @@ impl TaskFields {
                 return Ok(None);
             }
             Change::Dispatch => {
+                self.attempt += u32::from(self.lease_until.is_some());
                 self.request_dispatch(at);
+                return Ok(None);
+            }
+            Change::Release { not_before } => {
+                self.status.state.apply(TaskEvent::Progress)?;
+                self.request_dispatch(at);
+                self.not_before = Some(not_before);
                 return Ok(None);
             }
             Change::HandOver { progress } => {
@@ -137,12 +147,6 @@ impl TaskFields {
         self.epoch += 1;
         self.attempt = 1;
         self.lease_until = Some(lease_until);
-        self.dispatch = None;
-        // The first write of a task is later than the start of its skill.
-        self.used.begin(match self.version {
-            1 => self.created_at,
-            _ => at,
-        });
         Ok(update)
     }
 
@@ -155,10 +159,9 @@ impl TaskFields {
     ) -> Result<StatusUpdate, TransitionError> {
         let update = self.step(TaskEvent::Resume, None, at)?;
         self.epoch += 1;
-        self.open_turn(message, secret);
+        self.open_turn(message, secret, at);
         self.attempt = 1;
         self.lease_until = Some(lease_until);
-        self.used.begin(at);
         Ok(update)
     }
 
@@ -170,7 +173,7 @@ impl TaskFields {
     ) -> Result<StatusUpdate, TransitionError> {
         let update = self.step(TaskEvent::Queue, None, at)?;
         self.epoch += 1;
-        self.open_turn(message, secret);
+        self.open_turn(message, secret, at);
         self.request_dispatch(at);
         Ok(update)
     }
@@ -178,17 +181,15 @@ impl TaskFields {
     /// The intent is the version of this commit. A later image of the task repeats
     /// the same version, so it is not a second intent.
     fn request_dispatch(&mut self, at: Timestamp) {
-        self.used = self.used.ended(at, self.lease_until);
         self.lease_until = None;
-        self.dispatch = Some(self.version);
+        self.last_dispatch = self.version;
         self.dispatched_at = Some(at);
+        self.not_before = None;
     }
 
     fn hand_over(&mut self, progress: bool, at: Timestamp) -> Result<(), TransitionError> {
         self.status.state.apply(TaskEvent::Progress)?;
-        if progress {
-            self.attempt = 0;
-        }
+        self.attempt = if progress { 0 } else { self.attempt + 1 };
         self.used.hand_overs = self.used.hand_overs.saturating_add(1);
         self.request_dispatch(at);
         Ok(())
@@ -216,11 +217,13 @@ impl TaskFields {
             }
         };
         self.epoch += 1;
-        self.attempt += 1;
-        self.used = self.used.ended(at, self.lease_until);
-        self.used.begin(at);
+        // Without a lease, what ended the run before has counted it or was an outage.
+        self.attempt = match self.lease_until {
+            Some(_) => self.attempt + 1,
+            None => self.attempt.max(1),
+        };
         self.lease_until = Some(lease_until);
-        self.dispatch = None;
+        self.not_before = None;
         Ok(update.map(Event::Status))
     }
 
@@ -251,7 +254,7 @@ impl TaskFields {
             self.transitions.drain(..surplus);
         }
         if state.is_at_rest() {
-            self.come_to_rest(state, at);
+            self.come_to_rest(state);
         }
         let status = Status {
             state,
@@ -266,11 +269,11 @@ impl TaskFields {
         })
     }
 
-    fn come_to_rest(&mut self, state: TaskState, at: Timestamp) {
-        self.used = self.used.ended(at, self.lease_until);
+    fn come_to_rest(&mut self, state: TaskState) {
         self.lease_until = None;
-        self.dispatch = None;
+        self.last_dispatch = 0;
         self.dispatched_at = None;
+        self.not_before = None;
         self.secret = None;
         self.request = None;
         if state.is_terminal() {
@@ -284,9 +287,10 @@ impl TaskFields {
 
     /// Opens a turn with the client's message. The steps of the last turn are
     /// dropped.
-    fn open_turn(&mut self, message: Message, secret: Option<Sealed>) {
+    fn open_turn(&mut self, message: Message, secret: Option<Sealed>, at: Timestamp) {
         self.turn += 1;
         self.attempt = 0;
+        self.used.progress_at = Some(at);
         self.saved.steps.clear();
         if let Some(write) = self.write_ids.last() {
             self.turn_write = write.clone();

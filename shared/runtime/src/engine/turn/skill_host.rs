@@ -199,12 +199,10 @@ impl DocumentHost for TurnHandle<'_> {
 
     fn store_failed(&self, error: StoreError) -> BoxFuture<'_, AgentError> {
         Box::pin(async move {
-            match error {
-                StoreError::Unavailable(_) | StoreError::Contended(_) => {
-                    self.signal.end(TurnBreak::Outage(error)).await
-                }
-                error => AgentError::from(EngineError::from(error)),
+            if error.is_outage() {
+                self.signal.end(TurnBreak::Outage(error)).await;
             }
+            AgentError::from(EngineError::from(error))
         })
     }
 }

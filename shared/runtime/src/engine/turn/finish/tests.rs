@@ -383,7 +383,7 @@ impl OutageFixture {
             task: task.clone(),
             incarnation: found.unwrap().unwrap().incarnation().clone(),
             turn: 1,
-            dispatch: 1,
+            dispatch: u64::MAX,
         };
         let ack = self.engine.work(&item, &Only, None).await;
         let now = Timestamp::default();
@@ -399,7 +399,9 @@ async fn an_unavailable_store_fails_no_task_that_reads_its_thread() {
         panic!("no task");
     };
     let (ack, record) = fixture.work(&task.id).await;
-    assert_eq!((ack, record.state()), (Ack::Keep, TaskState::Working));
+    // The turn is released, so its message is done.
+    assert_eq!((ack, record.state()), (Ack::Delete, TaskState::Working));
+    assert!(record.dispatch().is_some() && record.not_before().is_some());
     tokio::time::advance(Duration::from_secs(120)).await;
     fixture.threads.away.store(false, Ordering::SeqCst);
     let (ack, record) = fixture.work(&task.id).await;
