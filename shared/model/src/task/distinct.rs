@@ -7,8 +7,8 @@ use super::{
     Artifact, ArtifactUpdate, Base, Blob, ChildLifetime, Delivery, Event, EventId, EventMark,
     Generation, HeldKeys, KeyHash, Layout, LoggedEvent, Message, MovedEvents, MovedSize,
     MovedValue, Owner, Part, PartContent, PushLease, PushRecord, PushRegistration, Role, Saved,
-    SavedSlot, Sealed, Segment, SkillRoute, Status, StatusUpdate, StoredValue, TaskFields,
-    TaskRecord, TaskState, Timestamp, Transition, TurnRequest, Used,
+    SavedSlot, Sealed, Segment, SkillRoute, Status, StatusUpdate, StepResult, StoredValue,
+    TaskFields, TaskRecord, TaskState, ThreadOperation, Timestamp, Transition, TurnRequest, Used,
 };
 use crate::store::queue::{PushItem, WorkItem};
 use crate::store::{ThreadRecord, ThreadState, ThreadStatus};
@@ -151,7 +151,7 @@ members! {
     Base { artifacts, history, turn_start, outputs, saves }
     TurnRequest { tier, scopes, accepted_output_modes, trace_parent }
     SkillRoute { how, score, input }
-    Used { run_time, hand_overs, running_since }
+    Used { hand_overs, progress_at }
     HeldKeys { addresses, until, version }
     Segment { version, items, batch }
     MovedEvents { upto, from, version }
@@ -161,7 +161,7 @@ members! {
     Layout { events, history, artifacts, replaced, docs, volume, kept }
     TaskFields {
         id, owner, context_id, generation, incarnation, metadata, created_at, status, skill,
-        route, version, epoch, turn, attempt, lease_until, dispatch, write_ids, turn_write,
+        route, version, epoch, turn, attempt, lease_until, last_dispatch, not_before, write_ids, turn_write,
         history, artifacts, log, last_seq, last_event, transitions, saved, base, replaced,
         secret, request, dispatched_at, used, listeners, registrations, updated_at,
         expires_at, keys, layout, partial, unknown,
