@@ -7,8 +7,8 @@ use super::{
     Artifact, ArtifactUpdate, Base, Blob, ChildLifetime, Delivery, Event, EventId, EventMark,
     Generation, HeldKeys, KeyHash, Layout, LoggedEvent, Message, MovedEvents, MovedSize,
     MovedValue, Owner, Part, PartContent, PushLease, PushRecord, PushRegistration, Role, Saved,
-    SavedSlot, Sealed, Segment, SkillRoute, Status, StatusUpdate, StoredValue, TaskFields,
-    TaskRecord, TaskState, Timestamp, Transition, TurnRequest, Used,
+    SavedSlot, Sealed, Segment, SkillRoute, Status, StatusUpdate, StepResult, StoredValue,
+    TaskFields, TaskRecord, TaskState, ThreadOperation, Timestamp, Transition, TurnRequest, Used,
 };
 use crate::store::queue::{PushItem, WorkItem};
 use crate::store::{ThreadRecord, ThreadState, ThreadStatus};
@@ -110,6 +110,11 @@ simple! {
         0 => Self::Active,
         _ => Self::Cleared,
     };
+    ThreadOperation: values => match values.choice(3) {
+        0 => Self::Append(values.make()),
+        1 => Self::Set { key: values.make(), value: values.make() },
+        _ => Self::Applied { key: values.make() },
+    };
     PartContent: values => match values.choice(5) {
         0 => Self::Text(values.make()),
         1 => Self::Raw(values.make()),
@@ -142,7 +147,8 @@ members! {
     Transition { state, at }
     SavedSlot { version, value }
     Saved { slot, data, steps, unknown }
-    Base { artifacts, history }
+    Base { artifacts, history, turn_start, outputs, saves }
+    StepResult { value, ordinal, input_hash, circumstances_hash, operations }
     TurnRequest { tier, scopes, accepted_output_modes, trace_parent }
     SkillRoute { how, score, input }
     Used { run_time, hand_overs, running_since }
@@ -157,7 +163,7 @@ members! {
         id, owner, context_id, generation, incarnation, metadata, created_at, status, skill,
         route, version, epoch, turn, attempt, lease_until, dispatch, write_ids, turn_write,
         history, artifacts, log, last_seq, last_event, transitions, saved, base, replaced,
-        secret, request, dispatched_at, used, listeners, registrations, hidden, updated_at,
+        secret, request, dispatched_at, used, listeners, registrations, updated_at,
         expires_at, keys, layout, partial, unknown,
     }
     ThreadState { events, session, unknown }

@@ -3,7 +3,9 @@
 use super::{Broken, Stores, World};
 use crate::store::{Committed, StoreError, ThreadState};
 use crate::stored;
-use crate::task::{Change, Message, Part, Saved, SavedSlot, Sealed, TaskId, TaskRecord};
+use crate::task::{
+    Change, Message, OutputCounts, Part, Saved, SavedSlot, Sealed, TaskId, TaskRecord,
+};
 
 /// Sizes around the limits: an item, a value that stays in it, content that stays in
 /// the table, and what a task or a thread may keep.
@@ -113,6 +115,7 @@ fn keeping(world: &World, task: &TaskRecord, size: usize) -> Result<TaskRecord, 
     let save = |length: usize| Change::Save {
         key: "k".to_owned(),
         value: "x".repeat(length).into(),
+        outputs: OutputCounts::new(),
     };
     let besides = stored::saved_size(&world.next(task, [save(0)])?.saved);
     world.next(task, [save(size.saturating_sub(besides))])

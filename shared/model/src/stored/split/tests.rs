@@ -4,7 +4,8 @@ use super::super::tests::{plain, submitted};
 use super::super::{FoundChild, ItemAttributes, SCHEMA, StoreError, join, names};
 use super::{CHILD_MIN, ChildName, UNFINISHED, arrange, length, pieces, runs};
 use crate::task::{
-    Artifact, ArtifactUpdate, Change, Message, Metadata, Part, TaskRecord, Timestamp, WriteId,
+    Artifact, ArtifactUpdate, Change, Message, Metadata, OutputCounts, Part, TaskRecord, Timestamp,
+    WriteId,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -53,6 +54,7 @@ fn change(op: &Op) -> Change {
         Op::Keep(length) => Change::Save {
             key: "k".to_owned(),
             value: "z".repeat(*length).into(),
+            outputs: OutputCounts::new(),
         },
         Op::Restart => Change::Claim {
             lease_until: Timestamp::from_millis(0),
