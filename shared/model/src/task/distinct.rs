@@ -110,17 +110,17 @@ simple! {
         0 => Self::Active,
         _ => Self::Cleared,
     };
+    ThreadOperation: values => match values.choice(3) {
+        0 => Self::Append(values.make()),
+        1 => Self::Set { key: values.make(), value: values.make() },
+        _ => Self::Applied { key: values.make() },
+    };
     PartContent: values => match values.choice(5) {
         0 => Self::Text(values.make()),
         1 => Self::Raw(values.make()),
         2 => Self::Url(values.make()),
         3 => Self::Data(values.make()),
         _ => Self::Stored(values.make()),
-    };
-    ThreadOperation: values => match values.choice(3) {
-        0 => Self::Append(values.make()),
-        1 => Self::Set { key: values.make(), value: values.make() },
-        _ => Self::Applied { key: values.make() },
     };
     Event: values => match values.choice(2) {
         0 => Self::Status(values.make()),
@@ -147,8 +147,8 @@ members! {
     Transition { state, at }
     SavedSlot { version, value }
     Saved { slot, data, steps, unknown }
-    StepResult { value, ordinal, input_hash, circumstances_hash, operations }
     Base { artifacts, history, turn_start, outputs, saves }
+    StepResult { value, ordinal, input_hash, circumstances_hash, operations }
     TurnRequest { tier, scopes, accepted_output_modes, trace_parent }
     SkillRoute { how, score, input }
     Used { hand_overs, progress_at }
