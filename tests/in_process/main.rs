@@ -64,6 +64,8 @@ mod push_fair;
 #[cfg(test)]
 mod references;
 #[cfg(test)]
+mod repeats;
+#[cfg(test)]
 mod replies;
 #[cfg(test)]
 mod response_limits;

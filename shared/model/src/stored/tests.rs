@@ -84,6 +84,7 @@ fn full() -> TaskRecord {
     record.dispatch = Some(7);
     record.dispatched_at = Some(Timestamp::from_millis(6));
     record.secret = Some(Sealed::stored("key"));
+    record.fingerprint = Some("fingerprint".to_owned());
     record.request = Some(TurnRequest {
         tier: "gold".to_owned(),
         scopes: ["read".to_owned()].into(),

@@ -10,8 +10,8 @@ mod apply;
 mod checkpoint;
 
 use super::{
-    ArtifactUpdate, Message, Metadata, PushRegistration, SavedSlot, Sealed, SkillId, SkillRoute,
-    Timestamp, TurnRequest,
+    ArtifactUpdate, Message, Metadata, PushRegistration, SavedSlot, SealedAnswer, SkillId,
+    SkillRoute, Timestamp, TurnRequest,
 };
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ pub enum Change {
         /// The answer.
         message: Message,
         /// The sealed answer, if it stays out of the history (credentials).
-        secret: Option<Sealed>,
+        secret: Option<SealedAnswer>,
     },
     /// The turn is handed over: its lease ends and it is dispatched to another
     /// worker.
@@ -60,7 +60,7 @@ pub enum Change {
         /// The answer.
         message: Message,
         /// The sealed answer, if it stays out of the history (credentials).
-        secret: Option<Sealed>,
+        secret: Option<SealedAnswer>,
         /// Until when no other worker may claim the turn.
         lease_until: Timestamp,
     },

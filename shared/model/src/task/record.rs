@@ -172,6 +172,8 @@ pub struct TaskFields {
     /// An answer that stays out of the history (credentials); kept until its turn has
     /// ended.
     pub(crate) secret: Option<Sealed>,
+    /// Recognises the client's last message, if it was a sealed answer.
+    pub(crate) fingerprint: Option<String>,
     /// The request of the running turn; kept until the turn has ended.
     pub(crate) request: Option<TurnRequest>,
     /// When the version in `dispatch` was committed.
@@ -262,6 +264,7 @@ impl TaskRecord {
             base: Base::default(),
             replaced: Vec::new(),
             secret: None,
+            fingerprint: None,
             request: None,
             dispatched_at: None,
             used: Used::default(),

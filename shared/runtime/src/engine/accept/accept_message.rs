@@ -10,7 +10,7 @@ mod turn_input;
 
 use super::Acceptance;
 use super::context_status::ContextStatus;
-use super::request_hash::parts_hash;
+use super::repeat::MessagePrint;
 use crate::auth::Caller;
 use crate::engine::budget::{CallBudget, TurnBudget};
 use crate::engine::seal::check_answer;
@@ -24,12 +24,6 @@ use crate::task::{
 use crate::telemetry::scope::CallScope;
 pub use routing::RoutePreview;
 use turn_input::routing_message;
-
-/// The task a message is for.
-enum SendTarget {
-    New,
-    Known(TaskRecord),
-}
 
 impl Engine {
     /// Accepts a message: loads, routes and decodes. An error means that nothing was
@@ -58,30 +52,33 @@ impl Engine {
         if command.push.is_some() && self.pushes.is_none() {
             return Err(A2aError::PushNotSupported.into());
         }
+        let print = MessagePrint::of(&command);
         // Messages of A2A 0.1 have no id.
         if command.message.id.is_empty() {
             command.message.id = format!("msg-{:032x}", self.ids.next());
         }
         let target = self.target(caller, &command).await?;
-        let work = match target {
-            SendTarget::New => self.new_turn(caller, command, budget).await?,
-            SendTarget::Known(record) if record.state().is_interrupted() => {
-                Box::pin(self.resume(caller, record, command, budget)).await?
+        let work = match (target, &print) {
+            (Some(record), Some(print)) => {
+                if self.is_repeat(&record, print).await? {
+                    return Ok(Acceptance::Repeat(record));
+                }
+                if !record.state().is_interrupted() {
+                    return Err(closed_error(record.state()).into());
+                }
+                Box::pin(self.resume(caller, record, command, print, budget)).await?
             }
-            SendTarget::Known(record) if is_repeat(&record, &command) => {
-                return Ok(Acceptance::Replay(record));
-            }
-            SendTarget::Known(record) => return Err(closed_error(record.state()).into()),
+            _ => self.new_turn(caller, command, budget).await?,
         };
-        Ok(Acceptance::Run(Box::new(work)))
+        Ok(Acceptance::Run(Box::new(TurnSpec { print, ..work })))
     }
 
-    /// The stored task that a message names, or [`SendTarget::New`] if it opens one.
+    /// The stored task that a message names; `None` if it opens one.
     async fn target(
         &self,
         caller: &Caller,
         command: &SendCommand,
-    ) -> Result<SendTarget, EngineError> {
+    ) -> Result<Option<TaskRecord>, EngineError> {
         let now = self.reader.clock.now();
         // A2A 1.0 §3.4.2: a task id that a client sends names an existing task.
         if let Some(id) = &command.message.task_id {
@@ -99,7 +96,7 @@ impl Engine {
                 return Err(A2aError::TaskNotFound.into());
             }
         }
-        Ok(SendTarget::New)
+        Ok(None)
     }
 
     /// Makes the record of a new task and reads the state of its context.
@@ -186,6 +183,7 @@ impl Engine {
         caller: &Caller,
         record: TaskRecord,
         mut command: SendCommand,
+        print: &MessagePrint,
         budget: CallBudget,
     ) -> Result<TurnSpec, EngineError> {
         let now = self.reader.clock.now();
@@ -201,7 +199,7 @@ impl Engine {
         let message = placed(command.message.clone(), &record);
         // The answer to an auth-required task may hold credentials, so it is sealed.
         let secret = match is_secret {
-            true => Some(self.seal_answer(&record, &message).await?),
+            true => Some(self.seal_answer(&record, &message, &print.bytes()).await?),
             false => None,
         };
         let mut pin = Vec::new();
@@ -290,13 +288,16 @@ fn placed(mut message: Message, record: &TaskRecord) -> Message {
 }
 
 /// The task that a message names; an error if the message also names another context.
-fn named_task(record: TaskRecord, command: &SendCommand) -> Result<SendTarget, EngineError> {
+fn named_task(
+    record: TaskRecord,
+    command: &SendCommand,
+) -> Result<Option<TaskRecord>, EngineError> {
     let context = command.message.context_id.as_ref();
     if context.is_some_and(|context| context != record.context_id()) {
         let why = "the task belongs to another context";
         return Err(A2aError::invalid("message.contextId", why).into());
     }
-    Ok(SendTarget::Known(record))
+    Ok(Some(record))
 }
 
 /// Whether a worker runs the turn: the client does not wait, or the skill is declared
@@ -336,16 +337,4 @@ const fn closed_error(state: TaskState) -> A2aError {
     } else {
         A2aError::TaskBusy
     }
-}
-
-/// Whether the message repeats the last user message of the task. A2A 0.1 has no message
-/// ids: a client that sends the same content under its own task id again is retrying.
-fn is_repeat(record: &TaskRecord, command: &SendCommand) -> bool {
-    let last = record
-        .history()
-        .iter()
-        .rev()
-        .find(|message| message.role == Role::User);
-    command.client_task_id.is_some()
-        && last.is_some_and(|said| parts_hash(&said.parts) == parts_hash(&command.message.parts))
 }

@@ -80,7 +80,7 @@ impl Engine {
         let budget = work.budget;
         let (record, opening) = (work.record, work.opening);
         let buffer = WriteBuffer::new(self, record, opening, makes_task, budget, sink);
-        let mut buffer = buffer.opening(opens);
+        let mut buffer = buffer.opening(opens, work.print);
         if work.force {
             if work.job.runs_skill()
                 && let Err(none) = slot.take().await
@@ -159,8 +159,8 @@ impl Engine {
         })
     }
 
-    /// Stores a turn for a worker and returns its task. If an earlier send has the
-    /// idempotency key, this is the task of that send.
+    /// Stores a turn for a worker and returns its task. If the message was accepted
+    /// before, this is its task.
     pub(in crate::engine) async fn enqueue(
         &self,
         work: TurnSpec,
@@ -169,7 +169,7 @@ impl Engine {
         note(&work, skill_of(&work).as_deref());
         let opens = work.context_status.and_then(|context| context.opens);
         let mut buffer = WriteBuffer::new(self, work.record, work.opening, true, work.budget, sink)
-            .opening(opens);
+            .opening(opens, work.print);
         let repeated = buffer.open_as(work.key).await?;
         Ok(repeated.unwrap_or(buffer.record))
     }

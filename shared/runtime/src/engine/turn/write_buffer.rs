@@ -14,6 +14,7 @@ use super::event_sink::EventSink;
 use super::slot::NoSlotReason;
 use super::spec::TurnEnd;
 use crate::auth::Caller;
+use crate::engine::accept::repeat::MessagePrint;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::send_key::SendKey;
 use crate::engine::commit::{Commit, CommitOutcome, OnConflict};
@@ -58,6 +59,8 @@ pub(in crate::engine) struct WriteBuffer<'e> {
     /// The thread to store with the first write that makes the task visible. A context
     /// without a visible task has no thread.
     pub(in crate::engine) opens: Option<ThreadWrite>,
+    /// Recognises the message that opened the turn.
+    print: Option<MessagePrint>,
     /// The artifact names to which this attempt can append.
     artifact_names: BTreeSet<String>,
     /// When the last write began.
@@ -96,15 +99,21 @@ impl<'e> WriteBuffer<'e> {
             waiters: Vec::new(),
             in_flight: Vec::new(),
             opens: None,
+            print: None,
             artifact_names,
             last_group: None,
             last_write: None,
         }
     }
 
-    /// Sets the thread to store with the first write.
-    pub(in crate::engine) fn opening(mut self, opens: Option<ThreadWrite>) -> Self {
+    /// Sets the thread to store with the first write, and what recognises the message.
+    pub(in crate::engine) fn opening(
+        mut self,
+        opens: Option<ThreadWrite>,
+        print: Option<MessagePrint>,
+    ) -> Self {
         self.opens = opens;
+        self.print = print;
         self
     }
 
@@ -116,7 +125,7 @@ impl<'e> WriteBuffer<'e> {
     }
 
     /// Stores the opening in one transaction with the key of the send. Returns the task
-    /// of an earlier send that has the key.
+    /// of an earlier send that has the key, or of another copy of the message.
     ///
     /// # Errors
     /// [`A2aError::TaskBusy`] if another writer was faster;
@@ -130,10 +139,15 @@ impl<'e> WriteBuffer<'e> {
         if let (CommitOutcome::KeyTaken(keyed), Some(key)) = (&written, key) {
             return Ok(Some(key.task_of(Keyed::clone(keyed))?));
         }
-        if !self.stored(written).await? {
-            return Err(A2aError::TaskBusy.into());
+        if self.stored(written).await? {
+            return Ok(None);
         }
-        Ok(None)
+        if let (Some(current), Some(print)) = (&self.lost, &self.print)
+            && self.engine.is_repeat(current, print).await?
+        {
+            return Ok(self.lost.take());
+        }
+        Err(A2aError::TaskBusy.into())
     }
 
     /// Stores the turn for a worker, because there is no slot for it. Of what is not
