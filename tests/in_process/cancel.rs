@@ -10,12 +10,12 @@ use std::time::Duration;
 
 per_dialect! {
     paused ALL:
-    a_waiting_task_is_canceled_once_and_then_refuses_messages
+    a_canceled_task_refuses_messages_and_changes_no_more
     a_repeated_cancel_returns_the_canceled_task
     after_a_cancel_no_later_output_is_visible
 }
 
-async fn a_waiting_task_is_canceled_once_and_then_refuses_messages(dialect: Dialect) {
+async fn a_canceled_task_refuses_messages_and_changes_no_more(dialect: Dialect) {
     let world = World::new().unwrap();
     let task = dialect.task(&world.call(&dialect.send(&Say::to("ask", "hi"))).await);
     let id = task["id"].as_str().unwrap();

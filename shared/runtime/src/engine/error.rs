@@ -2,7 +2,7 @@
 //! log gets.
 
 use crate::auth::AuthError;
-use crate::store::StoreError;
+use crate::store::{SizeError, StoreError};
 use crate::task::A2aError;
 
 /// Seconds after which a client may try again when the store is unavailable.
@@ -81,11 +81,15 @@ impl From<AuthError> for EngineError {
 impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
         let refusal = match &error {
+            // What a client sent has made its task too large: there is nothing to log.
+            &StoreError::TooLarge(SizeError::Bytes { current, allowed }) => {
+                return A2aError::StateTooLarge { current, allowed }.into();
+            }
             // Only these errors are worth another request of the client.
             StoreError::Unavailable(_) | StoreError::Contended(_) => A2aError::Unavailable {
                 retry_after: RETRY_AFTER,
             },
-            StoreError::TooLarge(_)
+            StoreError::TooLarge(SizeError::Other(_))
             | StoreError::Corrupt(_)
             | StoreError::Refused(_)
             | StoreError::Source(_) => A2aError::Internal,

@@ -204,7 +204,7 @@ impl Engine {
         let text = match a2a_lambda_model::stored::message_text(message) {
             Ok(text) if text.len() <= ANSWER_MAX => text,
             Ok(text) => return Err(too_large(text.len().to_string())),
-            Err(StoreError::TooLarge(size)) => return Err(too_large(size)),
+            Err(StoreError::TooLarge(size)) => return Err(too_large(size.to_string())),
             Err(error) => return Err(error.into()),
         };
         let place = SealPlace::of_answer(record, record.turn() + 1);

@@ -22,8 +22,12 @@ use crate::task::{
     TaskState, Timestamp, WriteId,
 };
 use crate::telemetry::scope::CallScope;
+use a2a_lambda_model::stored;
 pub use routing::RoutePreview;
 use turn_input::routing_message;
+
+/// Bytes of a message above which its task is stored before its skill runs.
+const LARGE: usize = stored::OPEN_MAX_BYTES / 2;
 
 impl Engine {
     /// Accepts a message: loads, routes and decodes. An error means that nothing was
@@ -148,6 +152,7 @@ impl Engine {
         let mode = command.mode;
         let listen = self.registers_push(&record, &command).await?;
         let message = placed(command.message, &record);
+        let is_large = stored::message_size(&message) > LARGE;
         let mut opening = vec![Change::Accept { message }];
         let job = self.route_message(routed, &command.accepted_output_modes, &mut opening)?;
         if let Some(skill) = skill_of(&job) {
@@ -164,8 +169,9 @@ impl Engine {
                 lease_until: self.lease_until(budget.deadline()),
             }
         });
-        // A retry finds the task by the client's id, so its first write is not deferred.
-        let force = queued || command.client_task_id.is_some();
+        // A retry finds the task by the client's id, so its first write is not deferred. Nor
+        // does a skill run for a message that may be too large to be stored.
+        let force = queued || command.client_task_id.is_some() || (is_large && job.makes_task());
         self.refresh(&mut context_status, now).await?;
         let budget = TurnBudget::of_invocation(budget.deadline(), self.reader.clock.now());
         Ok(TurnSpec {

@@ -18,7 +18,7 @@ use crate::engine::{Engine, EngineError};
 use crate::skill::route::{self, RouteRequest, Routed, Words};
 use crate::skill::{AgentError, Content, TurnFacts, TurnStart};
 use crate::store::queue::{Ack, Receipt, TaskImage, WorkItem, WorkQueue};
-use crate::task::{Change, Message, Metadata, Role, TaskRecord, TaskState, Timestamp};
+use crate::task::{A2aError, Change, Message, Metadata, Role, TaskRecord, TaskState, Timestamp};
 use crate::telemetry::TraceContext;
 use crate::telemetry::scope::CallScope;
 use std::sync::Arc;
@@ -132,11 +132,8 @@ impl Engine {
             lease_until: self.lease_until(deadline),
         };
         let looked = record.updated_at();
-        let claimed = match self.commit(Commit::new(record, vec![claim])).await? {
-            CommitOutcome::Stored(claimed) => claimed,
-            CommitOutcome::Lost(_) | CommitOutcome::ThreadMoved | CommitOutcome::KeyTaken(_) => {
-                return self.fenced(item).await;
-            }
+        let Some(claimed) = self.write_unclaimed(record, claim).await? else {
+            return self.fenced(item).await;
         };
         // A claim is activity: the context stays alive while its task runs.
         if self.needs_thread_extension(looked, claimed.updated_at()) {
@@ -238,6 +235,28 @@ impl Engine {
         tracing::error!(task.id = %record.id(), "task `{}` has no attempts left", record.id());
         let error = AgentError::domain("ATTEMPTS_EXHAUSTED", text);
         self.fail_unclaimed(record, &error).await
+    }
+
+    /// Writes a change of the runtime to a task that no worker has claimed. A task that has
+    /// no room for it fails. `None` if the change is not stored.
+    pub(in crate::engine) async fn write_unclaimed(
+        &self,
+        record: TaskRecord,
+        change: Change,
+    ) -> Result<Option<TaskRecord>, EngineError> {
+        match self.commit(Commit::new(record.clone(), vec![change])).await {
+            Ok(CommitOutcome::Stored(record)) => Ok(Some(record)),
+            Ok(_) => Ok(None),
+            Err(EngineError {
+                refusal: A2aError::StateTooLarge { current, allowed },
+                ..
+            }) => {
+                let error = AgentError::state_too_large(current, allowed);
+                self.fail_unclaimed(record, &error).await?;
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Fails a task that no worker has claimed; `false` if another write came first.

@@ -262,4 +262,6 @@ impl Engine {
 }
 
 #[cfg(test)]
+mod size_tests;
+#[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use super::spec::TurnEnd;
 use super::state_size::check_state_size;
 use super::thread::TurnThread;
-use super::write_buffer::{WriteBuffer, size_of};
+use super::write_buffer::{WriteBuffer, opens_a_turn, size_of};
 use crate::engine::accept::context_status::serves_as_thread;
 use crate::engine::accept::idempotency::as_message;
 use crate::engine::commit::contention::exhausted;
@@ -193,8 +193,13 @@ impl WriteBuffer<'_> {
         }
     }
 
-    /// Fails the task without the changes that can never be stored.
-    async fn give_up(
+    /// Fails the task without the changes that can never be stored. A new task keeps its
+    /// opening.
+    ///
+    /// # Errors
+    /// [`A2aError::StateTooLarge`] if the opening alone is too large; then nothing is
+    /// stored.
+    pub(super) async fn give_up(
         &self,
         base: TaskRecord,
         changes: &[Change],
@@ -204,12 +209,12 @@ impl WriteBuffer<'_> {
         let written = changes.iter().map(size_of).sum::<usize>() as u64;
         let (current, allowed) = match error.refusal {
             A2aError::StateTooLarge { current, allowed } => (current, allowed),
-            _ => (written, stored::MAX_BYTES as u64),
+            _ => (written, stored::OPEN_MAX_BYTES as u64),
         };
-        let opening = |change: &&Change| {
-            base.version() == 0 && matches!(change, Change::Pin(..) | Change::Start { .. })
-        };
-        let mut kept: Vec<Change> = changes.iter().filter(opening).cloned().collect();
+        let opening = changes
+            .iter()
+            .filter(|it| base.version() == 0 && opens_a_turn(it));
+        let mut kept: Vec<Change> = opening.cloned().collect();
         let error = AgentError::state_too_large(current, allowed);
         kept.push(self.engine.failure(&base, &error));
         self.engine
@@ -220,7 +225,7 @@ impl WriteBuffer<'_> {
     /// The failure of a turn with output that cannot be stored. It drops what is not
     /// stored.
     pub(in crate::engine) fn overflow(&mut self) -> AgentError {
-        AgentError::state_too_large(self.discard() as u64, stored::MAX_BYTES as u64)
+        AgentError::state_too_large(self.discard() as u64, stored::OPEN_MAX_BYTES as u64)
     }
 
     /// The outcome, or a failure if the task would keep too much with it.

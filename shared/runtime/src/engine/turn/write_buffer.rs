@@ -11,6 +11,7 @@
 mod changes;
 
 use super::event_sink::EventSink;
+use super::finish::too_large;
 use super::slot::NoSlotReason;
 use super::spec::TurnEnd;
 use crate::auth::Caller;
@@ -25,6 +26,7 @@ use crate::task::{
 };
 use crate::telemetry::scope::CallScope;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -56,6 +58,8 @@ pub(in crate::engine) struct WriteBuffer<'e> {
     progress: bool,
     waiters: Vec<oneshot::Sender<()>>,
     in_flight: Vec<oneshot::Sender<()>>,
+    /// What the last write of a task that was not stored before it holds.
+    first: Option<Arc<Vec<Change>>>,
     /// The thread to store with the first write that makes the task visible. A context
     /// without a visible task has no thread.
     pub(in crate::engine) opens: Option<ThreadWrite>,
@@ -98,6 +102,7 @@ impl<'e> WriteBuffer<'e> {
             progress: false,
             waiters: Vec::new(),
             in_flight: Vec::new(),
+            first: None,
             opens: None,
             print: None,
             artifact_names,
@@ -222,7 +227,7 @@ impl<'e> WriteBuffer<'e> {
     }
 
     /// Hands the turn over: one commit stores what is buffered, ends the lease and asks
-    /// for a worker.
+    /// for a worker. A task that becomes too large by it fails.
     pub(in crate::engine) async fn hand_over(mut self) -> Result<TurnEnd, EngineError> {
         let progress = self.progress || self.pending.iter().any(is_progress);
         let repeats = !progress && self.record.saved().steps.is_empty();
@@ -232,12 +237,22 @@ impl<'e> WriteBuffer<'e> {
             self.engine.extend_thread(&self.record).await;
         }
         let commit = self.next_commit(OnConflict::Reapply);
-        let written = self.engine.commit(commit).await?;
-        if self.stored(written).await? {
+        let written = match self.engine.commit(commit).await {
+            Err(error) if too_large(&error) => {
+                let first = self.first.take().unwrap_or_default();
+                let base = self.record.clone();
+                self.give_up(base, &first, &error, self.opens.clone())
+                    .await?
+            }
+            written => written?,
+        };
+        if !self.stored(written).await? {
+            Ok(TurnEnd::Superseded(self.lost))
+        } else if self.record.state().is_terminal() {
+            Ok(TurnEnd::Stopped(self.record))
+        } else {
             log_hand_over(&self.record, repeats);
             Ok(TurnEnd::HandedOver(self.record))
-        } else {
-            Ok(TurnEnd::Superseded(self.lost))
         }
     }
 
@@ -299,6 +314,8 @@ impl<'e> WriteBuffer<'e> {
         let (base, changes) = self.take();
         let opens = self.take_opens(&base, &changes);
         let write = self.next_write(&base);
+        let changes = Arc::new(changes);
+        self.first = (base.version() == 0).then(|| Arc::clone(&changes));
         let commit = match on_conflict {
             OnConflict::Reapply => Commit::of_turn(base, changes),
             OnConflict::Return => Commit::new(base, changes),
@@ -358,10 +375,12 @@ impl<'e> WriteBuffer<'e> {
         }
     }
 
-    /// Drops what is not stored, the last group included: it can never be stored.
-    /// Returns its bytes.
+    /// Drops what is not stored, the last group included: it can never be stored. A new
+    /// task keeps its opening. Returns the bytes.
     pub(in crate::engine) fn discard(&mut self) -> usize {
-        self.pending.clear();
+        let first = self.first.take().unwrap_or_default();
+        let opening = first.iter().filter(|change| opens_a_turn(change));
+        self.pending = opening.cloned().collect();
         self.waiters.clear();
         self.in_flight.clear();
         self.taken + std::mem::take(&mut self.bytes)
@@ -400,6 +419,18 @@ fn log_hand_over(record: &TaskRecord, repeats: bool) {
     } else {
         tracing::info!(task.id = %id, skill, "a turn of task `{id}` is handed over");
     }
+}
+
+/// Whether the change belongs to the opening of a turn, and not to the output of its skill.
+pub(super) const fn opens_a_turn(change: &Change) -> bool {
+    matches!(
+        change,
+        Change::Accept { .. }
+            | Change::Pin(..)
+            | Change::Request(_)
+            | Change::RegisterPush(_)
+            | Change::Start { .. }
+    )
 }
 
 /// Whether a repeated turn does not do this work again.
