@@ -14,7 +14,7 @@ use a2a_lambda::store::{
     SweepThreads as _, ThreadState, ThreadWrite, WriteTasks as _, WriteThreads as _, stored,
 };
 use a2a_lambda::task::{
-    Blob, Change, ContextId, Message, Part, TaskId, TaskKey, ThreadKey, Timestamp,
+    Blob, Change, ContextId, Message, OutputCounts, Part, TaskId, TaskKey, ThreadKey, Timestamp,
 };
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::{BUCKET, TABLE};
@@ -247,6 +247,7 @@ fn keeps(size: usize) -> Change {
     Change::Save {
         key: "k".to_owned(),
         value: "x".repeat(size).into(),
+        outputs: OutputCounts::new(),
     }
 }
 

@@ -16,6 +16,7 @@ mod runs;
 mod schema;
 mod short_form;
 mod split;
+mod step;
 mod task;
 mod thread;
 mod turn;

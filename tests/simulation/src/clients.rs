@@ -5,7 +5,7 @@
 use crate::fleet::{Release, Released};
 use crate::hub::{Hub, LocalClock};
 use crate::mutant::Mutant;
-use crate::oracle::{Answer, Life, Said};
+use crate::oracle::{Life, Said};
 use crate::queue::{SimQueue, SimReceipt};
 use crate::skills::{LETTERS, SCRIPT, SLOW};
 use crate::store::SimStore;
@@ -268,13 +268,12 @@ impl Endpoint {
                     oracle.broken(format!("G4: {message} is answered with {}", task.id));
                 }
                 if let Some(life) = life.filter(|_| letter.key.is_some()) {
-                    oracle.same_answer(&message, Answer::Task(life));
+                    oracle.same_answer(&message, life);
                 }
             }
-            Ok(Sent::Message(reply)) if letter.key.is_some() => {
-                let mut world = self.hub.world();
-                world.oracle.said(&message, Said::Taken);
-                world.oracle.same_answer(&message, Answer::Reply(reply.id));
+            Ok(Sent::Message(_)) if letter.key.is_some() => {
+                let text = format!("G4: {message} has a key and got no task");
+                self.hub.world().oracle.broken(text);
             }
             Ok(Sent::Message(_)) => {}
             Err(error) => self.turned_down(&letter, &message, &error.refusal),

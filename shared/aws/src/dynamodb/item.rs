@@ -93,13 +93,10 @@ pub(super) fn task(record: &TaskRecord, shards: NonZeroU32, head: String) -> Att
         (INCARNATION, text(record.incarnation().as_str())),
         (BODY, text(head)),
     ]);
-    // A hidden task only keeps the response to a send; no list shows it.
-    if !record.is_hidden() {
-        let place = key::place(record.status().timestamp, record.id());
-        let shard = key::shard_of(record.id().as_str(), shards);
-        item.insert(key::LISTS_PK, text(key::list_shard(record.owner(), shard)));
-        item.insert(key::LISTS_SK, text(place));
-    }
+    let place = key::place(record.status().timestamp, record.id());
+    let shard = key::shard_of(record.id().as_str(), shards);
+    item.insert(key::LISTS_PK, text(key::list_shard(record.owner(), shard)));
+    item.insert(key::LISTS_SK, text(place));
     if let Some(until) = record.lease_until() {
         item.insert(LEASE_UNTIL, number(until.as_millis()));
     }

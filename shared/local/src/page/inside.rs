@@ -68,7 +68,7 @@ fn facts(record: &TaskRecord) -> Value {
 fn steps(record: &TaskRecord) -> Value {
     let steps = record.saved().steps.iter();
     steps
-        .map(|(name, result)| json!({"name": name, "result": result}))
+        .map(|(name, result)| json!({"name": name, "result": result.value}))
         .collect()
 }
 

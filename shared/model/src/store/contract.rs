@@ -138,7 +138,6 @@ macro_rules! store_contract_cases {
             a_key_does_not_pass_to_a_later_task_of_the_same_id
             a_key_that_is_gone_is_not_prolonged
             a_caller_finds_only_its_own_key
-            a_hidden_task_is_in_no_list
             a_bucket_gives_its_burst_and_then_its_rate
             buckets_do_not_share_tokens
             concurrent_takers_share_a_bucket

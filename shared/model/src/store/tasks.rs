@@ -147,8 +147,8 @@ pub trait WriteTasks: ReadTasks {
     ) -> Result<Option<TaskRecord>, StoreError>;
 
     /// A page of everything stored in a context of `owner`, read consistently: up to
-    /// `limit` heads after the position `after`, newest creation first, expired and
-    /// hidden tasks included. The task that the context is named after comes last.
+    /// `limit` heads after the position `after`, newest creation first, expired
+    /// tasks included. The task that the context is named after comes last.
     /// The second value is the position of the next page, `None` at the end. A page
     /// may be short.
     /// # Errors

@@ -6,12 +6,13 @@ use super::message::{
 };
 use super::runs;
 use super::schema::{SCHEMA, corrupt};
+use super::step::StoredStep;
 use super::turn::{Request, StoredUsed};
 use crate::store::StoreError;
 use crate::task::{
-    Base, ContextId, Generation, HeldKeys, KeyHash, Metadata, NewTask, Owner, PushId,
-    Saved as SavedValues, SavedSlot, Sealed, SkillId, SkillRoute, Subject, TaskId, TaskRecord,
-    TenantId, Timestamp, Transition, TurnRequest, WriteId,
+    Base, ContextId, Generation, HeldKeys, KeyHash, Metadata, NewTask, OutputCounts, Owner, PushId,
+    Saved as SavedValues, SavedSlot, Sealed, SkillId, SkillRoute, StepResult, Subject, TaskId,
+    TaskRecord, TenantId, Timestamp, Transition, TurnRequest, WriteId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -100,9 +101,6 @@ pub(super) struct StoredTask<'a> {
     /// Registrations: commits that only registered a push config.
     #[serde(default, skip_serializing_if = "is_none_yet")]
     lr: u64,
-    /// Whether the task is hidden: it only keeps a reply.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    hid: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) up: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,6 +144,15 @@ struct Output {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     a: BTreeMap<String, usize>,
     h: usize,
+    /// The messages when the turn began, if they were fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    t: Option<usize>,
+    /// How many outputs each scope has said.
+    #[serde(default, skip_serializing_if = "OutputCounts::is_empty")]
+    o: OutputCounts,
+    /// How many outputs each scope had said when it saved a value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    s: BTreeMap<String, OutputCounts>,
 }
 
 #[expect(
@@ -162,6 +169,9 @@ impl Output {
         (!none).then(|| Self {
             a: record.base.artifacts.clone(),
             h: record.base.history,
+            t: Some(record.base.turn_start).filter(|start| *start != record.base.history),
+            o: record.base.outputs.clone(),
+            s: record.base.saves.clone(),
         })
     }
 }
@@ -172,8 +182,8 @@ pub(super) struct Kept<'a> {
     o: Option<StoredSlot<'a>>,
     #[serde(default, skip_serializing_if = "ValuesByKey::is_empty")]
     d: Cow<'a, ValuesByKey>,
-    #[serde(default, skip_serializing_if = "ValuesByKey::is_empty")]
-    s: Cow<'a, ValuesByKey>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    s: BTreeMap<Cow<'a, str>, StoredStep<'a>>,
     /// Members that a later version of this program added.
     #[serde(flatten)]
     more: Cow<'a, Metadata>,
@@ -201,24 +211,30 @@ impl<'a> From<&'a SavedValues> for Kept<'a> {
                 x: Cow::Borrowed(&slot.value),
             }),
             d: Cow::Borrowed(&saved.data),
-            s: Cow::Borrowed(&saved.steps),
+            s: saved.steps.iter().map(step).collect(),
             more: Cow::Borrowed(&saved.unknown),
         }
     }
 }
 
-impl From<Kept<'_>> for SavedValues {
-    fn from(kept: Kept<'_>) -> Self {
-        Self {
-            slot: kept.o.map(|slot| SavedSlot {
+impl Kept<'_> {
+    pub(super) fn into_saved(self) -> Result<SavedValues, StoreError> {
+        let steps = self.s.into_iter();
+        let steps = steps.map(|(path, step)| Ok((path.into_owned(), step.into_result()?)));
+        Ok(SavedValues {
+            slot: self.o.map(|slot| SavedSlot {
                 version: slot.v,
                 value: slot.x.into_owned(),
             }),
-            data: kept.d.into_owned(),
-            steps: kept.s.into_owned(),
-            unknown: kept.more.into_owned(),
-        }
+            data: self.d.into_owned(),
+            steps: steps.collect::<Result<_, StoreError>>()?,
+            unknown: self.more.into_owned(),
+        })
     }
+}
+
+fn step<'a>((path, result): (&'a String, &'a StepResult)) -> (Cow<'a, str>, StoredStep<'a>) {
+    (Cow::Borrowed(path), StoredStep::from(result))
 }
 
 pub(super) const fn generation_name(generation: Generation) -> &'static str {
@@ -288,7 +304,6 @@ impl<'a> StoredTask<'a> {
             us: StoredUsed::from(&record.used),
             ls: record.listeners.iter().map(ToString::to_string).collect(),
             lr: record.registrations,
-            hid: record.hidden,
             up: Some(record.updated_at.as_millis()),
             exp: Some(record.expires_at.as_millis()),
             ks: Keys::of(&record.keys),
@@ -333,12 +348,15 @@ impl StoredTask<'_> {
         record.last_seq = self.seq;
         record.last_event = self.ev.as_deref().map(message::event_id).transpose()?;
         record.transitions = all(required(self.tr, "tr")?, transition)?;
-        record.saved = self.sv.into();
+        record.saved = self.sv.into_saved()?;
         match self.b {
             Some(output) => {
                 record.base = Base {
                     artifacts: output.a,
                     history: output.h,
+                    turn_start: output.t.unwrap_or(output.h),
+                    outputs: output.o,
+                    saves: output.s,
                 };
             }
             None if record.state().is_terminal() => {}
@@ -352,7 +370,6 @@ impl StoredTask<'_> {
         record.used = self.us.into();
         record.listeners = all(self.ls, |id| PushId::parse(id).map_err(corrupt))?;
         record.registrations = self.lr;
-        record.hidden = self.hid;
         record.updated_at = Timestamp::from_millis(required(self.up, "up")?);
         record.expires_at = Timestamp::from_millis(required(self.exp, "exp")?);
         record.keys = self.ks.map(HeldKeys::from).unwrap_or_default();

@@ -2,8 +2,8 @@ use super::*;
 use crate::store::ThreadStatus;
 use crate::task::{
     Artifact, ArtifactUpdate, Base, Blob, Change, ContextId, Generation, Message, Metadata,
-    NewTask, Owner, Part, PartContent, SavedSlot, Sealed, SkillId, Subject, TaskId, TenantId,
-    Timestamp, TurnRequest, Used, WriteId,
+    NewTask, OutputCounts, Owner, Part, PartContent, SavedSlot, Sealed, SkillId, StepResult,
+    Subject, TaskId, TenantId, Timestamp, TurnRequest, Used, WriteId,
 };
 use serde_json::json;
 use std::time::Duration;
@@ -136,10 +136,16 @@ fn every_change(at: Timestamp) -> Vec<Change> {
         Change::Save {
             key: "k".to_owned(),
             value: Value::Null,
+            outputs: OutputCounts::new(),
         },
         Change::Step {
             key: "s#1".to_owned(),
-            value: json!(1),
+            result: Box::new(StepResult {
+                value: json!(1),
+                ordinal: 1,
+                ..StepResult::default()
+            }),
+            outputs: OutputCounts::new(),
         },
         Change::AskInput {
             message: said(vec![Part::text("?")]),

@@ -10,8 +10,8 @@ mod apply;
 mod checkpoint;
 
 use super::{
-    ArtifactUpdate, Message, Metadata, PushRegistration, SavedSlot, SealedAnswer, SkillId,
-    SkillRoute, Timestamp, TurnRequest,
+    ArtifactUpdate, Message, Metadata, OutputCounts, PushRegistration, SavedSlot, SealedAnswer,
+    SkillId, SkillRoute, StepResult, Timestamp, TurnRequest,
 };
 use serde_json::Value;
 
@@ -79,13 +79,17 @@ pub enum Change {
         key: String,
         /// The value.
         value: Value,
+        /// How many outputs the turn had said before.
+        outputs: OutputCounts,
     },
-    /// A step has completed.
+    /// A step has completed. Its result replaces those of the steps inside it.
     Step {
-        /// The name of the step and its occurrence in the turn.
+        /// The path of the step.
         key: String,
         /// Its result.
-        value: Value,
+        result: Box<StepResult>,
+        /// How many outputs the turn had said before.
+        outputs: OutputCounts,
     },
     /// The agent asks the client.
     AskInput {
@@ -120,34 +124,4 @@ pub enum Change {
     Cancel,
     /// A push config is registered in the same commit.
     RegisterPush(Box<PushRegistration>),
-}
-
-impl Change {
-    /// Whether the change shows the client more than one reply. Then a task is
-    /// visible, even if its skill makes no tasks.
-    pub const fn makes_a_task(&self) -> bool {
-        match self {
-            Self::Update { .. }
-            | Self::Artifact(_)
-            | Self::Save { .. }
-            | Self::Step { .. }
-            | Self::AskInput { .. }
-            | Self::AskAuth { .. }
-            | Self::Fail { .. }
-            | Self::Reject { .. }
-            // Push deliveries name a task.
-            | Self::RegisterPush(_) => true,
-            Self::Accept { .. }
-            | Self::Pin(..)
-            | Self::Request(_)
-            | Self::Dispatch
-            | Self::Claim { .. }
-            | Self::Queue { .. }
-            | Self::HandOver { .. }
-            | Self::Start { .. }
-            | Self::Resume { .. }
-            | Self::Complete { .. }
-            | Self::Cancel => false,
-        }
-    }
 }

@@ -8,6 +8,7 @@
 //! - `metadata_keys`: the names this runtime uses in metadata
 //! - `part`, `message`, `artifact`, `event`: the content of a task
 //! - `state`: the state machine, one pure function
+//! - `step`: the result of a step
 //! - `push`: push configs
 //! - `record`: the stored task and the one way to change it
 //! - `route`: why a task has its skill
@@ -31,6 +32,7 @@ mod push;
 mod record;
 mod route;
 mod state;
+mod step;
 mod subject_key;
 mod thread_key;
 mod timestamp;
@@ -67,6 +69,7 @@ pub use record::{
 };
 pub use route::SkillRoute;
 pub use state::{TaskEvent, TaskState, TransitionError};
+pub use step::{OutputCounts, PATH_SEPARATOR, StepResult, ThreadOperation, is_below};
 pub use subject_key::SubjectKey;
 pub use thread_key::ThreadKey;
 pub use timestamp::Timestamp;

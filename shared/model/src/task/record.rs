@@ -14,8 +14,8 @@ pub use fixture::RecordFields;
 
 use super::{
     Artifact, Change, ContextId, EventId, Generation, HeldKeys, KeyHash, Layout, LoggedEvent,
-    Message, Metadata, Owner, PushId, Sealed, SkillId, SkillRoute, Status, TaskId, TaskState,
-    Timestamp, TransitionError, Used, WriteId,
+    Message, Metadata, OutputCounts, Owner, PushId, Sealed, SkillId, SkillRoute, Status,
+    StepResult, TaskId, TaskState, Timestamp, TransitionError, Used, WriteId, is_below,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,6 +51,13 @@ pub struct Base {
     pub artifacts: BTreeMap<String, usize>,
     /// The number of messages in the history.
     pub history: usize,
+    /// The number of messages in the history when the turn began.
+    pub turn_start: usize,
+    /// How many outputs its skill has said in this turn. A turn that runs again says them no
+    /// second time.
+    pub outputs: OutputCounts,
+    /// How many outputs it had said when it saved each value of this turn, by key.
+    pub saves: BTreeMap<String, OutputCounts>,
 }
 
 /// The data a skill keeps between its turns.
@@ -60,11 +67,19 @@ pub struct Saved {
     pub slot: Option<SavedSlot>,
     /// Values by key.
     pub data: BTreeMap<String, Value>,
-    /// Results of completed steps, by name and occurrence in the turn.
-    pub steps: BTreeMap<String, Value>,
+    /// Results of completed steps, by path.
+    pub steps: BTreeMap<String, StepResult>,
     /// Members of the stored form that a later version of this program added. They
     /// stay with the rest.
     pub unknown: Metadata,
+}
+
+impl Saved {
+    /// Keeps the result of a step. No turn asks for the steps inside it any more.
+    pub fn complete_step(&mut self, key: String, result: StepResult) {
+        self.steps.retain(|path, _| !is_below(path, &key));
+        self.steps.insert(key, result);
+    }
 }
 
 /// The parts of a request that its turn needs, so that it runs the same way on any
@@ -184,8 +199,6 @@ pub struct TaskFields {
     pub(crate) listeners: Vec<PushId>,
     /// How many commits only registered a push config.
     pub(crate) registrations: u64,
-    /// Whether the task only keeps the reply of a skill that makes no tasks.
-    pub(crate) hidden: bool,
     pub(crate) updated_at: Timestamp,
     /// When a task at rest expires.
     pub(crate) expires_at: Timestamp,
@@ -270,7 +283,6 @@ impl TaskRecord {
             used: Used::default(),
             listeners: Vec::new(),
             registrations: 0,
-            hidden: false,
             updated_at: at,
             expires_at: at,
             keys: HeldKeys::default(),
@@ -331,11 +343,6 @@ impl TaskRecord {
     pub fn hold_keys(&mut self, key: Option<&KeyHash>, until: Timestamp) {
         let (version, needed) = (self.version, self.expires_at);
         self.keys.hold(key, version, needed, until);
-    }
-
-    /// Hides a task that is not stored yet from clients. It only keeps a reply.
-    pub fn hide(&mut self) {
-        self.hidden = true;
     }
 
     /// Sets the lease. A heartbeat extends it without a commit, so the lease is not a

@@ -15,7 +15,7 @@ use crate::task::{
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -153,33 +153,12 @@ impl WorkQueue for FakeQueue<WorkItem> {
     }
 }
 
-/// Limits in memory. `calls` counts the requests.
+/// Limits in memory that count totals and admit everything else.
 #[derive(Default)]
 pub(super) struct FakeLimits {
-    slots: Mutex<HashMap<SlotPool, HashMap<String, Timestamp>>>,
     totals: Mutex<HashMap<Total, u64>>,
-    pub(super) calls: AtomicU32,
-    /// The most slots that a pool has ever leased at once.
-    pub(super) most: AtomicU32,
-    /// Whether the tenants are blocked.
-    pub(super) blocked: AtomicBool,
     /// Whether the store does not answer.
     pub(super) down: AtomicBool,
-}
-
-impl FakeLimits {
-    fn asked(&self) -> Result<(), StoreError> {
-        self.calls.fetch_add(1, Ordering::SeqCst);
-        match self.down.load(Ordering::SeqCst) {
-            true => Err(StoreError::Unavailable("down".to_owned())),
-            false => Ok(()),
-        }
-    }
-
-    /// How many slots are leased, ended leases included.
-    pub(super) fn leased(&self) -> usize {
-        self.slots.lock().unwrap().values().map(HashMap::len).sum()
-    }
 }
 
 #[async_trait]
@@ -196,47 +175,23 @@ impl Limits for FakeLimits {
 
     async fn lease_slot(
         &self,
-        pool: &SlotPool,
-        holder: &WriteId,
-        lease: SlotLease,
+        _: &SlotPool,
+        _: &WriteId,
+        _: SlotLease,
     ) -> Result<Slot, StoreError> {
-        self.asked()?;
-        if self.blocked.load(Ordering::SeqCst) {
-            return Ok(Slot::Blocked);
-        }
-        let mut slots = self.slots.lock().unwrap();
-        let pool = slots.entry(pool.clone()).or_default();
-        pool.retain(|_, until| *until > lease.now);
-        let first = pool.values().min().copied();
-        if pool.len() >= lease.cap as usize && !pool.contains_key(&holder.to_string()) {
-            return Ok(Slot::NoneUntil(first.unwrap()));
-        }
-        pool.insert(holder.to_string(), lease.until);
-        self.most
-            .fetch_max(u32::try_from(pool.len()).unwrap(), Ordering::SeqCst);
         Ok(Slot::Leased)
     }
 
     async fn renew_slot(
         &self,
-        pool: &SlotPool,
-        holder: &WriteId,
-        until: Timestamp,
+        _: &SlotPool,
+        _: &WriteId,
+        _: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.asked()?;
-        let mut slots = self.slots.lock().unwrap();
-        let pool = slots.entry(pool.clone()).or_default();
-        let held = pool.get_mut(&holder.to_string());
-        Ok(held.map(|lease| *lease = until).is_some())
+        Ok(true)
     }
 
-    async fn free_slot(&self, pool: &SlotPool, holder: &WriteId) -> Result<(), StoreError> {
-        self.asked()?;
-        let mut slots = self.slots.lock().unwrap();
-        slots
-            .entry(pool.clone())
-            .or_default()
-            .remove(&holder.to_string());
+    async fn free_slot(&self, _: &SlotPool, _: &WriteId) -> Result<(), StoreError> {
         Ok(())
     }
 
@@ -247,7 +202,9 @@ impl Limits for FakeLimits {
         most: u64,
         _: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.asked()?;
+        if self.down.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable("down".to_owned()));
+        }
         let mut totals = self.totals.lock().unwrap();
         let sum = totals.entry(total.clone()).or_default();
         let fits = *sum + amount <= most;
@@ -255,8 +212,7 @@ impl Limits for FakeLimits {
         Ok(fits)
     }
 
-    async fn block(&self, _: &TenantId, blocked: bool) -> Result<(), StoreError> {
-        self.blocked.store(blocked, Ordering::SeqCst);
+    async fn block(&self, _: &TenantId, _: bool) -> Result<(), StoreError> {
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 //! log gets.
 
 use crate::auth::AuthError;
+use crate::skill::AgentError;
 use crate::store::{SizeError, StoreError};
 use crate::task::A2aError;
 
@@ -28,6 +29,9 @@ pub(crate) enum Cause {
     /// A rule of the engine was broken.
     #[error("{0}")]
     Broken(String),
+    /// What the skill does to its session failed while it was stored.
+    #[error("{0}")]
+    Skill(AgentError),
 }
 
 impl EngineError {
@@ -36,6 +40,22 @@ impl EngineError {
         Self {
             refusal: A2aError::Internal,
             cause: Some(Cause::Broken(text.into())),
+        }
+    }
+
+    /// An error of the skill that is known only when its changes are stored.
+    pub(crate) const fn of_skill(error: AgentError) -> Self {
+        Self {
+            refusal: A2aError::Internal,
+            cause: Some(Cause::Skill(error)),
+        }
+    }
+
+    /// The error of the skill, if it is one.
+    pub(crate) const fn of_the_skill(&self) -> Option<&AgentError> {
+        match &self.cause {
+            Some(Cause::Skill(error)) => Some(error),
+            _ => None,
         }
     }
 

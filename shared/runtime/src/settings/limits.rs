@@ -31,7 +31,6 @@ impl Read<'_> {
                 pool,
                 cap: (calls / 2).max(1),
             }),
-            turns_per_tenant: self.optional("A2A_TURNS_PER_TENANT")?,
             upload_bytes_per_day: self.optional("A2A_UPLOAD_PER_DAY")?,
         })
     }

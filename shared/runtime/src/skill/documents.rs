@@ -2,6 +2,7 @@
 
 use super::turn_host::DocumentHost;
 use super::{AgentError, AgentResult};
+use crate::store::StoreError;
 use crate::store::documents::{
     DOCUMENT_MAX, DocumentCollection, DocumentExpect, DocumentKey, DocumentNameError,
     DocumentWrite, StoredDocument,
@@ -61,7 +62,7 @@ impl<'a> Collection<'a> {
     pub async fn get<T: DeserializeOwned>(&self, key: &str) -> AgentResult<Option<Document<T>>> {
         let (store, (now, _)) = (self.host.documents()?, self.host.write_stamp());
         let found = store.document(&self.place, &parsed(key)?, now).await;
-        let found = found.map_err(|error| self.host.unread(error))?;
+        let found = self.stored(found).await?;
         found.map(decoded).transpose()
     }
 
@@ -123,7 +124,7 @@ impl<'a> Collection<'a> {
         let mut after = after.map(parsed).transpose()?;
         loop {
             let page = store.documents(&self.place, after.as_ref(), limit, now);
-            let page = page.await.map_err(|error| self.host.unread(error))?;
+            let page = self.stored(page.await).await?;
             // What was removed is read, and not shown.
             if !page.documents.is_empty() || page.next.is_none() || limit == 0 {
                 return page.documents.into_iter().map(decoded).collect();
@@ -148,8 +149,14 @@ impl<'a> Collection<'a> {
             id,
             now,
         };
-        let written = store.write_document(&write).await;
-        written.map_err(|error| self.host.unread(error))
+        self.stored(store.write_document(&write).await).await
+    }
+
+    async fn stored<T>(&self, result: Result<T, StoreError>) -> AgentResult<T> {
+        match result {
+            Ok(value) => Ok(value),
+            Err(error) => Err(self.host.store_failed(error).await),
+        }
     }
 }
 

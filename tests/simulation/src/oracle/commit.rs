@@ -3,6 +3,7 @@
 use super::skill::run_of;
 use super::{Life, Moment, Oracle, Said, Seen};
 use crate::fleet;
+use crate::skills::ECHO;
 use a2a_lambda::store::TaskWrite;
 use a2a_lambda::store::queue::TaskImage;
 use a2a_lambda::task::{LoggedEvent, Role, TaskRecord, TaskState};
@@ -29,7 +30,8 @@ impl Oracle {
         self.check_added(write, &life, &mut faults);
         self.check_thread(write, &mut faults);
         let ends = record.expired(write.now);
-        if record.state() == TaskState::Completed && !record.is_hidden() && !ends {
+        let follows = record.skill().is_some_and(|skill| skill.as_str() != ECHO);
+        if record.state() == TaskState::Completed && follows && !ends {
             self.check_artifacts(write, &mut faults);
         }
         let seen = self.tasks.remove(&life);

@@ -101,15 +101,6 @@ pub(crate) enum Said {
     Refused,
 }
 
-/// The response to a send.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// A task.
-    Task(Life),
-    /// A reply, by its id.
-    Reply(String),
-}
-
 /// The position of a reader.
 #[derive(Debug, Clone)]
 pub(crate) struct Position {
@@ -139,12 +130,14 @@ pub(crate) struct Oracle {
     unwanted: BTreeSet<String>,
     threads: BTreeMap<String, Talk>,
     runs: BTreeMap<u64, Run>,
+    /// The first run of each turn, by its task, its number and its message.
+    marks: BTreeMap<(String, u32, String), u64>,
     effects: u64,
     results: BTreeMap<(String, u32), u64>,
     starts: BTreeMap<String, u32>,
     pub(crate) said: BTreeMap<String, Said>,
     /// The response to each keyed message.
-    answers: BTreeMap<String, Answer>,
+    answers: BTreeMap<String, Life>,
     pub(crate) positions: Vec<Position>,
     /// The events that each webhook received.
     brought: BTreeMap<String, Deliveries>,

@@ -12,6 +12,8 @@ pub(super) struct Run {
     /// The message that opened its turn.
     pub(super) message: String,
     pub(super) turn: u32,
+    /// The first run of its turn.
+    mark: u64,
     began: Moment,
     makes: BTreeSet<&'static str>,
     keeps: BTreeSet<String>,
@@ -24,11 +26,14 @@ impl Oracle {
         turn: u32,
         message: &str,
         program: &str,
-    ) -> u64 {
+    ) -> (u64, u64) {
         let number = self.runs.len() as u64 + 1;
+        let turn_key = (task.to_string(), turn, message.to_owned());
+        let mark = *self.marks.entry(turn_key).or_insert(number);
         let run = Run {
             message: message.to_owned(),
             turn,
+            mark,
             began: self.passes(),
             ..Run::default()
         };
@@ -45,7 +50,7 @@ impl Oracle {
                 "G14: turn {turn} of task {task} ran {starts} times"
             ));
         }
-        number
+        (number, mark)
     }
 
     /// Whether a message was sent again after a task of it was deleted.
@@ -145,7 +150,7 @@ impl Oracle {
                 &["0", "end"]
             };
             let whole: Vec<String> = chunks.iter().map(|n| format!("{maker}:{n}")).collect();
-            let mine = !run.makes.contains(name) || maker == number.to_string();
+            let mine = !run.makes.contains(name) || maker == run.mark.to_string();
             if texts != whole || !mine {
                 faults.push(format!(
                     "G6: run {number} of task {id} left {name} as {texts:?}"
@@ -154,13 +159,28 @@ impl Oracle {
         }
         let blob = named("blob").and_then(|it| it.parts.first());
         let whole = blob.is_some_and(|part| match &part.content {
-            PartContent::Stored(blob) => blob.sha256 == digest_of(number),
+            PartContent::Stored(blob) => blob.sha256 == digest_of(run.mark),
             _ => false,
         });
         if run.makes.contains("blob") && !whole {
             faults.push(format!(
                 "G6: the blob of task {id} was not made by run {number}"
             ));
+        }
+        let view_history = write
+            .record
+            .history()
+            .iter()
+            .chain(&write.record.status().message);
+        let mut texts: Vec<&str> = Vec::new();
+        for text in view_history
+            .filter_map(|it| it.parts.first())
+            .filter_map(text_of)
+        {
+            if text.starts_with("run ") && texts.contains(&text) {
+                faults.push(format!("G7: task {id} says `{text}` twice"));
+            }
+            texts.push(text);
         }
         let session = write.thread.as_ref().map(|it| &it.record.state.session);
         let kept = |key: &String| session.is_some_and(|session| session.contains_key(key));
@@ -190,7 +210,8 @@ fn output_of(part: &Part) -> Option<u64> {
 /// The run that sent this update or question.
 fn speaker(parts: &[Part]) -> Option<u64> {
     let text = parts.first().and_then(text_of)?;
-    text.strip_prefix("run ")?.parse().ok()
+    let (mark, _) = text.strip_prefix("run ")?.split_once(' ')?;
+    mark.parse().ok()
 }
 
 /// The run that made an event, if the event carries a run number.

@@ -4,7 +4,7 @@ use super::{Broken, Stores, World};
 use crate::store::{Committed, StoreError, ThreadState};
 use crate::stored;
 use crate::task::{
-    Change, Message, Part, Saved, SavedSlot, Sealed, SealedAnswer, TaskId, TaskRecord,
+    Change, Message, OutputCounts, Part, Saved, SavedSlot, Sealed, SealedAnswer, TaskId, TaskRecord,
 };
 
 /// Sizes around the limits: an item, a value that stays in it, content that stays in
@@ -118,6 +118,7 @@ fn keeping(world: &World, task: &TaskRecord, size: usize) -> Result<TaskRecord, 
     let save = |length: usize| Change::Save {
         key: "k".to_owned(),
         value: "x".repeat(length).into(),
+        outputs: OutputCounts::new(),
     };
     let besides = stored::saved_size(&world.next(task, [save(0)])?.saved);
     world.next(task, [save(size.saturating_sub(besides))])

@@ -6,8 +6,9 @@ use super::super::{
 use super::{CHILD_MIN, ChildName, Form as _, UNFINISHED, arrange, head, length, pieces, runs};
 use crate::store::SizeError;
 use crate::task::{
-    Artifact, ArtifactUpdate, Change, ContextId, Generation, Message, Metadata, NewTask, Owner,
-    Part, SavedSlot, Subject, TaskId, TaskRecord, TenantId, Timestamp, WriteId,
+    Artifact, ArtifactUpdate, Change, ContextId, Generation, Message, Metadata, NewTask,
+    OutputCounts, Owner, Part, SavedSlot, Subject, TaskId, TaskRecord, TenantId, Timestamp,
+    WriteId,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -56,6 +57,7 @@ fn change(op: &Op) -> Change {
         Op::Keep(length) => Change::Save {
             key: "k".to_owned(),
             value: "z".repeat(*length).into(),
+            outputs: OutputCounts::new(),
         },
         Op::Restart => Change::Claim {
             lease_until: Timestamp::from_millis(0),

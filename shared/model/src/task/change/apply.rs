@@ -18,7 +18,6 @@ impl TaskFields {
         change: Change,
         at: Timestamp,
     ) -> Result<Option<Event>, TransitionError> {
-        self.hidden &= !change.makes_a_task();
         let status = match change {
             Change::Accept { message } => {
                 self.history.push(message);
@@ -41,8 +40,25 @@ impl TaskFields {
                 self.hand_over(progress, at)?;
                 return Ok(None);
             }
-            Change::Save { key, value } => return self.checkpoint(key, value, |s| &mut s.data),
-            Change::Step { key, value } => return self.checkpoint(key, value, |s| &mut s.steps),
+            Change::Save {
+                key,
+                value,
+                outputs,
+            } => {
+                self.checkpoint(outputs.clone())?;
+                self.base.saves.insert(key.clone(), outputs);
+                self.saved.data.insert(key, value);
+                return Ok(None);
+            }
+            Change::Step {
+                key,
+                result,
+                outputs,
+            } => {
+                self.checkpoint(outputs)?;
+                self.saved.complete_step(key, *result);
+                return Ok(None);
+            }
             Change::RegisterPush(listener) => {
                 self.listen(&listener.id);
                 return Ok(None);

@@ -1,6 +1,6 @@
 //! What a record says: its fields, and what follows from them.
 
-use super::{Saved, Task, TaskFields, Transition, TurnRequest};
+use super::{Base, Saved, Task, TaskFields, Transition, TurnRequest};
 use crate::task::{
     Artifact, ContextId, Event, HeldKeys, KeyHash, Layout, LoggedEvent, Message, Metadata, Owner,
     PartContent, PushId, Sealed, SkillId, SkillRoute, Status, TaskId, TaskKey, TaskState,
@@ -150,6 +150,12 @@ impl TaskFields {
         &self.saved
     }
 
+    /// What its running turn starts from if it runs again.
+    #[must_use]
+    pub const fn base(&self) -> &Base {
+        &self.base
+    }
+
     /// An answer that stays out of the history (credentials).
     #[must_use]
     pub const fn secret(&self) -> Option<&Sealed> {
@@ -235,13 +241,6 @@ impl TaskFields {
     #[must_use]
     pub const fn incarnation(&self) -> &WriteId {
         &self.incarnation
-    }
-
-    /// Whether the task is hidden from clients: it only keeps a reply for a client
-    /// that repeats a send under the same idempotency key.
-    #[must_use]
-    pub const fn is_hidden(&self) -> bool {
-        self.hidden
     }
 
     /// The last activity; of a task at rest, the end of its last turn. Canceling an

@@ -91,7 +91,7 @@ impl Engine {
         }
         if let Some(id) = &command.client_task_id {
             let found = self.tasks.load(&caller.owner, id, now).await?;
-            if let Some(record) = found.filter(|record| !record.is_hidden()) {
+            if let Some(record) = found {
                 return named_task(record, command);
             }
             // A client cannot create a task under an id that has the form of server-made

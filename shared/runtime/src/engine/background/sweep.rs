@@ -9,7 +9,7 @@ use super::collect_objects::CollectReport;
 use super::expire_contexts::ThreadSweepReport;
 use super::leases::Leases;
 use super::push_delivery::resend_pushes;
-use super::redispatch::{QUEUED, Redispatch, RedispatchPass};
+use super::redispatch::{QUEUED, Redispatch};
 use super::shard_walk::ShardWalk;
 use crate::engine::{Engine, EngineError};
 use crate::store::SweepThreads;
@@ -84,7 +84,7 @@ impl Engine {
         let until = self.share(deadline, 3);
         let walk = &mut places.tasks;
         self.restart(walk, store.open_shards());
-        let again = Redispatch::new(queue, walk.pass.unwrap_or_default());
+        let again = Redispatch::new(queue);
         let done = self.sweep_tasks(store, again, Leases::Respect, walk, until, &mut swept.tasks);
         let done = Box::pin(done).await;
         swept.note(done);
@@ -119,12 +119,7 @@ impl Engine {
     pub(in crate::engine) fn restart(&self, walk: &mut ShardWalk, shards: u32) {
         if walk.is_done() {
             let first = self.ids.next() % u128::from(shards.max(1));
-            let pass = RedispatchPass {
-                began: self.reader.clock.now(),
-                before: walk.pass.map(|last| last.began),
-            };
             *walk = ShardWalk::of(shards, u32::try_from(first).unwrap_or_default());
-            walk.pass = Some(pass);
         }
     }
 
@@ -141,12 +136,8 @@ impl Engine {
         leases: Leases,
     ) -> Result<SweepReport, EngineError> {
         let mut report = SweepReport::default();
-        let pass = RedispatchPass {
-            began: self.reader.clock.now(),
-            before: None,
-        };
         let mut walk = ShardWalk::of(tasks.open_shards(), 0);
-        let again = Redispatch::new(queue, pass);
+        let again = Redispatch::new(queue);
         self.sweep_tasks(tasks, again, leases, &mut walk, None, &mut report)
             .await?;
         Ok(report)
@@ -184,7 +175,7 @@ impl Engine {
                     Err(error) => error.log(),
                 }
             }
-            report.redispatched += again.send(standing).await;
+            report.redispatched += again.send(&standing).await;
             if let Some(next) = next {
                 walk.continue_after(shard, next);
             }
@@ -204,14 +195,13 @@ impl Engine {
         }
     }
 
-    /// Looks at one task. Returns its turn, with the start of its wait, if it has
-    /// waited too long for a worker.
+    /// Looks at one task. Returns its turn if it has waited too long for a worker.
     async fn sweep_one(
         &self,
         head: TaskRecord,
         leases: Leases,
         report: &mut SweepReport,
-    ) -> Result<Option<(WorkItem, Timestamp)>, EngineError> {
+    ) -> Result<Option<WorkItem>, EngineError> {
         report.looked_at += 1;
         if head.state().is_at_rest() {
             // A task at rest is in the index only while a push delivery is unconfirmed.
@@ -226,7 +216,7 @@ impl Engine {
         }
         let is_spent = |it: &TaskRecord| it.attempt() >= self.reader.policy.max_attempts;
         if let Some(item) = TaskImage::of(&head).asks().filter(|_| !is_spent(&head)) {
-            return Ok(Some((item, asked_at(&head))));
+            return Ok(Some(item));
         }
         // A write is decided on the whole task, not on its head.
         let record = if head.is_partial() {

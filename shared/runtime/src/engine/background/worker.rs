@@ -6,13 +6,11 @@
 //! that set it. The relay only moves ids, the queue may repeat them, and the claim of the
 //! task decides.
 
-use super::redispatch::QUEUED;
 use crate::auth::Caller;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::turn::event_sink::EventSink;
 use crate::engine::turn::report::log_given_up;
-use crate::engine::turn::slot::{NoSlotReason, TurnSlot};
 use crate::engine::turn::spec::{TurnEnd, TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
 use crate::skill::route::{self, RouteRequest, Routed, Words};
@@ -22,7 +20,6 @@ use crate::task::{A2aError, Change, Message, Metadata, Role, TaskRecord, TaskSta
 use crate::telemetry::TraceContext;
 use crate::telemetry::scope::CallScope;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Forwards images with a dispatch intent to the queue; returns the indexes of those that
 /// the queue did not accept.
@@ -58,9 +55,6 @@ pub async fn relay(queue: &dyn WorkQueue, images: &[TaskImage]) -> Vec<usize> {
     }
 }
 
-/// The shortest time for which the message of a turn without a slot is hidden.
-const SLOT_PAUSE: Duration = Duration::from_secs(5);
-
 /// What the stored task says about the message that names it.
 enum WorkDecision {
     /// A worker can claim the turn.
@@ -71,9 +65,8 @@ enum WorkDecision {
 
 impl Engine {
     /// Runs the turn a message names; returns whether to delete or keep the message. The
-    /// message is deleted only if this worker's own commit is stored, if the task is at
-    /// rest or absent, or if the sweep sends another message because the turn has waited
-    /// long for a slot.
+    /// message is deleted only if this worker's own commit is stored, or if the task is at
+    /// rest or absent.
     pub async fn work(
         &self,
         item: &WorkItem,
@@ -110,19 +103,11 @@ impl Engine {
         if let Some(error) = self.claim_limit(&record) {
             return Ok(ack_of(self.fail_unclaimed(record, &error).await?));
         }
-        let mut slot = self.turn_slot(&item.owner.tenant, deadline);
-        let done = match slot.take().await {
-            Ok(()) => Box::pin(self.work_in(&mut slot, item, record, receipt, deadline)).await,
-            Err(none) => self.wait_for_slot(&record, none, receipt).await,
-        };
-        slot.free().await;
-        done
+        Box::pin(self.claim_and_run(item, record, receipt, deadline)).await
     }
 
-    /// Claims the turn and runs it. The caller frees the slot.
-    async fn work_in(
+    async fn claim_and_run(
         &self,
-        slot: &mut TurnSlot,
         item: &WorkItem,
         record: TaskRecord,
         receipt: &dyn Receipt,
@@ -151,13 +136,10 @@ impl Engine {
         // The turn continues the trace of the call that made it.
         let request = work.record.request();
         let trace = request.and_then(|kept| TraceContext::parse(kept.trace_parent.as_deref()?));
-        let turn = self.run_in(slot, work, Some(receipt), &mut sink);
+        let turn = self.run(work, Some(receipt), &mut sink);
         let ended = Box::pin(CallScope::current().in_span(trace).run(turn)).await?;
         match ended {
-            TurnEnd::Stopped(_)
-            | TurnEnd::HandedOver(_)
-            | TurnEnd::Queued(_)
-            | TurnEnd::Message(_) => Ok(Ack::Delete),
+            TurnEnd::Stopped(_) | TurnEnd::HandedOver(_) | TurnEnd::Message(_) => Ok(Ack::Delete),
             TurnEnd::Superseded(_) | TurnEnd::Duplicate(_) => self.fenced(item).await,
         }
     }
@@ -196,33 +178,6 @@ impl Engine {
         let record = found.filter(|record| *record.incarnation() == item.incarnation);
         let rests = record.is_none_or(|record| record.state().is_at_rest());
         Ok(if rests { Ack::Delete } else { Ack::Keep })
-    }
-
-    /// Decides about a message whose turn has no slot. The attempts do not count it.
-    ///
-    /// The message is hidden for as long as the turn has waited, which doubles the time.
-    /// A turn that has waited long is also in the hands of the sweep, which sends another
-    /// message each time. So half of its messages are deleted here, at random: the task
-    /// keeps its intent, and the messages do not add up.
-    async fn wait_for_slot(
-        &self,
-        record: &TaskRecord,
-        why: NoSlotReason,
-        receipt: &dyn Receipt,
-    ) -> Result<Ack, EngineError> {
-        let since = record.dispatched_at().unwrap_or(record.updated_at());
-        let waited = self.reader.clock.now().since(since);
-        if why == NoSlotReason::AllTaken && waited < QUEUED {
-            receipt.hide(waited.max(SLOT_PAUSE)).await?;
-            return Ok(Ack::Keep);
-        }
-        if self.ids.next().is_multiple_of(2) {
-            return Ok(Ack::Delete);
-        }
-        // At a random time, so that turns that wait for the same slots do not all ask
-        // for them at once.
-        receipt.hide(SLOT_PAUSE + self.up_to(QUEUED)).await?;
-        Ok(Ack::Keep)
     }
 
     /// Writes `failed` with the number of attempts; `false` if another write came first.

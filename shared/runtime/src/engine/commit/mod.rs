@@ -47,7 +47,7 @@ pub(super) enum CommitOutcome {
 }
 
 /// One change of a task, with what is stored together with it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Commit {
     /// The record that the changes are applied to. One that is not stored yet
     /// (version 0) is created.

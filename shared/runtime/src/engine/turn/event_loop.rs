@@ -3,12 +3,13 @@
 
 use super::command::SkillCommand;
 use super::heartbeat::Heartbeat;
-use super::slot::{NoSlotReason, TurnSlot};
+use super::skill_host::TurnHandle;
+use super::turn_break::TurnBreak;
 use super::write_buffer::WriteBuffer;
 use crate::engine::EngineError;
 use crate::engine::budget::TurnBudget;
 use crate::engine::clock::wake_up;
-use crate::engine::commit::{CommitOutcome, OnConflict};
+use crate::engine::commit::CommitOutcome;
 use crate::skill::SkillOutcome;
 use futures::future::BoxFuture;
 use std::time::Duration;
@@ -23,10 +24,10 @@ pub(in crate::engine) enum LoopEnd {
     Returned(SkillOutcome),
     /// Another writer has the task.
     Lost,
-    /// The turn has no slot, and nothing of it is stored.
-    NoSlot(NoSlotReason),
     /// The time is up: a worker continues the turn.
     TimeUp,
+    /// The turn ends without the return value of its skill.
+    Broken(TurnBreak),
 }
 
 /// The write in flight, if there is one.
@@ -40,10 +41,10 @@ type PendingWrite<'a> = Option<BoxFuture<'a, Result<CommitOutcome, EngineError>>
 /// When the store fails.
 pub(in crate::engine) async fn drive(
     skill: &mut BoxFuture<'_, SkillOutcome>,
+    turn: &TurnHandle<'_>,
     mut inbox: mpsc::Receiver<SkillCommand>,
     buffer: &mut WriteBuffer<'_>,
     heartbeat: &mut Heartbeat<'_>,
-    slot: &mut TurnSlot,
     budget: TurnBudget,
 ) -> Result<LoopEnd, EngineError> {
     let engine = buffer.engine;
@@ -51,12 +52,11 @@ pub(in crate::engine) async fn drive(
     let mut writing: PendingWrite<'_> = None;
     let ended = loop {
         // One write at a time: what arrives meanwhile goes into the next one.
-        if writing.is_none() && buffer.due() && slot.may_write() {
-            let commit = buffer.next_commit(OnConflict::Reapply);
-            writing = Some(Box::pin(engine.commit(commit)));
+        if writing.is_none() && buffer.due() {
+            let commit = buffer.next_turn_commit();
+            writing = Some(Box::pin(turn.turn_thread().commit(commit)));
         }
-        let waits = writing.is_some() || slot.is_asked();
-        let wake = buffer.wakes_at().filter(|_| !waits);
+        let wake = buffer.wakes_at().filter(|_| writing.is_none());
         tokio::select! {
             // Without `biased` the order is random, and the simulation could not replay a
             // run.
@@ -73,6 +73,7 @@ pub(in crate::engine) async fn drive(
                     return Ok(LoopEnd::Lost);
                 }
             }
+            reason = turn.broken() => break LoopEnd::Broken(reason),
             // A full write buffer is back-pressure: the skill waits until a write is
             // stored.
             Some(ask) = inbox.recv(), if !buffer.full() => match ask {
@@ -80,10 +81,6 @@ pub(in crate::engine) async fn drive(
                 ask => buffer.note(ask),
             },
             outcome = &mut *skill => break LoopEnd::Returned(outcome),
-            // A skill that has returned needs no slot any more.
-            taken = slot.tick() => if let Err(none) = taken {
-                break LoopEnd::NoSlot(none);
-            },
             () = wake_up(&*engine.reader.clock, last) => break LoopEnd::TimeUp,
             () = wake_up(&*engine.reader.clock, wake) => {}
         }

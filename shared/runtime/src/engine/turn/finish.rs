@@ -5,7 +5,6 @@ use super::state_size::check_state_size;
 use super::thread::TurnThread;
 use super::write_buffer::{WriteBuffer, opens_a_turn, size_of};
 use crate::engine::accept::context_status::serves_as_thread;
-use crate::engine::accept::idempotency::as_message;
 use crate::engine::commit::contention::exhausted;
 use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::error::Cause;
@@ -35,29 +34,26 @@ impl WriteBuffer<'_> {
         outcome: SkillOutcome,
         turn_thread: &TurnThread<'_>,
     ) -> Result<TurnEnd, EngineError> {
-        // INVARIANT: an unavailable store never fails a task. The turn runs again.
-        if matches!(outcome, SkillOutcome::Failed(_))
-            && let Some(away) = turn_thread.unread()
-        {
-            return Err(away.into());
-        }
         match outcome {
             SkillOutcome::Message(content) if self.is_unseen() => {
-                let reply = self.replies(content, turn_thread);
-                let stored = self.record.version() > 0;
-                if !stored && self.is_given(&reply, turn_thread).await? {
-                    return Ok(TurnEnd::Message(as_message(reply)));
+                let reply = self.says(content);
+                if self.is_given(&reply, turn_thread).await? {
+                    return Ok(TurnEnd::Message(self.alone(reply, turn_thread)));
                 }
-                self.keep(reply);
+                // No response can hold the reply: the client gets a task, and fetches the
+                // large values by URL.
+                self.push(Change::Complete {
+                    message: Some(reply),
+                });
             }
             outcome => self.apply_outcome(outcome),
         }
         let (base, changes) = self.take();
-        let opens = self.take_opens(&base, &changes);
+        let opens = self.opens.take();
         let changes = Arc::new(changes);
         let finished = self.finish(&base, &changes, turn_thread, opens.clone());
         let written = match Box::pin(finished).await {
-            Err(error) if too_large(&error) => {
+            Err(error) if too_large(&error) || error.of_the_skill().is_some() => {
                 let opens = opens.or_else(|| self.opens.take());
                 self.give_up(base, &changes, &error, opens).await?
             }
@@ -142,9 +138,9 @@ impl WriteBuffer<'_> {
             .await
     }
 
-    /// The reply of a skill that makes no task.
-    fn replies(&self, content: Content, turn_thread: &TurnThread<'_>) -> Message {
-        let mut reply = self.says(content);
+    /// A reply that is the whole response: it names no task.
+    fn alone(&self, mut reply: Message, turn_thread: &TurnThread<'_>) -> Message {
+        reply.task_id = None;
         let kept = !turn_thread.is_unchanged() || !serves_as_thread(&self.record);
         if !kept {
             // A2A 1.0, `Message` in a2a.proto: a message of the server names a context. Nothing
@@ -183,7 +179,9 @@ impl WriteBuffer<'_> {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
                 // The client learns of this from a task, which fails when it is stored.
-                Err(error) if too_large(&error) => return Ok(false),
+                Err(error) if too_large(&error) || error.of_the_skill().is_some() => {
+                    return Ok(false);
+                }
                 Err(error) if error.is_contended() => lost = error,
                 Err(error) => return Err(error),
             }
@@ -215,7 +213,10 @@ impl WriteBuffer<'_> {
             .iter()
             .filter(|it| base.version() == 0 && opens_a_turn(it));
         let mut kept: Vec<Change> = opening.cloned().collect();
-        let error = AgentError::state_too_large(current, allowed);
+        let error = match error.of_the_skill() {
+            Some(error) => error.clone(),
+            None => AgentError::state_too_large(current, allowed),
+        };
         kept.push(self.engine.failure(&base, &error));
         self.engine
             .commit(Commit::of_turn(base, kept).opening(opens))
@@ -242,16 +243,6 @@ impl WriteBuffer<'_> {
             Ok(()) => outcome,
             Err(error) => SkillOutcome::Failed(error.into()),
         }
-    }
-
-    /// Keeps a reply that no response can hold in a hidden task, like the reply of a
-    /// keyed send. The client fetches its large values by URL. A repeat of a keyed send
-    /// finds the reply there.
-    fn keep(&mut self, reply: Message) {
-        self.record.hide();
-        self.push(Change::Complete {
-            message: Some(reply),
-        });
     }
 
     /// Turns the skill's return value into changes.
@@ -328,7 +319,7 @@ impl Engine {
         facts: &TurnFacts,
         record: &TaskRecord,
     ) {
-        if !record.state().is_terminal() || record.is_hidden() {
+        if !record.state().is_terminal() {
             return;
         }
         let Some(settled) = settled(record, facts) else {

@@ -5,7 +5,7 @@ use crate::engine::accept::repeat::MessagePrint;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::send_key::SendKey;
 use crate::skill::{AgentError, AnySkill, Content, SkillOutcome, TurnFacts, TurnStart};
-use crate::task::{Change, Message, SavedSlot, TaskRecord};
+use crate::task::{Base, Change, Message, Saved, SavedSlot, TaskRecord};
 use std::sync::Arc;
 
 /// A turn that is ready to run.
@@ -52,6 +52,19 @@ impl TurnSpec {
         }
     }
 
+    /// The stored values that the turn begins with, and the base of what it has said before.
+    pub(in crate::engine) fn replay(&self) -> (Saved, Base) {
+        let mut saved = self.record.saved().clone();
+        let is_resume = |change: &Change| matches!(change, Change::Resume { .. });
+        if self.opening.iter().any(is_resume) {
+            // Both belong to one turn. The opening removes those of the last turn, but it is
+            // not stored yet.
+            saved.steps.clear();
+            return (saved, Base::default());
+        }
+        (saved, self.record.base().clone())
+    }
+
     /// Whether the thread state had expired when the message arrived.
     pub(in crate::engine) fn is_reset(&self) -> bool {
         self.context_status.as_ref().is_some_and(|it| it.reset)
@@ -91,11 +104,6 @@ impl TurnInput {
         }
     }
 
-    /// Whether a skill runs.
-    pub(in crate::engine) const fn runs_skill(&self) -> bool {
-        matches!(self, Self::Skill(..))
-    }
-
     /// Whether the turn makes a task, whatever its outcome.
     pub(in crate::engine) fn makes_task(&self) -> bool {
         match self {
@@ -114,8 +122,6 @@ pub(in crate::engine) enum TurnEnd {
     Message(Message),
     /// The turn was handed over to another invocation.
     HandedOver(TaskRecord),
-    /// The turn had no slot, and is stored for a worker.
-    Queued(TaskRecord),
     /// Another writer has the task; the record as it is stored now.
     Superseded(Option<TaskRecord>),
     /// The message was accepted before: the task of an earlier send with its key, or of

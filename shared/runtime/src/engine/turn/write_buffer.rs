@@ -12,8 +12,8 @@ mod changes;
 
 use super::event_sink::EventSink;
 use super::finish::too_large;
-use super::slot::NoSlotReason;
 use super::spec::TurnEnd;
+use super::thread::{TurnCommit, TurnThread};
 use crate::auth::Caller;
 use crate::engine::accept::repeat::MessagePrint;
 use crate::engine::budget::TurnBudget;
@@ -22,7 +22,8 @@ use crate::engine::commit::{Commit, CommitOutcome, OnConflict};
 use crate::engine::{Engine, EngineError};
 use crate::store::{Keyed, ThreadWrite};
 use crate::task::{
-    A2aError, Change, PartContent, Saved, SavedSlot, SkillId, TaskRecord, Timestamp, WriteId,
+    A2aError, Change, OutputCounts, PartContent, Saved, SavedSlot, SkillId, StepResult, TaskRecord,
+    Timestamp, WriteId,
 };
 use crate::telemetry::scope::CallScope;
 use std::collections::BTreeSet;
@@ -60,13 +61,16 @@ pub(in crate::engine) struct WriteBuffer<'e> {
     in_flight: Vec<oneshot::Sender<()>>,
     /// What the last write of a task that was not stored before it holds.
     first: Option<Arc<Vec<Change>>>,
-    /// The thread to store with the first write that makes the task visible. A context
-    /// without a visible task has no thread.
+    /// The thread to store with the first write.
     pub(in crate::engine) opens: Option<ThreadWrite>,
     /// Recognises the message that opened the turn.
     print: Option<MessagePrint>,
     /// The artifact names to which this attempt can append.
     artifact_names: BTreeSet<String>,
+    /// How many outputs the turn has said, by scope.
+    outputs: OutputCounts,
+    /// The updates of session values that the next commit applies.
+    updates: Vec<u64>,
     /// When the last write began.
     last_group: Option<Timestamp>,
     /// The last write id that the turn made itself.
@@ -106,6 +110,8 @@ impl<'e> WriteBuffer<'e> {
             opens: None,
             print: None,
             artifact_names,
+            outputs: OutputCounts::new(),
+            updates: Vec::new(),
             last_group: None,
             last_write: None,
         }
@@ -119,6 +125,12 @@ impl<'e> WriteBuffer<'e> {
     ) -> Self {
         self.opens = opens;
         self.print = print;
+        self
+    }
+
+    /// Sets how many outputs the turn has said before, by scope.
+    pub(in crate::engine) fn after_outputs(mut self, outputs: OutputCounts) -> Self {
+        self.outputs = outputs;
         self
     }
 
@@ -155,32 +167,9 @@ impl<'e> WriteBuffer<'e> {
         Err(A2aError::TaskBusy.into())
     }
 
-    /// Stores the turn for a worker, because there is no slot for it. Of what is not
-    /// stored only the opening is kept: the skill begins again.
-    ///
-    /// # Errors
-    /// Those of [`WriteBuffer::open_as`]. [`A2aError::Forbidden`] if an operator has
-    /// blocked the tenant; then nothing is stored.
-    pub(in crate::engine) async fn queue(
-        mut self,
-        key: Option<SendKey>,
-        why: NoSlotReason,
-    ) -> Result<TurnEnd, EngineError> {
-        if why == NoSlotReason::Blocked {
-            return Err(A2aError::Forbidden.into());
-        }
-        let pending = std::mem::take(&mut self.pending);
-        self.discard();
-        self.pending = pending.into_iter().filter_map(changes::queued).collect();
-        Ok(match self.open_as(key).await? {
-            Some(first) => TurnEnd::Duplicate(first),
-            None => TurnEnd::Queued(self.record),
-        })
-    }
-
-    /// Whether clients can see nothing of the task: it is not stored, or it is hidden.
+    /// Whether clients can see nothing of the task.
     pub(in crate::engine) fn is_unseen(&self) -> bool {
-        !self.emitted && (self.record.version() == 0 || self.record.is_hidden())
+        !self.emitted && self.record.version() == 0
     }
 
     /// Whether the next write should start now.
@@ -228,7 +217,10 @@ impl<'e> WriteBuffer<'e> {
 
     /// Hands the turn over: one commit stores what is buffered, ends the lease and asks
     /// for a worker. A task that becomes too large by it fails.
-    pub(in crate::engine) async fn hand_over(mut self) -> Result<TurnEnd, EngineError> {
+    pub(in crate::engine) async fn hand_over(
+        mut self,
+        turn_thread: &TurnThread<'_>,
+    ) -> Result<TurnEnd, EngineError> {
         let progress = self.progress || self.pending.iter().any(is_progress);
         let repeats = !progress && self.record.saved().steps.is_empty();
         self.keep_trace();
@@ -236,8 +228,8 @@ impl<'e> WriteBuffer<'e> {
         if self.opens.is_none() {
             self.engine.extend_thread(&self.record).await;
         }
-        let commit = self.next_commit(OnConflict::Reapply);
-        let written = match self.engine.commit(commit).await {
+        let commit = self.next_turn_commit();
+        let written = match turn_thread.commit(commit).await {
             Err(error) if too_large(&error) => {
                 let first = self.first.take().unwrap_or_default();
                 let base = self.record.clone();
@@ -312,7 +304,7 @@ impl<'e> WriteBuffer<'e> {
     /// The next group as a commit, with the thread it opens.
     pub(in crate::engine) fn next_commit(&mut self, on_conflict: OnConflict) -> Commit {
         let (base, changes) = self.take();
-        let opens = self.take_opens(&base, &changes);
+        let opens = self.opens.take();
         let write = self.next_write(&base);
         let changes = Arc::new(changes);
         self.first = (base.version() == 0).then(|| Arc::clone(&changes));
@@ -321,6 +313,14 @@ impl<'e> WriteBuffer<'e> {
             OnConflict::Return => Commit::new(base, changes),
         };
         commit.under(write).opening(opens)
+    }
+
+    /// The next group as a commit of the running turn.
+    pub(in crate::engine) fn next_turn_commit(&mut self) -> TurnCommit {
+        TurnCommit {
+            updates: std::mem::take(&mut self.updates),
+            commit: self.next_commit(OnConflict::Reapply),
+        }
     }
 
     /// The id of the next write on `base`. Only the first one of a turn is random: the others
@@ -334,16 +334,6 @@ impl<'e> WriteBuffer<'e> {
         let next = next.unwrap_or_else(|| self.engine.write_id(base));
         self.last_write = Some(next.clone());
         next
-    }
-
-    /// The thread that a write of `changes` on `base` opens.
-    pub(in crate::engine) fn take_opens(
-        &mut self,
-        base: &TaskRecord,
-        changes: &[Change],
-    ) -> Option<ThreadWrite> {
-        let shows = !base.is_hidden() || changes.iter().any(Change::makes_a_task);
-        shows.then(|| self.opens.take()).flatten()
     }
 
     /// Handles the result of a write: shows its events and wakes what waits for it;
@@ -391,10 +381,14 @@ impl<'e> WriteBuffer<'e> {
         let mut saved = self.record.saved().clone();
         for change in &self.pending {
             match change {
-                Change::Save { key, value } => saved.data.insert(key.clone(), value.clone()),
-                Change::Step { key, value } => saved.steps.insert(key.clone(), value.clone()),
-                _ => None,
-            };
+                Change::Save { key, value, .. } => {
+                    saved.data.insert(key.clone(), value.clone());
+                }
+                Change::Step { key, result, .. } => {
+                    saved.complete_step(key.clone(), StepResult::clone(result));
+                }
+                _ => {}
+            }
         }
         saved.slot = Some(slot.clone());
         saved
@@ -446,9 +440,8 @@ pub(in crate::engine) fn size_of(change: &Change) -> usize {
             ..
         } => &message.parts,
         Change::Artifact(update) => &update.artifact.parts,
-        Change::Save { value, .. } | Change::Step { value, .. } => {
-            return value.to_string().len();
-        }
+        Change::Save { value, .. } => return value.to_string().len(),
+        Change::Step { result, .. } => return result.value.to_string().len(),
         _ => return 0,
     };
     parts

@@ -75,7 +75,7 @@ impl Tables {
         }
         for task in self.tasks.values() {
             let own = (task.owner().clone(), task.context_id().clone());
-            let seen = !task.is_hidden() && !task.expired(query.now);
+            let seen = !task.expired(query.now);
             if task.names_its_context() && seen && !self.threads.contains_key(&own) {
                 let thread = ThreadRecord::from_first_task(task, query.ttl, query.now);
                 found.push((position(task.status().timestamp, &thread), thread));

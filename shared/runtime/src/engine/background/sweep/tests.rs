@@ -1,7 +1,6 @@
 //! Rounds of sweeps over an index without an end, on tokio's paused clock.
 
 use super::{Leases, Redispatch, ShardWalk, SweepPlaces, SweepReport};
-use crate::engine::background::redispatch::RedispatchPass;
 use crate::engine::doubles::{FakeQueue, owner, services};
 use crate::engine::{Engine, Policy};
 use crate::prelude::*;
@@ -114,7 +113,7 @@ impl SweepFixture {
     ) -> Result<(), super::EngineError> {
         let (until, mut report) = (self.now().plus(SECOND * seconds), SweepReport::default());
         let (line, leases) = (FakeQueue::default(), Leases::Respect);
-        let again = Redispatch::new(&line, RedispatchPass::default());
+        let again = Redispatch::new(&line);
         self.engine
             .sweep_tasks(&self.index, again, leases, walk, Some(until), &mut report)
             .await
@@ -257,7 +256,7 @@ async fn a_page_that_was_cut_short_is_read_again() {
     for _ in 0..2 {
         let (until, mut report) = (fixture.now().plus(SECOND * 30), SweepReport::default());
         let line = FakeQueue::default();
-        let again = Redispatch::new(&line, RedispatchPass::default());
+        let again = Redispatch::new(&line);
         let swept = fixture.engine.sweep_tasks(
             &index,
             again,

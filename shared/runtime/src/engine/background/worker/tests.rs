@@ -11,8 +11,8 @@ use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, OpenTask, SweepTasks, TaskImage, WorkItem, WorkQueue};
 use crate::store::{Measured, ReadTasks as _, RecordQuery, StoreError};
 use crate::task::{
-    CancelCommand, Event, Frame, Generation, Message, Part, PartContent, SendCommand, SendMode,
-    Sent, SubscribeCommand, Task, TaskId, TaskRecord, TaskState,
+    CancelCommand, Event, Frame, Generation, Message, OutputCounts, Part, PartContent, SendCommand,
+    SendMode, Sent, StepResult, SubscribeCommand, Task, TaskId, TaskRecord, TaskState,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -689,11 +689,17 @@ fn turn_starts_without_the_steps_of_the_previous_turn() {
         world.start(),
         Change::Step {
             key: "step#1".to_owned(),
-            value: 1.into(),
+            result: Box::new(StepResult {
+                value: 1.into(),
+                ordinal: 1,
+                ..StepResult::default()
+            }),
+            outputs: OutputCounts::new(),
         },
         Change::Save {
             key: "k".to_owned(),
             value: 2.into(),
+            outputs: OutputCounts::new(),
         },
         Change::AskInput {
             message: message(),
