@@ -392,7 +392,7 @@ fn canceled(reasons: &[CancellationReason]) -> WriteOutcome {
 #[cfg(test)]
 mod tests {
     use super::{Check, ErrorClass, WriteOutcome, canceled, classify, outcome, torn};
-    use a2a_lambda_model::store::{SizeError, StoreError};
+    use a2a_lambda_model::store::StoreError;
     use aws_sdk_dynamodb::error::{ErrorMetadata, SdkError};
     use aws_sdk_dynamodb::operation::put_item::PutItemError;
     use aws_sdk_dynamodb::types::CancellationReason;

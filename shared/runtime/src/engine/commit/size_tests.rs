@@ -119,6 +119,7 @@ impl Fixture {
             thread: None,
             pushes: Vec::new(),
             key: None,
+            has_pointer: false,
             now: at,
         };
         let stored = self.memory.commit(&write).await.unwrap();

@@ -13,12 +13,12 @@ use super::report::{TurnReport, note, skill_of};
 use super::skill_host::TurnHandle;
 use super::spec::{TurnEnd, TurnSpec};
 use super::turn_break::TurnBreak;
-use super::write_buffer::WriteBuffer;
+use super::write_buffer::{WriteBuffer, registers_push};
 use crate::engine::{Engine, EngineError};
 use crate::skill::session;
 use crate::skill::{AgentError, AnySkill, SessionAdapter, SkillOutcome, TaskContext, TurnStart};
 use crate::store::queue::Receipt;
-use crate::task::{Change, TaskRecord};
+use crate::task::TaskRecord;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
@@ -169,10 +169,6 @@ async fn leave(
             Ok(TurnEnd::Superseded(buffer.lost))
         }
     }
-}
-
-const fn registers_push(change: &Change) -> bool {
-    matches!(change, Change::RegisterPush(_))
 }
 
 /// Polls the skill once, and stores the opening of its turn. A skill that returns a

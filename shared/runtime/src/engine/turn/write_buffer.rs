@@ -26,6 +26,7 @@ use crate::task::{
     Timestamp, WriteId,
 };
 use crate::telemetry::scope::CallScope;
+use futures::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,8 +62,10 @@ pub(in crate::engine) struct WriteBuffer<'e> {
     in_flight: Vec<oneshot::Sender<()>>,
     /// What the last write of a task that was not stored before it holds.
     first: Option<Arc<Vec<Change>>>,
-    /// The thread to store with the first write.
-    pub(in crate::engine) opens: Option<ThreadWrite>,
+    /// The thread to store before the first write.
+    opens: Option<ThreadWrite>,
+    /// Whether the context has the pointer to the task.
+    pub(super) has_pointer: bool,
     /// Recognises the message that opened the turn.
     print: Option<MessagePrint>,
     /// The artifact names to which this attempt can append.
@@ -108,6 +111,7 @@ impl<'e> WriteBuffer<'e> {
             in_flight: Vec::new(),
             first: None,
             opens: None,
+            has_pointer: false,
             print: None,
             artifact_names,
             outputs: OutputCounts::new(),
@@ -117,7 +121,7 @@ impl<'e> WriteBuffer<'e> {
         }
     }
 
-    /// Sets the thread to store with the first write, and what recognises the message.
+    /// Sets the thread to store before the first write, and what recognises the message.
     pub(in crate::engine) fn opening(
         mut self,
         opens: Option<ThreadWrite>,
@@ -134,8 +138,40 @@ impl<'e> WriteBuffer<'e> {
         self
     }
 
+    /// What has to be stored before the next write: the thread that the task opens, and
+    /// the pointer to the task unless that write is a transaction, which takes it along.
+    /// `None` if the context knows the task. It can run while the skill runs.
+    pub(in crate::engine) fn placement(
+        &mut self,
+        in_transaction: bool,
+    ) -> Option<BoxFuture<'e, Result<(), EngineError>>> {
+        let in_transaction = in_transaction || self.pending.iter().any(registers_push);
+        let is_known = self.record.version() > 0 || self.record.names_its_context();
+        let points = !is_known && !in_transaction && !self.has_pointer;
+        let pointer = points.then(|| self.record.clone());
+        let opens = self.opens.take();
+        if pointer.is_none() && opens.is_none() {
+            return None;
+        }
+        self.has_pointer |= points;
+        let engine = self.engine;
+        Some(Box::pin(engine.place(pointer, opens)))
+    }
+
+    /// Stores what has to be stored before the next write.
+    pub(in crate::engine) async fn place(
+        &mut self,
+        in_transaction: bool,
+    ) -> Result<(), EngineError> {
+        match self.placement(in_transaction) {
+            Some(placed) => placed.await,
+            None => Ok(()),
+        }
+    }
+
     /// Stores the opening of the turn; `false` if another writer was faster.
     pub(in crate::engine) async fn open(&mut self) -> Result<bool, EngineError> {
+        self.place(false).await?;
         let commit = self.next_commit(OnConflict::Return);
         let written = self.engine.commit(commit).await?;
         self.stored(written).await
@@ -151,6 +187,7 @@ impl<'e> WriteBuffer<'e> {
         &mut self,
         key: Option<SendKey>,
     ) -> Result<Option<TaskRecord>, EngineError> {
+        self.place(key.is_some()).await?;
         let commit = self.next_commit(OnConflict::Return).with_key(key.clone());
         let written = self.engine.commit(commit).await?;
         if let (CommitOutcome::KeyTaken(keyed), Some(key)) = (&written, key) {
@@ -225,16 +262,16 @@ impl<'e> WriteBuffer<'e> {
         let repeats = !progress && self.record.saved().steps.is_empty();
         self.keep_trace();
         self.push(Change::HandOver { progress });
-        if self.opens.is_none() {
-            self.engine.extend_thread(&self.record).await;
+        match self.placement(false) {
+            Some(placed) => placed.await?,
+            None => self.engine.extend_thread(&self.record).await,
         }
         let commit = self.next_turn_commit();
         let written = match turn_thread.commit(commit).await {
             Err(error) if too_large(&error) => {
                 let first = self.first.take().unwrap_or_default();
                 let base = self.record.clone();
-                self.give_up(base, &first, &error, self.opens.clone())
-                    .await?
+                self.give_up(base, &first, &error).await?
             }
             written => written?,
         };
@@ -301,10 +338,9 @@ impl<'e> WriteBuffer<'e> {
         (self.record.clone(), std::mem::take(&mut self.pending))
     }
 
-    /// The next group as a commit, with the thread it opens.
+    /// The next group as a commit.
     pub(in crate::engine) fn next_commit(&mut self, on_conflict: OnConflict) -> Commit {
         let (base, changes) = self.take();
-        let opens = self.opens.take();
         let write = self.next_write(&base);
         let changes = Arc::new(changes);
         self.first = (base.version() == 0).then(|| Arc::clone(&changes));
@@ -312,7 +348,7 @@ impl<'e> WriteBuffer<'e> {
             OnConflict::Reapply => Commit::of_turn(base, changes),
             OnConflict::Return => Commit::new(base, changes),
         };
-        commit.under(write).opening(opens)
+        commit.under(write).with_pointer(self.has_pointer)
     }
 
     /// The next group as a commit of the running turn.
@@ -425,6 +461,10 @@ pub(super) const fn opens_a_turn(change: &Change) -> bool {
             | Change::RegisterPush(_)
             | Change::Start { .. }
     )
+}
+
+pub(super) const fn registers_push(change: &Change) -> bool {
+    matches!(change, Change::RegisterPush(_))
 }
 
 /// Whether a repeated turn does not do this work again.
