@@ -86,6 +86,7 @@ fn full() -> TaskRecord {
     record.dispatched_at = Some(Timestamp::from_millis(6));
     record.not_before = Some(Timestamp::from_millis(-3));
     record.secret = Some(Sealed::stored("key"));
+    record.fingerprint = Some("fingerprint".to_owned());
     record.request = Some(TurnRequest {
         tier: "gold".to_owned(),
         scopes: ["read".to_owned()].into(),

@@ -1,14 +1,41 @@
-//! Stores the thread of a context: the one that a commit opens, and the one that a
-//! message refreshes.
+//! Stores the thread of a context: the one that a task opens, and the one that a message
+//! refreshes.
 
 use crate::engine::{Engine, EngineError};
 use crate::store::ThreadWrite;
+use crate::task::TaskRecord;
 
 impl Engine {
+    /// Stores what the context of a task has to hold before the task is stored: the pointer
+    /// to the task, and the thread that it opens. A context that knows a task without items
+    /// shows nothing. A task that its context does not know would be missing in each list
+    /// of the context, and outlive its deletion.
+    pub(in crate::engine) async fn place(
+        &self,
+        pointer: Option<TaskRecord>,
+        opens: Option<ThreadWrite>,
+    ) -> Result<(), EngineError> {
+        let ttl = self.reader.policy.task_ttl;
+        let until = self.reader.clock.now().plus(ttl).plus(ttl);
+        let point = async {
+            match &pointer {
+                Some(record) => Ok(self.tasks.put_pointer(record, until).await?),
+                None => Ok::<(), EngineError>(()),
+            }
+        };
+        let open = async {
+            match opens {
+                Some(opens) => self.open_thread(opens).await,
+                None => Ok(()),
+            }
+        };
+        futures::try_join!(point, open).map(|_| ())
+    }
+
     /// Stores the thread of a new context, unless another task of the context has stored
     /// it meanwhile. The thread it replaces may be gone since it was read: native TTL
     /// removes a thread after its tombstone.
-    pub(super) async fn open_thread(&self, mut opens: ThreadWrite) -> Result<(), EngineError> {
+    async fn open_thread(&self, mut opens: ThreadWrite) -> Result<(), EngineError> {
         if self.keep_thread(&opens).await? || opens.expect == 0 {
             return Ok(());
         }
