@@ -96,11 +96,7 @@ impl Op {
             Self::Step { body, .. } | Self::Scope(body) => vec![body],
             Self::Join(bodies) | Self::Chunks { pieces: bodies, .. } => bodies.iter().collect(),
             Self::Worker { answers, .. } => {
-                let skill = |call| match call {
-                    &Call::Skill { ref body, .. } => Some(body),
-                    Call::Function { .. } => None,
-                };
-                answers.iter().flatten().filter_map(skill).collect()
+                answers.iter().flatten().filter_map(Call::body).collect()
             }
             _ => Vec::new(),
         }
@@ -119,6 +115,16 @@ impl Op {
                 answers.iter_mut().flatten().filter_map(skill).collect()
             }
             _ => Vec::new(),
+        }
+    }
+}
+
+impl Call {
+    /// The program of a tool skill.
+    const fn body(&self) -> Option<&Body> {
+        match self {
+            Self::Skill { body, .. } => Some(body),
+            Self::Function { .. } => None,
         }
     }
 }

@@ -167,6 +167,16 @@ const fn is_none_yet(number: &u64) -> bool {
 }
 
 impl Output {
+    fn into_base(self) -> Base {
+        Base {
+            artifacts: self.a,
+            history: self.h,
+            turn_start: self.t.unwrap_or(self.h),
+            outputs: self.o,
+            saves: self.s,
+        }
+    }
+
     fn of(record: &TaskRecord) -> Option<Self> {
         let none = record.state().is_terminal() && record.base == Base::default();
         (!none).then(|| Self {
@@ -354,15 +364,7 @@ impl StoredTask<'_> {
         record.transitions = all(required(self.tr, "tr")?, transition)?;
         record.saved = self.sv.into_saved()?;
         match self.b {
-            Some(output) => {
-                record.base = Base {
-                    artifacts: output.a,
-                    history: output.h,
-                    turn_start: output.t.unwrap_or(output.h),
-                    outputs: output.o,
-                    saves: output.s,
-                };
-            }
+            Some(output) => record.base = output.into_base(),
             None if record.state().is_terminal() => {}
             None => return Err(corrupt("no `b`")),
         }

@@ -18,44 +18,22 @@ impl TaskFields {
         change: Change,
         at: Timestamp,
     ) -> Result<Option<Event>, TransitionError> {
-        if matches!(change, Change::Save { .. } | Change::Step { .. }) {
-            self.used.progress_at = Some(at);
-        }
         let status = match change {
-            Change::Accept { message } => {
-                self.history.push(message);
-                self.set_base();
-                return Ok(None);
-            }
-            Change::Pin(skill, route) => {
-                self.pin(skill, route);
-                return Ok(None);
-            }
+            Change::Accept { message } => return Ok(self.accept(message)),
+            Change::Pin(skill, route) => return Ok(self.pin(skill, route)),
             Change::Request(request) => {
                 self.request = Some(request);
                 return Ok(None);
             }
-            Change::Dispatch => {
-                self.attempt += u32::from(self.lease_until.is_some());
-                self.request_dispatch(at);
-                return Ok(None);
-            }
-            Change::Release { not_before } => {
-                self.status.state.apply(TaskEvent::Progress)?;
-                self.request_dispatch(at);
-                self.not_before = Some(not_before);
-                return Ok(None);
-            }
-            Change::HandOver { progress } => {
-                self.hand_over(progress, at)?;
-                return Ok(None);
-            }
+            Change::Dispatch => return Ok(self.dispatch_again(at)),
+            Change::Release { not_before } => return self.release(not_before, at),
+            Change::HandOver { progress } => return self.hand_over(progress, at),
             Change::Save {
                 key,
                 value,
                 outputs,
             } => {
-                self.checkpoint(outputs.clone())?;
+                self.checkpoint(outputs.clone(), at)?;
                 self.base.saves.insert(key.clone(), outputs);
                 self.saved.data.insert(key, value);
                 return Ok(None);
@@ -65,14 +43,11 @@ impl TaskFields {
                 result,
                 outputs,
             } => {
-                self.checkpoint(outputs)?;
+                self.checkpoint(outputs, at)?;
                 self.saved.complete_step(key, *result);
                 return Ok(None);
             }
-            Change::RegisterPush(listener) => {
-                self.listen(&listener.id);
-                return Ok(None);
-            }
+            Change::RegisterPush(listener) => return Ok(self.listen(&listener.id)),
             Change::Artifact(update) => {
                 self.status.state.apply(TaskEvent::Progress)?;
                 self.grow(&update);
@@ -105,10 +80,35 @@ impl TaskFields {
         Ok(Some(Event::Status(status)))
     }
 
-    fn listen(&mut self, id: &PushId) {
+    fn accept(&mut self, message: Message) -> Option<Event> {
+        self.history.push(message);
+        self.set_base();
+        None
+    }
+
+    /// A lease that ran out was an attempt.
+    fn dispatch_again(&mut self, at: Timestamp) -> Option<Event> {
+        self.attempt += u32::from(self.lease_until.is_some());
+        self.request_dispatch(at);
+        None
+    }
+
+    fn release(
+        &mut self,
+        not_before: Timestamp,
+        at: Timestamp,
+    ) -> Result<Option<Event>, TransitionError> {
+        self.status.state.apply(TaskEvent::Progress)?;
+        self.request_dispatch(at);
+        self.not_before = Some(not_before);
+        Ok(None)
+    }
+
+    fn listen(&mut self, id: &PushId) -> Option<Event> {
         if !self.listeners.contains(id) {
             self.listeners.push(id.clone());
         }
+        None
     }
 
     /// Logs an event as number `n` of this commit.
@@ -132,10 +132,11 @@ impl TaskFields {
 
     /// Pins the skill. If the turn answered the router's question, the skill starts
     /// with the original request and the question is closed.
-    fn pin(&mut self, skill: SkillId, route: Option<SkillRoute>) {
+    fn pin(&mut self, skill: SkillId, route: Option<SkillRoute>) -> Option<Event> {
         self.skill = Some(skill);
         self.route = route;
         self.saved.slot = None;
+        None
     }
 
     fn start(
@@ -187,12 +188,16 @@ impl TaskFields {
         self.not_before = None;
     }
 
-    fn hand_over(&mut self, progress: bool, at: Timestamp) -> Result<(), TransitionError> {
+    fn hand_over(
+        &mut self,
+        progress: bool,
+        at: Timestamp,
+    ) -> Result<Option<Event>, TransitionError> {
         self.status.state.apply(TaskEvent::Progress)?;
         self.attempt = if progress { 0 } else { self.attempt + 1 };
         self.used.hand_overs = self.used.hand_overs.saturating_add(1);
         self.request_dispatch(at);
-        Ok(())
+        Ok(None)
     }
 
     /// A worker claims the turn. The new epoch fences out the previous worker.
