@@ -66,6 +66,10 @@ mod push_fair;
 #[cfg(test)]
 mod references;
 #[cfg(test)]
+mod repeats;
+#[cfg(test)]
+mod replay;
+#[cfg(test)]
 mod replies;
 #[cfg(test)]
 mod response_limits;

@@ -555,6 +555,7 @@ pointed! {
     }
     WriteTasks {
         commit(write: &TaskWrite) -> Committed = store;
+        put_pointer(record: &TaskRecord, until: Timestamp) -> ();
         ended_task(owner: &Owner, id: &TaskId, now: Timestamp) -> Option<TaskRecord>;
         tasks_in(
             owner: &Owner, context: &ContextId, after: Option<String>, limit: usize,

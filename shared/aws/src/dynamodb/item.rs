@@ -369,9 +369,71 @@ fn corrupt(error: impl std::fmt::Display) -> StoreError {
 mod tests {
     use super::*;
     use a2a_lambda_model::stored::ITEM_MAX;
+    use a2a_lambda_model::task::distinct::Values;
     use a2a_lambda_model::task::{
-        Change, ContextId, Generation, Metadata, NewTask, Subject, TaskId, TenantId,
+        Change, ContextId, Generation, Layout, Metadata, NewTask, Subject, TaskId, TenantId,
     };
+
+    fn item(partition: &str, attributes: Attributes) -> Item {
+        let mut item = key_of(partition, key::META);
+        let named = attributes.into_iter();
+        item.extend(named.map(|(name, value)| (name.to_owned(), value)));
+        item
+    }
+
+    #[test]
+    fn a_task_reads_back_from_its_item_as_it_was_written() {
+        let mut values = Values::default();
+        let mut states = BTreeMap::new();
+        for _ in 0..64 {
+            let mut task: TaskRecord = values.make();
+            *task.fields().layout = Layout::default();
+            let head = stored::pieces(&task).unwrap().head;
+            let attributes = super::task(&task, NonZeroU32::MIN, head);
+            let item = item(&key::task(&task.key()), attributes);
+            assert_eq!(to_task(&item).unwrap(), task);
+            let expiry = task.state().is_at_rest().then(|| task.expires_at());
+            let ttl = expiry.map(|at| number(at.ttl_seconds()));
+            assert_eq!(item.get(TTL), ttl.as_ref());
+            let created_at = number(task.created_at().as_millis());
+            assert_eq!(item.get(key::SWEEP_SK), Some(&created_at));
+            let place = text(key::place(task.status().timestamp, task.id()));
+            assert_eq!(item.get(key::LISTS_SK), Some(&place));
+            states.insert(task.state().as_str(), task);
+        }
+        assert_eq!(states.len(), 8, "{:?}", states.keys());
+    }
+
+    #[test]
+    fn a_thread_reads_back_from_its_items_as_it_was_written() {
+        let mut values = Values::default();
+        for _ in 0..2 {
+            let thread: ThreadRecord = values.make();
+            let tombstone = Duration::from_secs(values.make());
+            let partition = key::thread(&thread.owner, &thread.context_id);
+            let meta = super::thread(&thread, tombstone, NonZeroU32::MIN).unwrap();
+            let meta = item(&partition, meta);
+            let of_state = ThreadRecord {
+                version: thread.state_version,
+                ..thread.clone()
+            };
+            let state = thread_state(&of_state).unwrap();
+            let JoinedThread::Thread(read) = to_thread(&meta, state.as_ref()).unwrap() else {
+                panic!("{meta:?}");
+            };
+            assert_eq!(*read, thread);
+            let kept = number(thread.kept_until(tombstone).ttl_seconds());
+            assert_eq!(meta.get(TTL), Some(&kept));
+            for (name, at) in [
+                ("created_at", thread.created_at),
+                ("updated_at", thread.updated_at),
+            ] {
+                assert_eq!(meta.get(name), Some(&text(at.to_rfc3339())));
+            }
+            let end = number(thread.state_expires_at.as_millis());
+            assert_eq!(state.unwrap().get(EXPIRES_AT), Some(&end));
+        }
+    }
 
     /// The size of an item as DynamoDB counts it, or slightly more.
     fn size(item: &Attributes) -> usize {

@@ -96,6 +96,7 @@ fn missing(name: &'static str) -> StoreError {
 mod tests {
     use super::*;
     use a2a_lambda_model::store::contract::World;
+    use a2a_lambda_model::task::distinct::Values;
     use a2a_lambda_model::task::{Change, ContextId, TaskId, TaskRecord};
     use aws_sdk_dynamodb::types::AttributeValue;
     use std::time::Duration;
@@ -140,6 +141,12 @@ mod tests {
                 assert_eq!(image(&stored(record)).unwrap(), Some(expected));
             }
         }
+    }
+
+    #[test]
+    fn an_image_is_that_of_the_stored_record() {
+        let task: TaskRecord = Values::first();
+        assert_eq!(image(&stored(&task)).unwrap(), Some(TaskImage::of(&task)));
     }
 
     #[test]

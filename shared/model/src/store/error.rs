@@ -1,5 +1,37 @@
 //! Says why a store call failed.
 
+/// By how much something is too large.
+#[derive(Debug, thiserror::Error)]
+pub enum SizeError {
+    /// It has more bytes than it may have.
+    #[error("{current} bytes; {allowed} are allowed")]
+    Bytes {
+        /// Its bytes.
+        current: u64,
+        /// The most bytes that it may have.
+        allowed: u64,
+    },
+    /// Another limit, or one of a service.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl SizeError {
+    /// Checks a size in bytes.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`] with both figures.
+    pub fn check(current: usize, allowed: usize) -> Result<(), StoreError> {
+        if current <= allowed {
+            return Ok(());
+        }
+        Err(StoreError::TooLarge(Self::Bytes {
+            current: current as u64,
+            allowed: allowed as u64,
+        }))
+    }
+}
+
 /// Why a store call failed. Clients never see it.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -17,7 +49,7 @@ pub enum StoreError {
     Contended(String),
     /// The item exceeds a size limit; a repeat cannot succeed.
     #[error("item too large: {0}")]
-    TooLarge(String),
+    TooLarge(SizeError),
     /// The stored item cannot be decoded.
     #[error("stored item is corrupt: {0}")]
     Corrupt(String),

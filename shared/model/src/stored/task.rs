@@ -86,6 +86,9 @@ pub(super) struct StoredTask<'a> {
     pub(super) rp: Vec<StoredArtifact<'a>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) sec: Option<String>,
+    /// The keyed hash of the last sealed answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fp: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rq: Option<Request>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -298,6 +301,7 @@ impl<'a> StoredTask<'a> {
             b: Output::of(record),
             rp: Vec::new(),
             sec: None,
+            fp: record.fingerprint.clone(),
             rq: record.request.as_ref().map(Request::from),
             dat: record.dispatched_at.map(Timestamp::as_millis),
             nb: record.not_before.map(Timestamp::as_millis),
@@ -364,6 +368,7 @@ impl StoredTask<'_> {
         }
         record.replaced = all(self.rp, StoredArtifact::into_artifact)?;
         record.secret = self.sec.map(Sealed::stored);
+        record.fingerprint = self.fp;
         record.request = self.rq.map(TurnRequest::from);
         record.dispatched_at = self.dat.map(Timestamp::from_millis);
         record.not_before = self.nb.map(Timestamp::from_millis);

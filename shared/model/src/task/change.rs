@@ -10,8 +10,8 @@ mod apply;
 mod checkpoint;
 
 use super::{
-    ArtifactUpdate, Message, Metadata, OutputCounts, PushRegistration, SavedSlot, Sealed, SkillId,
-    SkillRoute, StepResult, Timestamp, TurnRequest,
+    ArtifactUpdate, Message, Metadata, OutputCounts, PushRegistration, SavedSlot, SealedAnswer,
+    SkillId, SkillRoute, StepResult, Timestamp, TurnRequest,
 };
 use serde_json::Value;
 
@@ -41,7 +41,7 @@ pub enum Change {
         /// The answer.
         message: Message,
         /// The sealed answer, if it stays out of the history (credentials).
-        secret: Option<Sealed>,
+        secret: Option<SealedAnswer>,
     },
     /// The turn is handed over: its lease ends and it is dispatched to another
     /// worker.
@@ -66,7 +66,7 @@ pub enum Change {
         /// The answer.
         message: Message,
         /// The sealed answer, if it stays out of the history (credentials).
-        secret: Option<Sealed>,
+        secret: Option<SealedAnswer>,
         /// Until when no other worker may claim the turn.
         lease_until: Timestamp,
     },

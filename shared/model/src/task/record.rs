@@ -188,6 +188,8 @@ pub struct TaskFields {
     /// An answer that stays out of the history (credentials); kept until its turn has
     /// ended.
     pub(crate) secret: Option<Sealed>,
+    /// Recognises the client's last message, if it was a sealed answer.
+    pub(crate) fingerprint: Option<String>,
     /// The request of the running turn; kept until the turn has ended.
     pub(crate) request: Option<TurnRequest>,
     /// When the version in `last_dispatch` was committed.
@@ -278,6 +280,7 @@ impl TaskRecord {
             base: Base::default(),
             replaced: Vec::new(),
             secret: None,
+            fingerprint: None,
             request: None,
             dispatched_at: None,
             not_before: None,

@@ -3,7 +3,7 @@
 
 use crate::auth::AuthError;
 use crate::skill::AgentError;
-use crate::store::StoreError;
+use crate::store::{SizeError, StoreError};
 use crate::task::A2aError;
 
 /// Seconds after which a client may try again when the store is unavailable.
@@ -111,13 +111,17 @@ impl From<AuthError> for EngineError {
 impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
         let refusal = match &error {
+            // What a client sent has made its task too large: there is nothing to log.
+            &StoreError::TooLarge(SizeError::Bytes { current, allowed }) => {
+                return A2aError::StateTooLarge { current, allowed }.into();
+            }
             // Only these errors are worth another request of the client.
             StoreError::Unavailable(_) | StoreError::Denied(_) | StoreError::Contended(_) => {
                 A2aError::Unavailable {
                     retry_after: RETRY_AFTER,
                 }
             }
-            StoreError::TooLarge(_)
+            StoreError::TooLarge(SizeError::Other(_))
             | StoreError::Corrupt(_)
             | StoreError::Refused(_)
             | StoreError::Source(_) => A2aError::Internal,

@@ -8,6 +8,7 @@ use crate::store::queue::{OpenTask, Receipt, SweepTasks, WorkItem, WorkMessage, 
 use crate::store::{ReadTasks as _, StoreError};
 use crate::task::{Frame, SendCommand, TaskId, TaskRecord};
 use async_trait::async_trait;
+use futures::FutureExt as _;
 use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
@@ -92,7 +93,11 @@ impl SkillTest {
                 biased;
                 id = &mut queued => return Ok(InvocationEnd::Left(id)),
                 id = reached => id,
-                done = &mut work => return Ok(InvocationEnd::Done(done)),
+                done = &mut work => {
+                    // A stream may end in the moment in which its turn goes to a queue.
+                    let queued = queued.now_or_never();
+                    return Ok(queued.map_or(InvocationEnd::Done(done), InvocationEnd::Left));
+                }
             };
             match hold.take() {
                 Some((Interruption::CancelAfter(_), hold)) => {

@@ -3,8 +3,8 @@
 use super::Change;
 use crate::task::{
     ArtifactUpdate, Base, Event, EventId, EventMark, LoggedEvent, Message, Metadata, PushId, Saved,
-    SavedSlot, Sealed, SkillId, SkillRoute, Status, StatusUpdate, TaskEvent, TaskFields, TaskState,
-    Timestamp, Transition, TransitionError, Used, metadata_keys,
+    SavedSlot, SealedAnswer, SkillId, SkillRoute, Status, StatusUpdate, TaskEvent, TaskFields,
+    TaskState, Timestamp, Transition, TransitionError, Used, metadata_keys,
 };
 use serde_json::Value;
 
@@ -153,7 +153,7 @@ impl TaskFields {
     fn resume(
         &mut self,
         message: Message,
-        secret: Option<Sealed>,
+        secret: Option<SealedAnswer>,
         lease_until: Timestamp,
         at: Timestamp,
     ) -> Result<StatusUpdate, TransitionError> {
@@ -168,7 +168,7 @@ impl TaskFields {
     fn queue(
         &mut self,
         message: Message,
-        secret: Option<Sealed>,
+        secret: Option<SealedAnswer>,
         at: Timestamp,
     ) -> Result<StatusUpdate, TransitionError> {
         let update = self.step(TaskEvent::Queue, None, at)?;
@@ -287,7 +287,7 @@ impl TaskFields {
 
     /// Opens a turn with the client's message. The steps of the last turn are
     /// dropped.
-    fn open_turn(&mut self, message: Message, secret: Option<Sealed>, at: Timestamp) {
+    fn open_turn(&mut self, message: Message, secret: Option<SealedAnswer>, at: Timestamp) {
         self.turn += 1;
         self.attempt = 0;
         self.used.progress_at = Some(at);
@@ -295,8 +295,12 @@ impl TaskFields {
         if let Some(write) = self.write_ids.last() {
             self.turn_write = write.clone();
         }
+        self.fingerprint = None;
         match secret {
-            Some(_) => self.secret = secret,
+            Some(answer) => {
+                self.secret = Some(answer.sealed);
+                self.fingerprint = Some(answer.fingerprint);
+            }
             None => self.history.push(message),
         }
         self.set_base();

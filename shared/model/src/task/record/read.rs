@@ -194,6 +194,13 @@ impl TaskFields {
         self.secret.as_ref()
     }
 
+    /// The keyed hash of the client's last message, if that was an answer that stays out of
+    /// the history.
+    #[must_use]
+    pub fn fingerprint(&self) -> Option<&str> {
+        self.fingerprint.as_deref()
+    }
+
     /// The request of the running turn; kept until the turn has ended.
     #[must_use]
     pub const fn request(&self) -> Option<&TurnRequest> {

@@ -11,7 +11,6 @@ use super::leases::Leases;
 use super::push_delivery::resend_pushes;
 use super::redispatch::{QUEUED, Redispatch};
 use super::shard_walk::ShardWalk;
-use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::{Engine, EngineError};
 use crate::store::SweepThreads;
 use crate::store::queue::{OpenTask, SweepObjects, SweepTasks, TaskImage, WorkItem, WorkQueue};
@@ -237,10 +236,8 @@ impl Engine {
             return Ok(None);
         }
         self.extend_thread(&record).await;
-        let written = self
-            .commit(Commit::new(record, vec![Change::Dispatch]))
-            .await?;
-        report.redispatched += usize::from(matches!(written, CommitOutcome::Stored(_)));
+        let written = self.write_unclaimed(record, Change::Dispatch).await?;
+        report.redispatched += usize::from(written.is_some());
         Ok(None)
     }
 

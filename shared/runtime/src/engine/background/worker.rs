@@ -16,7 +16,7 @@ use crate::engine::{Engine, EngineError};
 use crate::skill::route::{self, RouteRequest, Routed, Words};
 use crate::skill::{AgentError, Content, TurnFacts, TurnStart};
 use crate::store::queue::{Ack, Receipt, TaskImage, WorkItem, WorkMessage, WorkQueue};
-use crate::task::{Change, Message, Metadata, Role, TaskRecord, Timestamp};
+use crate::task::{A2aError, Change, Message, Metadata, Role, TaskRecord, Timestamp};
 use crate::telemetry::TraceContext;
 use crate::telemetry::scope::CallScope;
 use std::sync::Arc;
@@ -131,11 +131,8 @@ impl Engine {
             lease_until: self.lease_until(deadline),
         };
         let looked = record.updated_at();
-        let claimed = match self.commit(Commit::new(record, vec![claim])).await? {
-            CommitOutcome::Stored(claimed) => claimed,
-            CommitOutcome::Lost(_) | CommitOutcome::ThreadMoved | CommitOutcome::KeyTaken(_) => {
-                return self.fenced(item).await;
-            }
+        let Some(claimed) = self.write_unclaimed(record, claim).await? else {
+            return self.fenced(item).await;
         };
         // A claim is activity: the context stays alive while its task runs.
         if self.needs_thread_extension(looked, claimed.updated_at()) {
@@ -223,7 +220,38 @@ impl Engine {
                 AgentError::domain("ATTEMPTS_EXHAUSTED", text)
             }
         };
-        let fail = self.failure(&record, &error);
+        self.fail_unclaimed(record, &error).await
+    }
+
+    /// Writes a change of the runtime to a task that no worker has claimed. A task that has
+    /// no room for it fails. `None` if the change is not stored.
+    pub(in crate::engine) async fn write_unclaimed(
+        &self,
+        record: TaskRecord,
+        change: Change,
+    ) -> Result<Option<TaskRecord>, EngineError> {
+        match self.commit(Commit::new(record.clone(), vec![change])).await {
+            Ok(CommitOutcome::Stored(record)) => Ok(Some(record)),
+            Ok(_) => Ok(None),
+            Err(EngineError {
+                refusal: A2aError::StateTooLarge { current, allowed },
+                ..
+            }) => {
+                let error = AgentError::state_too_large(current, allowed);
+                self.fail_unclaimed(record, &error).await?;
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Fails a task that no worker has claimed; `false` if another write came first.
+    async fn fail_unclaimed(
+        &self,
+        record: TaskRecord,
+        error: &AgentError,
+    ) -> Result<bool, EngineError> {
+        let fail = self.failure(&record, error);
         let written = Box::pin(self.commit(Commit::new(record, vec![fail]))).await?;
         let CommitOutcome::Stored(failed) = written else {
             return Ok(false);

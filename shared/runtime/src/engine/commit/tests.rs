@@ -126,6 +126,7 @@ impl LateReplyFixture {
         };
         let mut command = send_command("hello", mode);
         command.message.task_id = task.cloned();
+        command.message.id = format!("m-{}", usize::from(task.is_some()));
         sent_task(&self.engine, &ann(), command).await
     }
 

@@ -13,12 +13,12 @@ use super::report::{TurnReport, note, skill_of};
 use super::skill_host::TurnHandle;
 use super::spec::{TurnEnd, TurnSpec};
 use super::turn_break::TurnBreak;
-use super::write_buffer::WriteBuffer;
+use super::write_buffer::{WriteBuffer, registers_push};
 use crate::engine::{Engine, EngineError};
 use crate::skill::session;
 use crate::skill::{AgentError, AnySkill, SessionAdapter, SkillOutcome, TaskContext, TurnStart};
 use crate::store::queue::Receipt;
-use crate::task::{Change, TaskRecord};
+use crate::task::TaskRecord;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
@@ -60,7 +60,9 @@ impl Engine {
         let budget = work.budget;
         let (record, opening) = (work.record, work.opening);
         let buffer = WriteBuffer::new(self, record, opening, makes_task, budget, sink);
-        let mut buffer = buffer.opening(opens).after_outputs(base.outputs);
+        let mut buffer = buffer
+            .opening(opens, work.print)
+            .after_outputs(base.outputs);
         if work.force
             && let Some(first) = buffer.open_as(work.key).await?
         {
@@ -149,8 +151,8 @@ impl Engine {
         })
     }
 
-    /// Stores a turn for a worker and returns its task. If an earlier send has the
-    /// idempotency key, this is the task of that send.
+    /// Stores a turn for a worker and returns its task. If the message was accepted
+    /// before, this is its task.
     pub(in crate::engine) async fn enqueue(
         &self,
         work: TurnSpec,
@@ -159,7 +161,7 @@ impl Engine {
         note(&work, skill_of(&work).as_deref());
         let opens = work.context_status.and_then(|context| context.opens);
         let mut buffer = WriteBuffer::new(self, work.record, work.opening, true, work.budget, sink)
-            .opening(opens);
+            .opening(opens, work.print);
         let repeated = buffer.open_as(work.key).await?;
         Ok(repeated.unwrap_or(buffer.record))
     }
@@ -185,10 +187,6 @@ async fn leave(
             Ok(TurnEnd::Superseded(buffer.lost))
         }
     }
-}
-
-const fn registers_push(change: &Change) -> bool {
-    matches!(change, Change::RegisterPush(_))
 }
 
 /// Polls the skill once, and stores the opening of its turn. A skill that returns a

@@ -242,6 +242,7 @@ async fn a_page_that_was_cut_short_is_read_again() {
         thread: None,
         pushes: Vec::new(),
         key: None,
+        has_pointer: false,
         now: at,
     };
     crate::store::WriteTasks::commit(&*fixture.index.memory, &write)

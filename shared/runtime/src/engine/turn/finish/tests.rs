@@ -502,6 +502,8 @@ async fn a_turn_with_only_transaction_conflicts_fails_and_is_not_repeated() {
 async fn a_final_commit_with_a_lost_response_is_not_repeated() {
     let contest = Contest::new(0);
     let store = &contest.store;
+    // The context has its thread before.
+    assert!(contest.send("task", None).await.is_ok());
     store.stores.store(true, Ordering::SeqCst);
     store.spoilt.store(1, Ordering::SeqCst);
     let sent = contest.send("task", None).await;
@@ -510,8 +512,8 @@ async fn a_final_commit_with_a_lost_response_is_not_repeated() {
         matches!(sent, Err(A2aError::Unavailable { .. })),
         "{sent:?}"
     );
-    assert_eq!(contest.runs.load(Ordering::SeqCst), 1);
-    assert_eq!(contest.events().await, 1);
+    assert_eq!(contest.runs.load(Ordering::SeqCst), 2);
+    assert_eq!(contest.events().await, 2);
 }
 
 #[tokio::test(start_paused = true)]
