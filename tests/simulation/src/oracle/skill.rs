@@ -42,10 +42,11 @@ impl Oracle {
         *starts += 1;
         let starts = *starts;
         self.note(|| format!("run {number} of {task} turn {turn} by {message}: {program}"));
-        // Without a step or a saved value nothing resets the attempts. A keyed message may be
-        // that of a second task.
+        // Without a step or a saved value nothing resets the attempts, and a run that was
+        // released is none. A keyed message may be that of a second task.
         let counts = !program.contains(['S', 'D', 'G']) && !self.is_repeated(message);
-        if starts > crate::clients::ATTEMPTS && counts {
+        let released = self.released.get(message).copied().unwrap_or_default();
+        if starts > crate::clients::ATTEMPTS + released && counts {
             self.broken(format!(
                 "G14: turn {turn} of task {task} ran {starts} times"
             ));
