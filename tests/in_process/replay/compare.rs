@@ -164,7 +164,7 @@ fn stream_differences(
 ) {
     let mut text = format!("stream:\n  expected {expected:?}\n  got      {got:?}");
     let expected = by_branch(expected.into_iter());
-    // How many items of each branch may be left; several, because nobody tells how many are
+    // How many items of each branch may be left; several, because no one knows how many are
     // taken back.
     let mut left: BTreeSet<BTreeMap<String, usize>> = BTreeSet::from([BTreeMap::new()]);
     let segments: Vec<_> = got.split(|(_, item)| *item == Item::Restarted).collect();

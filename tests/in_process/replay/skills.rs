@@ -48,7 +48,7 @@ struct Asked {
 impl SkillSlot for Asked {}
 
 impl Run {
-    /// Runs a turn; returns the sum, and whether the program goes on.
+    /// Runs a turn; returns the sum, and whether the program continues.
     async fn turn(&self, cx: &TaskContext<'_>, asked: Asked) -> AgentResult<(u32, bool)> {
         self.0.log.notes().begin();
         let Asked { sum, turn } = asked;
