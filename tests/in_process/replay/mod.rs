@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// The programs of the default run.
-const PROGRAMS: u64 = 200;
+const PROGRAMS: u64 = 40;
 
 /// What was tried.
 #[derive(Debug, Default)]
