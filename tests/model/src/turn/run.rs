@@ -129,7 +129,7 @@ impl Turn {
     /// Fails the task, because its attempts are used up.
     pub(super) fn give_up(&self, world: &mut TurnWorld, task: usize) {
         let meta = world.tasks[task];
-        if meta.runs < self.scenario.attempts {
+        if meta.attempt < self.scenario.attempts {
             world.breaks(Broken::FailedEarly);
         }
         self.commit(world, task, wid(meta.turn, meta.epoch, GIVE_UP), |meta| {
@@ -275,9 +275,11 @@ impl Turn {
         let name = wid(run.turn, run.epoch, HAND);
         Self::push_payload(world, run);
         self.commit(world, usize::from(run.task), name, |meta| {
+            // The sweep has counted the run if it took its lease away.
+            let counted = meta.lease == Lease::None;
             meta.lease = Lease::None;
             (meta.attempt, meta.runs) = match release {
-                true => (meta.attempt, meta.runs - 1),
+                true => (meta.attempt, meta.runs - u8::from(!counted)),
                 false => (0, 0),
             };
             meta.queued = true;
