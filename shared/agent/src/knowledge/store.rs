@@ -343,7 +343,7 @@ impl<'a> KnowledgeStore<'a> {
     /// Puts the item of a commit on the list, unless a later one is there.
     ///
     /// # Errors
-    /// When others were faster each time: then the head may not move.
+    /// When others were faster each time: then no writer may move the head.
     async fn list(&self, place: &ItemPlace, commit: ObjectId, number: u64) -> AgentResult<()> {
         let key = hex::encode(Sha256::digest(place.file()));
         for _ in 0..ATTEMPTS {

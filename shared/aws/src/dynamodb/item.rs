@@ -30,6 +30,8 @@ pub(super) const EXPIRES_AT: &str = "expires_at";
 pub(super) const TTL: &str = "ttl";
 pub(super) const LEASE_UNTIL: &str = "lease_until";
 pub(super) const DISPATCH: &str = "dispatch";
+/// Before which no worker begins the turn.
+pub(super) const NOT_BEFORE: &str = "not_before";
 /// The subject itself, for the relay and the sweep, which have an item and no caller.
 pub(super) const OWNER_SUBJECT: &str = "owner_subject";
 pub(super) const TURN: &str = "turn";
@@ -46,9 +48,10 @@ const STATE_VERSION: &str = "state_version";
 pub(super) const WRITES: [&str; 4] = ["w0", "w1", "w2", "w3"];
 
 /// Attributes of a task that a commit removes unless it sets them.
-pub(super) const OPTIONAL: [&str; 8] = [
+pub(super) const OPTIONAL: [&str; 9] = [
     LEASE_UNTIL,
     DISPATCH,
+    NOT_BEFORE,
     NOTIFY,
     LISTENERS,
     EXPIRES_AT,
@@ -102,6 +105,9 @@ pub(super) fn task(record: &TaskRecord, shards: NonZeroU32, head: String) -> Att
     }
     if let Some(version) = record.dispatch() {
         item.insert(DISPATCH, number(version));
+    }
+    if let Some(at) = record.not_before() {
+        item.insert(NOT_BEFORE, number(at.as_millis()));
     }
     if record.state().is_at_rest() {
         item.insert(EXPIRES_AT, number(record.expires_at().as_millis()));
@@ -484,7 +490,7 @@ mod tests {
         let task = with_the_longest_names(at);
         let start = Change::Start { lease_until: at };
         let mut working = task.next([start], WriteId::made_of(2), at, at).unwrap();
-        *working.fields().dispatch = Some(u64::MAX);
+        *working.fields().last_dispatch = u64::MAX;
         let canceled = working.next([Change::Cancel], WriteId::made_of(3), at, at);
         for record in [working, canceled.unwrap()] {
             let mut item = super::task(&record, NonZeroU32::MAX, "x".repeat(ITEM_MAX));

@@ -6,7 +6,7 @@
 use super::{item, key};
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::store::queue::TaskImage;
-use a2a_lambda_model::task::{Owner, PushId, Subject, WriteId};
+use a2a_lambda_model::task::{Owner, PushId, Subject, Timestamp, WriteId};
 use std::str::FromStr;
 
 /// The task in the new image of a stream record; `None` for an item of another kind.
@@ -30,6 +30,9 @@ pub fn task_image(
     let dispatch = attribute(item::DISPATCH)
         .map(|digits| parsed(&digits, item::DISPATCH))
         .transpose()?;
+    let not_before = attribute(item::NOT_BEFORE)
+        .map(|digits| parsed(&digits, item::NOT_BEFORE))
+        .transpose()?;
     let notify = attribute(item::NOTIFY)
         .map(|digits| parsed(&digits, item::NOTIFY))
         .transpose()?;
@@ -42,6 +45,7 @@ pub fn task_image(
         turn: number(attribute, item::TURN)?,
         version: number(attribute, item::VERSION)?,
         dispatch,
+        not_before: not_before.map(Timestamp::from_millis),
         notify,
         listeners: listeners(attribute)?,
     }))
@@ -130,6 +134,7 @@ mod tests {
                     turn: 1,
                     version: record.version(),
                     dispatch,
+                    not_before: None,
                     notify: None,
                     listeners: Vec::new(),
                 };

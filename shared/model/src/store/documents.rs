@@ -3,7 +3,7 @@
 //! A document is a JSON text of at most 256 KB under a key in a collection. A collection is
 //! of a tenant, or of one subject of it; no call reaches two of them.
 
-use super::StoreError;
+use super::{SizeError, StoreError};
 use crate::task::{SubjectKey, TenantId, Timestamp, WriteId};
 use async_trait::async_trait;
 
@@ -187,11 +187,7 @@ pub trait Documents: Send + Sync {
 /// [`StoreError::TooLarge`].
 pub fn check_document(write: &DocumentWrite) -> Result<(), StoreError> {
     let size = write.text.as_ref().map_or(0, String::len);
-    if size > DOCUMENT_MAX {
-        let what = format!("a document of {size} bytes; {DOCUMENT_MAX} are allowed");
-        return Err(StoreError::TooLarge(what));
-    }
-    Ok(())
+    SizeError::check(size, DOCUMENT_MAX)
 }
 
 #[cfg(test)]

@@ -151,7 +151,7 @@ members! {
     StepResult { value, ordinal, input_hash, circumstances_hash, operations }
     TurnRequest { tier, scopes, accepted_output_modes, trace_parent }
     SkillRoute { how, score, input }
-    Used { run_time, hand_overs, running_since }
+    Used { hand_overs, progress_at }
     HeldKeys { addresses, until, version }
     Segment { version, items, batch }
     MovedEvents { upto, from, version }
@@ -161,9 +161,9 @@ members! {
     Layout { events, history, artifacts, replaced, docs, volume, kept }
     TaskFields {
         id, owner, context_id, generation, incarnation, metadata, created_at, status, skill,
-        route, version, epoch, turn, attempt, lease_until, dispatch, write_ids, turn_write,
+        route, version, epoch, turn, attempt, lease_until, last_dispatch, not_before, write_ids, turn_write,
         history, artifacts, log, last_seq, last_event, transitions, saved, base, replaced,
-        secret, request, dispatched_at, used, listeners, registrations, updated_at,
+        secret, fingerprint, request, dispatched_at, used, listeners, registrations, updated_at,
         expires_at, keys, layout, partial, unknown,
     }
     ThreadState { events, session, unknown }

@@ -21,8 +21,8 @@ pub struct RecordFields<'a> {
     pub created_at: &'a mut Timestamp,
     /// When it expires.
     pub expires_at: &'a mut Timestamp,
-    /// The version that dispatched its turn.
-    pub dispatch: &'a mut Option<u64>,
+    /// The last version that dispatched its turn.
+    pub last_dispatch: &'a mut u64,
     /// When its turn was dispatched.
     pub dispatched_at: &'a mut Option<Timestamp>,
     /// Its messages.
@@ -54,7 +54,7 @@ impl TaskFields {
             epoch: &mut self.epoch,
             created_at: &mut self.created_at,
             expires_at: &mut self.expires_at,
-            dispatch: &mut self.dispatch,
+            last_dispatch: &mut self.last_dispatch,
             dispatched_at: &mut self.dispatched_at,
             history: &mut self.history,
             artifacts: &mut self.artifacts,

@@ -1,6 +1,7 @@
 //! What a turn needs to run, and how it ended.
 
 use crate::engine::accept::context_status::ContextStatus;
+use crate::engine::accept::repeat::MessagePrint;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::send_key::SendKey;
 use crate::skill::{AgentError, AnySkill, Content, SkillOutcome, TurnFacts, TurnStart};
@@ -15,6 +16,8 @@ pub(in crate::engine) struct TurnSpec {
     pub(in crate::engine) opening: Vec<Change>,
     /// The idempotency key of the send, stored with the opening.
     pub(in crate::engine) key: Option<SendKey>,
+    /// Recognises the message that opened the turn, if the message names a task.
+    pub(in crate::engine) print: Option<MessagePrint>,
     /// Whether the opening must be stored before the skill runs.
     pub(in crate::engine) force: bool,
     pub(in crate::engine) job: TurnInput,
@@ -39,6 +42,7 @@ impl TurnSpec {
             record,
             opening: Vec::new(),
             key: None,
+            print: None,
             force: false,
             job,
             facts,
@@ -116,10 +120,11 @@ pub(in crate::engine) enum TurnEnd {
     Stopped(TaskRecord),
     /// The skill answered with a message; no task was made.
     Message(Message),
-    /// The turn was handed over to another invocation.
+    /// The turn was handed over to another invocation, or released in an outage.
     HandedOver(TaskRecord),
     /// Another writer has the task; the record as it is stored now.
     Superseded(Option<TaskRecord>),
-    /// An earlier send has the idempotency key; its task.
+    /// The message was accepted before: the task of an earlier send with its key, or of
+    /// the same message.
     Duplicate(TaskRecord),
 }
