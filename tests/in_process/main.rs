@@ -58,6 +58,8 @@ mod ops;
 #[cfg(test)]
 mod page_tokens;
 #[cfg(test)]
+mod placed_tasks;
+#[cfg(test)]
 mod push;
 #[cfg(test)]
 mod push_fair;
