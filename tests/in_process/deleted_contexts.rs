@@ -422,10 +422,11 @@ async fn a_context_that_begins_while_its_tombstone_expires_gets_a_thread() {
     advance(DAY + WEEK).await;
     let message = say(&world, DIALECT, "notes", "wait get k", "mine:c");
     let sweeps = async {
-        // The message is accepted, and its task is not stored yet.
+        // The message is accepted, and its task is not stored yet. Its thread is.
         tokio::time::sleep(MILLISECOND).await;
         world.clean_up();
-        assert_eq!(thread(&world, "mine:c").await, None);
+        let before = thread(&world, "mine:c").await;
+        assert_eq!(before, Some(ThreadStatus::Active));
         world.gate.open();
     };
     let (reply, ()) = tokio::join!(message, sweeps);

@@ -56,6 +56,8 @@ mod log_lines;
 #[cfg(test)]
 mod ops;
 #[cfg(test)]
+mod outages;
+#[cfg(test)]
 mod page_tokens;
 #[cfg(test)]
 mod placed_tasks;
@@ -67,6 +69,8 @@ mod push_fair;
 mod references;
 #[cfg(test)]
 mod repeats;
+#[cfg(test)]
+mod replay;
 #[cfg(test)]
 mod replies;
 #[cfg(test)]

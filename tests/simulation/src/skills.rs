@@ -150,7 +150,8 @@ impl<const BACKGROUND: bool> Script<BACKGROUND> {
                     return OnInputResult::ask(format!("run {mark} {place}"), rest);
                 }
                 'P' => std::panic::resume_unwind(Box::new("simulated")),
-                'X' => hub.die().await,
+                // During an outage nothing else fails.
+                'X' if hub.world().away.is_none() => hub.die().await,
                 'R' => return Err(AgentError::domain("SIMULATED", "the program says so")),
                 _ => {}
             }

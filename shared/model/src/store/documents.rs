@@ -108,7 +108,8 @@ pub struct StoredDocument {
 /// What a write expects to find.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DocumentExpect {
-    /// Anything.
+    /// Anything. Until the call returns, the write may be done again, also over a later write of
+    /// another turn.
     Any,
     /// No document.
     Absent,
@@ -129,7 +130,7 @@ pub struct DocumentWrite {
     pub expires_at: Option<Timestamp>,
     /// What it expects to find.
     pub expect: DocumentExpect,
-    /// The id of this write. A repeat of it is done once.
+    /// The id of this write. A repeat of it is done once, unless it expects anything.
     pub id: WriteId,
     /// The time of the write.
     pub now: Timestamp,

@@ -39,6 +39,10 @@ pub enum StoreError {
     /// unknown; the caller may repeat it under the same write id.
     #[error("store unavailable: {0}")]
     Unavailable(String),
+    /// The bucket refused to read an object that a record names. For a role that may not
+    /// list the bucket it can also be missing.
+    #[error("object denied: {0}")]
+    Denied(String),
     /// Concurrent writes to the same items won every attempt. Nothing of this call is
     /// stored.
     #[error("concurrent writes won every attempt: {0}")]
@@ -55,4 +59,16 @@ pub enum StoreError {
     /// Reading the content to store failed at its source.
     #[error("failed to read the content to store: {0}")]
     Source(#[source] std::io::Error),
+}
+
+impl StoreError {
+    /// Whether the same call may succeed later, so that the failure says nothing about
+    /// what is stored.
+    #[must_use]
+    pub const fn is_outage(&self) -> bool {
+        matches!(
+            self,
+            Self::Unavailable(_) | Self::Denied(_) | Self::Contended(_)
+        )
+    }
 }

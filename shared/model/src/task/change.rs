@@ -27,7 +27,8 @@ pub enum Change {
     Pin(SkillId, Option<SkillRoute>),
     /// The turn keeps the parts of its request that it needs, as long as it runs.
     Request(TurnRequest),
-    /// The turn is dispatched to a worker: the version of this commit is the intent.
+    /// The turn is dispatched to a worker: the version of this commit is the intent. If
+    /// it has a lease, that has run out, and the attempt counts.
     Dispatch,
     /// A worker claims the turn, for the first time or again. The output of an
     /// earlier attempt after its last checkpoint is taken back.
@@ -46,9 +47,14 @@ pub enum Change {
     /// worker.
     HandOver {
         /// Whether a step or checkpoint has completed since the claim. Then the
-        /// attempts count from 0 again, so that a long turn does not count as a
-        /// failing one.
+        /// attempts count from 0 again; otherwise the hand-over is one more.
         progress: bool,
+    },
+    /// An outage ended a run: its lease ends and the turn is dispatched to a worker. It
+    /// counts no attempt.
+    Release {
+        /// No worker begins the turn before.
+        not_before: Timestamp,
     },
     /// A turn starts in this process, with a lease.
     Start {

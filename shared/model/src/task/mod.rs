@@ -21,6 +21,8 @@ mod artifact;
 mod change;
 mod child_layout;
 mod command;
+#[cfg(any(test, feature = "contract-tests"))]
+pub mod distinct;
 mod error;
 mod event;
 mod id;

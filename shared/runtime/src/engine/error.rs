@@ -66,9 +66,19 @@ impl EngineError {
 }
 
 impl EngineError {
-    /// Whether stored data is damaged, so that a retry does not help.
-    pub(crate) const fn is_corrupt(&self) -> bool {
-        matches!(self.cause, Some(Cause::Store(StoreError::Corrupt(_))))
+    /// Whether a store, the bucket, a key service or a secret was unavailable. It says
+    /// nothing about the task.
+    pub(crate) const fn is_outage(&self) -> bool {
+        matches!(&self.cause, Some(Cause::Store(error)) if error.is_outage())
+    }
+
+    /// Whether content of this one task cannot be read: it is damaged, or S3 refuses it.
+    pub(crate) const fn is_unreadable(&self) -> bool {
+        let unreadable = matches!(
+            self.cause,
+            Some(Cause::Store(StoreError::Corrupt(_) | StoreError::Denied(_)))
+        );
+        unreadable
     }
 
     /// Writes the cause to the log, once, at the edge. An error without a cause is the
@@ -106,9 +116,11 @@ impl From<StoreError> for EngineError {
                 return A2aError::StateTooLarge { current, allowed }.into();
             }
             // Only these errors are worth another request of the client.
-            StoreError::Unavailable(_) | StoreError::Contended(_) => A2aError::Unavailable {
-                retry_after: RETRY_AFTER,
-            },
+            StoreError::Unavailable(_) | StoreError::Denied(_) | StoreError::Contended(_) => {
+                A2aError::Unavailable {
+                    retry_after: RETRY_AFTER,
+                }
+            }
             StoreError::TooLarge(SizeError::Other(_))
             | StoreError::Corrupt(_)
             | StoreError::Refused(_)

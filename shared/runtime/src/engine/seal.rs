@@ -234,7 +234,7 @@ impl Engine {
     }
 
     /// The answer that opened the current turn of `record`; `None` if it does not open, or
-    /// if its key is still not known to the last attempt.
+    /// if its key is still not known when every process has read the keys again.
     ///
     /// # Errors
     /// [`StoreError`] when the keys cannot be read, or do not yet contain the key of the
@@ -248,7 +248,8 @@ impl Engine {
         let (policy, id) = (&self.reader.policy, key_id(sealed));
         let keys = policy.secrets.keys_with(id).await?;
         let unknown = id.is_some_and(|id| keys.key(id).is_none());
-        if unknown && record.attempt() < policy.max_attempts {
+        let read_again = record.progress_at().plus(secret_keys::FRESH);
+        if unknown && self.reader.clock.now() < read_again {
             let why = "the key of an answer is not known to this process";
             return Err(StoreError::Unavailable(why.to_owned()));
         }

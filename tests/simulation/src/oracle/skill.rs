@@ -42,10 +42,11 @@ impl Oracle {
         *starts += 1;
         let starts = *starts;
         self.note(|| format!("run {number} of {task} turn {turn} by {message}: {program}"));
-        // Without a step or a saved value nothing resets the attempts. A keyed message may be
-        // that of a second task.
+        // Without a step or a saved value nothing resets the attempts, and a run that was
+        // released is none. A keyed message may be that of a second task.
         let counts = !program.contains(['S', 'D', 'G']) && !self.is_repeated(message);
-        if starts > crate::clients::ATTEMPTS && counts {
+        let released = self.released.get(message).copied().unwrap_or_default();
+        if starts > crate::clients::ATTEMPTS + released && counts {
             self.broken(format!(
                 "G14: turn {turn} of task {task} ran {starts} times"
             ));
@@ -167,21 +168,7 @@ impl Oracle {
                 "G6: the blob of task {id} was not made by run {number}"
             ));
         }
-        let view_history = write
-            .record
-            .history()
-            .iter()
-            .chain(&write.record.status().message);
-        let mut texts: Vec<&str> = Vec::new();
-        for text in view_history
-            .filter_map(|it| it.parts.first())
-            .filter_map(text_of)
-        {
-            if text.starts_with("run ") && texts.contains(&text) {
-                faults.push(format!("G7: task {id} says `{text}` twice"));
-            }
-            texts.push(text);
-        }
+        check_said_once(write, faults);
         let session = write.thread.as_ref().map(|it| &it.record.state.session);
         let kept = |key: &String| session.is_some_and(|session| session.contains_key(key));
         // A turn of a deleted context keeps no value in it.
@@ -189,6 +176,22 @@ impl Oracle {
         if !run.keeps.iter().all(kept) && !self.unwanted.contains(&context) {
             faults.push(format!("task {id} completed without its session values"));
         }
+    }
+}
+
+/// No run of a turn says again what an earlier run has said.
+fn check_said_once(write: &TaskWrite, faults: &mut Vec<String>) {
+    let (record, id) = (&write.record, write.record.id());
+    let history = record.history().iter().chain(&record.status().message);
+    let mut texts: Vec<&str> = Vec::new();
+    for text in history
+        .filter_map(|message| message.parts.first())
+        .filter_map(text_of)
+    {
+        if text.starts_with("run ") && texts.contains(&text) {
+            faults.push(format!("G7: task {id} says `{text}` twice"));
+        }
+        texts.push(text);
     }
 }
 

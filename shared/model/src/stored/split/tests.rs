@@ -1,14 +1,14 @@
 //! A task split into pieces reads back unchanged after any sequence of changes.
 
+use super::super::tests::{plain, submitted};
 use super::super::{
     FoundChild, ItemAttributes, MAX_BYTES, OPEN_MAX_BYTES, SCHEMA, StoreError, join, names,
 };
 use super::{CHILD_MIN, ChildName, Form as _, UNFINISHED, arrange, head, length, pieces, runs};
 use crate::store::SizeError;
 use crate::task::{
-    Artifact, ArtifactUpdate, Change, ContextId, Generation, Message, Metadata, NewTask,
-    OutputCounts, Owner, Part, SavedSlot, Subject, TaskId, TaskRecord, TenantId, Timestamp,
-    WriteId,
+    Artifact, ArtifactUpdate, Change, Message, Metadata, OutputCounts, Part, SavedSlot, TaskRecord,
+    Timestamp, WriteId,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -123,26 +123,20 @@ impl Table {
 }
 
 fn begin() -> TaskRecord {
+    begun(&submitted())
+}
+
+fn begun(task: &TaskRecord) -> TaskRecord {
     let at = Timestamp::from_millis(HOUR);
-    let task = TaskRecord::create(NewTask {
-        id: TaskId::made_of(1),
-        owner: Owner {
-            tenant: TenantId::parse("acme").unwrap(),
-            subject: Subject::parse("ann").unwrap(),
-        },
-        context_id: ContextId::made_of(1),
-        generation: Generation::V10,
-        incarnation: WriteId::made_of(1),
-        metadata: Metadata::new(),
-        created_at: at,
-    });
+    let lease_until = Timestamp::from_millis(2 * HOUR);
     let opening = [
         Change::Accept {
             message: said("go".to_owned()),
         },
-        Change::Start { lease_until: at },
+        Change::Start { lease_until },
     ];
-    task.next(opening, WriteId::made_of(1), at, at).unwrap()
+    let ends = Timestamp::from_millis(3 * HOUR);
+    task.next(opening, WriteId::made_of(1), at, ends).unwrap()
 }
 
 fn after(record: &TaskRecord, changes: Vec<Change>) -> TaskRecord {
@@ -238,7 +232,7 @@ fn units(record: &TaskRecord) -> usize {
 fn a_thousand_tokens_in_67_commits_cost_at_most_205_units() {
     const WORDS: [&str; 6] = ["The ", "order ", "is ", "on ", "its ", "way, "];
     let mut table = Table::default();
-    let mut task = begin();
+    let mut task = begun(&plain());
     let mut cost = units(&task);
     let mut words = WORDS.iter().cycle();
     for commit in 0..67 {

@@ -1,13 +1,20 @@
 //! Marks the output that a turn keeps if it runs again, and goes back to that mark.
 
 use crate::task::child_layout::truncate;
-use crate::task::{Artifact, Base, OutputCounts, TaskEvent, TaskFields, TransitionError};
+use crate::task::{
+    Artifact, Base, OutputCounts, TaskEvent, TaskFields, Timestamp, TransitionError,
+};
 
 impl TaskFields {
     /// Keeps the output so far if the turn runs again. `outputs` says how many outputs that
     /// are.
-    pub(super) fn checkpoint(&mut self, outputs: OutputCounts) -> Result<(), TransitionError> {
+    pub(super) fn checkpoint(
+        &mut self,
+        outputs: OutputCounts,
+        at: Timestamp,
+    ) -> Result<(), TransitionError> {
         self.status.state.apply(TaskEvent::Progress)?;
+        self.used.progress_at = Some(at);
         let before = std::mem::take(&mut self.base);
         self.set_base();
         self.base.turn_start = before.turn_start;

@@ -26,7 +26,7 @@ struct Asked;
 
 impl SkillSlot for Asked {}
 
-/// Asks as long as it is told to.
+/// Asks as long as its text says.
 #[skill(id = "ask", tags = ["test"], input_modes = ["text/plain"])]
 struct Asks;
 

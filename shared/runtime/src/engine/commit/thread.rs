@@ -36,16 +36,27 @@ impl Engine {
     /// it meanwhile. The thread it replaces may be gone since it was read: native TTL
     /// removes a thread after its tombstone.
     async fn open_thread(&self, mut opens: ThreadWrite) -> Result<(), EngineError> {
-        if self.keep_thread(&opens).await? || opens.expect == 0 {
+        if self.put_contended(&opens).await? || opens.expect == 0 {
             return Ok(());
         }
         let (owner, id) = (&opens.record.owner, &opens.record.context_id);
         if self.threads.load_thread_head(owner, id).await?.is_none() {
             opens.expect = 0;
             opens.record.version = 1;
-            self.keep_thread(&opens).await?;
+            self.put_contended(&opens).await?;
         }
         Ok(())
+    }
+
+    /// Stores a thread, and again while transactions of other tasks have its item.
+    async fn put_contended(&self, write: &ThreadWrite) -> Result<bool, EngineError> {
+        let mut races = self.races(None);
+        loop {
+            match self.keep_thread(write).await {
+                Err(error) if error.is_contended() && self.back_off(&mut races).await => {}
+                result => return result,
+            }
+        }
     }
 
     /// Stores a thread; `false` if another write came first.

@@ -114,13 +114,8 @@ impl Engine {
                 Some(head) if !head.lives(now) => return Err(A2aError::ContextExpired.into()),
                 head => {
                     let seen = self.seen_in(owner, id, now).await?;
-                    // A context without a thread lives by its tasks, and one with a bare
-                    // thread begins with the first.
-                    let is_there = match &head {
-                        Some(head) => !head.is_bare() || seen.began.is_some(),
-                        None => seen.holds_thread,
-                    };
-                    if !is_there {
+                    // A context without a thread lives by its tasks.
+                    if head.is_none() && !seen.holds_thread {
                         return Err(A2aError::ContextExpired.into());
                     }
                     if seen.busy {

@@ -28,7 +28,7 @@ impl WriteBuffer<'_> {
     /// Stores the skill's outcome, with everything that is not stored yet.
     ///
     /// # Errors
-    /// When the store is unavailable; the task is then left to a takeover.
+    /// When the store is unavailable; then the turn is released.
     pub(in crate::engine) async fn finish_turn(
         mut self,
         outcome: SkillOutcome,

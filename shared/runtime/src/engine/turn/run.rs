@@ -29,8 +29,8 @@ impl Engine {
     /// to a worker.
     ///
     /// # Errors
-    /// When the opening cannot be stored; then nothing has changed. A later store error
-    /// ends the turn and leaves the task to a takeover.
+    /// When the opening cannot be stored; then nothing has changed. A later outage ends
+    /// this run and releases the turn; another store error leaves it to a takeover.
     pub(in crate::engine) async fn run(
         &self,
         work: TurnSpec,
@@ -96,15 +96,33 @@ impl Engine {
         if matches!(ended_by, Ok(LoopEnd::Returned(_))) {
             turn.log_unasked();
         }
-        let outcome = match self.outcome(ended_by, &mut buffer)? {
-            Ok(outcome) => outcome,
-            Err(left) => return Box::pin(leave(left, &turn, buffer)).await,
-        };
-        let ended = Box::pin(buffer.finish_turn(outcome, turn.turn_thread())).await?;
+        let ended = Box::pin(self.end_run(ended_by, &turn, buffer)).await?;
         if let TurnEnd::Stopped(record) = &ended {
             self.completed(&*skill, &work.facts, record).await;
         }
         Ok(ended)
+    }
+
+    /// Stores how a run has ended. A run that an outage ended releases its turn.
+    ///
+    /// # Errors
+    /// Those of [`Engine::release`].
+    async fn end_run(
+        &self,
+        ended_by: Result<LoopEnd, EngineError>,
+        turn: &TurnHandle<'_>,
+        mut buffer: WriteBuffer<'_>,
+    ) -> Result<TurnEnd, EngineError> {
+        let stored = buffer.record.clone();
+        let ended = match self.outcome(ended_by, &mut buffer) {
+            Ok(Ok(outcome)) => Box::pin(buffer.finish_turn(outcome, turn.turn_thread())).await,
+            Ok(Err(left)) => Box::pin(leave(left, turn, buffer)).await,
+            Err(error) => Err(error),
+        };
+        match ended {
+            Err(error) => Box::pin(self.release(stored, error)).await,
+            ended => ended,
+        }
     }
 
     /// The outcome of the skill, or how its turn leaves this process.

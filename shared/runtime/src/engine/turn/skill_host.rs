@@ -173,8 +173,8 @@ impl<'e> TurnHandle<'e> {
     }
 
     /// Logs that a stored result depends on something that is different now.
-    fn note_circumstances(&self, key: &str, stored: &Option<String>, input: &StepInput) {
-        if *stored != input.circumstances {
+    fn note_circumstances(&self, key: &str, stored: Option<&String>, input: &StepInput) {
+        if stored != input.circumstances.as_ref() {
             let id = &self.task_id;
             tracing::info!(task.id = %id, step = key, "task `{id}` keeps the result of a step that would be asked differently now");
         }
@@ -199,12 +199,10 @@ impl DocumentHost for TurnHandle<'_> {
 
     fn store_failed(&self, error: StoreError) -> BoxFuture<'_, AgentError> {
         Box::pin(async move {
-            match error {
-                StoreError::Unavailable(_) | StoreError::Contended(_) => {
-                    self.signal.end(TurnBreak::Outage(error)).await
-                }
-                error => AgentError::from(EngineError::from(error)),
+            if error.is_outage() {
+                self.signal.end(TurnBreak::Outage(error)).await;
             }
+            AgentError::from(EngineError::from(error))
         })
     }
 }
@@ -266,7 +264,7 @@ impl TurnHost for TurnHandle<'_> {
             .find(&lock(&self.saved), &place, &input)
             .map(|result| {
                 if let Some(result) = result {
-                    self.note_circumstances(&place.key, &result.circumstances_hash, &input);
+                    self.note_circumstances(&place.key, result.circumstances_hash.as_ref(), &input);
                     let mut operations = self.turn_thread.operations();
                     operations.replay(&place.key.as_str().into(), result);
                 }

@@ -120,7 +120,7 @@ pub(in crate::engine) enum TurnEnd {
     Stopped(TaskRecord),
     /// The skill answered with a message; no task was made.
     Message(Message),
-    /// The turn was handed over to another invocation.
+    /// The turn was handed over to another invocation, or released in an outage.
     HandedOver(TaskRecord),
     /// Another writer has the task; the record as it is stored now.
     Superseded(Option<TaskRecord>),

@@ -178,8 +178,8 @@ fn bank(effects: Effects) -> AgentDefinition {
     agent.build().unwrap()
 }
 
-/// What a model was told of its tools.
-fn told(model: &ScriptedModel) -> Vec<String> {
+/// The results of its tools that a model got.
+fn tool_results(model: &ScriptedModel) -> Vec<String> {
     let requests = model.requests();
     let messages = requests.last().unwrap().messages.iter();
     let results = messages.filter_map(|message| match message {
@@ -222,7 +222,7 @@ async fn a_model_pays_each_invoice_and_is_told_its_own_receipt() {
             }
             assert_eq!(effects_of(&effects), ["paid A", "paid B"], "{crash}");
             let receipts = [r#""receipt of A""#, r#""receipt of B""#];
-            assert_eq!(told(&model), receipts, "{crash}");
+            assert_eq!(tool_results(&model), receipts, "{crash}");
             let reply = client.skill("recall").send("A B").await.unwrap();
             let values = reply.artifact_text("recall").unwrap();
             assert!(
