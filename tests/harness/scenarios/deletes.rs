@@ -11,7 +11,9 @@ async fn contexts(client: &dyn Client) -> BTreeSet<String> {
     let page = client.call(&Dialect::Rest10.versioned(request)).await;
     let page = page.unwrap_or_default();
     let contexts = at(&page, "/contexts").as_array().into_iter().flatten();
-    contexts.map(|context| text(context, "/id")).collect()
+    contexts
+        .map(|context| text(context, "/contextId"))
+        .collect()
 }
 
 /// The violations.

@@ -74,7 +74,8 @@ fn about(scenario: Scenario, after: &dyn Client, known: &Known, task: &Value) ->
     check(failed || may_rest, "unexpected state at rest");
     check(!known.answered || !asks, "failed: asks after its answer");
     check(!known.canceled || !completed, "completed after its cancel");
-    for reported in known.reported.iter().filter(|reported| rests(reported)) {
+    let of_it = |reported: &&Value| at(reported, "/id") == at(task, "/id") && rests(reported);
+    for reported in known.reported.iter().filter(of_it) {
         let differs = ["/artifacts", "/status"].map(|it| at(reported, it) != at(task, it));
         // A later message may continue a task that asks.
         if differs.contains(&true) && state(reported) != Some(TaskState::InputRequired) {
