@@ -64,8 +64,6 @@ mod push_fair;
 #[cfg(test)]
 mod references;
 #[cfg(test)]
-mod replay;
-#[cfg(test)]
 mod replies;
 #[cfg(test)]
 mod response_limits;

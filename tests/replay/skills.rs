@@ -62,6 +62,7 @@ impl Run {
         };
         let turns = &self.0.program.turns;
         let sum = runner.body(&turns[turn], place, sum).await?;
+        self.0.log.place(false).await;
         let goes_on = turn + 1 < turns.len();
         if !goes_on && self.0.program.fails {
             return Err(AgentError::domain("PROGRAM", format!("failed with {sum}")));
@@ -217,7 +218,9 @@ impl<'a> Runner<'a> {
         Box::pin(async move {
             let mut sum = sum;
             for (number, op) in body.iter().enumerate() {
-                self.log().place().await;
+                if op.is_step() {
+                    self.log().place(true).await;
+                }
                 sum = self.op(op, place.inner(number), sum).await?;
             }
             Ok(sum)
@@ -310,10 +313,8 @@ impl<'a> Runner<'a> {
         let work = async {
             log.effect(&branch, &key, &sum.to_string());
             ran.store(true, Ordering::Relaxed);
-            if body.is_empty() && !fails {
-                log.in_step(&key).await;
-            }
             let sum = self.body(body, place, sum).await?;
+            log.in_step(&key, body.is_empty() && !fails).await;
             mark.store(log.mark(), Ordering::Relaxed);
             match fails {
                 true => Err(AgentError::domain("STEP", sum.to_string())),

@@ -92,6 +92,12 @@ impl Program {
 }
 
 impl Op {
+    /// Whether it begins with a step.
+    pub(super) const fn is_step(&self) -> bool {
+        let loads = matches!(self, Self::LoadData(_) | Self::LoadSession(Key::Updated(_)));
+        loads || matches!(self, Self::Step { .. } | Self::Worker { .. })
+    }
+
     fn has_branches(&self) -> bool {
         matches!(self, Self::Join(_)) || self.bodies().into_iter().flatten().any(Self::has_branches)
     }

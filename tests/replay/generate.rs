@@ -34,8 +34,54 @@ impl Random {
     }
 }
 
-/// What a generated body may still have.
+/// The kinds of operations. A program has few of them, and therefore often several of each.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Say,
+    Artifact,
+    SaveSession,
+    UpdateSession,
+    CountSession,
+    LoadSession,
+    AddEvent,
+    CountEvents,
+    SaveData,
+    LoadData,
+    Step,
+    StepOfSteps,
+    Scope,
+    Join,
+    Chunks,
+    Worker,
+}
+
+const KINDS: [Kind; 16] = [
+    Kind::Say,
+    Kind::Artifact,
+    Kind::SaveSession,
+    Kind::UpdateSession,
+    Kind::CountSession,
+    Kind::LoadSession,
+    Kind::AddEvent,
+    Kind::CountEvents,
+    Kind::SaveData,
+    Kind::LoadData,
+    Kind::Step,
+    Kind::StepOfSteps,
+    Kind::Scope,
+    Kind::Join,
+    Kind::Chunks,
+    Kind::Worker,
+];
+
+/// How deep operations are in each other.
+const DEPTH: u64 = 4;
+
+/// What a generated program may still have.
 struct Limits {
+    kinds: Vec<Kind>,
+    /// How many names there are of each kind.
+    names: u8,
     operations: u64,
     depth: u64,
 }
@@ -46,12 +92,21 @@ pub(super) fn program(seed: u64) -> Program {
     for _ in 0..8 {
         random.next();
     }
-    let turns = 1 + random.below(5) / 3;
+    let turns = 1 + random.below(5) / 4;
+    let mut kinds = vec![Kind::Step, Kind::StepOfSteps];
+    for _ in 0..2 + random.below(4) {
+        kinds.push(KINDS[usize::try_from(random.below(16)).unwrap()]);
+    }
     let mut limits = Limits {
-        operations: 3 + random.below(12),
+        kinds,
+        names: 1 + random.small(2),
+        operations: match random.below(8) {
+            0 => 16,
+            _ => 3 + random.below(5),
+        },
         depth: 0,
     };
-    let turns = (0..turns).map(|_| body(&mut random, &mut limits, 5));
+    let turns = (0..turns).map(|_| body(&mut random, &mut limits, 6));
     Program {
         turns: turns.collect(),
         fails: random.one_in(8),
@@ -74,54 +129,56 @@ fn body(random: &mut Random, limits: &mut Limits, most: u64) -> Body {
 }
 
 fn op(random: &mut Random, limits: &mut Limits) -> Op {
-    let kind = match limits.depth {
-        0..=3 => random.below(30),
-        _ => random.below(20),
-    };
+    let kinds = u64::try_from(limits.kinds.len()).unwrap();
+    let kind = limits.kinds[usize::try_from(random.below(kinds)).unwrap()];
+    let name = random.small(limits.names);
     match kind {
-        0..=2 => Op::Say,
-        3 => Op::Artifact(random.small(2)),
-        4..=5 => Op::SaveSession(key(random)),
-        6..=7 => Op::UpdateSession(random.small(2)),
-        8 => Op::CountSession,
-        9..=10 => Op::LoadSession(key(random)),
-        11..=12 => Op::AddEvent,
-        13 => Op::CountEvents,
-        14 => Op::SaveData(random.small(2)),
-        15 => Op::LoadData(random.small(2)),
-        16..=19 => step(random, Body::new()),
-        20..=23 => {
+        Kind::Say => Op::Say,
+        Kind::Artifact => Op::Artifact(name),
+        Kind::SaveSession => Op::SaveSession(key(random, name)),
+        Kind::UpdateSession => Op::UpdateSession(name),
+        Kind::CountSession => Op::CountSession,
+        Kind::LoadSession => Op::LoadSession(key(random, name)),
+        Kind::AddEvent => Op::AddEvent,
+        Kind::CountEvents => Op::CountEvents,
+        Kind::SaveData => Op::SaveData(name),
+        Kind::LoadData => Op::LoadData(name),
+        Kind::StepOfSteps if limits.depth < DEPTH => {
             let body = body(random, limits, 4);
-            step(random, body)
+            step(random, name, body)
         }
-        24 => Op::Scope(body(random, limits, 3)),
-        25..=26 => join(random, limits),
-        27 => Op::Chunks {
-            name: random.small(2),
-            pieces: (0..=random.below(3))
-                .map(|_| match random.one_in(2) {
-                    true => body(random, limits, 2),
-                    false => Body::new(),
-                })
-                .collect(),
-        },
-        _ => Op::Worker {
+        Kind::Scope if limits.depth < DEPTH => Op::Scope(body(random, limits, 3)),
+        Kind::Join if limits.depth < DEPTH => join(random, limits),
+        Kind::Chunks if limits.depth < DEPTH => chunks(random, limits, name),
+        Kind::Worker if limits.depth < DEPTH => Op::Worker {
             streams: random.one_in(3),
             answers: answers(random, limits),
         },
+        _ => step(random, name, Body::new()),
     }
 }
 
-fn key(random: &mut Random) -> Key {
-    match random.one_in(2) {
-        true => Key::Saved(random.small(2)),
-        false => Key::Updated(random.small(2)),
+fn chunks(random: &mut Random, limits: &mut Limits, name: u8) -> Op {
+    let pieces = (0..=random.below(3)).map(|_| match random.one_in(2) {
+        true => body(random, limits, 2),
+        false => Body::new(),
+    });
+    Op::Chunks {
+        name,
+        pieces: pieces.collect(),
     }
 }
 
-fn step(random: &mut Random, body: Body) -> Op {
+fn key(random: &mut Random, name: u8) -> Key {
+    match random.one_in(3) {
+        true => Key::Saved(name),
+        false => Key::Updated(name),
+    }
+}
+
+fn step(random: &mut Random, name: u8, body: Body) -> Op {
     Op::Step {
-        name: random.small(3),
+        name,
         asked: random.one_in(2),
         fails: random.one_in(6),
         body,
@@ -129,12 +186,12 @@ fn step(random: &mut Random, body: Body) -> Op {
 }
 
 fn join(random: &mut Random, limits: &mut Limits) -> Op {
-    let many = match random.below(16) {
+    let many = match random.below(24) {
         0 => 20,
         number => 2 + number % 3,
     };
     let branches = (0..many).map(|_| match limits.operations {
-        0 => vec![step(random, Body::new())],
+        0 => vec![step(random, 0, Body::new())],
         _ => body(random, limits, 3),
     });
     Op::Join(branches.collect())
