@@ -46,6 +46,7 @@ pub struct WatchedStore {
     loads: AtomicUsize,
     away: AtomicBool,
     threads_away: AtomicBool,
+    objects_away: AtomicBool,
     lists_lost: AtomicBool,
     sources_lost: AtomicBool,
     list_reads: AtomicUsize,
@@ -67,6 +68,7 @@ impl Default for WatchedStore {
             loads: AtomicUsize::new(0),
             away: AtomicBool::new(false),
             threads_away: AtomicBool::new(false),
+            objects_away: AtomicBool::new(false),
             lists_lost: AtomicBool::new(false),
             sources_lost: AtomicBool::new(false),
             list_reads: AtomicUsize::new(0),
@@ -121,6 +123,11 @@ impl WatchedStore {
     /// Sets whether thread writes outside of commits fail from now on.
     pub fn refuse_threads(&self, away: bool) {
         self.threads_away.store(away, Ordering::SeqCst);
+    }
+
+    /// Sets whether objects can neither be read nor written from now on.
+    pub fn refuse_objects(&self, away: bool) {
+        self.objects_away.store(away, Ordering::SeqCst);
     }
 
     /// Sets whether lists are empty from now on, as from an index that lags far behind.
@@ -350,7 +357,13 @@ impl WrapBlobs for WatchedStore {
         let mut open = self.objects_open.subscribe();
         // The store owns the sender, so waiting cannot fail.
         open.wait_for(|open| *open).await.ok();
+        self.reach(&self.objects_away)?;
         self.inner.get(key).await
+    }
+
+    async fn open(&self, key: &str) -> Result<Option<BlobReader>, StoreError> {
+        self.reach(&self.objects_away)?;
+        self.inner.open(key).await
     }
 
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
@@ -360,6 +373,7 @@ impl WrapBlobs for WatchedStore {
 
     async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
         self.blobs.fetch_add(1, Ordering::SeqCst);
+        self.reach(&self.objects_away)?;
         self.inner.put_for(task, key, bytes).await
     }
 
@@ -380,6 +394,7 @@ impl WrapBlobs for WatchedStore {
         source: &mut BlobReader,
     ) -> Result<Measured, StoreError> {
         self.blobs.fetch_add(1, Ordering::SeqCst);
+        self.reach(&self.objects_away)?;
         self.inner.put_from(task, key, source).await
     }
 

@@ -180,9 +180,11 @@ async fn a_key_lives_as_long_as_its_continued_task() {
         }
         same
     };
-    for _ in 0..8 {
+    for number in 0..8 {
         advance(DAY * 20).await;
-        let more = world.call(&dialect.send(&Say::in_task(id, "again"))).await;
+        let message = format!("m-{}", number + 2);
+        let again = Say::in_task(id, "again").with_id(&message);
+        let more = world.call(&dialect.send(&again)).await;
         assert_eq!(dialect.state(&dialect.task(&more)), "input-required");
         assert!(repeated().await);
         assert_eq!(creates(&world), 1);
@@ -237,12 +239,13 @@ async fn a_key_that_its_task_no_longer_renews_lives_two_lifetimes() {
         let answers = named(dialect, Op::Send, &again, Way::Header, &key);
         assert_eq!(world.call(&answers).await.status, 200);
     }
-    for (silence, there) in [(29, true), (29, true), (3, false)] {
+    for (silence, there, message) in [(29, true, "m-2"), (29, true, "m-3"), (3, false, "m-4")] {
         advance(DAY * silence).await;
         world.clean_up();
         let same = dialect.task(&world.call(&opens).await)["id"] == id.as_str();
         assert_eq!(same, there, "after {silence} days more");
-        world.call(&dialect.send(&Say::in_task(&id, "again"))).await;
+        let again = Say::in_task(&id, "again").with_id(message);
+        world.call(&dialect.send(&again)).await;
     }
 }
 

@@ -56,6 +56,8 @@ mod log_lines;
 #[cfg(test)]
 mod ops;
 #[cfg(test)]
+mod outages;
+#[cfg(test)]
 mod page_tokens;
 #[cfg(test)]
 mod push;
@@ -63,6 +65,8 @@ mod push;
 mod push_fair;
 #[cfg(test)]
 mod references;
+#[cfg(test)]
+mod repeats;
 #[cfg(test)]
 mod replies;
 #[cfg(test)]

@@ -92,8 +92,9 @@ async fn a_skill_reads_the_newest_hundred_messages_and_all_it_added() {
     advance(SECOND).await;
     let asked = done(&world, dialect, "ask", "hi", "mine:c").await;
     let id = asked["id"].as_str().unwrap();
-    for _ in 0..60 {
-        let again = dialect.send(&Say::in_task(id, "again"));
+    for number in 0..60 {
+        let message = format!("again-{number}");
+        let again = dialect.send(&Say::in_task(id, "again").with_id(&message));
         assert_eq!(world.call(&again).await.status, 200);
     }
     advance(SECOND).await;

@@ -16,21 +16,43 @@ pub(super) fn differences(expected: &Observed, observed: &Observed, branches: bo
     }
     for (number, (expected, got)) in expected.turns.iter().zip(&observed.turns).enumerate() {
         let turn = turn_differences(expected, got, &observed.sealed, branches);
-        found.extend(turn.into_iter().map(|text| format!("turn {number}: {text}")));
+        found.extend(
+            turn.into_iter()
+                .map(|text| format!("turn {number}: {text}")),
+        );
     }
-    let branch = |text: &&String| if branches { branch_of(text) } else { String::new() };
-    let sorted = |texts: &Vec<String>| by_branch(texts.iter().map(|text| (branch(&text), text.clone())));
+    let branch = |text: &&String| {
+        if branches {
+            branch_of(text)
+        } else {
+            String::new()
+        }
+    };
+    let sorted =
+        |texts: &Vec<String>| by_branch(texts.iter().map(|text| (branch(&text), text.clone())));
     differ(&mut found, "session", &expected.session, &observed.session);
     let (thread, got) = (sorted(&expected.thread), sorted(&observed.thread));
     differ(&mut found, "thread", &thread, &got);
     let interruptions = observed.begun.saturating_sub(expected.begun);
-    effect_differences(&mut found, &expected.effects, &observed.effects, interruptions);
+    effect_differences(
+        &mut found,
+        &expected.effects,
+        &observed.effects,
+        interruptions,
+    );
     found
 }
 
-fn differ<T: PartialEq + std::fmt::Debug>(found: &mut Vec<String>, what: &str, expected: &T, got: &T) {
+fn differ<T: PartialEq + std::fmt::Debug>(
+    found: &mut Vec<String>,
+    what: &str,
+    expected: &T,
+    got: &T,
+) {
     if expected != got {
-        found.push(format!("{what}:\n  expected {expected:?}\n  got      {got:?}"));
+        found.push(format!(
+            "{what}:\n  expected {expected:?}\n  got      {got:?}"
+        ));
     }
 }
 
@@ -55,18 +77,45 @@ fn turn_differences(
     branches: bool,
 ) -> Vec<String> {
     let mut found = Vec::new();
-    let branch = |text: &str| if branches { branch_of(text) } else { String::new() };
+    let branch = |text: &str| {
+        if branches {
+            branch_of(text)
+        } else {
+            String::new()
+        }
+    };
     differ(&mut found, "state", &expected.state, &got.state);
     differ(&mut found, "status", &expected.status, &got.status);
-    let history = |view: &TurnView| by_branch(view.history.iter().map(|text| (branch(text), text.clone())));
+    let history =
+        |view: &TurnView| by_branch(view.history.iter().map(|text| (branch(text), text.clone())));
     differ(&mut found, "history", &history(expected), &history(got));
     let artifacts = |view: &TurnView| {
         let named = view.artifacts.iter().cloned();
-        by_branch(named.map(|named| (if branches { owner_of(&named.0) } else { String::new() }, named)))
+        by_branch(named.map(|named| {
+            (
+                if branches {
+                    owner_of(&named.0)
+                } else {
+                    String::new()
+                },
+                named,
+            )
+        }))
     };
-    differ(&mut found, "artifacts", &artifacts(expected), &artifacts(got));
+    differ(
+        &mut found,
+        "artifacts",
+        &artifacts(expected),
+        &artifacts(got),
+    );
     let events = |view: &TurnView| -> Vec<(String, Item)> {
-        let branch = |item: &Item| if branches { item.branch() } else { String::new() };
+        let branch = |item: &Item| {
+            if branches {
+                item.branch()
+            } else {
+                String::new()
+            }
+        };
         let items = view.events.iter().cloned();
         items.map(|item| (branch(&item), item)).collect()
     };
@@ -74,7 +123,9 @@ fn turn_differences(
     for (text, most) in sealed {
         let times = |view: &TurnView| view.events.iter().filter(|item| item.says(text)).count();
         if times(expected) == 1 && times(got) > *most {
-            found.push(format!("`{text}` was stored with a step, and is said again"));
+            found.push(format!(
+                "`{text}` was stored with a step, and is said again"
+            ));
         }
     }
     found
@@ -106,10 +157,14 @@ impl Item {
 
 /// Each `restarted` event takes back the end of what came before it. What is left has to be
 /// what the undisturbed stream shows.
-fn stream_differences(found: &mut Vec<String>, expected: Vec<(String, Item)>, got: &[(String, Item)]) {
+fn stream_differences(
+    found: &mut Vec<String>,
+    expected: Vec<(String, Item)>,
+    got: &[(String, Item)],
+) {
     let mut text = format!("stream:\n  expected {expected:?}\n  got      {got:?}");
     let expected = by_branch(expected.into_iter());
-    // How many items of each branch may be left; several, because nobody tells how many are
+    // How many items of each branch may be left; several, because no one knows how many are
     // taken back.
     let mut left: BTreeSet<BTreeMap<String, usize>> = BTreeSet::from([BTreeMap::new()]);
     let segments: Vec<_> = got.split(|(_, item)| *item == Item::Restarted).collect();
@@ -119,12 +174,19 @@ fn stream_differences(found: &mut Vec<String>, expected: Vec<(String, Item)>, go
         for start in left {
             let (ways, fits) = ways(start, segment, &expected);
             if fits {
-                next.extend(ways.into_iter().rev().take(if is_last { 1 } else { usize::MAX }));
+                next.extend(
+                    ways.into_iter()
+                        .rev()
+                        .take(if is_last { 1 } else { usize::MAX }),
+                );
             }
         }
         left = next;
     }
-    let all: BTreeMap<String, usize> = expected.into_iter().map(|(branch, items)| (branch, items.len())).collect();
+    let all: BTreeMap<String, usize> = expected
+        .into_iter()
+        .map(|(branch, items)| (branch, items.len()))
+        .collect();
     if !left.contains(&all) {
         text.push_str("\n  no way to take back what `restarted` takes back leads there");
         found.push(text);
@@ -152,14 +214,21 @@ fn ways(
 }
 
 /// An effect occurs as often as undisturbed, and may occur once more for each interruption.
-fn effect_differences(found: &mut Vec<String>, expected: &Effects, got: &Effects, interruptions: u64) {
+fn effect_differences(
+    found: &mut Vec<String>,
+    expected: &Effects,
+    got: &Effects,
+    interruptions: u64,
+) {
     let keys: BTreeSet<_> = expected.by_key.keys().chain(got.by_key.keys()).collect();
     for key in keys {
         match (expected.by_key.get(key), got.by_key.get(key)) {
             (Some(one), Some(other)) => {
                 let most = one.runs * (1 + interruptions);
                 if other.runs < one.runs || other.runs > most || one.values != other.values {
-                    found.push(format!("the effect `{key}`: expected {one:?}, got {other:?}"));
+                    found.push(format!(
+                        "the effect `{key}`: expected {one:?}, got {other:?}"
+                    ));
                 }
             }
             (Some(_), None) => found.push(format!("the effect `{key}` never occurs")),

@@ -51,7 +51,11 @@ struct Released {
 
 impl Released {
     async fn steps(&self, cx: &TaskContext<'_>, run: u32) -> AgentResult<String> {
-        let steps = if run == 1 { &self.change.before } else { &self.change.after };
+        let steps = if run == 1 {
+            &self.change.before
+        } else {
+            &self.change.after
+        };
         let mut results = Vec::new();
         for (place, step) in steps.iter().enumerate() {
             let work = async {

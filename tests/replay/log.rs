@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(super) struct Effect {
     /// How many times it occurred.
     pub(super) runs: u64,
-    /// How many times its step told the skill that it is stored.
+    /// How many times its step confirmed to the skill that it is stored.
     pub(super) stored: u64,
     /// The values it occurred with.
     pub(super) values: BTreeSet<String>,

@@ -93,7 +93,11 @@ impl Case {
         let (places, mut random) = (self.undisturbed.places, generate::Random::new(seed));
         let steps = &self.undisturbed.before_steps;
         let mut others = vec![Point::HandOvers];
-        others.extend((1..=places).filter(|place| !steps.contains(place)).map(Point::HandOver));
+        others.extend(
+            (1..=places)
+                .filter(|place| !steps.contains(place))
+                .map(Point::HandOver),
+        );
         others.extend(steps.iter().copied().map(Point::HandOverAtStep));
         for _ in 0..2 {
             let place = 1 + random.below(places + 1);

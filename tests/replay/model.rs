@@ -51,7 +51,10 @@ impl PromptedModel {
                     input: input(&prompt, call),
                 })
                 .collect(),
-            None => vec![ModelContent::Text(format!("{path} heard {}", mix(1, messages)))],
+            None => vec![ModelContent::Text(format!(
+                "{path} heard {}",
+                mix(1, messages)
+            ))],
         };
         let mut reply = ModelReply {
             content,
@@ -72,9 +75,12 @@ impl PromptedModel {
         self.0.stored_times(&format!("{path}/model{before}"), 1);
         let calls = answers.iter().take(number).flatten();
         for call in answers.iter().take(number).flatten() {
-            let same = calls.clone().filter(|other| other.number() == call.number());
+            let same = calls
+                .clone()
+                .filter(|other| other.number() == call.number());
             let times = u64::try_from(same.count()).unwrap();
-            self.0.stored_times(&format!("{path}/{}", call.number()), times);
+            self.0
+                .stored_times(&format!("{path}/{}", call.number()), times);
         }
     }
 }

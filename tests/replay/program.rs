@@ -66,14 +66,8 @@ pub(super) enum Key {
 /// A tool call of the model. Calls with the same number in a worker are the same call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum Call {
-    Function {
-        number: u8,
-    },
-    Skill {
-        number: u8,
-        fails: bool,
-        body: Body,
-    },
+    Function { number: u8 },
+    Skill { number: u8, fails: bool, body: Body },
 }
 
 impl Call {
@@ -108,11 +102,7 @@ impl Op {
             Self::Step { body, .. } | Self::Scope(body) => vec![body],
             Self::Join(bodies) | Self::Chunks { pieces: bodies, .. } => bodies.iter().collect(),
             Self::Worker { answers, .. } => {
-                let skill = |call| match call {
-                    &Call::Skill { ref body, .. } => Some(body),
-                    Call::Function { .. } => None,
-                };
-                answers.iter().flatten().filter_map(skill).collect()
+                answers.iter().flatten().filter_map(Call::body).collect()
             }
             _ => Vec::new(),
         }
@@ -131,6 +121,16 @@ impl Op {
                 answers.iter_mut().flatten().filter_map(skill).collect()
             }
             _ => Vec::new(),
+        }
+    }
+}
+
+impl Call {
+    /// The program of a tool skill.
+    const fn body(&self) -> Option<&Body> {
+        match self {
+            Self::Skill { body, .. } => Some(body),
+            Self::Function { .. } => None,
         }
     }
 }

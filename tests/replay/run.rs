@@ -116,7 +116,11 @@ pub(super) async fn observe(
     client.model(PromptedModel(Arc::clone(&log)));
     let mut turns = Vec::new();
     for number in 0..program.turns.len() {
-        let here = if number == turn { point } else { Point::Undisturbed };
+        let here = if number == turn {
+            point
+        } else {
+            Point::Undisturbed
+        };
         here.apply(&mut client);
         let reply = match client.send(format!("go {number}")).await {
             Err(SkillTestError::NoCrash { .. }) => return Ok(None),
@@ -155,7 +159,11 @@ fn turn_view(events: &[Event], task: &Task) -> TurnView {
     let history = task.history.iter().flatten();
     let artifacts = task.artifacts.iter().flatten();
     TurnView {
-        events: events.iter().map(item).filter(|it| !it.is_start()).collect(),
+        events: events
+            .iter()
+            .map(item)
+            .filter(|it| !it.is_start())
+            .collect(),
         state: task.status.state.to_string(),
         status: status.map(text_of).unwrap_or_default(),
         history: history.map(text_of).collect(),
@@ -170,7 +178,12 @@ fn item(event: &Event) -> Item {
         }
         Event::Status(update) => Item::Status {
             state: update.status.state.to_string(),
-            text: update.status.message.as_ref().map(text_of).unwrap_or_default(),
+            text: update
+                .status
+                .message
+                .as_ref()
+                .map(text_of)
+                .unwrap_or_default(),
         },
         Event::Artifact(update) => Item::Artifact {
             name: name_of(&update.artifact),

@@ -44,7 +44,11 @@ fn remove(body: &mut Body, left: &mut usize) -> bool {
             }
             *left -= 1;
         }
-        if body[place].bodies_mut().into_iter().any(|inner| remove(inner, left)) {
+        if body[place]
+            .bodies_mut()
+            .into_iter()
+            .any(|inner| remove(inner, left))
+        {
             return true;
         }
         place += 1;

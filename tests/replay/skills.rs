@@ -48,14 +48,11 @@ struct Asked {
 impl SkillSlot for Asked {}
 
 impl Run {
-    /// Runs a turn; returns the sum, and whether the program goes on.
+    /// Runs a turn; returns the sum, and whether the program continues.
     async fn turn(&self, cx: &TaskContext<'_>, asked: Asked) -> AgentResult<(u32, bool)> {
         self.0.log.notes().begin();
         let Asked { sum, turn } = asked;
-        let runner = Runner {
-            world: &self.0,
-            cx,
-        };
+        let runner = Runner { world: &self.0, cx };
         let place = Place {
             path: format!("t{turn}"),
             branch: format!("t{turn}"),
@@ -154,10 +151,7 @@ impl SkillHandler for Sub {
         } = input;
         self.0.log.effect(&branch, &path, "call");
         let body: Body = serde_json::from_value(body).unwrap();
-        let runner = Runner {
-            world: &self.0,
-            cx,
-        };
+        let runner = Runner { world: &self.0, cx };
         let place = Place { path, branch };
         let sum = runner.body(&body, place, 0).await?;
         if fails {

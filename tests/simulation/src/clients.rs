@@ -343,7 +343,8 @@ impl Endpoint {
     pub(crate) async fn relay(self) {
         let (from, images) = self.hub.world().messages.images();
         let queue = SimQueue(Arc::clone(&self.hub));
-        let mut failed = relay(&queue, &images).await;
+        let now = Timestamp::from_millis(self.hub.world().now);
+        let mut failed = relay(&queue, &images, now).await;
         failed.extend(relay_pushes(&queue, &images).await);
         let mut world = self.hub.world();
         let first = failed.into_iter().min();
@@ -355,7 +356,7 @@ impl Endpoint {
         let deadline = self.local(deadline);
         let now = self.hub.world().now;
         let received = self.hub.world().messages.work.receive(number, now);
-        let Some((item, receipt)) = received else {
+        let Some((item, receipt, receives)) = received else {
             return;
         };
         if self.hub.world().is(Mutant::EarlyDelete) {
@@ -365,6 +366,7 @@ impl Endpoint {
             hub: Arc::clone(&self.hub),
             number,
             receipt,
+            receives,
         };
         let ack = self.engine().work(&item, &handle, deadline).await;
         self.hub.pause().await;

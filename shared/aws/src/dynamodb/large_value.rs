@@ -6,8 +6,9 @@
 //! objects of a write that failed.
 
 use super::item::{self, Item};
+use super::key;
 use super::store::DynamoStore;
-use a2a_lambda_model::store::{StoreError, ThreadWrite};
+use a2a_lambda_model::store::{SizeError, StoreError, ThreadWrite};
 use a2a_lambda_model::stored::{ChildName, ITEM_MAX};
 use a2a_lambda_model::task::{TaskKey, TaskRecord, ThreadKey, Timestamp, WriteId};
 use futures::future::try_join_all;
@@ -87,7 +88,7 @@ impl DynamoStore {
             return Ok(());
         }
         let Some(blobs) = &self.blobs else {
-            return fits(size);
+            return SizeError::check(size, ITEM_MAX);
         };
         let content = item::string(item, item::BODY)?.to_owned();
         let hash = hex::encode(Sha256::digest(&content));
@@ -125,7 +126,12 @@ impl DynamoStore {
         let blobs = self.blobs.as_ref().ok_or_else(refused)?;
         let found = {
             let _permit = self.objects.acquire().await.map_err(closed)?;
-            blobs.get(name).await?
+            match blobs.get(name).await {
+                // A role that may not list the bucket gets this also for an object that is
+                // gone.
+                Err(StoreError::Denied(_)) if !self.still_names(item, name).await? => None,
+                found => found?,
+            }
         };
         let Some(bytes) = found else {
             return Ok(false);
@@ -139,6 +145,13 @@ impl DynamoStore {
         let text = String::from_utf8(bytes.into()).map_err(|_| wrong("is not UTF-8"))?;
         item.insert(item::BODY.to_owned(), item::text(text));
         Ok(true)
+    }
+
+    /// Whether an item as it is stored now still names this object.
+    async fn still_names(&self, item: &Item, name: &str) -> Result<bool, StoreError> {
+        let (partition, sort) = (item::string(item, key::PK)?, item::string(item, key::SK)?);
+        let fresh = self.item(partition, sort).await?;
+        Ok(fresh.as_ref().and_then(named).as_deref() == Some(name))
     }
 
     /// Reads the content of all `items` in parallel. `false` if an object is gone; its item
@@ -197,15 +210,6 @@ pub(super) fn size_of(item: &Item) -> Result<usize, StoreError> {
 
 fn closed(_: tokio::sync::AcquireError) -> StoreError {
     StoreError::Unavailable("the semaphore for object reads is closed".to_owned())
-}
-
-fn fits(size: usize) -> Result<(), StoreError> {
-    if size > ITEM_MAX {
-        return Err(StoreError::TooLarge(format!(
-            "{size} bytes; {ITEM_MAX} are allowed without a bucket"
-        )));
-    }
-    Ok(())
 }
 
 /// The object key of a child. Like every key below a task, it shows the sweep its time and

@@ -7,7 +7,7 @@
 use super::conditional_write::{ConditionalWrite, WriteKind};
 use super::item::Item;
 use crate::clients::broke_off;
-use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::store::{SizeError, StoreError};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
@@ -167,7 +167,7 @@ fn outcome<E: ProvideErrorMetadata>(error: &SdkError<E>) -> WriteOutcome {
         ErrorClass::Undecided => WriteOutcome::Undecided(StoreError::Unavailable(text)),
         ErrorClass::Contended => WriteOutcome::Undecided(StoreError::Contended(text)),
         ErrorClass::Unknown => WriteOutcome::Unknown(text),
-        ErrorClass::TooLarge => WriteOutcome::Failed(StoreError::TooLarge(text)),
+        ErrorClass::TooLarge => WriteOutcome::Failed(StoreError::TooLarge(SizeError::Other(text))),
         ErrorClass::Refused => WriteOutcome::Failed(StoreError::Refused(text)),
     }
 }
@@ -376,7 +376,9 @@ fn canceled(reasons: &[CancellationReason]) -> WriteOutcome {
         }
     }
     match other {
-        Some((ErrorClass::TooLarge, text)) => WriteOutcome::Failed(StoreError::TooLarge(text)),
+        Some((ErrorClass::TooLarge, text)) => {
+            WriteOutcome::Failed(StoreError::TooLarge(SizeError::Other(text)))
+        }
         Some((ErrorClass::Refused, text)) => WriteOutcome::Failed(StoreError::Refused(text)),
         // DynamoDB skipped a condition, and it may be the one that recognises our own
         // write.

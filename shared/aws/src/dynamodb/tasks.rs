@@ -160,16 +160,22 @@ impl WriteTasks for DynamoStore {
         self.keep_children(&write.record).await?;
         self.keep_keys(&write.record).await?;
         self.keep_pointer(&write.record).await?;
-        let alone = statements.len() == 1;
-        let pointer = ConditionalWrite::pointer(write).filter(|_| alone);
-        let put = self.put_all(write, shards, statements);
-        // Both requests run in parallel. A transaction of the two would cost twice the write
-        // units (decision 0016).
-        let (committed, pointed) = futures::join!(put, self.point(pointer));
-        let committed = committed?;
-        // Without its pointer a read of the context would miss the task, so the commit fails.
-        pointed?;
-        Ok(committed)
+        // A transaction has the pointer. A task alone gets it before, not beside it: a read of
+        // the context would miss a task without a pointer. A transaction of the two would cost
+        // twice the write units (decision 0016).
+        if statements.len() == 1
+            && let Some(pointer) = ConditionalWrite::missing_pointer(write)
+        {
+            self.write_once(pointer).await?;
+        }
+        self.put_all(write, shards, statements).await
+    }
+
+    async fn put_pointer(&self, record: &TaskRecord, until: Timestamp) -> Result<(), StoreError> {
+        if let Some(pointer) = ConditionalWrite::pointer(record, until) {
+            self.write_once(pointer).await?;
+        }
+        Ok(())
     }
 
     async fn ended_task(

@@ -57,8 +57,8 @@ pub(super) struct StoredTask<'a> {
     pub(super) att: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) lease: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    dsp: Option<u64>,
+    #[serde(default, skip_serializing_if = "is_none_yet")]
+    dsp: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) w: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,10 +86,16 @@ pub(super) struct StoredTask<'a> {
     pub(super) rp: Vec<StoredArtifact<'a>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) sec: Option<String>,
+    /// The keyed hash of the last sealed answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fp: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rq: Option<Request>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     dat: Option<i64>,
+    /// No worker begins the turn before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    nb: Option<i64>,
     #[serde(default, skip_serializing_if = "StoredUsed::is_nothing")]
     us: StoredUsed,
     /// The ids of the push configs.
@@ -147,6 +153,9 @@ struct Output {
     /// How many outputs each scope has said.
     #[serde(default, skip_serializing_if = "OutputCounts::is_empty")]
     o: OutputCounts,
+    /// How many outputs each scope had said when it saved a value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    s: BTreeMap<String, OutputCounts>,
 }
 
 #[expect(
@@ -158,6 +167,16 @@ const fn is_none_yet(number: &u64) -> bool {
 }
 
 impl Output {
+    fn into_base(self) -> Base {
+        Base {
+            artifacts: self.a,
+            history: self.h,
+            turn_start: self.t.unwrap_or(self.h),
+            outputs: self.o,
+            saves: self.s,
+        }
+    }
+
     fn of(record: &TaskRecord) -> Option<Self> {
         let none = record.state().is_terminal() && record.base == Base::default();
         (!none).then(|| Self {
@@ -165,6 +184,7 @@ impl Output {
             h: record.base.history,
             t: Some(record.base.turn_start).filter(|start| *start != record.base.history),
             o: record.base.outputs.clone(),
+            s: record.base.saves.clone(),
         })
     }
 }
@@ -277,7 +297,7 @@ impl<'a> StoredTask<'a> {
             turn: Some(record.turn),
             att: Some(record.attempt),
             lease: record.lease_until.map(Timestamp::as_millis),
-            dsp: record.dispatch,
+            dsp: record.last_dispatch,
             w: Some(record.write_ids.iter().map(ToString::to_string).collect()),
             tw: Some(record.turn_write.to_string()),
             h: Vec::new(),
@@ -291,8 +311,10 @@ impl<'a> StoredTask<'a> {
             b: Output::of(record),
             rp: Vec::new(),
             sec: None,
+            fp: record.fingerprint.clone(),
             rq: record.request.as_ref().map(Request::from),
             dat: record.dispatched_at.map(Timestamp::as_millis),
+            nb: record.not_before.map(Timestamp::as_millis),
             us: StoredUsed::from(&record.used),
             ls: record.listeners.iter().map(ToString::to_string).collect(),
             lr: record.registrations,
@@ -328,7 +350,7 @@ impl StoredTask<'_> {
         record.turn = required(self.turn, "turn")?;
         record.attempt = required(self.att, "att")?;
         record.lease_until = self.lease.map(Timestamp::from_millis);
-        record.dispatch = self.dsp;
+        record.last_dispatch = self.dsp;
         record.write_ids = required(self.w, "w")?
             .into_iter()
             .map(WriteId::stored)
@@ -342,21 +364,16 @@ impl StoredTask<'_> {
         record.transitions = all(required(self.tr, "tr")?, transition)?;
         record.saved = self.sv.into_saved()?;
         match self.b {
-            Some(output) => {
-                record.base = Base {
-                    artifacts: output.a,
-                    history: output.h,
-                    turn_start: output.t.unwrap_or(output.h),
-                    outputs: output.o,
-                };
-            }
+            Some(output) => record.base = output.into_base(),
             None if record.state().is_terminal() => {}
             None => return Err(corrupt("no `b`")),
         }
         record.replaced = all(self.rp, StoredArtifact::into_artifact)?;
         record.secret = self.sec.map(Sealed::stored);
+        record.fingerprint = self.fp;
         record.request = self.rq.map(TurnRequest::from);
         record.dispatched_at = self.dat.map(Timestamp::from_millis);
+        record.not_before = self.nb.map(Timestamp::from_millis);
         record.used = self.us.into();
         record.listeners = all(self.ls, |id| PushId::parse(id).map_err(corrupt))?;
         record.registrations = self.lr;

@@ -10,8 +10,8 @@ mod apply;
 mod checkpoint;
 
 use super::{
-    ArtifactUpdate, Message, Metadata, OutputCounts, PushRegistration, SavedSlot, Sealed, SkillId,
-    SkillRoute, StepResult, Timestamp, TurnRequest,
+    ArtifactUpdate, Message, Metadata, OutputCounts, PushRegistration, SavedSlot, SealedAnswer,
+    SkillId, SkillRoute, StepResult, Timestamp, TurnRequest,
 };
 use serde_json::Value;
 
@@ -27,7 +27,8 @@ pub enum Change {
     Pin(SkillId, Option<SkillRoute>),
     /// The turn keeps the parts of its request that it needs, as long as it runs.
     Request(TurnRequest),
-    /// The turn is dispatched to a worker: the version of this commit is the intent.
+    /// The turn is dispatched to a worker: the version of this commit is the intent. If
+    /// it has a lease, that has run out, and the attempt counts.
     Dispatch,
     /// A worker claims the turn, for the first time or again. The output of an
     /// earlier attempt after its last checkpoint is taken back.
@@ -40,15 +41,20 @@ pub enum Change {
         /// The answer.
         message: Message,
         /// The sealed answer, if it stays out of the history (credentials).
-        secret: Option<Sealed>,
+        secret: Option<SealedAnswer>,
     },
     /// The turn is handed over: its lease ends and it is dispatched to another
     /// worker.
     HandOver {
         /// Whether a step or checkpoint has completed since the claim. Then the
-        /// attempts count from 0 again, so that a long turn does not count as a
-        /// failing one.
+        /// attempts count from 0 again; otherwise the hand-over is one more.
         progress: bool,
+    },
+    /// An outage ended a run: its lease ends and the turn is dispatched to a worker. It
+    /// counts no attempt.
+    Release {
+        /// No worker begins the turn before.
+        not_before: Timestamp,
     },
     /// A turn starts in this process, with a lease.
     Start {
@@ -60,7 +66,7 @@ pub enum Change {
         /// The answer.
         message: Message,
         /// The sealed answer, if it stays out of the history (credentials).
-        secret: Option<Sealed>,
+        secret: Option<SealedAnswer>,
         /// Until when no other worker may claim the turn.
         lease_until: Timestamp,
     },

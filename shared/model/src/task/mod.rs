@@ -21,6 +21,8 @@ mod artifact;
 mod change;
 mod child_layout;
 mod command;
+#[cfg(any(test, feature = "contract-tests"))]
+pub mod distinct;
 mod error;
 mod event;
 mod id;
@@ -60,7 +62,7 @@ pub use part::{Blob, Part, PartContent};
 pub use push::{
     CreatePush, Delivery, MAX_PUSH_CONFIGS, MAX_PUSH_CREDENTIALS, MAX_PUSH_SCHEME, MAX_PUSH_TOKEN,
     MAX_PUSH_URL, PushConfig, PushLease, PushListQuery, PushOffer, PushPage, PushQuery, PushRecord,
-    PushRegistration, Sealed, Secret,
+    PushRegistration, Sealed, SealedAnswer, Secret,
 };
 #[cfg(any(test, feature = "contract-tests"))]
 pub use record::RecordFields;

@@ -56,6 +56,8 @@ pub struct Base {
     /// How many outputs its skill has said in this turn. A turn that runs again says them no
     /// second time.
     pub outputs: OutputCounts,
+    /// How many outputs it had said when it saved each value of this turn, by key.
+    pub saves: BTreeMap<String, OutputCounts>,
 }
 
 /// The data a skill keeps between its turns.
@@ -158,12 +160,13 @@ pub struct TaskFields {
     pub(crate) epoch: u64,
     /// Incremented by each message of the client.
     pub(crate) turn: u32,
-    /// How often the current turn was claimed.
+    /// The number of the attempt that runs, or that runs next. A run that an outage ended
+    /// is no attempt.
     pub(crate) attempt: u32,
     /// Until when no other worker may take the running turn.
     pub(crate) lease_until: Option<Timestamp>,
-    /// The version that dispatched the turn to a worker.
-    pub(crate) dispatch: Option<u64>,
+    /// The last version that dispatched the turn to a worker; 0 if none has.
+    pub(crate) last_dispatch: u64,
     /// The ids of the last commits, newest last.
     pub(crate) write_ids: Vec<WriteId>,
     /// The write that opened the current turn.
@@ -185,10 +188,14 @@ pub struct TaskFields {
     /// An answer that stays out of the history (credentials); kept until its turn has
     /// ended.
     pub(crate) secret: Option<Sealed>,
+    /// Recognises the client's last message, if it was a sealed answer.
+    pub(crate) fingerprint: Option<String>,
     /// The request of the running turn; kept until the turn has ended.
     pub(crate) request: Option<TurnRequest>,
-    /// When the version in `dispatch` was committed.
+    /// When the version in `last_dispatch` was committed.
     pub(crate) dispatched_at: Option<Timestamp>,
+    /// No worker begins the turn before: an outage ended its last run.
+    pub(crate) not_before: Option<Timestamp>,
     /// What its turns have used.
     pub(crate) used: Used,
     /// The ids of the push configs; a removed one may still be listed.
@@ -258,7 +265,7 @@ impl TaskRecord {
             turn: 1,
             attempt: 0,
             lease_until: None,
-            dispatch: None,
+            last_dispatch: 0,
             write_ids: Vec::new(),
             history: Vec::new(),
             artifacts: Vec::new(),
@@ -273,8 +280,10 @@ impl TaskRecord {
             base: Base::default(),
             replaced: Vec::new(),
             secret: None,
+            fingerprint: None,
             request: None,
             dispatched_at: None,
+            not_before: None,
             used: Used::default(),
             listeners: Vec::new(),
             registrations: 0,

@@ -6,7 +6,7 @@ use crate::auth::Caller;
 use crate::engine::CallBudget;
 use crate::store::limits::{Limits, Rate, RateBucket, Slot, SlotLease, SlotPool, Tokens, Total};
 use crate::store::memory::MemoryStore;
-use crate::store::queue::{PushItem, PushQueue, Receipt, WorkItem, WorkQueue};
+use crate::store::queue::{PushItem, PushQueue, Receipt, WorkItem, WorkMessage, WorkQueue};
 use crate::store::{StoreError, WriteTasks};
 use crate::task::{
     Generation, Message, Metadata, Owner, Part, SendCommand, SendMode, Sent, Subject, Task,
@@ -15,7 +15,7 @@ use crate::task::{
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -80,7 +80,7 @@ pub(super) fn work_item(record: &TaskRecord) -> WorkItem {
         task: record.id().clone(),
         incarnation: record.incarnation().clone(),
         turn: record.turn(),
-        dispatch: record.dispatch().unwrap_or_default(),
+        dispatch: record.last_dispatch(),
     }
 }
 
@@ -117,9 +117,11 @@ impl Clock for PausedClock {
     }
 }
 
-/// A queue and the receipt of each message in it. `items` are its messages, `waits` the
-/// delays of push queue messages, and `hidden` the times for which messages were hidden.
+/// A queue and the receipt of each message in it. `items` are its messages, `waits` their
+/// delays, `hidden` the times for which messages were hidden, and `receives` how often each
+/// message has been received.
 pub(super) struct FakeQueue<I> {
+    pub(super) receives: AtomicU32,
     pub(super) items: Mutex<Vec<I>>,
     pub(super) waits: Mutex<Vec<Duration>>,
     pub(super) hidden: Mutex<Vec<Duration>>,
@@ -128,6 +130,7 @@ pub(super) struct FakeQueue<I> {
 impl<I> Default for FakeQueue<I> {
     fn default() -> Self {
         Self {
+            receives: AtomicU32::new(1),
             items: Mutex::default(),
             waits: Mutex::default(),
             hidden: Mutex::default(),
@@ -144,8 +147,13 @@ impl<I: Clone> FakeQueue<I> {
 
 #[async_trait]
 impl WorkQueue for FakeQueue<WorkItem> {
-    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
-        Ok(self.take(items))
+    async fn send(&self, messages: &[WorkMessage]) -> Result<Vec<bool>, StoreError> {
+        let (items, delays): (Vec<_>, Vec<_>) = messages
+            .iter()
+            .map(|it| (it.item.clone(), it.delay))
+            .unzip();
+        self.waits.lock().unwrap().extend(delays);
+        Ok(self.take(&items))
     }
 
     async fn waiting(&self) -> Result<usize, StoreError> {
@@ -230,5 +238,9 @@ impl<I: Send> Receipt for FakeQueue<I> {
     async fn hide(&self, time: Duration) -> Result<(), StoreError> {
         self.hidden.lock().unwrap().push(time);
         Ok(())
+    }
+
+    fn receives(&self) -> u32 {
+        self.receives.load(Ordering::SeqCst)
     }
 }

@@ -66,7 +66,9 @@ impl<'a> Collection<'a> {
         found.map(decoded).transpose()
     }
 
-    /// Writes a document, over one with this key.
+    /// Writes a document, over one with this key. A request whose response was lost is sent
+    /// again, and can then replace a later document of another turn. Where turns share a key,
+    /// use [`Collection::create`] and [`Collection::replace`], which never do.
     ///
     /// # Errors
     /// `INVALID_INPUT` for a bad key, `SERIALIZATION`, `STATE_TOO_LARGE`. Also when it cannot
@@ -101,7 +103,7 @@ impl<'a> Collection<'a> {
         self.write(key, Some(encoded(value)?), expect).await
     }
 
-    /// Removes a document, if there is one.
+    /// Removes a document, if there is one; a later one too, as [`Collection::put`] replaces it.
     ///
     /// # Errors
     /// `INVALID_INPUT` for a bad key. Also when it cannot be removed.

@@ -4,7 +4,7 @@ use super::store::Hold;
 use super::{SkillTest, SkillTestError, cancel};
 use crate::auth::Caller;
 use crate::engine::{CallBudget, Leases};
-use crate::store::queue::{OpenTask, Receipt, SweepTasks, WorkItem, WorkQueue};
+use crate::store::queue::{OpenTask, Receipt, SweepTasks, WorkItem, WorkMessage, WorkQueue};
 use crate::store::{ReadTasks as _, StoreError};
 use crate::task::{Frame, SendCommand, TaskId, TaskRecord};
 use async_trait::async_trait;
@@ -128,6 +128,11 @@ impl SkillTest {
             if record.state().is_at_rest() {
                 return Ok(());
             }
+            if let Some(at) = record.not_before() {
+                // An outage ended its last run.
+                let now = self.clock.later(Duration::ZERO);
+                self.clock.advance(at.since(now));
+            }
             let Some(dispatch) = record.dispatch() else {
                 // Its process died: the sweep notices it when the lease has ended.
                 self.clock
@@ -206,8 +211,8 @@ struct Dropped;
 
 #[async_trait]
 impl WorkQueue for Dropped {
-    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
-        Ok(vec![true; items.len()])
+    async fn send(&self, messages: &[WorkMessage]) -> Result<Vec<bool>, StoreError> {
+        Ok(vec![true; messages.len()])
     }
 
     async fn waiting(&self) -> Result<usize, StoreError> {

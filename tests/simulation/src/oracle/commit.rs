@@ -37,6 +37,10 @@ impl Oracle {
         let seen = self.tasks.remove(&life);
         let mut seen = seen.unwrap_or_else(|| Seen::new(record));
         let users = users(record);
+        let releases = record.dispatch() == Some(record.version()) && record.not_before().is_some();
+        if let Some(message) = users.last().filter(|_| releases) {
+            *self.released.entry(message.clone()).or_default() += 1;
+        }
         if ends {
             seen.ends(record, &users, &mut faults);
         } else {
@@ -186,6 +190,7 @@ impl Seen {
             log: Vec::new(),
             users: Vec::new(),
             turn: 0,
+            hand_overs: 0,
             dispatched: false,
             acknowledged: false,
             ended: false,
@@ -200,6 +205,8 @@ impl Seen {
         let image = TaskImage::of(record);
         self.dispatched &= self.turn == image.turn;
         self.turn = image.turn;
+        // A task in a terminal state keeps no number.
+        self.hand_overs = self.hand_overs.max(record.used().hand_overs);
         self.dispatched |= image.dispatch == Some(image.version);
         if let Some(id) = write.id() {
             let made = self.writes.entry(id.as_str().to_owned()).or_default();

@@ -4,7 +4,7 @@ use super::{Broken, Stores, World};
 use crate::store::{Committed, StoreError, ThreadState};
 use crate::stored;
 use crate::task::{
-    Change, Message, OutputCounts, Part, Saved, SavedSlot, Sealed, TaskId, TaskRecord,
+    Change, Message, OutputCounts, Part, Saved, SavedSlot, Sealed, SealedAnswer, TaskId, TaskRecord,
 };
 
 /// Sizes around the limits: an item, a value that stays in it, content that stays in
@@ -95,7 +95,10 @@ pub async fn a_large_message_is_stored_in_every_place(
             .await?;
         let answers = Change::Queue {
             message: said("m-3", size),
-            secret: Some(Sealed::stored("k".repeat(size))),
+            secret: Some(SealedAnswer {
+                sealed: Sealed::stored("k".repeat(size)),
+                fingerprint: "f".repeat(52),
+            }),
         };
         let task = world.committed(stores, &task, [answers]).await?;
         let claim = Change::Claim {

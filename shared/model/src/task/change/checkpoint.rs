@@ -1,16 +1,24 @@
 //! Marks the output that a turn keeps if it runs again, and goes back to that mark.
 
 use crate::task::child_layout::truncate;
-use crate::task::{Artifact, Base, OutputCounts, TaskEvent, TaskFields, TransitionError};
+use crate::task::{
+    Artifact, Base, OutputCounts, TaskEvent, TaskFields, Timestamp, TransitionError,
+};
 
 impl TaskFields {
     /// Keeps the output so far if the turn runs again. `outputs` says how many outputs that
     /// are.
-    pub(super) fn checkpoint(&mut self, outputs: OutputCounts) -> Result<(), TransitionError> {
+    pub(super) fn checkpoint(
+        &mut self,
+        outputs: OutputCounts,
+        at: Timestamp,
+    ) -> Result<(), TransitionError> {
         self.status.state.apply(TaskEvent::Progress)?;
-        let turn_start = self.base.turn_start;
+        self.used.progress_at = Some(at);
+        let before = std::mem::take(&mut self.base);
         self.set_base();
-        self.base.turn_start = turn_start;
+        self.base.turn_start = before.turn_start;
+        self.base.saves = before.saves;
         self.base.outputs = outputs;
         Ok(())
     }
@@ -23,7 +31,7 @@ impl TaskFields {
             artifacts: self.artifacts.iter().map(parts).collect(),
             history,
             turn_start: history,
-            outputs: OutputCounts::new(),
+            ..Base::default()
         };
         self.replaced.clear();
         self.layout.replaced.clear();

@@ -1,4 +1,5 @@
-//! Recognises repeated sends by their idempotency key.
+//! Recognises repeated sends by their idempotency key. `repeat` recognises a message without
+//! one.
 //!
 //! A keyed send looks up its key before everything else, and stores the key in one
 //! transaction with the task. So the second of two sends finds the first one's task,

@@ -6,7 +6,7 @@
 //! sends all of them. Otherwise another message would only lengthen the queue.
 
 use crate::engine::EngineError;
-use crate::store::queue::{WorkItem, WorkQueue};
+use crate::store::queue::{WorkItem, WorkMessage, WorkQueue};
 use std::time::Duration;
 
 /// The age from which the sweep may send an intent again.
@@ -31,11 +31,12 @@ impl<'q> Redispatch<'q> {
 
     /// Sends turns whose intent is older than [`QUEUED`], if the queue is nearly empty;
     /// returns how many the queue accepted.
-    pub(in crate::engine) async fn send(&mut self, items: &[WorkItem]) -> usize {
+    pub(in crate::engine) async fn send(&mut self, items: Vec<WorkItem>) -> usize {
         if items.is_empty() || !self.is_nearly_empty().await {
             return 0;
         }
-        match self.queue.send(items).await {
+        let messages: Vec<WorkMessage> = items.into_iter().map(WorkMessage::from).collect();
+        match self.queue.send(&messages).await {
             Ok(taken) => taken.into_iter().filter(|taken| *taken).count(),
             // The next round tries again.
             Err(error) => {

@@ -11,7 +11,6 @@ use super::leases::Leases;
 use super::push_delivery::resend_pushes;
 use super::redispatch::{QUEUED, Redispatch};
 use super::shard_walk::ShardWalk;
-use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::{Engine, EngineError};
 use crate::store::SweepThreads;
 use crate::store::queue::{OpenTask, SweepObjects, SweepTasks, TaskImage, WorkItem, WorkQueue};
@@ -125,8 +124,8 @@ impl Engine {
     }
 
     /// Looks at all open tasks. Dead turns are dispatched again, turns that wait for a
-    /// worker go to `queue` again, and tasks without attempts left are failed. Age
-    /// alone fails no task.
+    /// worker go to `queue` again. Tasks without attempts left, and those without progress
+    /// for [`Policy::task_run_max`](crate::engine::Policy::task_run_max), are failed.
     ///
     /// # Errors
     /// When the index cannot be read. A task with an error is left to the next sweep.
@@ -176,7 +175,7 @@ impl Engine {
                     Err(error) => error.log(),
                 }
             }
-            report.redispatched += again.send(&standing).await;
+            report.redispatched += again.send(standing).await;
             if let Some(next) = next {
                 walk.continue_after(shard, next);
             }
@@ -215,8 +214,10 @@ impl Engine {
         if !self.is_overdue(&head, leases) {
             return Ok(None);
         }
-        let is_spent = |it: &TaskRecord| it.attempt() >= self.reader.policy.max_attempts;
-        if let Some(item) = TaskImage::of(&head).asks().filter(|_| !is_spent(&head)) {
+        let may_run = |it: &TaskRecord| {
+            !it.is_spent(self.reader.policy.max_attempts) && self.run_limit(it).is_none()
+        };
+        if let Some(item) = TaskImage::of(&head).asks().filter(|_| may_run(&head)) {
             return Ok(Some(item));
         }
         // A write is decided on the whole task, not on its head.
@@ -230,15 +231,13 @@ impl Engine {
         let Some(record) = record.filter(dead) else {
             return Ok(None);
         };
-        if is_spent(&record) {
+        if !may_run(&record) {
             report.failed += usize::from(self.give_up_on(record).await?);
             return Ok(None);
         }
         self.extend_thread(&record).await;
-        let written = self
-            .commit(Commit::new(record, vec![Change::Dispatch]))
-            .await?;
-        report.redispatched += usize::from(matches!(written, CommitOutcome::Stored(_)));
+        let written = self.write_unclaimed(record, Change::Dispatch).await?;
+        report.redispatched += usize::from(written.is_some());
         Ok(None)
     }
 
@@ -254,7 +253,8 @@ impl Engine {
 
 /// Since when a task without a lease has waited for a worker.
 fn asked_at(record: &TaskRecord) -> Timestamp {
-    record.dispatched_at().unwrap_or(record.updated_at())
+    let since = record.not_before().or(record.dispatched_at());
+    since.unwrap_or(record.updated_at())
 }
 
 impl SweepRound {

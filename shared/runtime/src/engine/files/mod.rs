@@ -242,6 +242,7 @@ macro_rules! parts_of {
             | Change::Dispatch
             | Change::Claim { .. }
             | Change::HandOver { .. }
+            | Change::Release { .. }
             | Change::Start { .. }
             | Change::Update { message: None, .. }
             | Change::Save { .. }

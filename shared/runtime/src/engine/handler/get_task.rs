@@ -63,7 +63,7 @@ impl Reader {
         record: &TaskRecord,
         shown: Result<(), EngineError>,
     ) -> Result<(), EngineError> {
-        if shown.as_ref().is_err_and(EngineError::is_corrupt) {
+        if shown.as_ref().is_err_and(EngineError::is_unreadable) {
             let (owner, now) = (record.owner(), self.clock.now());
             let head = self.tasks.head(owner, record.id(), now).await?;
             if !head.is_some_and(|head| head.is_same_task(record)) {

@@ -37,7 +37,6 @@ impl Engine {
         let (history_length, mode) = (command.history_length, command.mode);
         let work = match self.accept(caller, command, budget).await? {
             Acceptance::Run(work) => work,
-            Acceptance::Replay(record) => return self.sent(&record, history_length).await,
             Acceptance::Repeat(record) => {
                 // Boxed, as what else is rare: a future is moved with room for all it awaits.
                 let record = Box::pin(self.waited(caller, record, mode, waits_until)).await?;

@@ -41,7 +41,7 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let work = match admission {
             Acceptance::Run(work) => work,
-            Acceptance::Replay(record) | Acceptance::Repeat(record) => {
+            Acceptance::Repeat(record) => {
                 return self.reader.tail(caller, &record, budget, sink).await;
             }
         };

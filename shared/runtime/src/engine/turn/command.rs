@@ -9,8 +9,9 @@ use tokio::sync::oneshot;
 /// A request of the skill to the event loop.
 #[derive(Debug)]
 pub(in crate::engine) enum SkillCommand {
-    /// Show this as an event. The path is that of the scope that says it.
-    Emit(Arc<str>, Emission),
+    /// Show this as an event. The path is that of the scope that says it; `None` if its count
+    /// has the output already.
+    Emit(Option<Arc<str>>, Emission),
     /// The time is up and a step wants to start: hand the turn over.
     Stop,
     /// Save a value; acknowledge it when it is stored.

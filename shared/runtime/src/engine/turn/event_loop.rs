@@ -12,6 +12,7 @@ use crate::engine::clock::wake_up;
 use crate::engine::commit::CommitOutcome;
 use crate::skill::SkillOutcome;
 use futures::future::BoxFuture;
+use futures::{FutureExt as _, TryFutureExt as _};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -30,8 +31,9 @@ pub(in crate::engine) enum LoopEnd {
     Broken(TurnBreak),
 }
 
-/// The write in flight, if there is one.
-type PendingWrite<'a> = Option<BoxFuture<'a, Result<CommitOutcome, EngineError>>>;
+/// The write in flight, if there is one: a commit, or without an outcome what its task needs
+/// before.
+type PendingWrite<'a> = Option<BoxFuture<'a, Result<Option<CommitOutcome>, EngineError>>>;
 
 /// Polls everything until the skill returns, another writer has the task or the time is
 /// up. Then it applies the requests the skill has already sent and waits for the write in
@@ -49,12 +51,16 @@ pub(in crate::engine) async fn drive(
 ) -> Result<LoopEnd, EngineError> {
     let engine = buffer.engine;
     let last = budget.stop_at.map(|at| at.plus(GRACE));
-    let mut writing: PendingWrite<'_> = None;
+    // The context learns of the task while the skill runs, so a short send waits for it no
+    // longer. A skill that makes no task may answer with a message.
+    let mut writing = buffer.makes_task.then(|| placing(buffer)).flatten();
     let ended = loop {
         // One write at a time: what arrives meanwhile goes into the next one.
         if writing.is_none() && buffer.due() {
-            let commit = buffer.next_turn_commit();
-            writing = Some(Box::pin(turn.turn_thread().commit(commit)));
+            writing = placing(buffer).or_else(|| {
+                let commit = turn.turn_thread().commit(buffer.next_turn_commit());
+                Some(commit.map_ok(Some).boxed())
+            });
         }
         let wake = buffer.wakes_at().filter(|_| writing.is_none());
         tokio::select! {
@@ -62,7 +68,7 @@ pub(in crate::engine) async fn drive(
             // run.
             biased;
             written = finished(&mut writing) => {
-                if !buffer.stored(written?).await? {
+                if !stored(buffer, written?).await? {
                     return Ok(LoopEnd::Lost);
                 }
             }
@@ -90,15 +96,32 @@ pub(in crate::engine) async fn drive(
         buffer.note(ask);
     }
     if let Some(writing) = writing
-        && !buffer.stored(writing.await?).await?
+        && !stored(buffer, writing.await?).await?
     {
         return Ok(LoopEnd::Lost);
     }
     Ok(ended)
 }
 
+/// What has to be stored before the task, as a write in flight.
+fn placing<'e>(buffer: &mut WriteBuffer<'e>) -> PendingWrite<'e> {
+    let placed = buffer.placement(false)?;
+    Some(placed.map_ok(|()| None).boxed())
+}
+
+/// Handles the result of a write; `false` if the task is lost.
+async fn stored(
+    buffer: &mut WriteBuffer<'_>,
+    written: Option<CommitOutcome>,
+) -> Result<bool, EngineError> {
+    match written {
+        Some(written) => buffer.stored(written).await,
+        None => Ok(true),
+    }
+}
+
 /// Waits for the write in flight; never returns if there is none.
-async fn finished(writing: &mut PendingWrite<'_>) -> Result<CommitOutcome, EngineError> {
+async fn finished(writing: &mut PendingWrite<'_>) -> Result<Option<CommitOutcome>, EngineError> {
     match writing {
         Some(write) => {
             let written = write.await;

@@ -6,6 +6,8 @@ pub(super) mod event_sink;
 pub(super) mod finish;
 pub(super) mod heartbeat;
 pub(super) mod references;
+pub(super) mod release;
+pub(super) mod replayed_output;
 pub(super) mod report;
 pub(super) mod run;
 pub(super) mod run_limit;

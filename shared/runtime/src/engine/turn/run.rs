@@ -13,12 +13,12 @@ use super::report::{TurnReport, note, skill_of};
 use super::skill_host::TurnHandle;
 use super::spec::{TurnEnd, TurnSpec};
 use super::turn_break::TurnBreak;
-use super::write_buffer::WriteBuffer;
+use super::write_buffer::{WriteBuffer, registers_push};
 use crate::engine::{Engine, EngineError};
 use crate::skill::session;
 use crate::skill::{AgentError, AnySkill, SessionAdapter, SkillOutcome, TaskContext, TurnStart};
 use crate::store::queue::Receipt;
-use crate::task::{Change, TaskRecord};
+use crate::task::TaskRecord;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
@@ -29,8 +29,8 @@ impl Engine {
     /// to a worker.
     ///
     /// # Errors
-    /// When the opening cannot be stored; then nothing has changed. A later store error
-    /// ends the turn and leaves the task to a takeover.
+    /// When the opening cannot be stored; then nothing has changed. A later outage ends
+    /// this run and releases the turn; another store error leaves it to a takeover.
     pub(in crate::engine) async fn run(
         &self,
         work: TurnSpec,
@@ -51,7 +51,7 @@ impl Engine {
         receipt: Option<&dyn Receipt>,
         sink: &mut EventSink,
     ) -> Result<TurnEnd, EngineError> {
-        let (_, outputs) = work.replay();
+        let (_, base) = work.replay();
         let (turn, inbox) = TurnHandle::new(self, &work);
         let makes_task = work.job.makes_task();
         let is_stream = sink.is_stream();
@@ -60,7 +60,9 @@ impl Engine {
         let budget = work.budget;
         let (record, opening) = (work.record, work.opening);
         let buffer = WriteBuffer::new(self, record, opening, makes_task, budget, sink);
-        let mut buffer = buffer.opening(opens).after_outputs(outputs);
+        let mut buffer = buffer
+            .opening(opens, work.print)
+            .after_outputs(base.outputs);
         if work.force
             && let Some(first) = buffer.open_as(work.key).await?
         {
@@ -94,15 +96,33 @@ impl Engine {
         if matches!(ended_by, Ok(LoopEnd::Returned(_))) {
             turn.log_unasked();
         }
-        let outcome = match self.outcome(ended_by, &mut buffer)? {
-            Ok(outcome) => outcome,
-            Err(left) => return Box::pin(leave(left, &turn, buffer)).await,
-        };
-        let ended = Box::pin(buffer.finish_turn(outcome, turn.turn_thread())).await?;
+        let ended = Box::pin(self.end_run(ended_by, &turn, buffer)).await?;
         if let TurnEnd::Stopped(record) = &ended {
             self.completed(&*skill, &work.facts, record).await;
         }
         Ok(ended)
+    }
+
+    /// Stores how a run has ended. A run that an outage ended releases its turn.
+    ///
+    /// # Errors
+    /// Those of [`Engine::release`].
+    async fn end_run(
+        &self,
+        ended_by: Result<LoopEnd, EngineError>,
+        turn: &TurnHandle<'_>,
+        mut buffer: WriteBuffer<'_>,
+    ) -> Result<TurnEnd, EngineError> {
+        let stored = buffer.record.clone();
+        let ended = match self.outcome(ended_by, &mut buffer) {
+            Ok(Ok(outcome)) => Box::pin(buffer.finish_turn(outcome, turn.turn_thread())).await,
+            Ok(Err(left)) => Box::pin(leave(left, turn, buffer)).await,
+            Err(error) => Err(error),
+        };
+        match ended {
+            Err(error) => Box::pin(self.release(stored, error)).await,
+            ended => ended,
+        }
     }
 
     /// The outcome of the skill, or how its turn leaves this process.
@@ -131,8 +151,8 @@ impl Engine {
         })
     }
 
-    /// Stores a turn for a worker and returns its task. If an earlier send has the
-    /// idempotency key, this is the task of that send.
+    /// Stores a turn for a worker and returns its task. If the message was accepted
+    /// before, this is its task.
     pub(in crate::engine) async fn enqueue(
         &self,
         work: TurnSpec,
@@ -141,7 +161,7 @@ impl Engine {
         note(&work, skill_of(&work).as_deref());
         let opens = work.context_status.and_then(|context| context.opens);
         let mut buffer = WriteBuffer::new(self, work.record, work.opening, true, work.budget, sink)
-            .opening(opens);
+            .opening(opens, work.print);
         let repeated = buffer.open_as(work.key).await?;
         Ok(repeated.unwrap_or(buffer.record))
     }
@@ -167,10 +187,6 @@ async fn leave(
             Ok(TurnEnd::Superseded(buffer.lost))
         }
     }
-}
-
-const fn registers_push(change: &Change) -> bool {
-    matches!(change, Change::RegisterPush(_))
 }
 
 /// Polls the skill once, and stores the opening of its turn. A skill that returns a

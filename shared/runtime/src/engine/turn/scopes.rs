@@ -15,22 +15,22 @@ const TURN: ScopeId = ScopeId(0);
 
 /// The steps and scopes of a turn.
 pub(in crate::engine) struct Scopes {
-    state: Mutex<State>,
+    state: Mutex<ScopeTable>,
     /// The stored steps by scope and ordinal, as the turn began.
     stored: BTreeMap<(String, u32), String>,
     /// How many outputs the turn has said before it began again, by scope.
     outputs: OutputCounts,
 }
 
-struct State {
-    scopes: Vec<Scope>,
+struct ScopeTable {
+    scopes: Vec<OpenScope>,
     current: ScopeId,
     /// The stored steps that no step has asked for.
     unasked: BTreeSet<String>,
 }
 
 /// A step or scope that has begun.
-struct Scope {
+struct OpenScope {
     path: Arc<str>,
     outer: ScopeId,
     /// How many steps and scopes of each name it has begun.
@@ -73,9 +73,9 @@ impl Scopes {
             let outer = outer.map_or("", |(outer, _)| outer).to_owned();
             ((outer, result.ordinal), path.clone())
         };
-        let turn = Scope::new("".into(), TURN, &outputs);
+        let turn = OpenScope::new("".into(), TURN, &outputs);
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(ScopeTable {
                 scopes: vec![turn],
                 current: TURN,
                 unasked: saved.steps.keys().cloned().collect(),
@@ -209,7 +209,7 @@ impl Scopes {
     }
 
     /// The path of the current scope, for its next output; `None` if an earlier run of the
-    /// turn has said this output.
+    /// turn has said an output at this position.
     pub(in crate::engine) fn next_output(&self) -> Option<Arc<str>> {
         let mut state = lock(&self.state);
         let current = state.current;
@@ -223,18 +223,33 @@ impl Scopes {
         }
     }
 
+    /// The skill has loaded a value that an earlier run of the turn saved after these outputs,
+    /// and continues behind them.
+    pub(in crate::engine) fn skip_outputs(&self, counts: &OutputCounts) {
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        for (path, count) in counts {
+            let said = self.outputs.get(path).copied().unwrap_or(0);
+            let left = said.saturating_sub(*count);
+            let of_path = |scope: &&mut OpenScope| *scope.path == **path;
+            for scope in state.scopes.iter_mut().filter(of_path) {
+                scope.outputs_left = scope.outputs_left.min(left);
+            }
+        }
+    }
+
     /// The paths of the stored steps that no step has asked for.
     pub(in crate::engine) fn unasked(&self) -> Vec<String> {
         lock(&self.state).unasked.iter().cloned().collect()
     }
 }
 
-impl State {
-    fn scope(&self, id: ScopeId) -> Option<&Scope> {
+impl ScopeTable {
+    fn scope(&self, id: ScopeId) -> Option<&OpenScope> {
         self.scopes.get(id.0)
     }
 
-    fn scope_mut(&mut self, id: ScopeId) -> Option<&mut Scope> {
+    fn scope_mut(&mut self, id: ScopeId) -> Option<&mut OpenScope> {
         self.scopes.get_mut(id.0)
     }
 
@@ -258,12 +273,13 @@ impl State {
             path.push_str(&name.replace('%', "%25").replace(PATH_SEPARATOR, "%3E"));
             path.push_str(&format!("#{number}"));
         }
-        self.scopes.push(Scope::new(path.into(), outer, outputs));
+        self.scopes
+            .push(OpenScope::new(path.into(), outer, outputs));
         id
     }
 }
 
-impl Scope {
+impl OpenScope {
     fn new(path: Arc<str>, outer: ScopeId, outputs: &OutputCounts) -> Self {
         Self {
             outputs_left: outputs.get(&*path).copied().unwrap_or(0),

@@ -6,6 +6,7 @@
 
 use super::command::SkillCommand;
 use super::references::NamedTasks;
+use super::replayed_output::ReplayedOutput;
 use super::scopes::{Scopes, StepChangedError, StepPlace};
 use super::spec::TurnSpec;
 use super::state_size::{StateTooLargeError, check_state_size};
@@ -24,13 +25,15 @@ use crate::skill::{AgentError, AgentResult, Artifact, Content, TurnFacts};
 use crate::store::documents::Documents;
 use crate::store::{BlobReader, StoreError, stored};
 use crate::task::{
-    Blob, Message, PartContent, Saved, StepResult, TaskId, TaskKey, TaskRecord, Timestamp, WriteId,
+    Blob, Message, OutputCounts, PartContent, Saved, StepResult, TaskId, TaskKey, TaskRecord,
+    Timestamp, WriteId,
 };
 use crate::thread::Thread;
 use a2a_lambda_model::store::read_up_to;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -46,6 +49,9 @@ pub(in crate::engine) struct TurnHandle<'e> {
     asks: mpsc::Sender<SkillCommand>,
     saved: Mutex<Saved>,
     scopes: Scopes,
+    replayed: ReplayedOutput,
+    /// The outputs before each value that an earlier run of the turn saved.
+    earlier_saves: Mutex<BTreeMap<String, OutputCounts>>,
     /// Ends the turn from inside the skill.
     signal: Arc<BreakSignal>,
     turn_thread: TurnThread<'e>,
@@ -65,11 +71,13 @@ impl<'e> TurnHandle<'e> {
         work: &TurnSpec,
     ) -> (Self, mpsc::Receiver<SkillCommand>) {
         let (asks, inbox) = mpsc::channel(1);
-        let (saved, outputs) = work.replay();
+        let (saved, base) = work.replay();
         let turn = Self {
             engine,
             asks,
-            scopes: Scopes::new(&saved, outputs),
+            earlier_saves: Mutex::new(base.saves),
+            scopes: Scopes::new(&saved, base.outputs),
+            replayed: ReplayedOutput::new(&work.record),
             signal: Arc::default(),
             saved: Mutex::new(saved),
             turn_thread: TurnThread::new(engine, work),
@@ -165,8 +173,8 @@ impl<'e> TurnHandle<'e> {
     }
 
     /// Logs that a stored result depends on something that is different now.
-    fn note_circumstances(&self, key: &str, stored: &Option<String>, input: &StepInput) {
-        if *stored != input.circumstances {
+    fn note_circumstances(&self, key: &str, stored: Option<&String>, input: &StepInput) {
+        if stored != input.circumstances.as_ref() {
             let id = &self.task_id;
             tracing::info!(task.id = %id, step = key, "task `{id}` keeps the result of a step that would be asked differently now");
         }
@@ -191,21 +199,19 @@ impl DocumentHost for TurnHandle<'_> {
 
     fn store_failed(&self, error: StoreError) -> BoxFuture<'_, AgentError> {
         Box::pin(async move {
-            match error {
-                StoreError::Unavailable(_) | StoreError::Contended(_) => {
-                    self.signal.end(TurnBreak::Outage(error)).await
-                }
-                error => AgentError::from(EngineError::from(error)),
+            if error.is_outage() {
+                self.signal.end(TurnBreak::Outage(error)).await;
             }
+            AgentError::from(EngineError::from(error))
         })
     }
 }
 
 impl TurnHost for TurnHandle<'_> {
     fn emit(&self, emission: Emission) -> BoxFuture<'_, AgentResult<()>> {
-        match self.scopes.next_output() {
-            Some(scope) => Box::pin(self.ask(SkillCommand::Emit(scope, emission))),
-            // An earlier run of the turn has said it.
+        let scope = self.scopes.next_output();
+        match self.replayed.left(emission, scope.is_none()) {
+            Some(emission) => Box::pin(self.ask(SkillCommand::Emit(scope, emission))),
             None => Box::pin(std::future::ready(Ok(()))),
         }
     }
@@ -232,6 +238,7 @@ impl TurnHost for TurnHandle<'_> {
     }
 
     fn save(&self, key: String, value: Value) -> BoxFuture<'_, AgentResult<()>> {
+        lock(&self.earlier_saves).remove(&key);
         let (name, data) = (key.clone(), value.clone());
         if let Err(error) = self.keep(|saved| drop(saved.data.insert(name, data))) {
             return Box::pin(std::future::ready(Err(error.into())));
@@ -241,6 +248,9 @@ impl TurnHost for TurnHandle<'_> {
     }
 
     fn load(&self, key: &str) -> Option<Value> {
+        if let Some(counts) = lock(&self.earlier_saves).get(key) {
+            self.scopes.skip_outputs(counts);
+        }
         lock(&self.saved).data.get(key).cloned()
     }
 
@@ -254,7 +264,7 @@ impl TurnHost for TurnHandle<'_> {
             .find(&lock(&self.saved), &place, &input)
             .map(|result| {
                 if let Some(result) = result {
-                    self.note_circumstances(&place.key, &result.circumstances_hash, &input);
+                    self.note_circumstances(&place.key, result.circumstances_hash.as_ref(), &input);
                     let mut operations = self.turn_thread.operations();
                     operations.replay(&place.key.as_str().into(), result);
                 }

@@ -87,8 +87,15 @@ impl<'e> TurnThread<'e> {
     /// The thread stored under the context id, even if an earlier context with this id
     /// left it.
     async fn left(&self) -> Result<Option<ThreadRecord>, StoreError> {
-        let threads = &self.engine.threads;
-        threads.load_thread(&self.owner, &self.context).await
+        let mut races = self.engine.races(self.stop_at);
+        loop {
+            let threads = &self.engine.threads;
+            match threads.load_thread(&self.owner, &self.context).await {
+                // A transaction of another task has the thread for a moment.
+                Err(StoreError::Contended(_)) if self.engine.back_off(&mut races).await => {}
+                result => return result,
+            }
+        }
     }
 
     /// The stored thread, if it belongs to this context.
@@ -281,3 +288,6 @@ const fn said(change: &Change) -> Option<&Message> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

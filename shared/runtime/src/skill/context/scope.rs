@@ -74,7 +74,7 @@ impl TaskContext<'_> {
         work: impl Future<Output = AgentResult<T>>,
     ) -> AgentResult<T> {
         let mut step = self.host.begin_step(name, input).await?;
-        let open = OpenScope {
+        let open = Open {
             host: self.host,
             scope: step.scope,
         };
@@ -113,7 +113,7 @@ impl TaskContext<'_> {
         name: &str,
         work: impl Future<Output = AgentResult<T>>,
     ) -> AgentResult<T> {
-        let open = OpenScope {
+        let open = Open {
             host: self.host,
             scope: self.host.begin_scope(name)?,
         };
@@ -122,12 +122,12 @@ impl TaskContext<'_> {
 }
 
 /// A step or scope that has begun. It ends when this value is dropped.
-struct OpenScope<'a> {
+struct Open<'a> {
     host: &'a dyn TurnHost,
     scope: ScopeId,
 }
 
-impl OpenScope<'_> {
+impl Open<'_> {
     /// Runs `work` in the scope. Other futures of the turn run between two polls, so each poll
     /// enters the scope and leaves it.
     async fn run<F: Future>(&self, work: F) -> F::Output {
@@ -142,7 +142,7 @@ impl OpenScope<'_> {
     }
 }
 
-impl Drop for OpenScope<'_> {
+impl Drop for Open<'_> {
     fn drop(&mut self) {
         self.host.leave(self.scope);
     }

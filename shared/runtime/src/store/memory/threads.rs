@@ -81,9 +81,14 @@ impl Tables {
                 found.push((position(task.status().timestamp, &thread), thread));
             }
         }
+        let has_task = |thread: &ThreadRecord| {
+            let mut tasks = self.tasks.values().filter(|task| !task.expired(query.now));
+            tasks.any(|it| it.owner() == owner && it.context_id() == &thread.context_id)
+        };
         let listed = |(place, thread): &(ThreadPosition, ThreadRecord)| {
             let after = query.after.as_ref().is_none_or(|after| place < after);
-            after && thread.owner == *owner && thread.lives(query.now)
+            let lives = thread.owner == *owner && thread.lives(query.now);
+            after && lives && (!thread.is_bare() || has_task(thread))
         };
         found.retain(listed);
         found.sort_by(|(a, _), (b, _)| b.cmp(a));

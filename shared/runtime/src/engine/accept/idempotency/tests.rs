@@ -518,7 +518,7 @@ async fn a_keyed_send_to_a_message_skill_returns_its_completed_task() {
         .iter()
         .map(|it| it.id().clone())
         .collect();
-    assert_eq!(ids, [first.id.clone()]);
+    assert_eq!(ids, std::slice::from_ref(&first.id));
 }
 
 fn everything() -> RecordQuery {

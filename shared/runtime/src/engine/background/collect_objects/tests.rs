@@ -70,6 +70,7 @@ impl Desk {
             expect,
             thread: None,
             key: None,
+            has_pointer: false,
             pushes: Vec::new(),
             now: self.world.now,
         }

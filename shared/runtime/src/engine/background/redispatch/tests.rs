@@ -7,7 +7,7 @@ use crate::engine::doubles::{START, owner, services};
 use crate::engine::{Engine, Leases, Policy, SweepReport};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
-use crate::store::queue::{OpenTask, SweepTasks, WorkItem, WorkQueue};
+use crate::store::queue::{OpenTask, SweepTasks, WorkMessage, WorkQueue};
 use crate::store::wrap::WrapTasks;
 use crate::store::{StoreError, WriteTasks};
 use crate::task::{
@@ -137,8 +137,8 @@ impl SweepTasks for Backlog {
 
 #[async_trait]
 impl WorkQueue for Backlog {
-    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
-        for item in items {
+    async fn send(&self, messages: &[WorkMessage]) -> Result<Vec<bool>, StoreError> {
+        for WorkMessage { item, .. } in messages {
             assert_eq!((item.turn, item.dispatch), (1, 1), "the current intent");
             self.messages.lock().unwrap().push(item.task.clone());
             *self
@@ -148,7 +148,7 @@ impl WorkQueue for Backlog {
                 .entry(item.task.clone())
                 .or_default() += 1;
         }
-        Ok(vec![true; items.len()])
+        Ok(vec![true; messages.len()])
     }
 
     async fn waiting(&self) -> Result<usize, StoreError> {

@@ -180,3 +180,12 @@ fn each_scope_drops_the_outputs_that_it_has_said() {
     scopes.enter(before);
     assert!(!is_said());
 }
+
+#[test]
+fn a_skill_that_loads_its_value_goes_on_behind_the_outputs_before_it() {
+    let root = |count| OutputCounts::from([(String::new(), count)]);
+    let scopes = Scopes::new(&Saved::default(), root(3));
+    scopes.skip_outputs(&root(2));
+    let is_said = || scopes.next_output().is_none();
+    assert_eq!([is_said(), is_said()], [true, false]);
+}

@@ -13,20 +13,20 @@ use std::sync::Arc;
 /// The operations of a turn, in order.
 #[derive(Debug, Clone, Default)]
 pub(in crate::engine) struct Operations {
-    entries: Vec<Entry>,
+    entries: Vec<ScopedOperation>,
     next_id: u64,
 }
 
 #[derive(Debug, Clone)]
-struct Entry {
+struct ScopedOperation {
     id: u64,
     /// The path of the scope that it belongs to.
     scope: Arc<str>,
-    operation: Operation,
+    operation: TurnOperation,
 }
 
 #[derive(Debug, Clone)]
-enum Operation {
+enum TurnOperation {
     /// Adds the event, unless an event with its id is there.
     Append(Message),
     Set {
@@ -45,7 +45,7 @@ enum Operation {
     },
 }
 
-impl Operation {
+impl TurnOperation {
     fn key(&self) -> Option<&str> {
         match self {
             Self::Append(_) => None,
@@ -84,10 +84,10 @@ pub(in crate::engine) enum SessionView {
 }
 
 impl Operations {
-    fn push(&mut self, scope: Arc<str>, operation: Operation) {
+    fn push(&mut self, scope: Arc<str>, operation: TurnOperation) {
         let id = self.next_id;
         self.next_id += 1;
-        self.entries.push(Entry {
+        self.entries.push(ScopedOperation {
             id,
             scope,
             operation,
@@ -95,11 +95,11 @@ impl Operations {
     }
 
     pub(in crate::engine) fn append(&mut self, scope: Arc<str>, event: Message) {
-        self.push(scope, Operation::Append(event));
+        self.push(scope, TurnOperation::Append(event));
     }
 
     pub(in crate::engine) fn set(&mut self, scope: Arc<str>, key: String, value: Value) {
-        self.push(scope, Operation::Set { key, value });
+        self.push(scope, TurnOperation::Set { key, value });
     }
 
     pub(in crate::engine) fn update(
@@ -108,13 +108,13 @@ impl Operations {
         key: String,
         update: SessionUpdate,
     ) {
-        self.push(scope, Operation::Update { key, update });
+        self.push(scope, TurnOperation::Update { key, update });
     }
 
     /// The events that the turn adds.
     pub(in crate::engine) fn events(&self) -> impl Iterator<Item = Message> {
         let events = self.entries.iter().map(|entry| match &entry.operation {
-            Operation::Append(event) => Some(event.clone()),
+            TurnOperation::Append(event) => Some(event.clone()),
             _ => None,
         });
         events.flatten()
@@ -123,29 +123,29 @@ impl Operations {
     /// Whether there is nothing to apply.
     pub(in crate::engine) fn is_empty(&self) -> bool {
         let mut entries = self.entries.iter();
-        entries.all(|entry| matches!(entry.operation, Operation::Applied { .. }))
+        entries.all(|entry| matches!(entry.operation, TurnOperation::Applied { .. }))
     }
 
     /// The session value `key` as the turn sees it. An update fails with the error of its
     /// value.
     pub(in crate::engine) fn view(&self, key: &str) -> AgentResult<SessionView> {
         let mut view = SessionView::Stored(Vec::new());
-        let of_key = |entry: &&Entry| entry.operation.key() == Some(key);
+        let of_key = |entry: &&ScopedOperation| entry.operation.key() == Some(key);
         for entry in self.entries.iter().filter(of_key) {
             view = match (&entry.operation, view) {
-                (Operation::Set { value, .. }, _) => SessionView::Known(value.clone()),
-                (Operation::Applied { value, .. }, _) => match value {
+                (TurnOperation::Set { value, .. }, _) => SessionView::Known(value.clone()),
+                (TurnOperation::Applied { value, .. }, _) => match value {
                     Some(value) => SessionView::Known(value.clone()),
                     None => SessionView::Stored(Vec::new()),
                 },
-                (Operation::Update { update, .. }, SessionView::Known(value)) => {
+                (TurnOperation::Update { update, .. }, SessionView::Known(value)) => {
                     SessionView::Known(update.0(Some(value))?)
                 }
-                (Operation::Update { update, .. }, SessionView::Stored(mut updates)) => {
+                (TurnOperation::Update { update, .. }, SessionView::Stored(mut updates)) => {
                     updates.push(update.clone());
                     SessionView::Stored(updates)
                 }
-                (Operation::Append(_), view) => view,
+                (TurnOperation::Append(_), view) => view,
             };
         }
         Ok(view)
@@ -163,8 +163,9 @@ impl Operations {
     /// The session keys that the step updates, with the ids of the operations that its commit
     /// has to apply.
     pub(in crate::engine) fn updates_of(&self, step: &str) -> (Vec<String>, Vec<u64>) {
-        let within = |entry: &&Entry| is_within(&entry.scope, step);
-        let is_update = |entry: &Entry| matches!(entry.operation, Operation::Update { .. });
+        let within = |entry: &&ScopedOperation| is_within(&entry.scope, step);
+        let is_update =
+            |entry: &ScopedOperation| matches!(entry.operation, TurnOperation::Update { .. });
         let mut keys: Vec<String> = Vec::new();
         for entry in self
             .entries
@@ -196,14 +197,16 @@ impl Operations {
     ) -> Vec<ThreadOperation> {
         let within = self.entries.iter().filter(|it| is_within(&it.scope, step));
         let stored = within.filter_map(|entry| match &entry.operation {
-            Operation::Append(event) => Some(ThreadOperation::Append(event.clone())),
-            Operation::Set { key, .. } if updated_keys.contains(key) => None,
-            Operation::Set { key, value } => Some(ThreadOperation::Set {
+            TurnOperation::Append(event) => Some(ThreadOperation::Append(event.clone())),
+            TurnOperation::Set { key, .. } if updated_keys.contains(key) => None,
+            TurnOperation::Set { key, value } => Some(ThreadOperation::Set {
                 key: key.clone(),
                 value: value.clone(),
             }),
-            Operation::Applied { key, .. } => Some(ThreadOperation::Applied { key: key.clone() }),
-            Operation::Update { .. } => None,
+            TurnOperation::Applied { key, .. } => {
+                Some(ThreadOperation::Applied { key: key.clone() })
+            }
+            TurnOperation::Update { .. } => None,
         });
         let applied = updated_keys
             .iter()
@@ -215,13 +218,13 @@ impl Operations {
     pub(in crate::engine) fn replay(&mut self, step: &Arc<str>, result: &StepResult) {
         for operation in &result.operations {
             let operation = match operation.clone() {
-                ThreadOperation::Append(event) => Operation::Append(event),
-                ThreadOperation::Set { key, value } => Operation::Set { key, value },
+                ThreadOperation::Append(event) => TurnOperation::Append(event),
+                ThreadOperation::Set { key, value } => TurnOperation::Set { key, value },
                 ThreadOperation::Applied { key } => {
                     self.entries.retain(|entry| {
                         entry.operation.key() != Some(&key) || !is_related(&entry.scope, step)
                     });
-                    Operation::Applied { key, value: None }
+                    TurnOperation::Applied { key, value: None }
                 }
             };
             self.push(Arc::clone(step), operation);
@@ -258,7 +261,7 @@ impl Operations {
         });
         for (scope, key) in last {
             let value = state.session.get(&key).cloned();
-            self.push(scope, Operation::Applied { key, value });
+            self.push(scope, TurnOperation::Applied { key, value });
         }
     }
 }

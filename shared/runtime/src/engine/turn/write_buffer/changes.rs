@@ -15,7 +15,9 @@ impl WriteBuffer<'_> {
         self.emitted = true;
         match ask {
             SkillCommand::Emit(scope, emission) => {
-                *self.outputs.entry(scope.to_string()).or_default() += 1;
+                if let Some(scope) = scope {
+                    *self.outputs.entry(scope.to_string()).or_default() += 1;
+                }
                 let change = self.shown(emission);
                 self.push(change);
             }
