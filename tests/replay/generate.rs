@@ -34,45 +34,45 @@ impl Random {
     }
 }
 
-/// The kinds of operations. A program has few of them, and therefore often several of each.
+/// The kinds of operations.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Say,
     Artifact,
+    Chunks,
     SaveSession,
     UpdateSession,
-    CountSession,
     LoadSession,
+    CountSession,
+    LoadCount,
     AddEvent,
     CountEvents,
     SaveData,
     LoadData,
+    Resume,
     Step,
     StepOfSteps,
     Scope,
     Join,
-    Chunks,
     Worker,
 }
 
-const KINDS: [Kind; 16] = [
-    Kind::Say,
-    Kind::Artifact,
-    Kind::SaveSession,
-    Kind::UpdateSession,
-    Kind::CountSession,
-    Kind::LoadSession,
-    Kind::AddEvent,
-    Kind::CountEvents,
-    Kind::SaveData,
-    Kind::LoadData,
-    Kind::Step,
-    Kind::StepOfSteps,
-    Kind::Scope,
-    Kind::Join,
-    Kind::Chunks,
-    Kind::Worker,
+/// Kinds that belong together. A program has few of them beside its steps, and therefore often
+/// several operations of each.
+const THEMES: [&[Kind]; 8] = [
+    &[Kind::Say, Kind::Artifact, Kind::Chunks],
+    &[Kind::SaveSession, Kind::UpdateSession, Kind::LoadSession],
+    &[Kind::CountSession, Kind::LoadCount],
+    &[Kind::AddEvent, Kind::CountEvents],
+    &[Kind::SaveData, Kind::LoadData],
+    &[Kind::Say, Kind::Resume],
+    &[Kind::Scope, Kind::Join],
+    &[Kind::Worker],
 ];
+
+/// Whether branches that run at the same time update one session value. The commit of a step can
+/// take along the update of a branch at its side, which the next run applies again or loses.
+const SHARED_UPDATES: bool = false;
 
 /// How deep operations are in each other.
 const DEPTH: u64 = 4;
@@ -84,6 +84,8 @@ struct Limits {
     names: u8,
     operations: u64,
     depth: u64,
+    /// How many branches are around.
+    branches: u64,
 }
 
 /// The program of a seed.
@@ -94,8 +96,8 @@ pub(super) fn program(seed: u64) -> Program {
     }
     let turns = 1 + random.below(5) / 4;
     let mut kinds = vec![Kind::Step, Kind::StepOfSteps];
-    for _ in 0..2 + random.below(4) {
-        kinds.push(KINDS[usize::try_from(random.below(16)).unwrap()]);
+    for _ in 0..1 + random.below(3) {
+        kinds.extend(THEMES[usize::try_from(random.below(8)).unwrap()]);
     }
     let mut limits = Limits {
         kinds,
@@ -105,6 +107,7 @@ pub(super) fn program(seed: u64) -> Program {
             _ => 3 + random.below(5),
         },
         depth: 0,
+        branches: 0,
     };
     let turns = (0..turns).map(|_| body(&mut random, &mut limits, 6));
     Program {
@@ -137,12 +140,15 @@ fn op(random: &mut Random, limits: &mut Limits) -> Op {
         Kind::Artifact => Op::Artifact(name),
         Kind::SaveSession => Op::SaveSession(key(random, name)),
         Kind::UpdateSession => Op::UpdateSession(name),
-        Kind::CountSession => Op::CountSession,
+        Kind::CountSession if SHARED_UPDATES || limits.branches == 0 => Op::CountSession,
+        // Branches change it at the same time.
+        Kind::LoadCount if limits.branches == 0 => Op::LoadCount,
         Kind::LoadSession => Op::LoadSession(key(random, name)),
         Kind::AddEvent => Op::AddEvent,
         Kind::CountEvents => Op::CountEvents,
         Kind::SaveData => Op::SaveData(name),
         Kind::LoadData => Op::LoadData(name),
+        Kind::Resume => Op::Resume(1 + name),
         Kind::StepOfSteps if limits.depth < DEPTH => {
             let body = body(random, limits, 4);
             step(random, name, body)
@@ -190,11 +196,14 @@ fn join(random: &mut Random, limits: &mut Limits) -> Op {
         0 => 20,
         number => 2 + number % 3,
     };
+    limits.branches += 1;
     let branches = (0..many).map(|_| match limits.operations {
         0 => vec![step(random, 0, Body::new())],
         _ => body(random, limits, 3),
     });
-    Op::Join(branches.collect())
+    let branches = branches.collect();
+    limits.branches -= 1;
+    Op::Join(branches)
 }
 
 /// The answers of a model that call tools.

@@ -13,6 +13,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+/// Whether a turn writes the chunks of one artifact more than once. A turn that runs again then
+/// compares the first ones with the last artifact, and writes them again.
+const ARTIFACTS_WRITTEN_TWICE: bool = false;
+
 /// A program and the log of its run.
 #[derive(Debug, Clone)]
 pub(super) struct World {
@@ -261,7 +265,24 @@ impl<'a> Runner<'a> {
                 let load = async { cx.load_data::<Value>(&key) };
                 return Ok(mix(sum, &cx.step("load", load).await?));
             }
+            Op::Resume(many) => return self.resume(*many, &place, sum).await,
             session => return self.session(session, &place, sum).await,
+        }
+        Ok(sum)
+    }
+
+    async fn resume(self, many: u8, place: &Place, sum: u32) -> AgentResult<u32> {
+        let (cx, log, key) = (self.cx, self.log(), place.inner("r").path);
+        let (begin, mut sum) = cx.load_data(&key)?.unwrap_or((0, sum));
+        for number in begin..many {
+            let text = place.inner(number).text(sum);
+            log.says(&text);
+            cx.send_intermediate_update(text.clone()).await?;
+            log.said(text);
+            sum = mix(sum, &number);
+            let mark = log.mark();
+            cx.save_data(&key, &(number + 1, sum)).await?;
+            log.seal(mark);
         }
         Ok(sum)
     }
@@ -282,7 +303,7 @@ impl<'a> Runner<'a> {
             Op::LoadSession(Key::Saved(_)) => {
                 return Ok(mix(sum, &cx.load_session::<Value>(&name).await?));
             }
-            Op::LoadSession(Key::Updated(_)) => {
+            Op::LoadSession(Key::Updated(_)) | Op::LoadCount => {
                 let load = cx.load_session::<Value>(&name);
                 return Ok(mix(sum, &cx.step("load", load).await?));
             }
@@ -352,7 +373,11 @@ impl<'a> Runner<'a> {
         sum: u32,
     ) -> AgentResult<u32> {
         let mut sum = sum;
-        let mut chunks = self.cx.artifact_chunks(place.key(&format!("a{name}")));
+        let name = match ARTIFACTS_WRITTEN_TWICE {
+            true => format!("a{name}"),
+            false => format!("c{}", place.path),
+        };
+        let mut chunks = self.cx.artifact_chunks(place.key(&name));
         for (number, piece) in pieces.iter().enumerate() {
             let place = place.inner(format!("c{number}"));
             let text = place.text(sum);
