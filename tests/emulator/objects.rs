@@ -466,8 +466,8 @@ async fn only_an_upload_that_fails_is_aborted() {
 /// A bucket that refuses every read, as S3 does for a missing object if the role may not list.
 struct Denies {
     blobs: S3Blobs,
-    /// Runs before the first refusal.
-    meanwhile: Mutex<Option<BoxFuture<'static, ()>>>,
+    /// Runs before the first refusal; reads at the same time wait for it.
+    meanwhile: tokio::sync::Mutex<Option<BoxFuture<'static, ()>>>,
 }
 
 #[async_trait]
@@ -477,8 +477,8 @@ impl WrapBlobs for Denies {
     }
 
     async fn get(&self, _: &str) -> Result<Option<Bytes>, StoreError> {
-        let meanwhile = self.meanwhile.lock().unwrap().take();
-        if let Some(meanwhile) = meanwhile {
+        let mut meanwhile = self.meanwhile.lock().await;
+        if let Some(meanwhile) = meanwhile.take() {
             meanwhile.await;
         }
         Err(StoreError::Denied("no".to_owned()))
@@ -504,7 +504,7 @@ async fn a_denied_object_is_an_outage_while_its_record_names_it() {
     let load = async |meanwhile: Option<BoxFuture<'static, ()>>| {
         let denies = Denies {
             blobs: emulator.blobs.clone(),
-            meanwhile: Mutex::new(meanwhile),
+            meanwhile: tokio::sync::Mutex::new(meanwhile),
         };
         let records = DynamoStore::new(emulator.clients.dynamodb.clone(), TABLE);
         let records = records.with_blobs(Arc::new(denies));

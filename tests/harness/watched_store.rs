@@ -42,6 +42,7 @@ pub struct WatchedStore {
     commits: Mutex<Vec<Commit>>,
     blobs: AtomicUsize,
     threads: AtomicUsize,
+    pointers: AtomicUsize,
     pushes: AtomicUsize,
     loads: AtomicUsize,
     away: AtomicBool,
@@ -64,6 +65,7 @@ impl Default for WatchedStore {
             commits: Mutex::default(),
             blobs: AtomicUsize::new(0),
             threads: AtomicUsize::new(0),
+            pointers: AtomicUsize::new(0),
             pushes: AtomicUsize::new(0),
             loads: AtomicUsize::new(0),
             away: AtomicBool::new(false),
@@ -109,6 +111,12 @@ impl WatchedStore {
         self.threads.load(Ordering::SeqCst)
     }
 
+    /// Pointers to tasks outside of commits, including failed ones.
+    #[must_use]
+    pub fn pointers(&self) -> usize {
+        self.pointers.load(Ordering::SeqCst)
+    }
+
     /// Task loads, including those that found nothing.
     #[must_use]
     pub fn loads(&self) -> usize {
@@ -120,7 +128,7 @@ impl WatchedStore {
         self.away.store(away, Ordering::SeqCst);
     }
 
-    /// Sets whether thread writes outside of commits fail from now on.
+    /// Sets whether writes of threads and pointers outside of commits fail from now on.
     pub fn refuse_threads(&self, away: bool) {
         self.threads_away.store(away, Ordering::SeqCst);
     }
@@ -280,6 +288,11 @@ impl WrapTasks for WatchedStore {
         let mut page = self.inner.list(owner, &any).await?;
         page.records.retain(|record| query.matches(owner, record));
         Ok(page)
+    }
+
+    async fn put_pointer(&self, _: &TaskRecord, _: Timestamp) -> Result<(), StoreError> {
+        self.pointers.fetch_add(1, Ordering::SeqCst);
+        self.reach(&self.threads_away)
     }
 
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {

@@ -60,6 +60,8 @@ mod outages;
 #[cfg(test)]
 mod page_tokens;
 #[cfg(test)]
+mod placed_tasks;
+#[cfg(test)]
 mod push;
 #[cfg(test)]
 mod push_fair;

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// The most that one search costs: the size of its expression, times the bytes that it reads.
 /// A core needs about half a second for it with the slowest expressions.
-pub(super) const SEARCH_MAX: u64 = 1 << 30;
+const SEARCH_MAX: u64 = 1 << 30;
 /// A check that costs more consists of steps, and a step ends behind this cost.
 const STEP_MAX: u64 = 4 * SEARCH_MAX;
 /// The most that a check costs.
@@ -31,13 +31,16 @@ pub(super) struct Check<'a> {
     facts: &'a CheckFacts,
     /// Those that hold, by the policy that they suppress.
     suppressions: BTreeMap<&'a str, Vec<&'a CompiledSuppression>>,
-    /// The cost of each search.
-    costs: Vec<u64>,
+    /// The cost of each search; `None` for a rule that is not for the path.
+    costs: Vec<Option<u64>>,
+    total: u64,
+    /// The targets of the rules that are for the path.
+    targets: BTreeSet<RuleTarget>,
 }
 
 /// What a check finds.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct CheckResult {
     pub(super) violations: Vec<Violation>,
     pub(super) suppressed: Vec<Violation>,
     /// The targets of the rules that are for the path.
@@ -52,13 +55,12 @@ struct Slice {
     /// The first search, and the one behind the last.
     first: usize,
     next: usize,
-    broken: Vec<Broken>,
-    targets: BTreeSet<RuleTarget>,
+    breaches: Vec<Breach>,
 }
 
 /// A search that found a violation.
 #[derive(Debug, Serialize, Deserialize)]
-struct Broken {
+struct Breach {
     place: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     at: Option<u64>,
@@ -72,7 +74,7 @@ impl<'a> Check<'a> {
     ///
     /// # Errors
     /// `CHECK_TOO_LARGE` when the context is too large for a rule, or for all of them.
-    pub(super) fn new(
+    pub(super) async fn new(
         policies: &'a MergedPolicies<'a>,
         facts: &'a CheckFacts,
         now: Option<Timestamp>,
@@ -89,29 +91,40 @@ impl<'a> Check<'a> {
             facts,
             suppressions,
             costs: Vec::new(),
+            total: 0,
+            targets: BTreeSet::new(),
         };
-        let rules = policies.rules.iter();
-        let rules = rules.map(|rule| {
-            let suppressions = check.suppressing(rule.policy_id, rule.message());
-            Ok(search_cost(rule, facts)?.saturating_add(suppressions))
-        });
-        let findings = policies.findings.iter();
-        let findings =
-            findings.map(|finding| Ok(check.suppressing(&finding.policy_id, &finding.to_string())));
-        check.costs = rules.chain(findings).collect::<AgentResult<_>>()?;
-        let total = check.total();
-        if total <= CHECK_MAX {
-            return Ok(check);
+        for rule in &policies.rules {
+            let globs = rule.globs_of.applies.as_ref();
+            let cost_of_globs = globs.map_or(0, |it| cost(it.size, facts.size(RuleTarget::File)));
+            check.add(cost_of_globs)?;
+            let search = if facts.is_for(globs) {
+                check.targets.insert(rule.demand.rule.target);
+                let suppressing = check.suppressing(rule.policy_id, rule.message());
+                Some(search_cost(rule, facts)?.saturating_add(suppressing))
+            } else {
+                None
+            };
+            check.add(search.unwrap_or_default())?;
+            check.costs.push(search);
+            tokio::task::yield_now().await;
         }
-        Err(too_large(format!(
-            "`context` is too large for the policies in force: the check costs {total}, \
-             expected at most {CHECK_MAX}"
-        )))
+        for finding in &policies.findings {
+            let suppressing = check.suppressing(&finding.policy_id, &finding.to_string());
+            check.add(suppressing)?;
+            check.costs.push(Some(suppressing));
+        }
+        Ok(check)
     }
 
-    fn total(&self) -> u64 {
-        let costs = self.costs.iter();
-        costs.fold(0, |sum: u64, cost| sum.saturating_add(*cost))
+    fn add(&mut self, cost: u64) -> AgentResult<()> {
+        self.total = self.total.saturating_add(cost);
+        if self.total <= CHECK_MAX {
+            return Ok(());
+        }
+        Err(too_large(format!(
+            "`context` is too large for the policies in force: the check costs more than {CHECK_MAX}"
+        )))
     }
 
     /// The cost of a search for the suppressions of a message.
@@ -124,21 +137,25 @@ impl<'a> Check<'a> {
     ///
     /// # Errors
     /// When a step cannot be stored.
-    pub(super) async fn run(&self, cx: &TaskContext<'_>, version: &str) -> AgentResult<Found> {
-        let is_long = self.total() > STEP_MAX;
-        let mut done = Slice::default();
+    pub(super) async fn run(
+        &self,
+        cx: &TaskContext<'_>,
+        version: &str,
+    ) -> AgentResult<CheckResult> {
+        let is_long = self.total > STEP_MAX;
+        let mut progress = Slice::default();
         loop {
-            let is_present = done.version == version;
-            if is_present && done.next == self.costs.len() {
-                return Ok(self.found(done));
+            let is_present = progress.version == version;
+            if is_present && progress.next == self.costs.len() {
+                return Ok(self.result(progress));
             }
-            let slice = self.slice(cx, version, if is_present { done.next } else { 0 });
+            let slice = self.slice(cx, version, if is_present { progress.next } else { 0 });
             let slice = if is_long {
                 cx.step("check", slice).await?
             } else {
                 slice.await?
             };
-            done.add(slice);
+            progress.add(slice);
         }
     }
 
@@ -150,10 +167,11 @@ impl<'a> Check<'a> {
             next: first,
             ..Slice::default()
         };
-        let mut spent: u64 = 0;
+        let mut sum: u64 = 0;
         while let Some(cost) = self.costs.get(slice.next)
-            && spent < STEP_MAX
+            && sum < STEP_MAX
         {
+            let cost = cost.unwrap_or_default();
             if cx.time_left() < Duration::from_nanos(cost.saturating_mul(NANOS)) {
                 if slice.next > first {
                     break;
@@ -163,26 +181,25 @@ impl<'a> Check<'a> {
             }
             self.search(&mut slice).await;
             slice.next += 1;
-            spent = spent.saturating_add(*cost);
+            sum = sum.saturating_add(cost);
             tokio::task::yield_now().await;
         }
         Ok(slice)
     }
 
-    /// Runs the next search.
+    /// Runs the next search, if its rule is for the path.
     async fn search(&self, slice: &mut Slice) {
+        if let Some(None) = self.costs.get(slice.next) {
+            return;
+        }
         #[cfg(test)]
         super::tests::SEARCHES.with(|searches| searches.borrow_mut().push(slice.next));
         let violation = match self.policies.rules.get(slice.next) {
-            Some(rule) if self.facts.is_for(rule.globs_of.applies.as_ref()) => {
-                slice.targets.insert(rule.demand.rule.target);
-                violation(rule, self.facts)
-            }
-            Some(_) => None,
+            Some(rule) => violation(rule, self.facts),
             None => self.violation(slice.next),
         };
         if let Some(violation) = violation {
-            slice.broken.push(Broken {
+            slice.breaches.push(Breach {
                 place: slice.next,
                 at: violation.at,
                 is_suppressed: self.is_suppressed(&violation).await,
@@ -215,39 +232,39 @@ impl<'a> Check<'a> {
     }
 
     /// The violations, by layer, policy id and rule id.
-    fn found(&self, done: Slice) -> Found {
-        let mut found = Found {
-            targets: done.targets,
-            ..Found::default()
+    fn result(&self, slice: Slice) -> CheckResult {
+        let mut result = CheckResult {
+            targets: self.targets.clone(),
+            ..CheckResult::default()
         };
-        for broken in done.broken {
-            let list = if broken.is_suppressed {
-                &mut found.suppressed
+        for breach in slice.breaches {
+            let list = if breach.is_suppressed {
+                &mut result.suppressed
             } else {
-                &mut found.violations
+                &mut result.violations
             };
-            let violation = self.violation(broken.place);
+            let violation = self.violation(breach.place);
             list.extend(violation.map(|violation| Violation {
-                at: broken.at,
+                at: breach.at,
                 ..violation
             }));
         }
-        sort(&mut found.violations);
-        sort(&mut found.suppressed);
-        found
+        sort(&mut result.violations);
+        sort(&mut result.suppressed);
+        result
     }
 }
 
 #[cfg(test)]
 impl Check<'_> {
     /// What the whole check finds, without a turn.
-    pub(super) async fn whole(&self) -> Found {
+    pub(super) async fn whole(&self) -> CheckResult {
         let mut slice = Slice::default();
         while slice.next < self.costs.len() {
             self.search(&mut slice).await;
             slice.next += 1;
         }
-        self.found(slice)
+        self.result(slice)
     }
 }
 
@@ -258,8 +275,7 @@ impl Slice {
             *self = slice;
         } else {
             self.next = slice.next;
-            self.broken.extend(slice.broken);
-            self.targets.extend(slice.targets);
+            self.breaches.extend(slice.breaches);
         }
     }
 }
@@ -278,8 +294,7 @@ fn search_cost(rule: &EffectiveRule<'_>, facts: &CheckFacts) -> AgentResult<u64>
             rule.policy_id
         )));
     }
-    let globs = rule.globs_of.applies.as_ref().map_or(0, |it| it.size);
-    Ok(search.saturating_add(cost(globs, facts.size(RuleTarget::File))))
+    Ok(search)
 }
 
 fn cost(size: usize, bytes: usize) -> u64 {

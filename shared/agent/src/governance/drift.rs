@@ -1,6 +1,6 @@
 //! How far a project has moved away from its policies.
 
-use super::check::Found;
+use super::check::CheckResult;
 use super::facts::CheckFacts;
 use super::merge::MergedPolicies;
 use super::policy::{RuleTarget, Severity};
@@ -43,13 +43,13 @@ pub(super) fn drift(
     policies: &MergedPolicies<'_>,
     facts: &CheckFacts,
     version: Option<&str>,
-    found: Found,
+    result: CheckResult,
 ) -> DriftReport {
-    let mut violations = found.violations;
+    let mut violations = result.violations;
     // These have no policy, so nothing can suppress them.
     violations.extend(extra(policies, facts, version));
     sort(&mut violations);
-    let confidence = confidence(&found.targets, facts);
+    let confidence = confidence(&result.targets, facts);
     let blocks = |violation: &Violation| violation.severity == Severity::Block;
     DriftReport {
         drift_score: score(&violations),
@@ -57,7 +57,7 @@ pub(super) fn drift(
         has_drift: !violations.is_empty(),
         requires_manual_review: violations.iter().any(blocks) || confidence < CONFIDENT,
         violations,
-        suppressed: found.suppressed,
+        suppressed: result.suppressed,
     }
 }
 

@@ -5,14 +5,14 @@
 //! ```text
 //! PolicyDocument ── compile ──► CompiledPolicy ─┐
 //!   (as stored)    refuses what                 ├─ merge ──► MergedPolicies ─┐
-//!                  cannot be evaluated   … ─────┘  company → target          ├─ Check ──► Found
+//!                  cannot be evaluated   … ─────┘  company → target          ├─ Check ──► CheckResult
 //! CheckContext ─── CheckFacts::of ───────────────────────────────────────────┘
 //! ```
 //!
 //! [`policy`] has the document, [`glob`] the globs, [`compile`] the rules that can be
 //! evaluated, [`facts`] what is known about the content, [`merge`] the layers, [`check`] the
-//! slices in which a turn searches, [`validate`] the violations and [`drift`] the score. [`skills`] are the operations, and [`session`] is
-//! what a conversation begins with.
+//! slices in which a turn searches, [`validate`] the violations and [`drift`] the score.
+//! [`skills`] are the operations, and [`session`] is what a conversation begins with.
 
 mod check;
 pub(crate) mod compile;

@@ -198,7 +198,7 @@ async fn validated(
     facts: &CheckFacts,
 ) -> AgentResult<Validated> {
     let merged = merge(&in_force.policies, target);
-    let check = Check::new(&merged, facts, None)?;
+    let check = Check::new(&merged, facts, None).await?;
     let violations = check.run(cx, &in_force.version).await?.violations;
     Ok(Validated {
         valid: is_valid(&violations),
@@ -238,9 +238,9 @@ pub(crate) async fn governance_drift_check(
     let facts = CheckFacts::of(input.context)?;
     let in_force = load(cx, &permits).await?;
     let merged = merge(&in_force.policies, target);
-    let check = Check::new(&merged, &facts, Some(cx.now()))?;
-    let found = check.run(cx, &in_force.version).await?;
-    OnRequestResult::done(drift(&merged, &facts, in_force.head.as_deref(), found))
+    let check = Check::new(&merged, &facts, Some(cx.now())).await?;
+    let result = check.run(cx, &in_force.version).await?;
+    OnRequestResult::done(drift(&merged, &facts, in_force.head.as_deref(), result))
 }
 
 /// Content to check before it is stored.

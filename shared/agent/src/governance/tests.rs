@@ -8,7 +8,7 @@ mod merge_cases;
 mod skills;
 mod validate;
 
-use super::check::{Check, Found};
+use super::check::{Check, CheckResult};
 use super::compile::CompiledPolicy;
 use super::drift::DriftReport;
 use super::facts::{CheckContext, CheckFacts};
@@ -26,9 +26,15 @@ thread_local! {
     pub(super) static SEARCHES: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
-fn checked(policies: &MergedPolicies<'_>, facts: &CheckFacts, now: Option<Timestamp>) -> Found {
-    let check = Check::new(policies, facts, now).unwrap();
-    let mut whole = pin!(check.whole());
+fn checked(
+    policies: &MergedPolicies<'_>,
+    facts: &CheckFacts,
+    now: Option<Timestamp>,
+) -> CheckResult {
+    let mut whole = pin!(async {
+        let check = Check::new(policies, facts, now).await;
+        check.unwrap().whole().await
+    });
     // It yields, and waits for nothing.
     loop {
         if let Poll::Ready(found) = whole.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

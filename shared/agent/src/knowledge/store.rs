@@ -347,15 +347,18 @@ impl<'a> KnowledgeStore<'a> {
     async fn list(&self, place: &ItemPlace, commit: ObjectId, number: u64) -> AgentResult<()> {
         let key = hex::encode(Sha256::digest(place.file()));
         for _ in 0..ATTEMPTS {
-            let listed = self.items.get::<Entry>(&key).await?;
-            if listed.as_ref().is_some_and(|it| it.value.number >= number) {
+            let document = self.items.get::<Entry>(&key).await?;
+            if document
+                .as_ref()
+                .is_some_and(|it| it.value.number >= number)
+            {
                 return Ok(());
             }
             let Some(entry) = self.entry(place, commit, number).await? else {
                 return Ok(());
             };
-            let written = match listed {
-                Some(listed) => self.items.replace(&key, &entry, &listed.version).await?,
+            let written = match document {
+                Some(document) => self.items.replace(&key, &entry, &document.version).await?,
                 None => self.items.create(&key, &entry).await?,
             };
             if written {
@@ -390,7 +393,7 @@ impl<'a> KnowledgeStore<'a> {
         wanted: impl Fn(&ItemPlace, &ItemHead) -> bool,
     ) -> AgentResult<Vec<Listed<'p, R>>> {
         // Before the list: what earlier commits changed is on it.
-        let mut unlisted = self.head().await?;
+        let mut newest = self.head().await?;
         let (mut found, mut after) = (Vec::new(), None::<String>);
         loop {
             let page = self.items.list::<Entry>(after.as_deref(), PAGE).await?;
@@ -398,18 +401,18 @@ impl<'a> KnowledgeStore<'a> {
             after = Some(last.key.clone());
             for document in page {
                 let entry = document.value;
-                if let Some((head, ..)) = &unlisted
+                if let Some((head, ..)) = &newest
                     && head.file.as_ref() == Some(&entry.file)
                 {
                     if entry.number < head.number {
                         continue;
                     }
-                    unlisted = None;
+                    newest = None;
                 }
                 found.extend(listed(permits, entry, &wanted));
             }
         }
-        if let Some((head, commit, _)) = unlisted
+        if let Some((head, commit, _)) = newest
             && let Some(place) = head.place()
             && let Some(entry) = self.entry(&place, commit, head.number).await?
         {

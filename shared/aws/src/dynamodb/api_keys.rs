@@ -131,7 +131,7 @@ mod tests {
     use a2a_lambda_model::task::distinct::Values;
 
     #[test]
-    fn an_api_key_reads_back_from_its_item_as_it_was_written() {
+    fn an_api_key_reads_back_from_its_item_unchanged() {
         let mut values = Values::default();
         let key = ApiKeyRecord {
             id: ApiKeyId::parse(&values.make::<u32>().to_string()).unwrap(),

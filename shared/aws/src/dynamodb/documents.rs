@@ -136,7 +136,7 @@ mod tests {
     use a2a_lambda_model::task::distinct::Values;
 
     #[test]
-    fn a_document_reads_back_from_its_item_as_it_was_written() {
+    fn a_document_reads_back_from_its_item_unchanged() {
         let mut values = Values::default();
         let owner = DocumentOwner::Tenant(values.make());
         let now = Timestamp::from_millis(0);

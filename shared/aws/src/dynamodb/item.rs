@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_reads_back_from_its_item_as_it_was_written() {
+    fn a_task_reads_back_from_its_item_unchanged() {
         let mut values = Values::default();
         let mut states = BTreeMap::new();
         for _ in 0..64 {
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_reads_back_from_its_items_as_it_was_written() {
+    fn a_thread_reads_back_from_its_items_unchanged() {
         let mut values = Values::default();
         for _ in 0..2 {
             let thread: ThreadRecord = values.make();

@@ -6,7 +6,6 @@
 //! objects of a write that failed.
 
 use super::item::{self, Item};
-use super::key;
 use super::store::DynamoStore;
 use a2a_lambda_model::store::{SizeError, StoreError, ThreadWrite};
 use a2a_lambda_model::stored::{ChildName, ITEM_MAX};
@@ -109,7 +108,8 @@ impl DynamoStore {
     /// then a later write has replaced the item.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when the object differs from the size or hash in the item.
+    /// [`StoreError::Corrupt`] when the object differs from the size or hash in the item;
+    /// [`StoreError::Denied`] when the bucket refuses the read.
     pub(super) async fn load_value(&self, item: &mut Item) -> Result<bool, StoreError> {
         if !item.contains_key(KEY) {
             return Ok(true);
@@ -126,12 +126,7 @@ impl DynamoStore {
         let blobs = self.blobs.as_ref().ok_or_else(refused)?;
         let found = {
             let _permit = self.objects.acquire().await.map_err(closed)?;
-            match blobs.get(name).await {
-                // A role that may not list the bucket gets this also for an object that is
-                // gone.
-                Err(StoreError::Denied(_)) if !self.still_names(item, name).await? => None,
-                found => found?,
-            }
+            blobs.get(name).await?
         };
         let Some(bytes) = found else {
             return Ok(false);
@@ -145,13 +140,6 @@ impl DynamoStore {
         let text = String::from_utf8(bytes.into()).map_err(|_| wrong("is not UTF-8"))?;
         item.insert(item::BODY.to_owned(), item::text(text));
         Ok(true)
-    }
-
-    /// Whether an item as it is stored now still names this object.
-    async fn still_names(&self, item: &Item, name: &str) -> Result<bool, StoreError> {
-        let (partition, sort) = (item::string(item, key::PK)?, item::string(item, key::SK)?);
-        let fresh = self.item(partition, sort).await?;
-        Ok(fresh.as_ref().and_then(named).as_deref() == Some(name))
     }
 
     /// Reads the content of all `items` in parallel. `false` if an object is gone; its item

@@ -115,7 +115,7 @@ mod tests {
     use a2a_lambda_model::task::distinct::Values;
 
     #[test]
-    fn a_push_config_reads_back_from_its_items_as_it_was_written() {
+    fn a_push_config_reads_back_from_its_items_unchanged() {
         let mut values = Values::default();
         for _ in 0..2 {
             let push: PushRecord = values.make();

@@ -2,7 +2,7 @@
 
 use super::conditional_write::ConditionalWrite;
 use super::item;
-use super::outcome::{TRIES, pause, torn};
+use super::outcome::{TRIES, TornReads, pause};
 use super::store::DynamoStore;
 use super::{key, list, open_task_index};
 use a2a_lambda_model::store::queue::{OpenTask, SweepTasks};
@@ -12,7 +12,6 @@ use a2a_lambda_model::store::{
 };
 use a2a_lambda_model::task::{ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, Timestamp};
 use async_trait::async_trait;
-use std::collections::BTreeSet;
 
 impl DynamoStore {
     /// The head of a task: the part of it that its `META` item holds.
@@ -42,7 +41,7 @@ impl DynamoStore {
         id: &TaskKey,
         wanted: impl Fn(&TaskRecord) -> bool + Send,
     ) -> Result<Option<TaskRecord>, StoreError> {
-        let mut versions = BTreeSet::new();
+        let mut reads = TornReads::default();
         for tries in 0..TRIES {
             let head = match owner {
                 Some(owner) => self.item_for(owner, id).await?,
@@ -51,13 +50,14 @@ impl DynamoStore {
             let Some(head) = head.filter(&wanted) else {
                 return Ok(None);
             };
-            versions.insert(head.version());
-            if let Some(whole) = self.whole(&key::task(id), head).await? {
+            reads.note(head.version());
+            let whole = self.whole(&key::task(id), head).await;
+            if let Some(whole) = reads.result(whole)? {
                 return Ok(Some(whole));
             }
             pause(tries).await;
         }
-        Err(torn(&versions))
+        Err(reads.error())
     }
 }
 

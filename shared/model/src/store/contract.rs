@@ -105,6 +105,8 @@ macro_rules! store_contract_cases {
             only_the_owner_reads_a_thread
             contexts_are_listed_newest_first_and_once
             pages_of_contexts_join_to_the_whole_list
+            a_context_begun_for_a_task_is_listed_while_it_has_one
+            a_pointer_without_its_task_shows_nothing
             a_sweep_finds_and_removes_expired_state
             a_removed_task_is_gone_with_everything_beside_it
             a_removed_thread_leaves_nothing

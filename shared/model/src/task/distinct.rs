@@ -27,12 +27,12 @@ pub struct Values {
 
 impl Values {
     /// The next value.
-    pub fn make<T: Made>(&mut self) -> T {
-        T::made(self)
+    pub fn make<T: Distinct>(&mut self) -> T {
+        T::distinct(self)
     }
 
     /// A value, and none before it.
-    pub fn first<T: Made>() -> T {
+    pub fn first<T: Distinct>() -> T {
         Self::default().make()
     }
 
@@ -49,16 +49,16 @@ impl Values {
 }
 
 /// What [`Values`] can make.
-pub trait Made {
+pub trait Distinct {
     /// A value that differs from all others of `values`.
-    fn made(values: &mut Values) -> Self;
+    fn distinct(values: &mut Values) -> Self;
 }
 
 macro_rules! simple {
-    ($($name:ty: $values:ident => $made:expr;)*) => {
-        $(impl Made for $name {
-            fn made($values: &mut Values) -> Self {
-                $made
+    ($($name:ty: $values:ident => $value:expr;)*) => {
+        $(impl Distinct for $name {
+            fn distinct($values: &mut Values) -> Self {
+                $value
             }
         })*
     };
@@ -66,8 +66,8 @@ macro_rules! simple {
 
 macro_rules! members {
     ($($name:ident { $($member:ident),* $(,)? })*) => {
-        $(impl Made for $name {
-            fn made(values: &mut Values) -> Self {
+        $(impl Distinct for $name {
+            fn distinct(values: &mut Values) -> Self {
                 Self { $($member: values.make()),* }
             }
         })*
@@ -179,32 +179,32 @@ members! {
     PushItem { owner, task, incarnation, config }
 }
 
-impl<T: Made> Made for Option<T> {
-    fn made(values: &mut Values) -> Self {
+impl<T: Distinct> Distinct for Option<T> {
+    fn distinct(values: &mut Values) -> Self {
         Some(values.make())
     }
 }
 
-impl<T: Made> Made for Vec<T> {
-    fn made(values: &mut Values) -> Self {
+impl<T: Distinct> Distinct for Vec<T> {
+    fn distinct(values: &mut Values) -> Self {
         vec![values.make(), values.make()]
     }
 }
 
-impl<T: Made + Ord> Made for BTreeSet<T> {
-    fn made(values: &mut Values) -> Self {
+impl<T: Distinct + Ord> Distinct for BTreeSet<T> {
+    fn distinct(values: &mut Values) -> Self {
         values.make::<Vec<T>>().into_iter().collect()
     }
 }
 
-impl<K: Made + Ord, V: Made> Made for BTreeMap<K, V> {
-    fn made(values: &mut Values) -> Self {
+impl<K: Distinct + Ord, V: Distinct> Distinct for BTreeMap<K, V> {
+    fn distinct(values: &mut Values) -> Self {
         [(); 2].map(|()| (values.make(), values.make())).into()
     }
 }
 
-impl Made for Map<String, Value> {
-    fn made(values: &mut Values) -> Self {
+impl Distinct for Map<String, Value> {
+    fn distinct(values: &mut Values) -> Self {
         values.make::<BTreeMap<_, _>>().into_iter().collect()
     }
 }

@@ -28,8 +28,8 @@ macro_rules! name {
         }
 
         #[cfg(any(test, feature = "contract-tests"))]
-        impl super::distinct::Made for $name {
-            fn made(values: &mut super::distinct::Values) -> Self {
+        impl super::distinct::Distinct for $name {
+            fn distinct(values: &mut super::distinct::Values) -> Self {
                 let kind = stringify!($name).to_lowercase();
                 Self(format!("{kind}-{}", values.make::<u32>()))
             }

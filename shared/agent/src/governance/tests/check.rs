@@ -1,7 +1,7 @@
 //! A check ends with its turn, and a turn that runs again does not repeat it.
 
 use super::skills::{call, done, governed, policy, put_in_force, rule};
-use super::{SEARCHES, compiled, facts};
+use super::{SEARCHES, compiled, facts, with};
 use crate::governance::check::Check;
 use crate::governance::merge::merge;
 use crate::layer::KnowledgeLayer;
@@ -19,19 +19,21 @@ const LONGEST: usize = 32 * 1024;
 /// longest content, so a step has as many.
 const RULES: usize = 4;
 
-/// A policy of the company with expressions of the largest size. No text of these tests begins
-/// as they do, so that the tests are fast.
+/// A policy of the company with expressions of the largest size, for `src`. No text of these
+/// tests begins as they do, so that the tests are fast.
 fn slow(id: &str) -> Value {
+    let expression = "z{1000}";
     let rules: Vec<_> = (0..RULES)
         .map(|at| {
             rule(
                 &format!("r{at}"),
                 "must_not_match",
                 "code",
-                "z{1000}",
+                expression,
                 "block",
             )
         })
+        .map(|rule| with(rule, json!({"appliesTo": ["src/**"]})))
         .collect();
     policy(id, false, "merge", &rules)
 }
@@ -85,7 +87,7 @@ async fn a_short_check_stores_no_step() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_search_that_the_time_left_cannot_hold_does_not_start() {
+async fn a_search_starts_only_if_the_time_left_suffices() {
     let mut bench = slowly_governed(1).await;
     bench.time_left(Duration::from_secs(5));
     let reply = call(&mut bench, "governance_validate", context(LONGEST)).await;
@@ -112,6 +114,10 @@ async fn a_context_too_large_for_its_rules_is_refused() {
     }
     assert_eq!(SEARCHES.take(), Vec::<usize>::new());
     done(&mut bench, "governance_validate", context(LONGEST - 1)).await;
+    // Rules for other paths search nothing.
+    let mut elsewhere = context(256 * 1024);
+    elsewhere["context"]["path"] = json!("docs/a.md");
+    done(&mut bench, "governance_validate", elsewhere).await;
 }
 
 /// The attempts of the test below.
@@ -129,7 +135,7 @@ async fn check(
     let policies: Vec<_> = (0..3).map(|at| compiled(slow(&format!("p{at}")))).collect();
     let merged = merge(&policies, KnowledgeLayer::Project);
     let facts = facts(json!({"content": "x".repeat(LONGEST)}));
-    let check = Check::new(&merged, &facts, None)?;
+    let check = Check::new(&merged, &facts, None).await?;
     check.run(cx, &format!("version {attempt}")).await?;
     Ok("checked".to_owned())
 }
@@ -152,7 +158,7 @@ async fn end(cx: &mut TaskContext<'_>, _input: String) -> AgentResult<String> {
     let policies = [compiled(slow("p"))];
     let merged = merge(&policies, KnowledgeLayer::Project);
     let facts = facts(json!({"content": "x".repeat(LONGEST)}));
-    let running = Check::new(&merged, &facts, None)?;
+    let running = Check::new(&merged, &facts, None).await?;
     tokio::select! {
         biased;
         () = tokio::task::yield_now() => Ok("ended".to_owned()),

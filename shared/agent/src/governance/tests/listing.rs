@@ -67,7 +67,7 @@ async fn is_in_force(bench: &mut SkillTest) -> (bool, bool) {
 }
 
 #[tokio::test]
-async fn a_policy_that_its_dead_writer_did_not_list_is_in_force() {
+async fn unlisted_policy_of_a_dead_writer_is_in_force() {
     let other = |id| {
         policy(
             id,
