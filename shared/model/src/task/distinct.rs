@@ -166,7 +166,7 @@ members! {
         id, owner, context_id, generation, incarnation, metadata, created_at, status, skill,
         route, version, epoch, turn, attempt, lease_until, last_dispatch, not_before, write_ids, turn_write,
         history, artifacts, log, last_seq, last_event, transitions, saved, base, replaced,
-        secret, fingerprint, request, dispatched_at, used, listeners, registrations, updated_at,
+        secret, fingerprint, request, reads_text_alone, dispatched_at, used, listeners, registrations, updated_at,
         expires_at, keys, layout, partial, unknown,
     }
     ThreadState { events, session, unknown }

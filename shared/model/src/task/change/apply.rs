@@ -22,6 +22,7 @@ impl TaskFields {
             Change::Accept { message } => return Ok(self.accept(message)),
             Change::Pin(skill, route) => return Ok(self.pin(skill, route)),
             Change::Request(request) => {
+                self.reads_text_alone = request.reads_text_alone();
                 self.request = Some(request);
                 return Ok(None);
             }
@@ -301,6 +302,7 @@ impl TaskFields {
             self.turn_write = write.clone();
         }
         self.fingerprint = None;
+        self.reads_text_alone = false;
         match secret {
             Some(answer) => {
                 self.secret = Some(answer.sealed);

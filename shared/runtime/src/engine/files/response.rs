@@ -93,7 +93,7 @@ impl Reader {
         room: &mut ResponseBudget,
     ) -> Result<(), EngineError> {
         let mut left_out = trim(task, room);
-        for part in parts_of(task) {
+        for part in task.parts_mut() {
             left_out |= self.give(part, room).await?;
         }
         if left_out {
@@ -111,7 +111,7 @@ impl Reader {
         let (mut owners, mut parts, mut fetched) = (Vec::new(), Vec::new(), Vec::new());
         for (place, task) in tasks.into_iter().enumerate() {
             fetched.push(Ok(()));
-            let planned = parts_of(task).filter(|part| is_stored(part));
+            let planned = task.parts_mut().filter(|part| is_stored(part));
             parts.extend(planned);
             owners.resize(parts.len(), place);
         }
@@ -208,16 +208,6 @@ impl Reader {
         let now = self.clock.now();
         Ok(self.blobs.read_url(&download, now, LINK_LIFE).await?)
     }
-}
-
-/// All parts of a task, in the order in which they use the budget.
-fn parts_of(task: &mut Task) -> impl Iterator<Item = &mut Part> {
-    let artifacts = task.artifacts.iter_mut().flatten();
-    let status = task.status.message.iter_mut();
-    let history = task.history.iter_mut().flatten();
-    artifacts
-        .flat_map(|artifact| artifact.parts.iter_mut())
-        .chain(status.chain(history).flat_map(|m| m.parts.iter_mut()))
 }
 
 const fn is_stored(part: &Part) -> bool {
