@@ -13,7 +13,7 @@ use crate::skill::{AgentError, AuthHint, Content, Settled, TurnFacts};
 use crate::skill::{AnySkill, SkillOutcome};
 use crate::store::{StoreError, stored};
 use crate::task::metadata_keys;
-use crate::task::{A2aError, Change, ContextId, Message, Part, TaskRecord, TurnRequest, WriteId};
+use crate::task::{A2aError, Change, ContextId, Message, Part, TaskRecord, WriteId};
 use a2a_lambda_model::redact::without_values;
 use futures::FutureExt as _;
 use serde_json::{Value, json};
@@ -157,11 +157,7 @@ impl WriteBuffer<'_> {
             // of this one is stored, so the client can begin it with its next message.
             reply.context_id = reply.context_id.map(ContextId::offered);
         }
-        let request = self.pending.iter().find_map(|change| match change {
-            Change::Request(request) => Some(request),
-            _ => None,
-        });
-        if request.is_some_and(TurnRequest::reads_text_alone) {
+        if self.reads_text_alone() {
             reply.parts.iter_mut().for_each(Part::show_as_text);
         }
         reply

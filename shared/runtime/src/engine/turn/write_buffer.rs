@@ -285,6 +285,13 @@ impl<'e> WriteBuffer<'e> {
         }
     }
 
+    /// Whether the client of a task that is not stored yet reads text and no data.
+    pub(in crate::engine) fn reads_text_alone(&self) -> bool {
+        self.pending
+            .iter()
+            .any(|change| matches!(change, Change::Request(request) if request.reads_text_alone()))
+    }
+
     /// Keeps the trace of the call for the worker that continues the turn.
     fn keep_trace(&mut self) {
         let Some(trace) = CallScope::current().trace() else {
