@@ -10,6 +10,7 @@ import pathlib
 import subprocess
 import sys
 import time
+import tomllib
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -19,8 +20,8 @@ BUCKET, STACK, OWN = "packages", "stack", "own"
 AGENT = {"agent-card", "tasks-send", "tasks-get", "tasks-stream", "rpc", "worker", "sweep", "ops"}
 # The settings of the file `a2a.json` in each package: a killed worker is missed sooner.
 SETTINGS = {"A2A_LEASE": "6s"}
-# Parameters as an operator may set them; the others keep their defaults. With `both` the
-# functions also write counters into the table, so `GET /metrics` has something to show.
+# Parameters as an operator may set them; the others are those of `samconfig.toml`. With `both`
+# the functions also write counters into the table, so `GET /metrics` has something to show.
 PARAMETERS = {"Metrics": "both", "CorsOrigin": "https://app.example.com"}
 
 
@@ -67,18 +68,6 @@ def no_metric_math(template, _):
         del template["Resources"][name]
 
 
-def no_code_deploy(template, _):
-    """The emulator has no CodeDeploy: a new version takes over at once."""
-    gone = [*_named(template, "AWS::CodeDeploy::DeploymentGroup"), *_named(template, "AWS::CodeDeploy::Application")]
-    if "CodeDeployServiceRole" not in template["Resources"]:
-        raise Unedited("the template has no role for CodeDeploy")
-    for name in [*gone, "CodeDeployServiceRole"]:
-        del template["Resources"][name]
-    for name, alias in _named(template, "AWS::Lambda::Alias").items():
-        if "CodeDeployLambdaAliasUpdate" not in alias.pop("UpdatePolicy", {}):
-            raise Unedited(f"{name} is not changed by CodeDeploy")
-
-
 def no_refusal_of_plain_http(template, _):
     """The emulator has no TLS."""
     policies = _named(template, "AWS::S3::BucketPolicy")
@@ -89,24 +78,35 @@ def no_refusal_of_plain_http(template, _):
         del template["Resources"][name]
 
 
-def concurrency_is_a_number(template, _):
+def concurrency_is_a_number(template, values):
     """The emulator keeps the value of a parameter as a text, and its poller then stops."""
     mappings = _named(template, "AWS::Lambda::EventSourceMapping").values()
     scaled = [it["Properties"]["ScalingConfig"] for it in mappings if "ScalingConfig" in it["Properties"]]
     for scaling in scaled:
         parameter = scaling["MaximumConcurrency"]["Ref"]
-        scaling["MaximumConcurrency"] = int(template["Parameters"][parameter]["Default"])
+        scaling["MaximumConcurrency"] = int(values.get(parameter, template["Parameters"][parameter]["Default"]))
     if not scaled:
         raise Unedited("no mapping has a limit of its concurrency")
 
 
 # In their order.
 EDITS = [
-    nested_templates_are_in_s3,
-    no_code_deploy,
     no_refusal_of_plain_http,
     concurrency_is_a_number,
 ]
+
+
+def samconfig(environment="default", root=ROOT):
+    """The parameters that `sam deploy` passes for an environment of samconfig.toml."""
+    config = tomllib.loads((root / "samconfig.toml").read_text())
+    overrides = config[environment]["deploy"]["parameters"]["parameter_overrides"]
+    return dict(override.split("=", 1) for override in overrides)
+
+
+def _deployment_of(template):
+    """The logical name of the API's deployment."""
+    [name] = _named(template, "AWS::ApiGateway::Deployment")
+    return name
 
 
 class Deployment:
@@ -116,35 +116,61 @@ class Deployment:
         self.emulator, self.packages, self.root = emulator, packages, root
         self.cloudformation, self.s3 = emulator.client("cloudformation"), emulator.client("s3")
         self.lambdas, self.iam = emulator.client("lambda"), emulator.client("iam")
-        self.edited = []
+        self.edited, self.template = [], None
 
     def create(self):
-        from stack import _ManagedPolicies
-        from samtranslator.translator.transform import transform
         from samtranslator.yaml_helper import yaml_parse
 
         self.s3.create_bucket(Bucket=BUCKET)
-        source = yaml_parse((self.root / "template.yaml").read_text())
+        source = self._source()
         self.directories = {name: _kind(it) for name, it in _named(source, "AWS::Serverless::Function").items()}
-        self._edit(packages_are_in_s3, source, self._uploaded())
-        template = transform(source, {}, _ManagedPolicies())
-        for edit in EDITS:
-            self._edit(edit, template, self._nested)
-        self.template = template
-        self.own = self._stack(OWN, yaml_parse((ROOT / "template/infra/own.yaml").read_text()), {})
+        self.uris = self._uploaded()
+        self.own = self._stack("create_stack", OWN, yaml_parse((ROOT / "template/infra/own.yaml").read_text()), {})
         given = {name: self.own[name] for name in ("SkillSecretArn", "SkillPolicyArn")}
-        self.outputs = self._stack(STACK, template, PARAMETERS | given)
-        self._describe()
+        self.parameters = samconfig(root=self.root) | PARAMETERS | given
+        self._deploy("create_stack")
 
-    def _stack(self, name, template, parameters):
-        """Creates a stack. Returns its outputs."""
-        self.cloudformation.create_stack(
+    def update(self, changed):
+        """Deploys the same programs with other values of parameters."""
+        self.parameters |= changed
+        self._deploy("update_stack")
+
+    def default(self, name):
+        """The default of a parameter."""
+        return str(self.template["Parameters"][name]["Default"])
+
+    def _source(self):
+        from samtranslator.yaml_helper import yaml_parse
+
+        return yaml_parse((self.root / "template.yaml").read_text())
+
+    def _deploy(self, operation):
+        """What `sam deploy` does: CloudFormation transforms the template with the values of its parameters."""
+        from stack import _ManagedPolicies
+        from samtranslator.translator.transform import transform
+
+        source, self.edited = self._source(), []
+        self._edit(packages_are_in_s3, source, self.uris)
+        before, template = self.template, transform(source, dict(self.parameters), _ManagedPolicies())
+        self._edit(nested_templates_are_in_s3, template, self._nested)
+        for edit in EDITS:
+            self._edit(edit, template, self.parameters)
+        self.template = template
+        self.outputs = self._stack(operation, STACK, template, self.parameters)
+        self._describe()
+        # API Gateway serves what the newest deployment of the API has seen, and not the API.
+        if before is None or _deployment_of(before) != _deployment_of(template):
+            self.api = self._resolved(template["Resources"]["Api"]["Properties"]["Body"])
+
+    def _stack(self, operation, name, template, parameters):
+        """Creates or updates a stack. Returns its outputs."""
+        getattr(self.cloudformation, operation)(
             StackName=name,
             TemplateURL=self._upload(f"{name}.json", json.dumps(template).encode()),
             Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
             Capabilities=["CAPABILITY_IAM"],
         )
-        return self._created(name)
+        return self._done(name)
 
     def _edit(self, edit, template, value):
         edit(template, value)
@@ -172,10 +198,10 @@ class Deployment:
             uris[directory] = made[program]
         return uris
 
-    def _created(self, name):
+    def _done(self, name):
         while True:
             [stack] = self.cloudformation.describe_stacks(StackName=name)["Stacks"]
-            if stack["StackStatus"] == "CREATE_COMPLETE":
+            if stack["StackStatus"] in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
                 return {it["OutputKey"]: it["OutputValue"] for it in stack["Outputs"]}
             if not stack["StackStatus"].endswith("_IN_PROGRESS"):
                 events = self.cloudformation.describe_stack_events(StackName=name)["StackEvents"]
@@ -190,10 +216,18 @@ class Deployment:
         self.functions = {folder: self.physical[name] for name, folder in self.directories.items()}
         self.roles = {folder: self.physical[f"{name}Role"] for name, folder in self.directories.items()}
 
-    @property
-    def body(self):
-        """The OpenAPI document of the API."""
-        return self.template["Resources"]["Api"]["Properties"]["Body"]
+    def _resolved(self, value):
+        """`value` of the template as CloudFormation resolves it, with the engine of the emulator."""
+        from ministack.services.cloudformation import engine
+
+        given = [{"Key": name, "Value": value} for name, value in self.parameters.items()]
+        parameters = engine._resolve_parameters(self.template, given)
+        conditions = engine._evaluate_conditions(self.template, parameters)
+        resources = {}
+        for name, physical in self.physical.items():
+            arn = f"arn:aws:lambda:us-east-1:000000000000:function:{physical}"
+            resources[name] = {"PhysicalResourceId": physical, "Attributes": {"Arn": arn}}
+        return engine._resolve_refs(value, resources, parameters, conditions, {}, STACK, "")
 
     def stage(self):
         """The variables of the API's stage, as the emulator resolved them."""

@@ -89,6 +89,11 @@ class Emulator:
             except (OSError, ValueError):
                 continue
 
+    def variables(self, process):
+        """The environment of a process."""
+        entries = pathlib.Path(f"/proc/{process}/environ").read_text().split("\0")
+        return dict(entry.split("=", 1) for entry in entries if "=" in entry)
+
     def kill(self, function):
         """Ends the processes of `function` at once. Returns how many there were."""
         found = list(self.processes(function))
@@ -171,6 +176,13 @@ def _make_secrets(provisioners, secrets):
     handlers["create"] = created
 
 
+def _keep_the_api(provisioners):
+    """A changed definition of a REST API changes the API. The emulator would make another one."""
+    handler = provisioners._RESOURCE_HANDLERS["AWS::ApiGateway::RestApi"]
+    update = handler["update"]
+    handler["update"] = lambda physical, old, new, *more: update(physical, old, new | {"Body": old["Body"]}, *more)
+
+
 def _serve():
     from ministack import app
     from ministack.core import iam_evaluator
@@ -183,6 +195,7 @@ def _serve():
         if getattr(module, "enforce", None) is inner:
             module.enforce = enforce
     _make_secrets(provisioners, secretsmanager)
+    _keep_the_api(provisioners)
     app.main()
 
 

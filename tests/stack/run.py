@@ -19,9 +19,9 @@ from world import World
 
 HERE = pathlib.Path(__file__).parent
 NOT_SERVED = """\
-not served: CodeDeploy and its canary, TLS, throttling and time limits of API Gateway, its own
-access log, removals by TTL, polling of queues under the role of a function, a webhook that
-answers, alarms on metric math, cold starts, arm64"""
+not served: TLS, throttling and time limits of API Gateway, its own access log, removals by TTL,
+polling of queues under the role of a function, a webhook that answers, alarms on metric math,
+cold starts, arm64"""
 
 
 def cases(only=()):

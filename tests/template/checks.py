@@ -201,7 +201,7 @@ def integrations(stack):
         seen.add((method, path))
         found = operation["x-amazon-apigateway-integration"]
         uri = found["uri"]["Fn::Sub"]
-        target = f"functions/${{{names[directory]}Aliaslive}}/"
+        target = f"functions/${{{names[directory]}.Arn}}/"
         if directory in STREAMING:
             version, suffix, mode, timeout = "2021-11-15", "/response-streaming-invocations", "STREAM", 900_000
         else:
@@ -290,7 +290,7 @@ def authorizer(stack):
     written = stack.source["Resources"]["Api"]["Properties"]["Auth"]["Authorizers"]["Caller"]
     [uri] = found["authorizerUri"]["Fn::Sub"][1].values()
     chosen = uri.get("Fn::If", [None, None, None])
-    if chosen[0] != "OwnAuthorizer" or chosen[2] != {"Ref": "AuthorizerFunctionAliaslive"}:
+    if chosen[0] != "OwnAuthorizer" or chosen[2] != {"Fn::GetAtt": ["AuthorizerFunction", "Arn"]}:
         wrong.append(f"the authorizer is {uri}")
     if stack.source["Parameters"]["AuthorizerFunctionArn"].get("Default") != "":
         wrong.append("the operator has to supply an authorizer")
@@ -393,9 +393,6 @@ def settings(stack):
         if properties["Timeout"] != TIMEOUTS.get(directory):
             wrong.append(f"{directory}: timeout {properties['Timeout']}")
         written = stack.source["Resources"][name]["Properties"]
-        # Without it a change of a setting alone publishes no version, and has no effect.
-        if written.get("AutoPublishAliasAllProperties") is not True:
-            wrong.append(f"{directory}: a changed setting would not be published")
         # `sam build` then compiles each function alone, with the features of its own manifest.
         uri = written["CodeUri"]
         if uri != f"functions/{directory}/":
@@ -474,7 +471,7 @@ def schedules(stack):
 
 # The metrics that AWS publishes, with the names of their dimensions.
 _API = {("ApiName", "Stage")}
-_FUNCTION = {("FunctionName",), ("FunctionName", "Resource", "ExecutedVersion")}
+_FUNCTION = {("FunctionName",)}
 _CAPACITY = {("TableName",), ("TableName", "GlobalSecondaryIndexName")}
 PUBLISHED = {
     ("AWS/ApiGateway", "5XXError"): _API,
@@ -501,8 +498,7 @@ def alarms(stack):
     indexes = {i["IndexName"] for i in resources["Table"]["Properties"]["GlobalSecondaryIndexes"]}
     exists = {
         "FunctionName": lambda v: v.get("Ref") in stack.functions or v.get("Fn::Sub") in names,
-        "Resource": lambda v: v == "ConcurrentExecutions" or v["Fn::Sub"].endswith("Function}:live"),
-        "ExecutedVersion": lambda v: resources[v["Fn::GetAtt"][0]]["Type"] == "AWS::Lambda::Version",
+        "Resource": lambda v: v == "ConcurrentExecutions",
         "QueueName": lambda v: resources[v["Fn::GetAtt"][0]]["Type"] == "AWS::SQS::Queue",
         "TableName": lambda v: v == {"Ref": "Table"},
         "GlobalSecondaryIndexName": lambda v: v in indexes,
@@ -528,7 +524,7 @@ def alarms(stack):
                 continue
             wrong += [f"{name}: {d} does not exist" for d in dimensions if not exists[d["Name"]](d["Value"])]
             watched.add((place[1], *(str(d["Value"]) for d in dimensions)))
-        if "AlarmActions" not in alarm and not name.endswith("CanaryAlarm"):
+        if "AlarmActions" not in alarm:
             wrong.append(f"{name}: tells nobody")
     for directory in stack.functions.values():
         for metric in ("Errors", "Throttles"):
@@ -541,31 +537,12 @@ def alarms(stack):
     return wrong
 
 
-def canaries(stack):
-    """A canary ends by errors of its own new version and by 5xx of the API, and by nothing else."""
-    wrong = []
-    resources = stack.transformed["Resources"]
-    for name in stack.functions:
-        alarm = f"{name.removesuffix('Function')}CanaryAlarm"
-        configured = resources[f"{name}DeploymentGroup"]["Properties"].get("AlarmConfiguration", {}).get("Fn::If", [None] * 3)
-        if configured[0] != "Canary" or configured[2] != {}:
-            wrong.append(f"{name}: its alarms also apply without a canary, or never")
-            continue
-        # A refused caller is an error of the authorizer, so its errors do not end a deployment.
-        expected = [] if name == "AuthorizerFunction" else [{"Ref": alarm}]
-        if [a["Name"] for a in configured[1]["Alarms"]] != [*expected, {"Ref": "Api5xxAlarm"}]:
-            wrong.append(f"{name}: is taken back by {configured[1]['Alarms']}")
-        if not expected:
-            continue
-        version = resources[f"{name}Aliaslive"]["Properties"]["FunctionVersion"]["Fn::GetAtt"]
-        expected = {
-            "FunctionName": {"Ref": name},
-            "Resource": {"Fn::Sub": f"${{{name}}}:live"},
-            "ExecutedVersion": {"Fn::GetAtt": version},
-        }
-        found = resources[alarm]["Properties"]
-        if {d["Name"]: d["Value"] for d in found["Dimensions"]} != expected or found["MetricName"] != "Errors":
-            wrong.append(f"{alarm}: watches {found['MetricName']} of {found['Dimensions']}")
+def updates(stack):
+    """A changed parameter reaches callers: SAM would publish a version, or deploy the API, for other changes only."""
+    kept = {"AWS::Lambda::Version", "AWS::Lambda::Alias", "AWS::CodeDeploy::DeploymentGroup"}
+    wrong = [f"{name}: callers keep its version" for name, it in stack.transformed["Resources"].items() if it["Type"] in kept]
+    if stack.source["Resources"]["Api"]["Properties"].get("AlwaysDeploy") is not True:
+        wrong.append("Api: a changed parameter is not deployed")
     return wrong
 
 
@@ -614,10 +591,6 @@ def mappings(stack):
     }
     found = {}
     for mapping in _mappings(stack):
-        # The alias, so that a deployment shifts background work like calls.
-        if not mapping["FunctionName"].get("Ref", "").endswith("Aliaslive"):
-            wrong.append(f"{mapping['FunctionName']}: bypasses the alias")
-            continue
         found[stack.functions[_function(mapping)]] = mapping
     for directory, properties in wanted.items():
         for key, value in properties.items():
@@ -632,8 +605,8 @@ def mappings(stack):
         if "MaximumConcurrency" not in found.get(directory, {}).get("ScalingConfig", {}):
             wrong.append(f"{directory}: no concurrency limit")
     rules = [r["Properties"] for r in stack.of_type("AWS::Events::Rule").values()]
-    started = [(r["ScheduleExpression"], [t["Arn"]["Ref"] for t in r["Targets"]]) for r in rules]
-    if started != [({"Ref": "SweepInterval"}, ["SweepFunctionAliaslive"])]:
+    started = [(r["ScheduleExpression"], [t["Arn"] for t in r["Targets"]]) for r in rules]
+    if started != [({"Ref": "SweepInterval"}, [{"Fn::GetAtt": ["SweepFunction", "Arn"]}])]:
         wrong.append(f"sweep: started by {started}")
     return wrong
 
@@ -709,7 +682,7 @@ def _mappings(stack):
 
 def _function(mapping):
     """The logical name of the function that a mapping starts."""
-    return mapping["FunctionName"]["Ref"].removesuffix("Aliaslive")
+    return mapping["FunctionName"]["Ref"]
 
 
 def _list(value):

@@ -151,8 +151,8 @@ class TheTemplate(unittest.TestCase):
     def test_every_part_has_alarms_and_every_alarm_watches_a_part(self):
         self.assertEqual(checks.alarms(STACK), [])
 
-    def test_a_canary_ends_by_its_own_errors_and_5xx_alone(self):
-        self.assertEqual(checks.canaries(STACK), [])
+    def test_a_deployed_parameter_is_in_force(self):
+        self.assertEqual(checks.updates(STACK), [])
 
     def test_logs_keep_metrics_and_reports_and_no_ids_of_tasks(self):
         self.assertEqual(checks.logs(STACK), [])
@@ -202,6 +202,11 @@ class TheTemplate(unittest.TestCase):
             of_key["SWEEP"]: (keys("SWEEP_PK", "SWEEP_SK"), carried("SWEEP")),
         }
         self.assertEqual(checks.table_shape(STACK.transformed["Resources"]["Table"]["Properties"]), expected)
+
+    def test_operations_say_how_many_resources_a_stack_has(self):
+        text = (ROOT / "docs/operations.md").read_text()
+        [number] = re.findall(r"\(this one has (\d+) after the transform\)", text)
+        self.assertEqual(int(number), len(STACK.transformed["Resources"]))
 
     def test_a_trial_cannot_become_expensive(self):
         config = tomllib.loads((ROOT / "samconfig.toml").read_text())
@@ -263,15 +268,12 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         name = ", {Name: GlobalSecondaryIndexName, Value: GSI2}"
         self.assertTrue(checks.alarms(self.broken_alarms(name, "")))
 
-    def test_a_canary_that_errors_of_the_old_version_end(self):
-        line = "        - {Name: ExecutedVersion, Value: !GetAtt RpcFunction.Version.Version}\n"
-        self.assertTrue(checks.canaries(self.broken(line, "")))
-        old = "!GetAtt RpcFunction.Version.Version"
-        self.assertTrue(checks.canaries(self.broken(old, "!GetAtt PushFunction.Version.Version")))
+    def test_functions_whose_callers_keep_a_version(self):
+        line = "    MemorySize: 256\n"
+        self.assertTrue(checks.updates(self.broken(line, line + "    AutoPublishAlias: live\n")))
 
-    def test_a_canary_that_an_alarm_elsewhere_ends(self):
-        old = "[!Ref RpcCanaryAlarm, !Ref Api5xxAlarm]"
-        self.assertTrue(checks.canaries(self.broken(old, "[!Ref RpcCanaryAlarm, !Ref PushCanaryAlarm]")))
+    def test_an_api_that_keeps_its_parameters(self):
+        self.assertTrue(checks.updates(self.broken("      AlwaysDeploy: true\n", "")))
 
     def test_a_log_level_that_drops_lines_of_metrics(self):
         self.assertTrue(checks.logs(self.broken("!If [LogsDebug, DEBUG, INFO]", "WARN")))
@@ -350,8 +352,8 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         self.assertTrue(checks.authorizer(self.broken("ReauthorizeEvery: !Ref ReauthorizeEvery", "ReauthorizeEvery: 3600")))
 
     def test_an_authorizer_that_must_be_supplied(self):
-        old = "!If [OwnAuthorizer, !Ref AuthorizerFunctionArn, !Ref AuthorizerFunction.Alias]"
-        self.assertTrue(checks.authorizer(self.broken(old, "!Ref AuthorizerFunction.Alias")))
+        old = "!If [OwnAuthorizer, !Ref AuthorizerFunctionArn, !GetAtt AuthorizerFunction.Arn]"
+        self.assertTrue(checks.authorizer(self.broken(old, "!GetAtt AuthorizerFunction.Arn")))
 
     def test_a_right_too_many(self):
         copy = self.broken("[s3:GetObject]", "[s3:GetObject, s3:DeleteObject]")
@@ -454,9 +456,6 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
     def test_workers_without_a_concurrency_limit(self):
         line = "      ScalingConfig: {MaximumConcurrency: !Ref WorkerConcurrency}\n"
         self.assertTrue(checks.mappings(self.broken(line, "")))
-
-    def test_an_event_source_that_bypasses_the_alias(self):
-        self.assertTrue(checks.mappings(self.broken("!Ref WorkerFunction.Alias", "!Ref WorkerFunction")))
 
     def test_a_reader_that_could_change_a_task(self):
         keys = '["T#*#R#limits", "S#streams#*"]'

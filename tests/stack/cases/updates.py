@@ -1,0 +1,60 @@
+"""A second deployment: what a changed parameter means to callers. The programs stay the same."""
+
+from world import BASE, DOMAIN, check, message
+
+
+def case_a_changed_rate_limits_callers(world):
+    """A setting of the functions that API Gateway starts."""
+    with world.changed(RateLimit="3"):
+        ann = world.caller()
+        codes = [ann.call("GET", "/tasks")[0] for _ in range(8)]
+    check(codes[0] == 200 and 429 in codes, "the new rate counts", codes)
+
+
+def case_a_changed_origin_answers_preflights(world):
+    """A part of the API."""
+    origin = "https://other.example.com"
+    with world.changed(CorsOrigin=origin):
+        response = world.stranger().open("OPTIONS", "/tasks", headers={"Origin": origin})
+        response.read()
+        got = world.stranger().open("GET", "/health", headers={"Origin": origin})
+        got.read()
+    found = [it.headers["Access-Control-Allow-Origin"] for it in (response, got)]
+    check(found == [origin, origin], "API Gateway and the functions name it", found)
+
+
+def case_a_changed_address_is_on_the_card_and_closes_the_other(world):
+    """A variable of the stage, and the way in."""
+    url = f"https://{DOMAIN}{BASE}"
+    with world.changed(PublicUrl=url):
+        check(url in str(world.stranger().ok("GET", "/agent.json")), "the card names it")
+        with world.changed(DisableExecuteApi="on"):
+            status, answer = world.stranger().call("GET", "/agent.json")
+            check(status == 403, "the address of API Gateway is closed", status, answer)
+            status, answer = world.stranger().call("GET", "/agent.json", host=DOMAIN)
+            check(status == 200 and url in str(answer), "the domain answers", status, answer)
+
+
+def case_a_changed_tenant_is_that_of_the_first_key(world):
+    """A setting of the authorizer."""
+    with world.changed(FirstKeyTenant="other"):
+        status, answer = world.owner().call("GET", "/other/tasks")
+    check(status == 200, "it has the new tenant", status, answer)
+
+
+def case_a_removed_first_key_is_refused(world):
+    """A condition: its secret goes."""
+    with world.changed(FirstKey="off"):
+        status, answer = world.owner().call("GET", "/tasks")
+        check(status == 401, "it is refused", status, answer)
+    world.first_key = world._first_key()
+    check(world.owner().call("GET", "/tasks")[0] == 200, "a new one is made")
+
+
+def case_a_changed_setting_of_the_worker_runs_the_next_turn(world):
+    """A setting of a function that a queue starts."""
+    ann = world.caller()
+    with world.changed(LogLevel="debug"):
+        ann.until(ann.send("echo later", immediately=True)["id"])
+        seen = world.running("worker", "A2A_LOG")
+    check(seen == {"info,a2a_lambda=debug"}, "the worker has it", seen)
