@@ -70,8 +70,12 @@ export CARGO_TARGET_DIR=$work/target
 
 echo "cargo test --workspace"
 cargo test -q --workspace
-echo "cargo run -- template --check"
+echo "cargo run -- template"
+grep -q stack_name samconfig.toml && { echo "a copied agent has a name"; exit 1; }
 cargo run -q -- template --check
+cargo run -q -- template
+grep -qx 'stack_name = "restaurant"' samconfig.toml
+grep -qx 'stack_name = "restaurant-prod"' samconfig.toml
 
 echo "cargo run"
 said=$work/said

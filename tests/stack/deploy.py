@@ -15,7 +15,7 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/template"))
-BUCKET, STACK, OWN = "packages", "stack", "own"
+BUCKET = "packages"
 # The functions that serve an agent, and so are replaced by `stack-agent`.
 AGENT = {"agent-card", "tasks-send", "tasks-get", "tasks-stream", "rpc", "worker", "sweep", "ops"}
 # The settings of the file `a2a.json` in each package: a killed worker is missed sooner.
@@ -28,6 +28,10 @@ PARAMETERS = {"Metrics": "both", "CorsOrigin": "https://app.example.com"}
 def _kind(function):
     """Which function it is: the name of its folder in this repository."""
     return function["Properties"]["Environment"]["Variables"]["A2A_FUNCTION"]
+
+
+class Failed(Exception):
+    """A deployment that CloudFormation took back."""
 
 
 class Unedited(Exception):
@@ -110,10 +114,10 @@ def _deployment_of(template):
 
 
 class Deployment:
-    """The stack on the emulator. Its templates are below `root`."""
+    """A stack on the emulator. Its templates are below `root`."""
 
-    def __init__(self, emulator, packages, root=ROOT):
-        self.emulator, self.packages, self.root = emulator, packages, root
+    def __init__(self, emulator, packages, root=ROOT, name="stack"):
+        self.emulator, self.packages, self.root, self.name = emulator, packages, root, name
         self.cloudformation, self.s3 = emulator.client("cloudformation"), emulator.client("s3")
         self.lambdas, self.iam = emulator.client("lambda"), emulator.client("iam")
         self.edited, self.template = [], None
@@ -125,7 +129,7 @@ class Deployment:
         source = self._source()
         self.directories = {name: _kind(it) for name, it in _named(source, "AWS::Serverless::Function").items()}
         self.uris = self._uploaded()
-        self.own = self._stack("create_stack", OWN, yaml_parse((ROOT / "template/infra/own.yaml").read_text()), {})
+        self.own = self._stack("create_stack", f"{self.name}-own", yaml_parse((ROOT / "template/infra/own.yaml").read_text()), {})
         given = {name: self.own[name] for name in ("SkillSecretArn", "SkillPolicyArn")}
         self.parameters = samconfig(root=self.root) | PARAMETERS | given
         self._deploy("create_stack")
@@ -139,24 +143,33 @@ class Deployment:
         """The default of a parameter."""
         return str(self.template["Parameters"][name]["Default"])
 
-    def _source(self):
+    def another(self, agent):
+        """Deploys the template of another agent over this stack."""
+        template = self._transformed(lambda text: text.replace("LogsOfReference", f"LogsOf{agent}"))
+        self._stack("update_stack", self.name, template, self.parameters)
+
+    def _source(self, change=str):
         from samtranslator.yaml_helper import yaml_parse
 
-        return yaml_parse((self.root / "template.yaml").read_text())
+        return yaml_parse(change((self.root / "template.yaml").read_text()))
 
-    def _deploy(self, operation):
+    def _transformed(self, change=str):
         """What `sam deploy` does: CloudFormation transforms the template with the values of its parameters."""
         from stack import _ManagedPolicies
         from samtranslator.translator.transform import transform
 
-        source, self.edited = self._source(), []
+        source, self.edited = self._source(change), []
         self._edit(packages_are_in_s3, source, self.uris)
-        before, template = self.template, transform(source, dict(self.parameters), _ManagedPolicies())
+        template = transform(source, dict(self.parameters), _ManagedPolicies())
         self._edit(nested_templates_are_in_s3, template, self._nested)
         for edit in EDITS:
             self._edit(edit, template, self.parameters)
+        return template
+
+    def _deploy(self, operation):
+        before, template = self.template, self._transformed()
         self.template = template
-        self.outputs = self._stack(operation, STACK, template, self.parameters)
+        self.outputs = self._stack(operation, self.name, template, self.parameters)
         self._describe()
         # API Gateway serves what the newest deployment of the API has seen, and not the API.
         if before is None or _deployment_of(before) != _deployment_of(template):
@@ -206,11 +219,11 @@ class Deployment:
             if not stack["StackStatus"].endswith("_IN_PROGRESS"):
                 events = self.cloudformation.describe_stack_events(StackName=name)["StackEvents"]
                 reasons = [it["ResourceStatusReason"] for it in events if it.get("ResourceStatusReason")]
-                raise RuntimeError(f"the stack is {stack['StackStatus']}: {reasons[-5:]}")
+                raise Failed(f"the stack is {stack['StackStatus']}: {reasons[:5]}")
             time.sleep(0.2)
 
     def _describe(self):
-        found = self.cloudformation.describe_stack_resources(StackName=STACK)["StackResources"]
+        found = self.cloudformation.describe_stack_resources(StackName=self.name)["StackResources"]
         self.physical = {it["LogicalResourceId"]: it["PhysicalResourceId"] for it in found}
         # Folder of a function -> its name, its role.
         self.functions = {folder: self.physical[name] for name, folder in self.directories.items()}
@@ -227,7 +240,7 @@ class Deployment:
         for name, physical in self.physical.items():
             arn = f"arn:aws:lambda:us-east-1:000000000000:function:{physical}"
             resources[name] = {"PhysicalResourceId": physical, "Attributes": {"Arn": arn}}
-        return engine._resolve_refs(value, resources, parameters, conditions, {}, STACK, "")
+        return engine._resolve_refs(value, resources, parameters, conditions, {}, self.name, "")
 
     def stage(self):
         """The variables of the API's stage, as the emulator resolved them."""

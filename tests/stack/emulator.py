@@ -183,6 +183,20 @@ def _keep_the_api(provisioners):
     handler["update"] = lambda physical, old, new, *more: update(physical, old, new | {"Body": old["Body"]}, *more)
 
 
+def _refuse_existing_log_groups(provisioners):
+    """A log group with a name that is taken is not created. The emulator would replace it."""
+    handler = provisioners._RESOURCE_HANDLERS["AWS::Logs::LogGroup"]
+    create = handler["create"]
+
+    def created(logical, properties, stack):
+        name = properties.get("LogGroupName")
+        if name in provisioners._cw_logs._log_groups:
+            raise ValueError(f"Resource of type 'AWS::Logs::LogGroup' with identifier '{name}' already exists.")
+        return create(logical, properties, stack)
+
+    handler["create"] = created
+
+
 def _serve():
     from ministack import app
     from ministack.core import iam_evaluator
@@ -196,6 +210,7 @@ def _serve():
             module.enforce = enforce
     _make_secrets(provisioners, secretsmanager)
     _keep_the_api(provisioners)
+    _refuse_existing_log_groups(provisioners)
     app.main()
 
 

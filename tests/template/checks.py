@@ -359,7 +359,7 @@ def log_rights(stack):
         {
             "Effect": "Allow",
             "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
-            "Resource": {"Fn::GetAtt": ["Logs", "Arn"]},
+            "Resource": {"Fn::GetAtt": [_log_group(stack), "Arn"]},
         },
     ]
     boundary = stack.transformed["Resources"]["OneLogGroup"]["Properties"]["PolicyDocument"]["Statement"]
@@ -534,6 +534,35 @@ def alarms(stack):
         for index in ((), *((i,) for i in indexes)):
             if (f"{kind}ThrottleEvents", str({"Ref": "Table"}), *index) not in watched:
                 wrong.append(f"Table {index}: no alarm reports throttled {kind}s")
+    return wrong
+
+
+def _log_group(stack):
+    """The logical id of the log group of the functions."""
+    return stack.source["Globals"]["Function"]["LoggingConfig"]["LogGroup"]["Ref"]
+
+
+# Names that an account has once, in all regions.
+_GLOBAL = {"DashboardName", "BucketName", "RoleName", "ManagedPolicyName"}
+
+
+def names(stack, nested, agent):
+    """Two agents, stages or regions share no name, and a deployment over another agent's stack changes no function."""
+    wrong = []
+    for template in (stack.transformed, *nested):
+        for name, resource in template["Resources"].items():
+            for key in _GLOBAL & resource.get("Properties", {}).keys():
+                if resource["Properties"][key] != {"Fn::Sub": "${StackName}-${AWS::Region}"}:
+                    wrong.append(f"{name}: its {key} is used by a second region")
+    resources = stack.transformed["Resources"]
+    for name in stack.functions:
+        if resources[name]["Properties"].get("FunctionName") != {"Fn::Sub": f"${{AWS::StackName}}-{stack.functions[name]}"}:
+            wrong.append(f"{name}: its name is used by a second stack")
+        if resources[name]["Properties"]["LoggingConfig"].get("LogGroup") != {"Ref": f"LogsOf{agent}"}:
+            wrong.append(f"{name}: does not wait for the log group of its agent")
+    group = resources.get(f"LogsOf{agent}", {}).get("Properties", {}).get("LogGroupName")
+    if group != {"Fn::Sub": "/a2a-lambda/${AWS::StackName}"}:
+        wrong.append(f"another agent has a log group beside {group}")
     return wrong
 
 

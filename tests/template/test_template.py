@@ -17,6 +17,11 @@ STACK = Stack()
 CARGO = manifest()
 
 
+def nested():
+    """The templates of the nested stacks."""
+    return [yaml_parse(file.read_text()) for file in (ROOT / "infra").glob("*.yaml")]
+
+
 def reserved_words():
     source = (ROOT / "shared/model/src/task/id.rs").read_text()
     table = re.search(r"const RESERVED: \[&str; \d+\] = \[(.*?)\];", source, re.S)
@@ -151,6 +156,15 @@ class TheTemplate(unittest.TestCase):
     def test_every_part_has_alarms_and_every_alarm_watches_a_part(self):
         self.assertEqual(checks.alarms(STACK), [])
 
+    def test_two_agents_stages_and_regions_share_no_name(self):
+        self.assertEqual(checks.names(STACK, nested(), "Reference"), [])
+
+    def test_a_copied_agent_has_no_stack_before_it_is_named(self):
+        own, copied = (tomllib.loads((ROOT / folder / "samconfig.toml").read_text()) for folder in (".", "template"))
+        for stage in own.keys() - {"version"}:
+            del own[stage]["deploy"]["parameters"]["stack_name"]
+        self.assertEqual(copied, own)
+
     def test_a_deployed_parameter_is_in_force(self):
         self.assertEqual(checks.updates(STACK), [])
 
@@ -267,6 +281,15 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
     def test_an_index_without_a_throttle_alarm(self):
         name = ", {Name: GlobalSecondaryIndexName, Value: GSI2}"
         self.assertTrue(checks.alarms(self.broken_alarms(name, "")))
+
+    def test_an_agent_that_a_deployment_of_another_replaces(self):
+        name = "      LogGroupName: !Sub /a2a-lambda/${AWS::StackName}\n"
+        self.assertTrue(checks.names(self.broken(name, ""), nested(), "Reference"))
+        self.assertTrue(checks.names(self.broken("LogsOfReference", "Logs", 9), nested(), "Reference"))
+
+    def test_a_dashboard_of_all_regions(self):
+        copy = yaml_parse((ROOT / "infra/dashboard.yaml").read_text().replace("!Sub ${StackName}-${AWS::Region}", "!Ref StackName"))
+        self.assertTrue(checks.names(STACK, [copy], "Reference"))
 
     def test_functions_whose_callers_keep_a_version(self):
         line = "    MemorySize: 256\n"
@@ -509,7 +532,7 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
 
     def test_a_function_that_could_write_to_every_log_group(self):
         self.assertTrue(checks.log_rights(self.broken("    PermissionsBoundary: !Ref OneLogGroup\n", "")))
-        self.assertTrue(checks.log_rights(self.broken("Resource: !GetAtt Logs.Arn", 'Resource: "*"')))
+        self.assertTrue(checks.log_rights(self.broken("Resource: !GetAtt LogsOfReference.Arn", 'Resource: "*"')))
 
     def test_a_secret_where_none_is_needed(self):
         variable = "          A2A_WORK_QUEUE_URL: !Ref WorkQueue\n"

@@ -136,7 +136,12 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
         Some(Command::BlockTenant(options)) => Ok(block::run(&options, true).await?),
         Some(Command::UnblockTenant(options)) => Ok(block::run(&options, false).await?),
         Some(Command::RestoreObjects(options)) => Ok(restore::run(&options).await?),
-        Some(Command::Template(options)) => Ok(template::run(&options)?),
+        Some(Command::Template(options)) => {
+            let settings = Settings::read_public(&configuration).map_err(ConfigError::from)?;
+            let agent = agents.named(None).build(&settings);
+            let agent = agent.map_err(RunError::Agent)?;
+            Ok(template::run(&options, &agent.manifest().id)?)
+        }
         Some(Command::EvalRouter(options)) => {
             Ok(print(&Box::pin(eval_router::run(&options, agents)).await?)?)
         }

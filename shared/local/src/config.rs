@@ -55,7 +55,8 @@ pub enum Command {
     /// Writes the SAM template of an agent whose Lambda functions are one program.
     ///
     /// Run it again after an upgrade of the library. It replaces `template.yaml` and the files
-    /// in `infra` that it names.
+    /// in `infra` that it names. It names the stacks in `samconfig.toml` that have no name, after
+    /// the agent.
     Template(WriteTemplate),
     /// Compares the skills that the router chooses with those that a file names.
     ///

@@ -1,6 +1,7 @@
 """A second deployment: what a changed parameter means to callers. The programs stay the same."""
 
-from world import BASE, DOMAIN, check, message
+from deploy import Failed
+from world import BASE, DOMAIN, World, Wrong, check, message
 
 
 def case_a_changed_rate_limits_callers(world):
@@ -58,3 +59,36 @@ def case_a_changed_setting_of_the_worker_runs_the_next_turn(world):
         ann.until(ann.send("echo later", immediately=True)["id"])
         seen = world.running("worker", "A2A_LOG")
     check(seen == {"info,a2a_lambda=debug"}, "the worker has it", seen)
+
+
+def _revisions(world):
+    """What changes with each change of a function."""
+    get = world.deployment.lambdas.get_function_configuration
+    return {name: get(FunctionName=name)["RevisionId"] for name in world.deployment.functions.values()}
+
+
+def case_another_agent_does_not_replace_this_one(world):
+    """Its template, deployed over this stack, changes no function."""
+    before = _revisions(world)
+    try:
+        world.deployment.another("Other")
+    except Failed as failed:
+        check("/a2a-lambda/stack" in str(failed), "the log group says why", str(failed))
+    else:
+        raise Wrong("another agent is deployed over this one")
+    check(_revisions(world) == before, "no function has changed", before)
+    check(world.owner().send("echo hello")["id"], "the agent answers")
+
+
+def case_a_second_agent_is_deployed_beside_the_first(world):
+    second = World(world.emulator, world.packages, world.binaries, world.patience, stack="second")
+    try:
+        task = second.owner().send("echo second")["id"]
+        check(world.owner().call("GET", f"/tasks/{task}")[0] in (401, 404), "the first has no task of it")
+        shared = set(second.deployment.physical.values()) & set(world.deployment.physical.values())
+        # The id of a deployment or a stage is one within its API.
+        same = {second.deployment.physical[name] for name, it in second.deployment.template["Resources"].items()
+                if it["Type"].startswith("AWS::ApiGateway::") and name in second.deployment.physical}
+        check(shared <= same, "they share no resource", sorted(shared))
+    finally:
+        second.stop()
