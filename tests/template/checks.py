@@ -481,6 +481,7 @@ PUBLISHED = {
     ("AWS/Lambda", "Throttles"): _FUNCTION,
     ("AWS/Lambda", "Duration"): _FUNCTION,
     ("AWS/Lambda", "IteratorAge"): _FUNCTION,
+    ("AWS/Lambda", "RecursiveInvocationsDropped"): _FUNCTION,
     ("AWS/SQS", "ApproximateAgeOfOldestMessage"): {("QueueName",)},
     ("AWS/SQS", "ApproximateNumberOfMessagesVisible"): {("QueueName",)},
     ("AWS/DynamoDB", "ReadThrottleEvents"): _CAPACITY,
@@ -637,6 +638,20 @@ def mappings(stack):
     started = [(r["ScheduleExpression"], [t["Arn"] for t in r["Targets"]]) for r in rules]
     if started != [({"Ref": "SweepInterval"}, [{"Fn::GetAtt": ["SweepFunction", "Arn"]}])]:
         wrong.append(f"sweep: started by {started}")
+    return wrong
+
+
+def recursion(stack):
+    """`push` alone starts itself again. An alarm reports events that Lambda dropped."""
+    loops = {name for name, it in stack.of_type("AWS::Lambda::Function").items() if it["Properties"].get("RecursiveLoop") == "Allow"}
+    senders = {name for name, directory in stack.functions.items() if "PushQueue" in RIGHTS[directory] and "sqs:SendMessage" in RIGHTS[directory]["PushQueue"]}
+    receivers = {_function(mapping) for mapping in _mappings(stack) if mapping["EventSourceArn"] == {"Fn::GetAtt": ["PushQueue", "Arn"]}}
+    wrong = [] if loops == senders & receivers else [f"{sorted(loops)} may start themselves again"]
+    started = {f"${{AWS::StackName}}-{stack.functions[_function(mapping)]}" for mapping in _mappings(stack)}
+    metrics = [metric for alarm in stack.alarms().values() for metric in _metrics(alarm)]
+    dropped = [metric["Dimensions"] for metric in metrics if metric["MetricName"] == "RecursiveInvocationsDropped"]
+    if {dimension["Value"]["Fn::Sub"] for [dimension] in dropped} != started:
+        wrong.append("no alarm reports dropped events")
     return wrong
 
 

@@ -174,6 +174,9 @@ class TheTemplate(unittest.TestCase):
     def test_event_sources_start_the_right_functions(self):
         self.assertEqual(checks.mappings(STACK), [])
 
+    def test_a_function_that_sends_itself_messages_may_do_so(self):
+        self.assertEqual(checks.recursion(STACK), [])
+
     def test_data_outlives_the_stack(self):
         self.assertEqual(checks.state(STACK), [])
 
@@ -290,6 +293,10 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
     def test_a_dashboard_of_all_regions(self):
         copy = yaml_parse((ROOT / "infra/dashboard.yaml").read_text().replace("!Sub ${StackName}-${AWS::Region}", "!Ref StackName"))
         self.assertTrue(checks.names(STACK, [copy], "Reference"))
+
+    def test_webhooks_that_lambda_ends_after_16_messages(self):
+        self.assertTrue(checks.recursion(self.broken("      RecursiveLoop: Allow\n", "")))
+        self.assertTrue(checks.recursion(self.broken_alarms("RecursiveInvocationsDropped", "Errors")))
 
     def test_functions_whose_callers_keep_a_version(self):
         line = "    MemorySize: 256\n"
