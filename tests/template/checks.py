@@ -681,7 +681,7 @@ def state(stack):
     if set(bucket["PublicAccessBlockConfiguration"].values()) != {True}:
         wrong.append("Bucket: can be made public")
     expiring = [r.get("Prefix") for r in bucket["LifecycleConfiguration"]["Rules"] if "ExpirationInDays" in r]
-    if expiring != ["up/", "erased/"]:
+    if expiring != ["up/"]:
         wrong.append(f"Bucket: objects expire below {expiring}")
     # Point-in-time recovery goes back 35 days.
     versions = {

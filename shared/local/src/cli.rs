@@ -11,7 +11,6 @@ use crate::export::{Export, ExportError};
 use crate::local_settings::ConfigError;
 use crate::page::{AgentPage, HandedOn, PageParts};
 use crate::pumps::{Pumps, PumpsError};
-use crate::restore::{self, RestoreError};
 use crate::server::{Functions, serve};
 use crate::sign::{self, SignError};
 use crate::template::{self, TemplateError};
@@ -89,9 +88,6 @@ pub enum RunError {
     /// A tenant may not be blocked, or its block may not have ended.
     #[error(transparent)]
     Block(#[from] BlockTenantError),
-    /// The bucket may not match its restored table yet.
-    #[error(transparent)]
-    Restore(#[from] RestoreError),
     /// The router cannot be evaluated.
     #[error(transparent)]
     EvalRouter(#[from] EvalRouterError),
@@ -135,7 +131,6 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
         Some(Command::EraseTenant(options)) => Ok(erase::run(&options).await?),
         Some(Command::BlockTenant(options)) => Ok(block::run(&options, true).await?),
         Some(Command::UnblockTenant(options)) => Ok(block::run(&options, false).await?),
-        Some(Command::RestoreObjects(options)) => Ok(restore::run(&options).await?),
         Some(Command::Template(options)) => {
             let settings = Settings::read_public(&configuration).map_err(ConfigError::from)?;
             let agent = agents.named(None).build(&settings);
