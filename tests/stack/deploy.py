@@ -22,7 +22,7 @@ AGENT = {"agent-card", "tasks-send", "tasks-get", "tasks-stream", "rpc", "worker
 SETTINGS = {"A2A_LEASE": "6s"}
 # Parameters as an operator may set them; the others are those of `samconfig.toml`. With `both`
 # the functions also write counters into the table, so `GET /metrics` has something to show.
-PARAMETERS = {"Metrics": "both", "CorsOrigin": "https://app.example.com"}
+PARAMETERS = {"Metrics": "both", "CorsOrigin": "https://app.example.com", "AlarmEmail": "operator@example.com"}
 
 
 def _kind(function):

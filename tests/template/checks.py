@@ -5,6 +5,7 @@ that has the mistake.
 """
 
 import json
+import re
 
 STREAMING = {"rpc", "tasks-get", "tasks-stream"}
 PUBLIC = {"/.well-known/agent-card.json", "/.well-known/agent.json", "/agent.json", "/health"}
@@ -462,6 +463,12 @@ def schedules(stack):
             wrong.append(f"{name}: no alarm reports its failure")
         elif alarm["Threshold"] != 0 or alarm["Statistic"] != "Sum":
             wrong.append(f"{name}: its alarm waits for more than one error")
+    # A schedule that is off fails at nothing. Three periods, the longest that the parameter allows.
+    silent = watched.get(("${AWS::StackName}-sweep", "Invocations"), {})
+    beats = [silent.get(key) for key in ("Statistic", "Period", "EvaluationPeriods", "ComparisonOperator", "Threshold", "TreatMissingData")]
+    longest = stack.source["Parameters"]["SweepInterval"]["AllowedPattern"]
+    if beats != ["Sum", 600, 3, "LessThanThreshold", 1, "breaching"] or longest != "rate\\((1 minute|([2-9]|10) minutes)\\)":
+        wrong.append("sweep: no alarm reports that it does not run")
     behind = watched.get(("${AWS::StackName}-relay", "IteratorAge"), {})
     # In milliseconds. Far less than the day after which the relay gives up a record.
     if behind.get("Statistic") != "Maximum" or not 0 < behind.get("Threshold", 0) <= 3_600_000:
@@ -491,10 +498,16 @@ PUBLISHED = {
 }
 
 
-def alarms(stack):
-    """Every function, the table and its indexes have their alarms, and each alarm watches something that exists."""
+def alarms(stack, emitted):
+    """Every function, the table and its indexes have their alarms, and each alarm watches something that exists.
+
+    `emitted` has the dimensions of the metrics of the functions, by name. An alarm exists only where it notifies a person.
+    """
     wrong, watched = [], set()
     resources = stack.transformed["Resources"]
+    if resources["Alarms"].get("Condition") != "HasAlarms" or stack.of_type("AWS::CloudWatch::Alarm"):
+        wrong.append("alarms exist that notify no person")
+    topic = {"Fn::If": ["HasAlarmEmail", {"Ref": "AlarmTopic"}, {"Ref": "AlarmTopicArn"}]}
     names = {f"${{AWS::StackName}}-{directory}" for directory in stack.functions.values()}
     indexes = {i["IndexName"] for i in resources["Table"]["Properties"]["GlobalSecondaryIndexes"]}
     exists = {
@@ -518,15 +531,17 @@ def alarms(stack):
             place = (metric["Namespace"], metric["MetricName"])
             dimensions = metric.get("Dimensions", [])
             if not isinstance(place[0], str):
-                wrong += [] if place[1] in own else [f"{name}: nothing publishes {place[1]}"]
+                published = [] if place[1] in own else emitted.get(place[1])
+                wrong += [] if published == [d["Name"] for d in dimensions] else [f"{name}: nothing publishes {place[1]}"]
+                wrong += [f"{name}: {d} does not exist" for d in dimensions if d["Value"] not in stack.functions.values()]
                 continue
             if tuple(d["Name"] for d in dimensions) not in PUBLISHED.get(place, set()):
                 wrong.append(f"{name}: nothing publishes {place} by {[d['Name'] for d in dimensions]}")
                 continue
             wrong += [f"{name}: {d} does not exist" for d in dimensions if not exists[d["Name"]](d["Value"])]
             watched.add((place[1], *(str(d["Value"]) for d in dimensions)))
-        if "AlarmActions" not in alarm:
-            wrong.append(f"{name}: tells nobody")
+        if alarm.get("AlarmActions") != [topic]:
+            wrong.append(f"{name}: notifies {alarm.get('AlarmActions')}")
     for directory in stack.functions.values():
         for metric in ("Errors", "Throttles"):
             if (metric, str({"Fn::Sub": f"${{AWS::StackName}}-{directory}"})) not in watched:
@@ -574,6 +589,24 @@ def updates(stack):
     if stack.source["Resources"]["Api"]["Properties"].get("AlwaysDeploy") is not True:
         wrong.append("Api: a changed parameter is not deployed")
     return wrong
+
+
+def widgets(dashboard, stack, emitted):
+    """The searches of the dashboard find metrics that functions emit. A name with other signs is in quotes."""
+    [board] = (resource["Properties"] for resource in dashboard["Resources"].values())
+    wrong, found = [], 0
+    for widget in json.loads(board["DashboardBody"]["Fn::Sub"])["widgets"]:
+        for metric in widget["properties"]["metrics"]:
+            if not isinstance(metric[0], dict):
+                names = {"FunctionName": [f"${{StackName}}-{directory}" for directory in stack.functions.values()]}
+                wrong += [f"{metric} does not exist" for value in [metric[3]] if value not in names.get(metric[2], [value])]
+                continue
+            found += 1
+            search = re.fullmatch(r"SEARCH\('\{(.*)\} MetricName=\"(\w+)\"', '\w+', 300\)", metric[0]["expression"])
+            space, *dimensions = search[1].split(",") if search else [None]
+            if space != '"a2a-lambda/${StackName}"' or [f'"{it}"' for it in emitted.get(search[2], [])] != dimensions:
+                wrong.append(f"nothing is found by {metric[0]['expression']}")
+    return wrong if found else ["the dashboard has no search"]
 
 
 def logs(stack):

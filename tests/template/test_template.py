@@ -81,6 +81,16 @@ def calls(source):
     return {action for pattern, action in ACTIONS.items() if re.search(pattern, production)}
 
 
+def emitted():
+    """The metrics that functions send to CloudWatch: their names, and the names of their dimensions."""
+    source = (ROOT / "shared/runtime/src/telemetry/metrics/emf.rs").read_text()
+    table = source[source.index("fn place<"):source.index("fn first(")]
+    rows = re.findall(r'\("(\w+)", vec!\[(.*)\]\)', table)
+    rows += [(name, "(FUNCTION, None)") for name in re.findall(r'=> "(\w+Units)"', table)]
+    known = {"skill(": "skill_name", "FUNCTION": "function"}
+    return {name: [known.get(skill, text) for skill, text in re.findall(r'(skill\(|FUNCTION)|"(\w+)"', row)] for name, row in rows}
+
+
 def cors_of_the_code():
     """The constants of the functions: methods, headers and seconds of a preflight."""
     source = (ROOT / "shared/runtime/src/http/cors.rs").read_text()
@@ -124,7 +134,7 @@ class TheTemplate(unittest.TestCase):
         self.assertEqual(checks.log_rights(STACK), [])
 
     def test_a_closed_default_endpoint_needs_an_address_of_your_own(self):
-        [rule] = STACK.source["Rules"].values()
+        rule = STACK.source["Rules"]["ClosedEndpoint"]
         closed = {"Fn::Equals": [{"Ref": "DisableExecuteApi"}, "on"]}
         named = {"Fn::Not": [{"Fn::Equals": [{"Ref": "PublicUrl"}, ""]}]}
         self.assertEqual((rule["RuleCondition"], rule["Assertions"][0]["Assert"]), (closed, named))
@@ -154,7 +164,7 @@ class TheTemplate(unittest.TestCase):
         self.assertEqual(checks.schedules(STACK), [])
 
     def test_every_part_has_alarms_and_every_alarm_watches_a_part(self):
-        self.assertEqual(checks.alarms(STACK), [])
+        self.assertEqual(checks.alarms(STACK, emitted()), [])
 
     def test_two_agents_stages_and_regions_share_no_name(self):
         self.assertEqual(checks.names(STACK, nested(), "Reference"), [])
@@ -167,6 +177,10 @@ class TheTemplate(unittest.TestCase):
 
     def test_a_deployed_parameter_is_in_force(self):
         self.assertEqual(checks.updates(STACK), [])
+
+    def test_widgets_find_metrics_that_functions_emit(self):
+        dashboard = yaml_parse((ROOT / "infra/dashboard.yaml").read_text())
+        self.assertEqual(checks.widgets(dashboard, STACK, emitted()), [])
 
     def test_logs_keep_metrics_and_reports_and_no_ids_of_tasks(self):
         self.assertEqual(checks.logs(STACK), [])
@@ -274,16 +288,30 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         old = "- AllowedOrigins: [!Ref CorsOrigin]"
         self.assertTrue(checks.cors(self.broken(old, '- AllowedOrigins: ["*"]'), cors_of_the_code()))
 
+    def test_a_widget_that_shows_nothing(self):
+        text = (ROOT / "infra/dashboard.yaml").read_text()
+        for old, new in (('\\"skill_name\\"', "skill_name"), ("RateLimited", "Refused"), ("-relay", "-relays"), (",\\\"reason\\\"", "")):
+            self.assertIn(old, text)
+            self.assertTrue(checks.widgets(yaml_parse(text.replace(old, new)), STACK, emitted()), old)
+
+    def test_alarms_that_notify_no_person(self):
+        self.assertTrue(checks.alarms(self.broken("    Condition: HasAlarms\n", ""), emitted()))
+        self.assertTrue(checks.alarms(self.broken_alarms("AlarmActions: [!Ref AlarmTopicArn]", "AlarmActions: []"), emitted()))
+
+    def test_a_sweep_that_stops_without_a_sound(self):
+        self.assertTrue(checks.schedules(self.broken_alarms("TreatMissingData: breaching", "TreatMissingData: notBreaching")))
+        self.assertTrue(checks.schedules(self.broken("([2-9]|10) minutes", "([2-9]|[1-9][0-9]+) minutes")))
+
     def test_an_alarm_on_a_function_that_does_not_exist(self):
-        self.assertTrue(checks.alarms(self.broken_alarms('"${StackName}-ops"', '"${StackName}-operations"')))
+        self.assertTrue(checks.alarms(self.broken_alarms('"${StackName}-ops"', '"${StackName}-operations"'), emitted()))
 
     def test_an_alarm_on_a_metric_that_nobody_publishes(self):
-        self.assertTrue(checks.alarms(self.broken_alarms("MetricName: Throttles", "MetricName: Throttled")))
-        self.assertTrue(checks.alarms(self.broken_alarms("MetricName: RefusedCalls}\n            Period", "MetricName: Refused}\n            Period")))
+        self.assertTrue(checks.alarms(self.broken_alarms("MetricName: Throttles", "MetricName: Throttled"), emitted()))
+        self.assertTrue(checks.alarms(self.broken_alarms("MetricName: RefusedCalls}\n            Period", "MetricName: Refused}\n            Period"), emitted()))
 
     def test_an_index_without_a_throttle_alarm(self):
         name = ", {Name: GlobalSecondaryIndexName, Value: GSI2}"
-        self.assertTrue(checks.alarms(self.broken_alarms(name, "")))
+        self.assertTrue(checks.alarms(self.broken_alarms(name, ""), emitted()))
 
     def test_an_agent_that_a_deployment_of_another_replaces(self):
         name = "      LogGroupName: !Sub /a2a-lambda/${AWS::StackName}\n"

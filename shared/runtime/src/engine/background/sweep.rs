@@ -32,6 +32,8 @@ pub struct SweepReport {
     pub looked_at: usize,
     /// Turns dispatched again.
     pub redispatched: usize,
+    /// Those of them that no relay had sent, or that a full queue held.
+    pub resent: usize,
     /// Tasks failed, because no attempts are left.
     pub failed: usize,
     /// Push deliveries queued again.
@@ -185,7 +187,9 @@ impl Engine {
                     Err(error) => error.log(),
                 }
             }
-            report.redispatched += again.send(standing).await;
+            let sent = again.send(standing).await;
+            report.redispatched += sent;
+            report.resent += sent;
             if let Some(next) = next {
                 walk.continue_after(shard, next);
             }

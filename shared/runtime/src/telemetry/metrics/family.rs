@@ -11,6 +11,7 @@ pub(super) enum Family {
     RateLimited,
     StatesCleaned,
     TasksCleaned,
+    TurnsResent,
     ColdStarts,
     ColdStart,
     ModelTokens,
@@ -44,7 +45,7 @@ pub(super) const BOUNDS: [u64; 15] = [
 
 impl Family {
     /// All of them, in the order of the text.
-    pub(super) const ALL: [Self; 13] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Requests,
         Self::RequestDuration,
         Self::Errors,
@@ -53,6 +54,7 @@ impl Family {
         Self::RateLimited,
         Self::StatesCleaned,
         Self::TasksCleaned,
+        Self::TurnsResent,
         Self::ColdStarts,
         Self::ColdStart,
         Self::ModelTokens,
@@ -94,6 +96,7 @@ impl Family {
             ),
             Self::StatesCleaned => ("a2a_states_cleaned_total", Counter, &[]),
             Self::TasksCleaned => ("a2a_tasks_cleaned_total", Counter, &[]),
+            Self::TurnsResent => ("a2a_turns_resent_total", Counter, &[]),
             Self::ColdStarts => ("a2a_cold_starts_total", Counter, &["function"]),
             Self::ColdStart => ("a2a_cold_start_seconds", Histogram, &["function"]),
             Self::ModelTokens => ("a2a_model_tokens_total", Counter, &["skill_name"]),
@@ -114,6 +117,7 @@ impl Family {
             }
             Self::StatesCleaned => "Expired states of contexts that a sweep removed.",
             Self::TasksCleaned => "Tasks that a sweep removed.",
+            Self::TurnsResent => "Turns that waited, and that a sweep sent to the work queue.",
             Self::ColdStarts => "Starts of a process of a function.",
             Self::ColdStart => "Time that a function needed to start.",
             Self::ModelTokens => "Tokens that language models read and wrote in turns.",

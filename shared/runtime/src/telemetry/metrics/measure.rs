@@ -34,6 +34,7 @@ pub(super) struct Fields {
     pub(super) tokens: Option<u64>,
     pub(super) states_cleaned: Option<u64>,
     pub(super) tasks_cleaned: Option<u64>,
+    pub(super) turns_resent: Option<u64>,
     pub(super) read_units: Option<f64>,
     pub(super) write_units: Option<f64>,
 }
@@ -137,6 +138,7 @@ impl Fields {
         let cleaned = [
             (Family::StatesCleaned, self.states_cleaned),
             (Family::TasksCleaned, self.tasks_cleaned),
+            (Family::TurnsResent, self.turns_resent),
         ];
         let measured = |(family, amount): (_, Option<u64>)| Measurement {
             family,
@@ -210,6 +212,7 @@ impl Visit for Fields {
             }
             "a2a_states_cleaned_total" => self.states_cleaned = Some(value),
             "sweep.tasks_removed" => self.tasks_cleaned = Some(value),
+            "sweep.resent" => self.turns_resent = Some(value),
             _ => {}
         }
     }

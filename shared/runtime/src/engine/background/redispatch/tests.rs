@@ -285,7 +285,9 @@ async fn queue_counts_as_full_from_100_messages_or_if_unreadable() {
                 .minus(Duration::from_secs(1)),
             before: None,
         });
-        assert_eq!(fixture.round().await.redispatched, sent, "{waits}");
+        let report = fixture.round().await;
+        assert_eq!(report.redispatched, sent, "{waits}");
+        assert_eq!(report.resent, sent, "the relay has sent none of them");
     }
 }
 
