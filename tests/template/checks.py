@@ -250,6 +250,26 @@ def public_paths(stack):
     return wrong
 
 
+def doors(stack):
+    """A path that everybody can call has a low rate of its own, and an alarm. No stage has a cache, which costs by the hour."""
+    stage = stack.transformed["Resources"]["ApiStage"]["Properties"]
+    rates = {(it["ResourcePath"][1:].replace("~1", "/"), it["HttpMethod"]): it for it in stage["MethodSettings"]}
+    wrong = [f"{key}: has a cache" for key, it in rates.items() if it.get("CachingEnabled")]
+    wrong += ["the stage has a cache"] if stage.get("CacheClusterEnabled") else []
+    for method, path, operation in stack.operations():
+        found = rates.get((path, method), {})
+        limits = (found.get("ThrottlingRateLimit"), found.get("ThrottlingBurstLimit"))
+        public = operation.get("security") == [{"NONE": []}]
+        expected = (None, None) if not public else (10, 10) if path == "/health" else (20, 100)
+        if limits != expected:
+            wrong.append(f"{method} {path}: its rate is {limits}")
+    metrics = [metric for alarm in stack.alarms().values() for metric in _metrics(alarm)]
+    calls = [it["Dimensions"][0]["Value"] for it in metrics if it["MetricName"] == "Invocations"]
+    if {"Fn::Sub": "${AWS::StackName}-agent-card"} not in calls:
+        wrong.append("no alarm reports a card that is called in a loop")
+    return wrong
+
+
 def cors(stack, code):
     """A preflight says what the functions say. Without an origin it allows no page.
 

@@ -77,12 +77,19 @@ class Workflows(unittest.TestCase):
     def test_actions_are_pinned_by_commit(self):
         used = [
             name
-            for path in files(".github/*.yml")
+            for path in files(".github/*.yml") + files("template/.github/*.yml")
             for name in re.findall(r"\buses: *(\S+)", path.read_text())
             if not name.startswith("./")
         ]
         self.assertGreater(len(used), 5)
         self.assertEqual([name for name in used if not re.search(r"@[0-9a-f]{40}$", name)], [])
+
+
+    def test_the_workflow_that_authors_copy_can_only_read(self):
+        for path in files("template/.github/*.yml"):
+            text = path.read_text()
+            self.assertIn("\npermissions:\n  contents: read\n", text, path)
+            self.assertEqual(text.count("actions/checkout@"), text.count("persist-credentials: false"), path)
 
 
 class Documents(unittest.TestCase):

@@ -114,6 +114,9 @@ class TheTemplate(unittest.TestCase):
     def test_keeps_all_but_the_card_behind_the_authorizer(self):
         self.assertEqual(checks.public_paths(STACK), [])
 
+    def test_public_paths_have_low_rates_and_no_cache(self):
+        self.assertEqual(checks.doors(STACK), [])
+
     def test_answers_a_preflight_as_the_functions_do(self):
         self.assertEqual(checks.cors(STACK, cors_of_the_code()), [])
 
@@ -234,8 +237,11 @@ class TheTemplate(unittest.TestCase):
         }
         self.assertEqual(checks.table_shape(STACK.transformed["Resources"]["Table"]["Properties"]), expected)
 
-    def test_operations_say_how_many_resources_a_stack_has(self):
+    def test_operations_say_how_many_resources_and_alarms_a_stack_has(self):
         text = (ROOT / "docs/operations.md").read_text()
+        alarms = {name: it for name, it in STACK.alarms().items() if name != "RefusedCallsAlarm"}
+        watched = sum(len(checks._metrics(alarm)) for alarm in alarms.values())
+        self.assertIn(f"{len(alarms)} alarms at $0.10 for each of their {watched} metrics", text)
         [number] = re.findall(r"\(this one has (\d+) after the transform\)", text)
         self.assertEqual(int(number), len(STACK.transformed["Resources"]))
 
@@ -287,6 +293,12 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         self.assertTrue(checks.cors(self.broken("'https://off.invalid'", "'*'"), cors_of_the_code()))
         old = "- AllowedOrigins: [!Ref CorsOrigin]"
         self.assertTrue(checks.cors(self.broken(old, '- AllowedOrigins: ["*"]'), cors_of_the_code()))
+
+    def test_a_card_that_strangers_read_in_a_loop(self):
+        self.assertTrue(checks.doors(self.broken("ThrottlingRateLimit: 20", "ThrottlingRateLimit: 1000")))
+        self.assertTrue(checks.doors(self.broken("agent.json\", HttpMethod: HEAD", "agent.json\", HttpMethod: PUT")))
+        self.assertTrue(checks.doors(self.broken("ThrottlingBurstLimit: 100}", "ThrottlingBurstLimit: 100, CachingEnabled: true}")))
+        self.assertTrue(checks.doors(self.broken_alarms('"${StackName}-agent-card"', '"${StackName}-rpc"')))
 
     def test_a_widget_that_shows_nothing(self):
         text = (ROOT / "infra/dashboard.yaml").read_text()
