@@ -4,6 +4,7 @@ Linters accept most of these mistakes. So test_template.py also runs every check
 that has the mistake.
 """
 
+import fnmatch
 import json
 import re
 
@@ -214,6 +215,25 @@ def integrations(stack):
         if found.get("timeoutInMillis") != timeout:
             wrong.append(f"{method} {path}: timeoutInMillis {found.get('timeoutInMillis')}")
     return wrong + [f"{m} {p}: dropped by the transform" for m, p in owners.keys() - seen]
+
+
+def permissions(stack):
+    """API Gateway may start the function of each route, also if it writes the colon of a path as `%3A`."""
+    wrong, allowed = [], {}
+    for resource in stack.of_type("AWS::Lambda::Permission").values():
+        properties = resource["Properties"]
+        source = properties.get("SourceArn", {}).get("Fn::Sub")
+        place = source[0] if isinstance(source, list) else source
+        function = stack.functions.get(properties["FunctionName"].get("Ref"))
+        if function and place and "execute-api" in place:
+            allowed.setdefault(function, []).append(place.partition("/")[2])
+    for directory, method, path, _ in stack.events():
+        asked = f"stage/{method}{re.sub('{[^}]*}', 'x', path)}"
+        for form in {asked, asked.replace(":", "%3A")}:
+            patterns = [pattern.replace("${__Stage__}", "*") for pattern in allowed.get(directory, [])]
+            if not any(fnmatch.fnmatchcase(form, pattern) for pattern in patterns):
+                wrong.append(f"{form}: API Gateway may not start {directory}")
+    return wrong
 
 
 def path_parts(stack):

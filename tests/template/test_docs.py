@@ -103,7 +103,9 @@ class Documents(unittest.TestCase):
 
     def test_contributing_lists_every_alias_and_cargo_is_not_configured_otherwise(self):
         config = tomllib.loads((ROOT / ".cargo/config.toml").read_text())
-        self.assertEqual(list(config), ["alias"])
+        self.assertEqual(list(config), ["alias", "env"])
+        copied = tomllib.loads((ROOT / "template/.cargo/config.toml").read_text())
+        self.assertEqual((copied, config["env"]), ({"env": config["env"]}, {"SOURCE_DATE_EPOCH": "0"}))
         listed = re.findall(r"^\| `cargo (\w+)", CONTRIBUTING, re.M)
         self.assertEqual(listed, list(config["alias"]))
 

@@ -105,6 +105,9 @@ class TheTemplate(unittest.TestCase):
     def test_streams_only_the_streaming_routes(self):
         self.assertEqual(checks.integrations(STACK), [])
 
+    def test_api_gateway_may_start_the_function_of_each_route(self):
+        self.assertEqual(checks.permissions(STACK), [])
+
     def test_has_no_path_part_the_gateway_refuses(self):
         self.assertEqual(checks.path_parts(STACK), [])
 
@@ -293,6 +296,9 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         self.assertTrue(checks.cors(self.broken("'https://off.invalid'", "'*'"), cors_of_the_code()))
         old = "- AllowedOrigins: [!Ref CorsOrigin]"
         self.assertTrue(checks.cors(self.broken(old, '- AllowedOrigins: ["*"]'), cors_of_the_code()))
+
+    def test_a_path_whose_colon_is_encoded(self):
+        self.assertTrue(checks.permissions(self.broken("*message*send", "*message:send")))
 
     def test_a_card_that_strangers_read_in_a_loop(self):
         self.assertTrue(checks.doors(self.broken("ThrottlingRateLimit: 20", "ThrottlingRateLimit: 1000")))
