@@ -7,6 +7,7 @@ change fails, so none outlives its reason.
 import io
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -18,11 +19,14 @@ sys.path.insert(0, str(ROOT / "tests/template"))
 BUCKET = "packages"
 # The functions that serve an agent, and so are replaced by `stack-agent`.
 AGENT = {"agent-card", "tasks-send", "tasks-get", "tasks-stream", "rpc", "worker", "sweep", "ops"}
-# The settings of the file `a2a.json` in each package: a killed worker is missed sooner.
+# Settings as an operator may have them: a killed worker is missed sooner.
 SETTINGS = {"A2A_LEASE": "6s"}
 # Parameters as an operator may set them; the others are those of `samconfig.toml`. With `both`
 # the functions also write counters into the table, so `GET /metrics` has something to show.
-PARAMETERS = {"Metrics": "both", "CorsOrigin": "https://app.example.com", "AlarmEmail": "operator@example.com"}
+PARAMETERS = {
+    "Settings": json.dumps(SETTINGS), "Metrics": "both", "CorsOrigin": "https://app.example.com",
+    "AlarmEmail": "operator@example.com",
+}
 
 
 def _kind(function):
@@ -103,8 +107,20 @@ EDITS = [
 def samconfig(environment="default", root=ROOT):
     """The parameters that `sam deploy` passes for an environment of samconfig.toml."""
     config = tomllib.loads((root / "samconfig.toml").read_text())
-    overrides = config[environment]["deploy"]["parameters"]["parameter_overrides"]
-    return dict(override.split("=", 1) for override in overrides)
+    return config[environment]["deploy"]["parameters"]["parameter_overrides"]
+
+
+class _Attributes(dict):
+    """The attributes of a resource: the ARN is that of a function."""
+
+    def __init__(self, physical):
+        super().__init__(Arn=f"arn:aws:lambda:us-east-1:000000000000:function:{physical}")
+
+    def __contains__(self, _):
+        return True
+
+    def __missing__(self, name):
+        return name
 
 
 def _deployment_of(template):
@@ -136,8 +152,13 @@ class Deployment:
 
     def update(self, changed):
         """Deploys the same programs with other values of parameters."""
-        self.parameters |= changed
-        self._deploy("update_stack")
+        before = self.parameters, self.template
+        self.parameters = self.parameters | changed
+        try:
+            self._deploy("update_stack")
+        except Failed:
+            self.parameters, self.template = before
+            raise
 
     def default(self, name):
         """The default of a parameter."""
@@ -145,35 +166,56 @@ class Deployment:
 
     def another(self, agent):
         """Deploys the template of another agent over this stack."""
-        template = self._transformed(lambda text: text.replace("LogsOfReference", f"LogsOf{agent}"))
+        template = self.transformed({}, lambda text: text.replace("LogsOfReference", f"LogsOf{agent}"))
         self._stack("update_stack", self.name, template, self.parameters)
+
+    def saved(self):
+        """What the stack has before a deployment: its template, and the values of all parameters."""
+        named = {"StackName": self.name}
+        template = self.cloudformation.get_template(**named, TemplateStage="Original")["TemplateBody"]
+        [stack] = self.cloudformation.describe_stacks(**named)["Stacks"]
+        return template, {it["ParameterKey"]: it["ParameterValue"] for it in stack["Parameters"]}
+
+    def next_release(self):
+        """Deploys a template with one more parameter, which sets a variable of every function."""
+        parameter = '  NextRelease: {Type: String, Default: old}\n'
+        variable = '        A2A_NEXT_RELEASE: !Ref NextRelease\n'
+        changed = self.transformed({}, lambda text: text.replace("  Stage:\n", parameter + "  Stage:\n", 1).replace(
+            "        A2A_AUTH: gateway\n", variable + "        A2A_AUTH: gateway\n", 1))
+        self._stack("update_stack", self.name, changed, self.parameters | {"NextRelease": "new"})
+
+    def restore(self, saved):
+        """Deploys what was saved."""
+        template, parameters = saved
+        template = json.loads(template) if isinstance(template, str) else template
+        self._stack("update_stack", self.name, template, parameters)
 
     def _source(self, change=str):
         from samtranslator.yaml_helper import yaml_parse
 
         return yaml_parse(change((self.root / "template.yaml").read_text()))
 
-    def _transformed(self, change=str):
+    def transformed(self, changed, change=str):
         """What `sam deploy` does: CloudFormation transforms the template with the values of its parameters."""
         from stack import _ManagedPolicies
         from samtranslator.translator.transform import transform
 
-        source, self.edited = self._source(change), []
+        source, values, self.edited = self._source(change), self.parameters | changed, []
         self._edit(packages_are_in_s3, source, self.uris)
-        template = transform(source, dict(self.parameters), _ManagedPolicies())
+        template = transform(source, dict(values), _ManagedPolicies())
         self._edit(nested_templates_are_in_s3, template, self._nested)
         for edit in EDITS:
-            self._edit(edit, template, self.parameters)
+            self._edit(edit, template, values)
         return template
 
     def _deploy(self, operation):
-        before, template = self.template, self._transformed()
+        before, template = self.template, self.transformed({})
         self.template = template
         self.outputs = self._stack(operation, self.name, template, self.parameters)
         self._describe()
         # API Gateway serves what the newest deployment of the API has seen, and not the API.
         if before is None or _deployment_of(before) != _deployment_of(template):
-            self.api = self._resolved(template["Resources"]["Api"]["Properties"]["Body"])
+            self.api = self.resolved(template, template["Resources"]["Api"]["Properties"]["Body"])
 
     def _stack(self, operation, name, template, parameters):
         """Creates or updates a stack. Returns its outputs."""
@@ -229,17 +271,22 @@ class Deployment:
         self.functions = {folder: self.physical[name] for name, folder in self.directories.items()}
         self.roles = {folder: self.physical[f"{name}Role"] for name, folder in self.directories.items()}
 
-    def _resolved(self, value):
-        """`value` of the template as CloudFormation resolves it, with the engine of the emulator."""
+    def started(self):
+        """Folder of a function -> its name, as the API, a mapping or the schedule starts it."""
+        resources = self.template["Resources"]
+        sources = [self.resolved(self.template, resources[name]["Properties"]) for name in resources
+                   if resources[name]["Type"] in ("AWS::Lambda::EventSourceMapping", "AWS::Events::Rule")]
+        text = json.dumps([self.api, sources])
+        return {folder: match[0] for folder, name in self.functions.items() if (match := re.search(rf"\b{name}\b(:\w+)?", text))}
+
+    def resolved(self, template, value, changed={}):
+        """`value` of a template as CloudFormation resolves it, with the engine of the emulator."""
         from ministack.services.cloudformation import engine
 
-        given = [{"Key": name, "Value": value} for name, value in self.parameters.items()]
-        parameters = engine._resolve_parameters(self.template, given)
-        conditions = engine._evaluate_conditions(self.template, parameters)
-        resources = {}
-        for name, physical in self.physical.items():
-            arn = f"arn:aws:lambda:us-east-1:000000000000:function:{physical}"
-            resources[name] = {"PhysicalResourceId": physical, "Attributes": {"Arn": arn}}
+        given = [{"Key": name, "Value": value} for name, value in (self.parameters | changed).items()]
+        parameters = engine._resolve_parameters(template, given)
+        conditions = engine._evaluate_conditions(template, parameters)
+        resources = {name: {"PhysicalResourceId": it, "Attributes": _Attributes(it)} for name, it in self.physical.items()}
         return engine._resolve_refs(value, resources, parameters, conditions, {}, self.name, "")
 
     def stage(self):
@@ -268,12 +315,12 @@ def built_packages(built):
 
 
 def stripped(program, folder):
-    """A package of `program`, without its debug information, and of the settings file."""
+    """A package of `program`, without its debug information."""
     stripped = folder / f"{program.name}.stripped"
     subprocess.run(["strip", "-o", stripped, program], check=True)
     content = stripped.read_bytes()
     stripped.unlink()
-    return _zip({"bootstrap": content, "a2a.json": json.dumps(SETTINGS).encode()})
+    return _zip({"bootstrap": content})
 
 
 def _zip(files):

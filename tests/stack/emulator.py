@@ -48,6 +48,8 @@ class Emulator:
             "GATEWAY_PORT": str(self.port),
             "AWS_ENDPOINT_URL": self.url,
             "STACK_DECISIONS": str(self.decisions),
+            # Lambda sets it: the functions know by it that they are deployed.
+            "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
         }
         self.log = open(self.folder / "emulator.log", "wb")
         self.process = subprocess.Popen(

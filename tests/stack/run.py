@@ -12,6 +12,7 @@ import sys
 import time
 import traceback
 
+import parameters
 import rights
 from deploy import ROOT, dev_packages
 from emulator import Emulator
@@ -79,6 +80,7 @@ def main():
     arguments.add_argument("--folder", type=pathlib.Path, default=ROOT / "target/stack", help="for packages and logs")
     arguments.add_argument("--only", action="append", default=[], metavar="WORD", help="cases with this in their name")
     arguments.add_argument("--rights", nargs="?", const="", metavar="WORD", help="also show that each grant with WORD is needed")
+    arguments.add_argument("--parameters", action="store_true", help="change each parameter of the template, and no cases")
     arguments.add_argument("--list", action="store_true", help="print the names of the cases")
     options = arguments.parse_args()
     chosen = cases(options.only)
@@ -91,6 +93,8 @@ def main():
         emulator.wait()
         binaries = options.binaries.resolve()
         world = World(emulator, dev_packages(binaries), binaries)
+        if options.parameters:
+            return 1 if parameters.run(world) else 0
         failed = run(world, chosen)
         problems = world.gateway.problems + denials(world)
         for problem in problems:

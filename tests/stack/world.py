@@ -147,6 +147,8 @@ class World:
         self.deployment.update(parameters)
         self.functions.refresh()
         self._load()
+        if "FirstKeySecret" in self.deployment.physical:
+            self.first_key = self._first_key()
         # No caller waits here for `ReauthorizeEvery` seconds.
         self.gateway.forget()
 
@@ -183,6 +185,13 @@ class World:
         answer, error = self.functions.invoke(name, event)
         check(not error, f"{function} handles its event", answer)
         return answer
+
+    def variables(self, function):
+        """The variables of a function, as it is started."""
+        name, _, qualifier = self.deployment.started()[function].partition(":")
+        more = {"Qualifier": qualifier} if qualifier else {}
+        config = self.deployment.lambdas.get_function_configuration(FunctionName=name, **more)
+        return config["Environment"]["Variables"]
 
     def running(self, function, setting):
         """The values of a setting in the processes of a function that the emulator runs."""

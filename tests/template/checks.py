@@ -134,10 +134,7 @@ FORWARDED = [
 ]
 # The settings that name the resources of a function. All functions have the others.
 _CALLED = {"A2A_TABLE", "A2A_BUCKET", "A2A_SECRET_KEY_ID"}
-_SKILLS = {
-    "A2A_SKILL_SECRET", "A2A_MODEL_PROVIDER", "A2A_MODEL_ID", "A2A_MODEL_ENDPOINT_URL", "A2A_MODEL_OPTIONS",
-    "A2A_ROUTER_MODEL_ID", "A2A_ROUTING",
-}
+_SKILLS = {"A2A_SKILL_SECRET"}
 # The functions with streams share pools of slots.
 _STREAMS = {"A2A_CONCURRENCY", "A2A_STREAM_POOL"}
 NAMED = {
@@ -622,10 +619,36 @@ def names(stack, nested, agent):
     return wrong
 
 
+# The longest values of variables: names and ARNs under a stack name of 46 characters, and the
+# longest that a person sets.
+_LONGEST = {"Ref": 170, "Fn::GetAtt": 170, "Fn::If": 170}
+
+
+def environment(stack):
+    """The variables of a function fit into the 4 KB of Lambda, with the longest object of settings."""
+    wrong = []
+    for name, function in stack.of_type("AWS::Lambda::Function").items():
+        size = 0
+        for variable, value in function["Properties"]["Environment"]["Variables"].items():
+            longest = stack.source["Parameters"]["Settings"]["MaxLength"] if value == {"Ref": "Settings"} else None
+            text = len(value) if isinstance(value, str) else longest or max(_LONGEST[key] for key in value)
+            size += len(variable) + text
+        if size > 4096:
+            wrong.append(f"{name}: its variables have {size} bytes")
+    return wrong
+
+
 def updates(stack):
     """A changed parameter reaches callers: SAM would publish a version, or deploy the API, for other changes only."""
     kept = {"AWS::Lambda::Version", "AWS::Lambda::Alias", "AWS::CodeDeploy::DeploymentGroup"}
     wrong = [f"{name}: callers keep its version" for name, it in stack.transformed["Resources"].items() if it["Type"] in kept]
+    for name, directory in stack.functions.items():
+        before = stack.transformed["Resources"][name].get("DependsOn")
+        if before != (None if directory == "ops" else "CheckedSettings"):
+            wrong.append(f"{name}: waits for {before}, and not for a program that accepts the settings")
+    asked = stack.transformed["Resources"].get("CheckedSettings", {}).get("Properties", {})
+    if (asked.get("ServiceToken"), asked.get("Settings")) != ({"Fn::GetAtt": ["OpsFunction", "Arn"]}, {"Ref": "Settings"}):
+        wrong.append("nothing checks the settings")
     if stack.source["Resources"]["Api"]["Properties"].get("AlwaysDeploy") is not True:
         wrong.append("Api: a changed parameter is not deployed")
     return wrong

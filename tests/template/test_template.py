@@ -181,6 +181,9 @@ class TheTemplate(unittest.TestCase):
             del own[stage]["deploy"]["parameters"]["stack_name"]
         self.assertEqual(copied, own)
 
+    def test_the_variables_of_a_function_fit_into_4_kb(self):
+        self.assertEqual(checks.environment(STACK), [])
+
     def test_a_deployed_parameter_is_in_force(self):
         self.assertEqual(checks.updates(STACK), [])
 
@@ -252,7 +255,7 @@ class TheTemplate(unittest.TestCase):
         config = tomllib.loads((ROOT / "samconfig.toml").read_text())
         self.assertEqual(STACK.source["Parameters"]["DetailedApiMetrics"]["Default"], "off")
         for name in ("default", "dev"):
-            given = dict(o.split("=", 1) for o in config[name]["deploy"]["parameters"]["parameter_overrides"])
+            given = config[name]["deploy"]["parameters"]["parameter_overrides"]
             self.assertNotIn("DetailedApiMetrics", given)
             self.assertLessEqual(int(given["TableMaxReadUnits"]), 500)
             self.assertLessEqual(int(given["TableMaxWriteUnits"]), 200)
@@ -262,7 +265,7 @@ class TheTemplate(unittest.TestCase):
         parameters = STACK.source["Parameters"]
         required = {name for name, parameter in parameters.items() if "Default" not in parameter}
         for name in ("default", "dev", "staging", "prod"):
-            given = dict(o.split("=", 1) for o in config[name]["deploy"]["parameters"]["parameter_overrides"])
+            given = config[name]["deploy"]["parameters"]["parameter_overrides"]
             self.assertEqual(given["Stage"], "dev" if name == "default" else name)
             self.assertLessEqual(required, given.keys())
             self.assertLessEqual(given.keys(), parameters.keys())
@@ -343,6 +346,12 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
     def test_webhooks_that_lambda_ends_after_16_messages(self):
         self.assertTrue(checks.recursion(self.broken("      RecursiveLoop: Allow\n", "")))
         self.assertTrue(checks.recursion(self.broken_alarms("RecursiveInvocationsDropped", "Errors")))
+
+    def test_settings_that_no_program_has_seen(self):
+        line = "    DependsOn: CheckedSettings\n"
+        self.assertTrue(checks.updates(self.broken(line, "")))
+        self.assertTrue(checks.updates(self.broken("      Settings: !Ref Settings\n", "")))
+        self.assertTrue(checks.environment(self.broken("MaxLength: 2048", "MaxLength: 4000")))
 
     def test_functions_whose_callers_keep_a_version(self):
         line = "    MemorySize: 256\n"

@@ -112,7 +112,9 @@ pub enum RunError {
 pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
     // The other commands act on a deployment, and have nothing to do with the file.
     let configuration = match cli.command {
-        None => Configuration::load().map_err(ConfigError::from)?,
+        None => Configuration::load()
+            .and_then(Configuration::known)
+            .map_err(ConfigError::from)?,
         Some(_) => Configuration::default(),
     };
     let filter = configuration.get("A2A_LOG");

@@ -101,7 +101,7 @@ def case_a_blocked_tenant_is_refused_until_its_block_ends(world):
 
 
 def case_a_caller_above_its_rate_is_refused_with_the_time_to_wait(world):
-    """Reads alone, so `tasks-get` counts them. The rate of the stack is 100 calls a minute."""
+    """Reads alone, so `tasks-get` counts them. The rate of a deployment is 100 calls a minute."""
     ann = world.caller()
     for _ in range(250):
         response = ann.open("GET", "/tasks")

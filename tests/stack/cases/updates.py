@@ -6,7 +6,7 @@ from world import BASE, DOMAIN, World, Wrong, check, message
 
 def case_a_changed_rate_limits_callers(world):
     """A setting of the functions that API Gateway starts."""
-    with world.changed(RateLimit="3"):
+    with world.changed(Settings='{"A2A_RATE_LIMIT": 3}'):
         ann = world.caller()
         codes = [ann.call("GET", "/tasks")[0] for _ in range(8)]
     check(codes[0] == 200 and 429 in codes, "the new rate counts", codes)
@@ -38,7 +38,7 @@ def case_a_changed_address_is_on_the_card_and_closes_the_other(world):
 
 def case_a_changed_tenant_is_that_of_the_first_key(world):
     """A setting of the authorizer."""
-    with world.changed(FirstKeyTenant="other"):
+    with world.changed(Settings='{"A2A_FIRST_KEY_TENANT": "other"}'):
         status, answer = world.owner().call("GET", "/other/tasks")
     check(status == 200, "it has the new tenant", status, answer)
 
@@ -48,7 +48,6 @@ def case_a_removed_first_key_is_refused(world):
     with world.changed(FirstKey="off"):
         status, answer = world.owner().call("GET", "/tasks")
         check(status == 401, "it is refused", status, answer)
-    world.first_key = world._first_key()
     check(world.owner().call("GET", "/tasks")[0] == 200, "a new one is made")
 
 
@@ -59,6 +58,49 @@ def case_a_changed_setting_of_the_worker_runs_the_next_turn(world):
         ann.until(ann.send("echo later", immediately=True)["id"])
         seen = world.running("worker", "A2A_LOG")
     check(seen == {"info,a2a_lambda=debug"}, "the worker has it", seen)
+
+
+def _refused(world, settings):
+    """Why a deployment with these settings fails. It changes no function but `ops`."""
+    before, ops = _revisions(world), world.variables("ops")
+    try:
+        world.deploy(Settings=settings)
+    except Failed as failed:
+        changed = {name for name, it in _revisions(world).items() if it != before[name]}
+        check(changed <= {world.deployment.functions["ops"]}, "no other function has changed", settings, sorted(changed))
+        check(world.variables("ops") == ops, "and ops is as before", settings)
+        check(world.owner().send("echo hello")["id"], "the agent answers")
+        return str(failed)
+    raise Wrong(f"{settings} is deployed")
+
+
+def case_settings_that_the_program_refuses_fail_their_deployment(world):
+    for settings, reason in (
+        ('{"A2A_TASK_TLT": "7d"}', "A2A_TASK_TLT"),
+        ('{"A2A_STATE_TTL": "2d", "A2A_THREAD_TTL": "1d"}', "at most `A2A_THREAD_TTL`"),
+        ('{"A2A_JWT_ISSUER": "https://issuer.example.com"}', "A2A_JWT_AUDIENCE"),
+        ('{"A2A_SECRET_KEY": "0123456789abcdef0123456789abcdef"}', "a secret"),
+        ('{"A2A_TABLE": "other"}', "what the template sets"),
+        ("{}}", "trailing characters"),
+    ):
+        why = _refused(world, settings)
+        check(reason in why and "0123456789abcdef" not in why, "the reason is named", settings, why)
+
+
+def case_a_running_function_tolerates_a_setting_that_it_does_not_know(world):
+    """Lambda changes variables before code: the program of the release before sees them for seconds."""
+    name, lambdas = world.deployment.functions["tasks-get"], world.deployment.lambdas
+    variables = world.variables("tasks-get")
+    given = variables | {"A2A_SETTINGS": '{"A2A_SETTING_OF_THE_NEXT_RELEASE": "x", "A2A_LEASE": "6s"}'}
+    lambdas.update_function_configuration(FunctionName=name, Environment={"Variables": given})
+    world.functions.refresh()
+    try:
+        check(world.caller().call("GET", "/tasks")[0] == 200, "it answers")
+        log = (world.emulator.folder / f"{name}.log").read_text()
+        check("A2A_SETTING_OF_THE_NEXT_RELEASE" in log, "and reports the setting")
+    finally:
+        lambdas.update_function_configuration(FunctionName=name, Environment={"Variables": variables})
+        world.functions.refresh()
 
 
 def _revisions(world):
@@ -88,7 +130,20 @@ def case_a_second_agent_is_deployed_beside_the_first(world):
         shared = set(second.deployment.physical.values()) & set(world.deployment.physical.values())
         # The id of a deployment or a stage is one within its API.
         same = {second.deployment.physical[name] for name, it in second.deployment.template["Resources"].items()
-                if it["Type"].startswith("AWS::ApiGateway::") and name in second.deployment.physical}
+                if it["Type"].startswith(("AWS::ApiGateway::", "Custom::")) and name in second.deployment.physical}
         check(shared <= same, "they share no resource", sorted(shared))
     finally:
         second.stop()
+
+
+def case_a_deployment_is_taken_back_with_what_was_saved_before_it(world):
+    """After a release that added a parameter. The commands are those of docs/operations.md."""
+    deployment = world.deployment
+    saved = deployment.saved()
+    deployment.next_release()
+    check(world.variables("tasks-get")["A2A_NEXT_RELEASE"] == "new", "the next release is deployed")
+    deployment.restore(saved)
+    check("A2A_NEXT_RELEASE" not in world.variables("tasks-get"), "and is gone")
+    check(deployment.saved() == saved, "with all its parameters")
+    world.deploy()
+    check(world.owner().send("echo hello")["id"], "the agent answers")

@@ -262,6 +262,7 @@ fn place<'a>(measured: &Measurement<'a>) -> (&'static str, Vec<Dimension<'a>>) {
         Family::TurnsResent => ("TurnsResent", vec![(FUNCTION, None)]),
         Family::ColdStarts => ("ColdStarts", vec![(FUNCTION, None)]),
         Family::ColdStart => ("ColdStart", vec![(FUNCTION, None)]),
+        Family::UnknownSettings => ("UnknownSettings", vec![(FUNCTION, None)]),
         Family::Units => {
             let name = match label(0) {
                 Some("read") => "ReadUnits",
@@ -287,6 +288,7 @@ fn first(family: Family, amount: u64) -> Values {
         | Family::TasksCleaned
         | Family::TurnsResent
         | Family::ColdStarts
+        | Family::UnknownSettings
         | Family::ModelTokens
         | Family::Routes => Values::Sum(amount),
     }
