@@ -236,6 +236,10 @@ async fn stored(options: &Options) -> Result<(Site, Known), Failure> {
     Ok((site, known))
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the program waits for the measurement, which needs a thread of its own"
+)]
 async fn run(options: Options) -> Result<(), Failure> {
     let folder = std::env::temp_dir().join(format!("bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;

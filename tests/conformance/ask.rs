@@ -52,6 +52,7 @@ fn sent(step: &Step, dialect: Dialect, task: Option<&str>, names: &Names) -> Val
         task,
         new_task: &new,
         context: context.as_deref(),
+        id: "m-1",
     });
     if let Some(message) = params.get_mut("message") {
         if let Some(parts) = &step.parts {

@@ -74,7 +74,7 @@ impl Agent {
         let image = TaskImage::of(&record.unwrap().unwrap());
         let queue: LocalQueue<WorkItem> =
             LocalQueue::new(world.clock.clone(), Duration::from_secs(60));
-        assert!(relay(&queue, &[image]).await.is_empty());
+        assert!(relay(&queue, &[image], now).await.is_empty());
         let engine = world.engine().clone();
         tokio::spawn(async move {
             let delivery = queue.receive().await;

@@ -247,8 +247,8 @@ async fn a_sealed_answer_opens_only_in_its_own_turn_and_with_its_key() {
     });
     let queued = site.stored(&tasks[0]).await;
     let ack = other.engine().work(&work(&queued), &Held, None).await;
-    // Another worker may have the key, so the message stays. The answer is not opened.
-    assert_eq!(ack, Ack::Keep);
+    // Another worker may have the key, so the turn is released. The answer is not opened.
+    assert_eq!(ack, Ack::Delete);
     let waiting = site.stored(&tasks[0]).await;
     assert!(!waiting.state().is_at_rest());
     assert_eq!(waiting.secret().map(Sealed::as_str), Some(&*sealed[0]));

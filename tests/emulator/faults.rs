@@ -87,7 +87,9 @@ async fn a_commit_with_a_lost_reply_is_found_done() {
     let world = &bench.world;
     for faults in FAULTS {
         let task = world.task().unwrap();
-        bench.commits(&world.create(&task), faults).await;
+        let mut create = world.create(&task);
+        create.has_pointer = true;
+        bench.commits(&create, faults).await;
         let working = world.next(&task, [world.start()]).unwrap();
         bench.commits(&world.update(&working, &task), faults).await;
     }

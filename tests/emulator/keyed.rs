@@ -95,7 +95,9 @@ impl Stage {
     }
 
     async fn send(&self, task: Option<&TaskId>, key: Option<&str>) -> Task {
-        let mut message = Message::from_user("m-1", vec![Part::text("go")]);
+        // The same answer with the same id would be a repeat.
+        let id = format!("m-{}", self.clock.now().as_millis());
+        let mut message = Message::from_user(id, vec![Part::text("go")]);
         message.task_id = task.cloned();
         let command = SendCommand {
             message,

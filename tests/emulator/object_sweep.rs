@@ -12,7 +12,9 @@ use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{
     ReadThreads as _, ThreadState, WriteTasks as _, WriteThreads as _, stored,
 };
-use a2a_lambda::task::{Change, ContextId, TaskKey, TaskRecord, ThreadKey, Timestamp};
+use a2a_lambda::task::{
+    Change, ContextId, OutputCounts, TaskKey, TaskRecord, ThreadKey, Timestamp,
+};
 use a2a_lambda_tests::emulator::Emulator;
 use a2a_lambda_tests::virtual_clock::SetClock;
 use a2a_local::embedded::TABLE;
@@ -57,6 +59,7 @@ fn growing(world: &World) -> [TaskRecord; 3] {
     let keeps = |size: usize| Change::Save {
         key: "k".to_owned(),
         value: "x".repeat(size).into(),
+        outputs: OutputCounts::new(),
     };
     let task = world.task().unwrap();
     let first = world.next(&task, [world.start(), keeps(LARGE)]).unwrap();

@@ -9,12 +9,13 @@ use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::queue::{ObjectsPlace, SweepObjects as _};
 use a2a_lambda::store::s3::S3Blobs;
+use a2a_lambda::store::wrap::WrapBlobs;
 use a2a_lambda::store::{
     BlobReader, Blobs, Committed, ReadTasks as _, ReadThreads as _, StateRemoved, StoreError,
     SweepThreads as _, ThreadState, ThreadWrite, WriteTasks as _, WriteThreads as _, stored,
 };
 use a2a_lambda::task::{
-    Blob, Change, ContextId, Message, Part, TaskId, TaskKey, ThreadKey, Timestamp,
+    Blob, Change, ContextId, Message, OutputCounts, Part, TaskId, TaskKey, ThreadKey, Timestamp,
 };
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::{BUCKET, TABLE};
@@ -247,6 +248,7 @@ fn keeps(size: usize) -> Change {
     Change::Save {
         key: "k".to_owned(),
         value: "x".repeat(size).into(),
+        outputs: OutputCounts::new(),
     }
 }
 
@@ -459,4 +461,66 @@ async fn only_an_upload_that_fails_is_aborted() {
     blobs.put_from(&task, &from.key, &mut source).await.unwrap();
     assert!(blobs.copy(&task, &from, &key("to")).await.unwrap());
     assert_eq!(aborted.count(), 2);
+}
+
+/// A bucket that refuses every read, as S3 does for a missing object if the role may not list.
+struct Denies {
+    blobs: S3Blobs,
+    /// Runs before the first refusal; reads at the same time wait for it.
+    meanwhile: tokio::sync::Mutex<Option<BoxFuture<'static, ()>>>,
+}
+
+#[async_trait]
+impl WrapBlobs for Denies {
+    fn blobs(&self) -> &dyn Blobs {
+        &self.blobs
+    }
+
+    async fn get(&self, _: &str) -> Result<Option<Bytes>, StoreError> {
+        let mut meanwhile = self.meanwhile.lock().await;
+        if let Some(meanwhile) = meanwhile.take() {
+            meanwhile.await;
+        }
+        Err(StoreError::Denied("no".to_owned()))
+    }
+}
+
+#[tokio::test]
+async fn a_denied_object_is_an_outage_while_its_record_names_it() {
+    let emulator = Emulator::start().await.unwrap();
+    let world = World::new(run(), "denied").unwrap();
+    let stores = emulator.stores();
+    let task = world.task().unwrap();
+    world.stored(&stores, &task).await.unwrap();
+    let says = Change::Update {
+        message: Some(Message::from_agent(
+            "m",
+            vec![Part::text("y".repeat(LARGE))],
+        )),
+        metadata: Default::default(),
+    };
+    let changes = [world.start(), says, Change::Complete { message: None }];
+    let task = world.committed(&stores, &task, changes).await.unwrap();
+    let load = async |meanwhile: Option<BoxFuture<'static, ()>>| {
+        let denies = Denies {
+            blobs: emulator.blobs.clone(),
+            meanwhile: tokio::sync::Mutex::new(meanwhile),
+        };
+        let records = DynamoStore::new(emulator.clients.dynamodb.clone(), TABLE);
+        let records = records.with_blobs(Arc::new(denies));
+        records.load(&world.owner, task.id(), world.now).await
+    };
+    let denied = load(None).await;
+    assert!(matches!(denied, Err(StoreError::Denied(_))), "{denied:?}");
+    let (records, ended) = (
+        emulator.records.clone(),
+        task.ended(world.write_id(), world.at(-1)),
+    );
+    let write = world.update(&ended, &task);
+    let deleted = Box::pin(async move {
+        assert_eq!(records.commit(&write).await.unwrap(), Committed::Done);
+        assert!(records.remove_task(&ended).await.unwrap());
+    });
+    let gone = load(Some(deleted)).await;
+    assert!(matches!(gone, Ok(None)), "{gone:?}");
 }

@@ -3,7 +3,7 @@
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::sqs_client;
 use a2a_lambda::store::contract::World;
-use a2a_lambda::store::queue::{Receipt as _, WorkItem, WorkQueue as _};
+use a2a_lambda::store::queue::{Receipt as _, WorkItem, WorkMessage, WorkQueue as _};
 use a2a_lambda::store::sqs::{self, SqsQueue};
 use a2a_lambda::task::TaskId;
 use a2a_lambda_tests::emulator::{outside, run};
@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-fn items(count: usize) -> Vec<WorkItem> {
+fn items(count: usize) -> Vec<WorkMessage> {
     let world = World::new(run(), "queue").unwrap();
     let item = |turn| WorkItem {
         owner: world.owner.clone(),
@@ -24,7 +24,8 @@ fn items(count: usize) -> Vec<WorkItem> {
         turn,
         dispatch: 7,
     };
-    (1..=u32::try_from(count).unwrap()).map(item).collect()
+    let turns = 1..=u32::try_from(count).unwrap();
+    turns.map(|turn| item(turn).into()).collect()
 }
 
 /// A queue at a service that gives these replies, one per request, and then none.
@@ -166,7 +167,7 @@ async fn every_item_sent_is_received_once() {
         }
         for message in messages {
             let item = sqs::decode(message.body().unwrap()).unwrap();
-            assert_eq!(found.insert(item.turn, item), None);
+            assert_eq!(found.insert(item.turn, WorkMessage::from(item)), None);
         }
     }
     assert_eq!(found.into_values().collect::<Vec<_>>(), sent);

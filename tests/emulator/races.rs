@@ -5,7 +5,7 @@ use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::queue::SweepObjects as _;
 use a2a_lambda::store::{Committed, ReadTasks as _, StoreError, TaskWrite, WriteTasks as _};
-use a2a_lambda::task::{Change, Message, Metadata, Part, TaskId, TaskRecord};
+use a2a_lambda::task::{Change, Message, Metadata, OutputCounts, Part, TaskId, TaskRecord};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::TABLE;
 use aws_sdk_dynamodb::Client;
@@ -194,6 +194,7 @@ async fn a_value_replaced_during_its_look_up_counts_as_named() {
     let keeps = |size: usize| Change::Save {
         key: "k".to_owned(),
         value: "x".repeat(size).into(),
+        outputs: OutputCounts::new(),
     };
     let task = world.task().unwrap();
     let first = world.next(&task, [world.start(), keeps(LARGE)]).unwrap();

@@ -11,8 +11,8 @@ use a2a_lambda::store::{
     WriteThreads as _, stored,
 };
 use a2a_lambda::task::{
-    Artifact, ArtifactUpdate, Change, Frame, Generation, Message, Metadata, Owner, Part,
-    PartContent, SendCommand, SendMode, SubscribeCommand, TaskKey, TaskRecord, ThreadKey,
+    Artifact, ArtifactUpdate, Change, Frame, Generation, Message, Metadata, OutputCounts, Owner,
+    Part, PartContent, SendCommand, SendMode, SubscribeCommand, TaskKey, TaskRecord, ThreadKey,
     Timestamp,
 };
 use a2a_lambda_tests::emulator::{Emulator, run};
@@ -82,6 +82,7 @@ fn keeps(length: usize) -> Change {
     Change::Save {
         key: "k".to_owned(),
         value: "x".repeat(length).into(),
+        outputs: OutputCounts::new(),
     }
 }
 

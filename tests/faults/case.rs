@@ -7,7 +7,9 @@ use a2a_lambda::engine::{
     Clock as _, Engine, EngineError, Leases, Policy, RandomIds, Services, SystemClock, relay,
 };
 use a2a_lambda::store::dynamodb::{DynamoStore, task_image};
-use a2a_lambda::store::queue::{Ack, OpenTask, Receipt, SweepTasks, WorkItem, WorkQueue};
+use a2a_lambda::store::queue::{
+    Ack, OpenTask, Receipt, SweepTasks, WorkItem, WorkMessage, WorkQueue,
+};
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{ReadTasks as _, RecordQuery, StoreError};
 use a2a_lambda::task::{GetQuery, Owner, Subject, Task, TaskId, TaskRecord, TenantId};
@@ -30,9 +32,10 @@ struct Queue(Mutex<Vec<WorkItem>>);
 
 #[async_trait]
 impl WorkQueue for Queue {
-    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
-        self.0.lock().unwrap().extend(items.iter().cloned());
-        Ok(vec![true; items.len()])
+    async fn send(&self, messages: &[WorkMessage]) -> Result<Vec<bool>, StoreError> {
+        let items = messages.iter().map(|it| it.item.clone());
+        self.0.lock().unwrap().extend(items);
+        Ok(vec![true; messages.len()])
     }
 
     async fn waiting(&self) -> Result<usize, StoreError> {
@@ -191,7 +194,7 @@ impl Case {
                 AttributeValue::S(text) | AttributeValue::N(text) => Some(text.clone()),
                 _ => None,
             });
-            relay(&self.queue, &[image.unwrap().unwrap()]).await;
+            relay(&self.queue, &[image.unwrap().unwrap()], self.clock.now()).await;
         }
     }
 

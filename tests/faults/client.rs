@@ -25,9 +25,17 @@ use tokio::sync::{mpsc, watch};
 const MAX_RUNS: usize = 4;
 
 /// A client of one engine of a case.
-struct Site<'a> {
+pub(crate) struct Site<'a> {
     case: &'a Case,
     engine: &'a Engine,
+}
+
+impl<'a> Site<'a> {
+    /// A client without faults.
+    pub(crate) const fn clean(case: &'a Case) -> Self {
+        let engine = &case.clean;
+        Self { case, engine }
+    }
 }
 
 impl Case {
@@ -36,13 +44,15 @@ impl Case {
         let engine = &self.engine;
         let known = scenario.run(&Site { case: self, engine }).await;
         let tasks = self.recovers().await;
-        let engine = &self.clean;
-        let after = Site { case: self, engine };
+        let after = Site::clean(self);
         for what in scenario.holds(&after, &known).await {
             self.wrong(what);
         }
         for task in &tasks {
             self.is_whole(task.id()).await;
+        }
+        for what in scenario.deletes(&after, &known).await {
+            self.wrong(what);
         }
         let runs = self.signals.runs();
         self.check(scenario != Scenario::Queued || runs <= MAX_RUNS, || {
@@ -163,6 +173,14 @@ impl Client for Site<'_> {
                 case.keep_canceled(canceled.is_ok(), &command.id).await;
                 canceled.map(of_task)
             }
+            MethodCall::ListContexts(query) => reader
+                .contexts(caller, &query)
+                .await
+                .map(MethodResult::Contexts),
+            MethodCall::DeleteContext(id) => {
+                let deleted = engine.delete_context(caller, &id).await;
+                deleted.map(|()| MethodResult::Deleted)
+            }
             other => panic!("not a call of a scenario: {other:?}"),
         };
         match result {
@@ -246,6 +264,13 @@ impl Client for Site<'_> {
 
     fn reports_saved(&self) -> bool {
         false
+    }
+
+    async fn reads(&self, task: &str) -> bool {
+        self.case
+            .load(&TaskId::parse(task).unwrap())
+            .await
+            .is_some()
     }
 
     fn mend(&self) -> bool {

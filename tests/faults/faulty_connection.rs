@@ -86,6 +86,8 @@ pub(crate) struct Plan {
     pub(crate) count: usize,
     /// The fault.
     pub(crate) fault: Fault,
+    /// A text that the body of the call has, or nothing for all calls.
+    pub(crate) only: &'static str,
 }
 
 /// The connection of one case's clients.
@@ -122,12 +124,22 @@ impl FaultyConnection {
         self.state.lock().unwrap().seen.clone()
     }
 
-    fn next(&self, operation: &str) -> Fault {
+    /// Begins these faults, counted from the first call of all.
+    pub(crate) fn spoil(&self, plan: Plan) {
+        self.state.lock().unwrap().plan = Some(plan);
+    }
+
+    fn next(&self, operation: &str, body: &[u8]) -> Fault {
         let mut state = self.state.lock().unwrap();
         let n = state.seen.len();
         state.seen.push(operation.to_owned());
         match state.plan {
-            Some(plan) if (plan.at..plan.at.saturating_add(plan.count)).contains(&n) => plan.fault,
+            Some(plan)
+                if (plan.at..plan.at.saturating_add(plan.count)).contains(&n)
+                    && String::from_utf8_lossy(body).contains(plan.only) =>
+            {
+                plan.fault
+            }
             _ => Fault::None,
         }
     }
@@ -158,7 +170,10 @@ impl HttpConnector for Faulty<SharedHttpConnector> {
         let me = self.clone();
         HttpConnectorFuture::new(async move {
             let operation = operation(&request);
-            match me.line.next(&operation) {
+            match me
+                .line
+                .next(&operation, request.body().bytes().unwrap_or_default())
+            {
                 Fault::None => me.inner.call(request).await,
                 Fault::Refuse => Err(ConnectorError::io("refused".into())),
                 Fault::DropAfter => {

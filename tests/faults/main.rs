@@ -1,4 +1,4 @@
-//! Injects faults below the real AWS SDK, at every store call of nine scenarios of the real
+//! Injects faults below the real AWS SDK, at every store call of ten scenarios of the real
 //! engine.
 //!
 //! It checks three properties: a response matches what is stored, acknowledged work comes
@@ -13,11 +13,11 @@ mod faulty_connection;
 
 use a2a_lambda::engine::CallBudget;
 use a2a_lambda::task::A2aError;
-use a2a_lambda_tests::dialect::Op;
+use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::emulator::{Emulator, run};
-use a2a_lambda_tests::scenarios::{Scenario, says};
+use a2a_lambda_tests::scenarios::{Known, Scenario, ids, says};
 use case::Case;
-use client::command;
+use client::{Site, command};
 use faulty_connection::{Answer, Fault, Plan};
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,7 +55,9 @@ struct Point {
 
 impl Point {
     fn name(self) -> String {
-        let Plan { at, count, fault } = self.plan;
+        let Plan {
+            at, count, fault, ..
+        } = self.plan;
         let extent = if count == 1 { "at" } else { "from" };
         format!("{:?} {fault:?} {extent} {at}", self.scenario)
     }
@@ -103,7 +105,12 @@ async fn points(emulator: &Arc<Emulator>, run: u128) -> Vec<Point> {
             let ever = OUTAGES.iter().map(|fault| (usize::MAX, *fault));
             points.extend(once.chain(ever).map(|(count, fault)| Point {
                 scenario,
-                plan: Plan { at, count, fault },
+                plan: Plan {
+                    at,
+                    count,
+                    fault,
+                    only: "",
+                },
             }));
         }
     }
@@ -154,6 +161,7 @@ async fn throttled_send_uses_three_attempts_and_is_unavailable() {
         at: 0,
         count: usize::MAX,
         fault: Fault::Reply(Answer::Throttled),
+        only: "",
     };
     let tenant = format!("t{:x}", run());
     let case = Case::new(&emulator, &tenant, Some(plan));
@@ -167,4 +175,55 @@ async fn throttled_send_uses_three_attempts_and_is_unavailable() {
         "{refusal:?}"
     );
     assert_eq!(case.line.seen(), ["PutItem"; 3]);
+}
+
+/// The parts of a request that puts a pointer, or the thread that a task opens.
+const PLACED: [&str; 2] = ["TASK#", "thread_id"];
+
+#[tokio::test]
+async fn a_send_whose_context_is_throttled_leaves_nothing() {
+    let emulator = Arc::new(Emulator::start().await.unwrap());
+    for (number, only) in PLACED.into_iter().enumerate() {
+        // A first message, and one in a conversation with a task.
+        for tasks in 0..2 {
+            // Its first task has stored the thread of the conversation.
+            if tasks > 0 && only != PLACED[0] {
+                continue;
+            }
+            let tenant = format!("p{:x}-{number}-{tasks}", run());
+            let case = Case::new(&emulator, &tenant, None);
+            let say = Say {
+                skill: None,
+                ..Say::to("", "echo my-secret").in_context("mine:c")
+            };
+            let send = Dialect::Rest10.send(&say);
+            let sent = || {
+                let sent = case
+                    .engine
+                    .send(&case.caller, command(&send), CallBudget::default());
+                Box::pin(sent)
+            };
+            for _ in 0..tasks {
+                sent().await.unwrap();
+            }
+            let fault = Fault::Reply(Answer::Throttled);
+            case.line.spoil(Plan {
+                at: 0,
+                count: usize::MAX,
+                fault,
+                only,
+            });
+            let refusal = sent().await.unwrap_err().refusal;
+            assert!(
+                matches!(refusal, A2aError::Unavailable { .. }),
+                "{refusal:?}"
+            );
+            case.line.mend();
+            let site = Site::clean(&case);
+            assert_eq!(ids(&site).await.len(), tasks, "{only}");
+            let wrong = Scenario::Context.deletes(&site, &Known::default()).await;
+            assert_eq!(wrong, [""; 0], "{only} after {tasks} tasks");
+            assert_eq!(case.wrong.lock().unwrap().clone(), [""; 0]);
+        }
+    }
 }

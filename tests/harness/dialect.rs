@@ -57,6 +57,8 @@ pub struct Say<'a> {
     pub new_task: &'a str,
     /// The context id.
     pub context: Option<&'a str>,
+    /// The message id, which 0.1 does not have.
+    pub id: &'a str,
 }
 
 impl<'a> Say<'a> {
@@ -69,6 +71,7 @@ impl<'a> Say<'a> {
             task: None,
             new_task: "order:1",
             context: None,
+            id: "m-1",
         }
     }
 
@@ -81,6 +84,7 @@ impl<'a> Say<'a> {
             task: Some(task),
             new_task: "",
             context: None,
+            id: "m-1",
         }
     }
 
@@ -88,6 +92,13 @@ impl<'a> Say<'a> {
     #[must_use]
     pub const fn in_context(mut self, context: &'a str) -> Self {
         self.context = Some(context);
+        self
+    }
+
+    /// Sets the message id.
+    #[must_use]
+    pub const fn with_id(mut self, id: &'a str) -> Self {
+        self.id = id;
         self
     }
 
@@ -205,7 +216,7 @@ impl Dialect {
             }
             return params;
         }
-        message.insert("messageId".to_owned(), "m-1".into());
+        message.insert("messageId".to_owned(), say.id.into());
         if self == Self::Rpc03 {
             message.insert("kind".to_owned(), "message".into());
         }

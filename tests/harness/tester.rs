@@ -258,7 +258,7 @@ async fn declines(_: Content) -> Done {
     })
 }
 
-/// Asks for a sign-in.
+/// Asks for a sign-in until the answer is not `again`.
 #[skill(id = "login", tags = ["test"])]
 struct Login;
 
@@ -281,9 +281,16 @@ impl SkillHandler<Asked> for Login {
     async fn on_input_received(
         &self,
         _: &mut TaskContext<'_>,
-        _: Asked,
-        _: Content,
+        Asked { times }: Asked,
+        content: Content,
     ) -> AgentResult<OnInputResult<String, Asked>> {
+        if content.first_text() == Some("again") {
+            return Ok(OnInputResult::AuthRequired {
+                message: Content::from_text("sign in once more"),
+                slot: Asked { times: times + 1 },
+                auth: AuthHint::default(),
+            });
+        }
         OnInputResult::done("signed in".to_owned())
     }
 }

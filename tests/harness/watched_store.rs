@@ -42,10 +42,12 @@ pub struct WatchedStore {
     commits: Mutex<Vec<Commit>>,
     blobs: AtomicUsize,
     threads: AtomicUsize,
+    pointers: AtomicUsize,
     pushes: AtomicUsize,
     loads: AtomicUsize,
     away: AtomicBool,
     threads_away: AtomicBool,
+    objects_away: AtomicBool,
     lists_lost: AtomicBool,
     sources_lost: AtomicBool,
     list_reads: AtomicUsize,
@@ -63,10 +65,12 @@ impl Default for WatchedStore {
             commits: Mutex::default(),
             blobs: AtomicUsize::new(0),
             threads: AtomicUsize::new(0),
+            pointers: AtomicUsize::new(0),
             pushes: AtomicUsize::new(0),
             loads: AtomicUsize::new(0),
             away: AtomicBool::new(false),
             threads_away: AtomicBool::new(false),
+            objects_away: AtomicBool::new(false),
             lists_lost: AtomicBool::new(false),
             sources_lost: AtomicBool::new(false),
             list_reads: AtomicUsize::new(0),
@@ -107,6 +111,12 @@ impl WatchedStore {
         self.threads.load(Ordering::SeqCst)
     }
 
+    /// Pointers to tasks outside of commits, including failed ones.
+    #[must_use]
+    pub fn pointers(&self) -> usize {
+        self.pointers.load(Ordering::SeqCst)
+    }
+
     /// Task loads, including those that found nothing.
     #[must_use]
     pub fn loads(&self) -> usize {
@@ -118,9 +128,14 @@ impl WatchedStore {
         self.away.store(away, Ordering::SeqCst);
     }
 
-    /// Sets whether thread writes outside of commits fail from now on.
+    /// Sets whether writes of threads and pointers outside of commits fail from now on.
     pub fn refuse_threads(&self, away: bool) {
         self.threads_away.store(away, Ordering::SeqCst);
+    }
+
+    /// Sets whether objects can neither be read nor written from now on.
+    pub fn refuse_objects(&self, away: bool) {
+        self.objects_away.store(away, Ordering::SeqCst);
     }
 
     /// Sets whether lists are empty from now on, as from an index that lags far behind.
@@ -275,6 +290,11 @@ impl WrapTasks for WatchedStore {
         Ok(page)
     }
 
+    async fn put_pointer(&self, _: &TaskRecord, _: Timestamp) -> Result<(), StoreError> {
+        self.pointers.fetch_add(1, Ordering::SeqCst);
+        self.reach(&self.threads_away)
+    }
+
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         self.list().push(Commit {
             task: write.record.id().clone(),
@@ -350,7 +370,13 @@ impl WrapBlobs for WatchedStore {
         let mut open = self.objects_open.subscribe();
         // The store owns the sender, so waiting cannot fail.
         open.wait_for(|open| *open).await.ok();
+        self.reach(&self.objects_away)?;
         self.inner.get(key).await
+    }
+
+    async fn open(&self, key: &str) -> Result<Option<BlobReader>, StoreError> {
+        self.reach(&self.objects_away)?;
+        self.inner.open(key).await
     }
 
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
@@ -360,6 +386,7 @@ impl WrapBlobs for WatchedStore {
 
     async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
         self.blobs.fetch_add(1, Ordering::SeqCst);
+        self.reach(&self.objects_away)?;
         self.inner.put_for(task, key, bytes).await
     }
 
@@ -380,6 +407,7 @@ impl WrapBlobs for WatchedStore {
         source: &mut BlobReader,
     ) -> Result<Measured, StoreError> {
         self.blobs.fetch_add(1, Ordering::SeqCst);
+        self.reach(&self.objects_away)?;
         self.inner.put_from(task, key, source).await
     }
 

@@ -5,14 +5,17 @@ use a2a_lambda_tests::error_rows::{FINISHED, Fault, NOT_CANCELABLE};
 use a2a_lambda_tests::frames::frames;
 use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::world::World;
+use futures::future::join_all;
+use std::time::Duration;
 
 per_dialect! {
     paused ALL:
-    a_waiting_task_is_canceled_once_and_then_refuses_messages
+    a_canceled_task_refuses_messages_and_changes_no_more
+    a_repeated_cancel_returns_the_canceled_task
     after_a_cancel_no_later_output_is_visible
 }
 
-async fn a_waiting_task_is_canceled_once_and_then_refuses_messages(dialect: Dialect) {
+async fn a_canceled_task_refuses_messages_and_changes_no_more(dialect: Dialect) {
     let world = World::new().unwrap();
     let task = dialect.task(&world.call(&dialect.send(&Say::to("ask", "hi"))).await);
     let id = task["id"].as_str().unwrap();
@@ -20,12 +23,35 @@ async fn a_waiting_task_is_canceled_once_and_then_refuses_messages(dialect: Dial
     let canceled = dialect.task(&world.call(&cancel).await);
     assert_eq!(dialect.state(&canceled), "canceled", "{dialect:?}");
     let writes = world.store.writes();
-    // A2A 1.0 §3.1.5: a task in a terminal state cannot be canceled.
-    let again = world.call(&cancel).await;
-    Fault::new(dialect, NOT_CANCELABLE).check(&again).unwrap();
     let late = world.call(&dialect.send(&Say::in_task(id, "blue"))).await;
     Fault::new(dialect, FINISHED).check(&late).unwrap();
     assert_eq!(world.store.writes(), writes);
+}
+
+async fn a_repeated_cancel_returns_the_canceled_task(dialect: Dialect) {
+    let world = World::new().unwrap();
+    world.store.take(Duration::from_millis(10));
+    let task = dialect.task(&world.call(&dialect.send(&Say::to("ask", "hi"))).await);
+    let id = task["id"].as_str().unwrap();
+    let cancel = dialect.of_task(Op::Cancel, id);
+    // A2A 1.0 §3.3.1: also of four at once each gets the task.
+    let replies = join_all((0..4).map(|_| world.call(&cancel))).await;
+    let first = dialect.task(&replies[0]);
+    assert_eq!(dialect.state(&first), "canceled", "{dialect:?}");
+    let writes = world.store.writes();
+    let again = world.call(&cancel).await;
+    for reply in replies.iter().chain([&again]) {
+        assert_eq!(dialect.task(reply), first, "{dialect:?}");
+    }
+    assert_eq!(world.store.writes(), writes);
+    // A2A 1.0 §3.1.5: a task that has ended otherwise cannot be canceled.
+    for skill in ["echo", "refused", "declines"] {
+        let say = Say::to(skill, "hi").under(skill);
+        let task = dialect.task(&world.call(&dialect.send(&say)).await);
+        let id = task["id"].as_str().unwrap();
+        let refused = world.call(&dialect.of_task(Op::Cancel, id)).await;
+        Fault::new(dialect, NOT_CANCELABLE).check(&refused).unwrap();
+    }
 }
 
 async fn after_a_cancel_no_later_output_is_visible(dialect: Dialect) {

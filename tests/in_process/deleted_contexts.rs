@@ -245,7 +245,7 @@ async fn a_long_turn_does_not_revive_its_deleted_context() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stored_reply_without_a_task_is_deleted_with_its_context() {
+async fn the_task_of_a_keyed_reply_is_deleted_with_its_context() {
     for has_thread in [true, false] {
         let world = World::new().unwrap();
         if has_thread {
@@ -266,7 +266,7 @@ async fn a_stored_reply_without_a_task_is_deleted_with_its_context() {
             assert_eq!(sweep(&world).await, (0, 1));
             // The key is free: the skill replies again.
             let again = world.call(&greet).await;
-            let id = |reply: &Reply| DIALECT.result(reply)["message"]["messageId"].clone();
+            let id = |reply: &Reply| DIALECT.result(reply)["task"]["id"].clone();
             assert_ne!(id(&first), id(&again), "{has_thread}");
             assert_eq!(stored(&world, "mine:c").await, 1);
         }
@@ -422,10 +422,11 @@ async fn a_context_that_begins_while_its_tombstone_expires_gets_a_thread() {
     advance(DAY + WEEK).await;
     let message = say(&world, DIALECT, "notes", "wait get k", "mine:c");
     let sweeps = async {
-        // The message is accepted, and its task is not stored yet.
+        // The message is accepted, and its task is not stored yet. Its thread is.
         tokio::time::sleep(MILLISECOND).await;
         world.clean_up();
-        assert_eq!(thread(&world, "mine:c").await, None);
+        let before = thread(&world, "mine:c").await;
+        assert_eq!(before, Some(ThreadStatus::Active));
         world.gate.open();
     };
     let (reply, ()) = tokio::join!(message, sweeps);

@@ -1,15 +1,12 @@
 //! Rates, streams and blocks of a tenant, at the edge.
 
-use a2a_lambda::engine::{CallRate, Clock as _, LimitPolicy, SharedStreams, relay};
-use a2a_lambda::store::ReadTasks as _;
+use a2a_lambda::engine::{CallRate, LimitPolicy, SharedStreams};
 use a2a_lambda::store::limits::Limits as _;
-use a2a_lambda::store::queue::{Ack, TaskImage, WorkItem};
-use a2a_lambda::task::{Owner, Subject, TaskId, TenantId};
+use a2a_lambda::task::TenantId;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::frames::frames;
 use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::world::{Live, Reply, Request, World};
-use a2a_local::queue::LocalQueue;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -323,41 +320,4 @@ async fn a_block_ends_the_frames_of_a_stream_and_not_its_turn() {
     assert!(!last.contains("COMPLETED"), "{last}");
     let task = dialect.task(&world.call(&dialect.get(&id, 5).from(ANN)).await);
     assert_eq!(dialect.state(&task), "completed");
-}
-
-/// The stored form of a task of ANN.
-async fn image(world: &World, id: &str) -> TaskImage {
-    let owner = Owner {
-        tenant: TenantId::parse("acme").unwrap(),
-        subject: Subject::parse("ann").unwrap(),
-    };
-    let id = TaskId::parse(id).unwrap();
-    let record = world.store.load(&owner, &id, world.clock.now()).await;
-    TaskImage::of(&record.unwrap().unwrap())
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_task_above_the_turn_limit_is_submitted_and_runs_later() {
-    let world = world(|limits| limits.turns_per_tenant = Some(1));
-    let dialect = Dialect::Rest10;
-    let long = dialect.stream(&Say::to("slow", "hi")).from(ANN);
-    let mut long = world.open(&long).await;
-    // The first turn has its slot: its stream shows a frame after the first write.
-    long.next().await.unwrap().unwrap();
-    let second = dialect.stream(&Say::to("slow", "for 5")).from(ANN);
-    let mut second = world.open(&second).await;
-    let first = second.next().await.unwrap().unwrap();
-    assert_eq!(dialect.state(&first.data["task"]), "submitted");
-    let id = first.data["task"]["id"].as_str().unwrap().to_owned();
-    assert!(second.is_silent_for(Duration::from_secs(20)).await);
-
-    world.gate.open();
-    long.finish().await;
-    let queue = LocalQueue::<WorkItem>::new(world.clock.clone(), Duration::from_secs(60));
-    assert!(relay(&queue, &[image(&world, &id).await]).await.is_empty());
-    let message = queue.receive().await;
-    let done = world.engine().work(&message.item, &message.receipt, None);
-    assert_eq!(done.await, Ack::Delete);
-    let task = world.call(&dialect.get(&id, 5).from(ANN)).await;
-    assert_eq!(dialect.state(&dialect.task(&task)), "completed");
 }

@@ -336,7 +336,8 @@ async fn worked(world: &World, reply: &Reply, webhook: &Arc<Refuses>) {
     let turns: LocalQueue<WorkItem> = LocalQueue::new(world.clock.clone(), Duration::from_secs(60));
     let pushes: LocalQueue<PushItem> =
         LocalQueue::new(world.clock.clone(), Duration::from_secs(60));
-    assert!(relay(&turns, &[image(world, reply).await]).await.is_empty());
+    let images = [image(world, reply).await];
+    assert!(relay(&turns, &images, world.clock.now()).await.is_empty());
     let delivery = turns.receive().await;
     world
         .engine()

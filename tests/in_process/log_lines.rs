@@ -117,7 +117,7 @@ async fn a_turn_whose_client_has_left_has_a_line_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_line_of_a_call_names_the_hidden_task_of_its_reply() {
+async fn the_line_of_a_keyed_call_names_the_task_of_its_reply() {
     let world = World::new().unwrap();
     let lines = LogLines::default();
     let _guard = lines.capture();

@@ -56,13 +56,21 @@ mod log_lines;
 #[cfg(test)]
 mod ops;
 #[cfg(test)]
+mod outages;
+#[cfg(test)]
 mod page_tokens;
+#[cfg(test)]
+mod placed_tasks;
 #[cfg(test)]
 mod push;
 #[cfg(test)]
 mod push_fair;
 #[cfg(test)]
 mod references;
+#[cfg(test)]
+mod repeats;
+#[cfg(test)]
+mod replay;
 #[cfg(test)]
 mod replies;
 #[cfg(test)]

@@ -75,18 +75,6 @@ async fn references_beyond_the_sixteenth_are_unresolved() {
     assert_eq!(said, expected);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_stored_reply_without_a_task_cannot_be_referenced() {
-    let world = World::new().unwrap();
-    let greet = DIALECT.send(&Say::to("greet", "hi"));
-    let reply = world.call(&greet.header("idempotency-key", "k 1")).await;
-    assert_eq!(reply.status, 200, "{}", reply.text());
-    let commits = world.store.commits();
-    let hidden = commits[0].task.as_str();
-    let said = refers(&world, "refers", &[hidden]).await;
-    assert_eq!(said, format!("shown: ; not: {hidden}"));
-}
-
 /// Returns the size of the artifacts of referenced tasks. Without references it
 /// repeats its input.
 #[skill(id = "quotes", tags = ["test"])]

@@ -154,6 +154,7 @@ pub(crate) async fn run(scenario: Scenario, plan: Option<&Plan>, disarmed: bool)
     let after = Site::new(&base, &store);
     let mut wrong = scenario.holds(&after, &known).await;
     wrong.extend(again(&after, &store, disarmed).await);
+    wrong.extend(scenario.deletes(&after, &known).await);
     drop(agent);
     Outcome {
         reached,

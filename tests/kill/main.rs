@@ -1,4 +1,4 @@
-//! Kills the unchanged program at every store call of seven scenarios, and cuts streams
+//! Kills the unchanged program at every store call of eight scenarios, and cuts streams
 //! after every frame.
 //!
 //! It checks that acknowledged work comes to rest after a restart, that finished tasks keep

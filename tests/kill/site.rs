@@ -4,7 +4,7 @@ use crate::case::{LOOK, LOOKS, Store};
 use crate::client::{call, open};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::frames::Frame;
-use a2a_lambda_tests::scenarios::{Client, Known};
+use a2a_lambda_tests::scenarios::{Client, Known, get};
 use a2a_lambda_tests::world::Request;
 use async_trait::async_trait;
 use serde_json::Value;
@@ -69,6 +69,10 @@ impl Client for Site<'_> {
 
     fn reports_saved(&self) -> bool {
         true
+    }
+
+    async fn reads(&self, task: &str) -> bool {
+        self.call(&get(task)).await.is_some()
     }
 
     fn mend(&self) -> bool {

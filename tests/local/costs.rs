@@ -633,11 +633,9 @@ async fn second(path: &str, row: &str, change: impl FnOnce(&mut LimitPolicy)) ->
 
 async fn slots() -> String {
     let (send, stream) = ("/message:send", "/message:stream");
-    let turns = |it: &mut LimitPolicy| it.turns_per_tenant = Some(100);
     let streams = |it: &mut LimitPolicy| it.streams_per_tenant = Some(20);
     [
         Box::pin(second(send, "a turn of a second", |_| ())).await,
-        Box::pin(second(send, "the same turn with a turn slot", turns)).await,
         Box::pin(second(stream, "a turn of a second as a stream", |_| ())).await,
         Box::pin(second(
             stream,

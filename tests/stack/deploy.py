@@ -136,7 +136,7 @@ class Deployment:
         self.emulator, self.packages, self.root, self.name = emulator, packages, root, name
         self.cloudformation, self.s3 = emulator.client("cloudformation"), emulator.client("s3")
         self.lambdas, self.iam = emulator.client("lambda"), emulator.client("iam")
-        self.edited, self.template = [], None
+        self.edited, self.template, self.second = [], None, 0
 
     def create(self):
         from samtranslator.yaml_helper import yaml_parse
@@ -209,7 +209,11 @@ class Deployment:
         return template
 
     def _deploy(self, operation):
+        # `AlwaysDeploy` names a deployment of the API by its second.
+        while int(time.time()) <= self.second:
+            time.sleep(0.05)
         before, template = self.template, self.transformed({})
+        self.second = int(time.time())
         self.template = template
         self.outputs = self._stack(operation, self.name, template, self.parameters)
         self._describe()

@@ -15,7 +15,6 @@ CALLED = {
     "LogLevel": ("debug", {}, "env A2A_LOG", "info,a2a_lambda=debug"),
     "Metrics": ("off", {}, "env A2A_METRICS", "off"),
     "CorsOrigin": ("https://b.example.com", {}, "env A2A_CORS_ORIGIN", "https://b.example.com"),
-    "TurnsPerTenant": ("7", {}, "env A2A_TURNS_PER_TENANT", "7"),
     "AccountConcurrency": ("10", {}, "env A2A_CONCURRENCY", "10"),
     "GetConcurrency": ("7", {}, "env tasks-get A2A_CONCURRENCY", "7"),
     "StreamConcurrency": ("7", {}, "env rpc A2A_CONCURRENCY", "7"),

@@ -324,14 +324,14 @@ async fn steps(cx: &mut TaskContext<'_>, count: u32, time: Duration) -> AgentRes
             .await?;
         cx.save_data("done", &done).await?;
     }
-    let before = cx.load_session::<u32>("steps").await?.unwrap_or(0);
-    cx.save_session("steps", &(before + 1))?;
+    cx.update_session("steps", |steps: Option<u32>| steps.unwrap_or(0) + 1)?;
+    let steps = cx.load_session::<u32>("steps").await?;
     deliver(Artifact::from_json(
         RESULT,
         &serde_json::json!({
             "steps": done,
             "saved": cx.load_data::<Vec<String>>("done")?,
-            "inConversation": before + 1,
+            "inConversation": steps,
         }),
     )?)
 }

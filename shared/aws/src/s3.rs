@@ -37,7 +37,7 @@ use bytes::Bytes;
 use metadata::{
     ObjectNote, TASK_NOTE, THREAD_NOTE, note_of, note_of_thread, task_of_note, thread_of_note,
 };
-use outcome::{PutResult, RetryPut, failed, is_missing, put_of, racing, status, taken};
+use outcome::{PutResult, RetryPut, failed, is_missing, put_of, racing, status, taken, unread};
 use std::time::Duration;
 
 /// Keys in one list or delete request: the limit of S3.
@@ -171,7 +171,7 @@ impl ReadBlobs for S3Blobs {
         let head = match asked {
             Ok(head) => head,
             Err(error) if is_missing(&error) => return Ok(None),
-            Err(error) => return Err(failed(status(&error), &error)),
+            Err(error) => return Err(unread(&error, &self.bucket, key)),
         };
         let noted = |name| head.metadata().and_then(|notes| notes.get(name));
         Ok(Some(BlobHead {
@@ -310,7 +310,7 @@ impl S3Blobs {
         match found {
             Ok(object) => Ok(Some(object.body)),
             Err(error) if is_missing(&error) => Ok(None),
-            Err(error) => Err(failed(status(&error), &error)),
+            Err(error) => Err(unread(&error, &self.bucket, key)),
         }
     }
 

@@ -7,7 +7,7 @@ pub mod push;
 
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::store::health::HealthCheck;
-use a2a_lambda_model::store::queue::{Receipt, WorkItem, WorkQueue};
+use a2a_lambda_model::store::queue::{DELAY_MAX, Receipt, WorkItem, WorkMessage, WorkQueue};
 use a2a_lambda_model::task::{Owner, Subject, TaskId, TenantId, WriteId};
 use async_trait::async_trait;
 use aws_sdk_sqs::Client;
@@ -49,19 +49,21 @@ impl SqsQueue {
         SqsReceipt {
             queue: self.clone(),
             handle: handle.into(),
+            receives: 1,
         }
     }
 
-    /// Sends at most [`BATCH`] items; returns one flag for each.
-    async fn send_batch(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
-        let entries: Result<Vec<_>, _> = items
+    /// Sends at most [`BATCH`] messages; returns one flag for each.
+    async fn send_batch(&self, messages: &[WorkMessage]) -> Result<Vec<bool>, StoreError> {
+        let entries: Result<Vec<_>, _> = messages
             .iter()
             .enumerate()
-            .map(|(place, item)| {
+            .map(|(place, WorkMessage { item, delay })| {
                 SendMessageBatchRequestEntry::builder()
                     .id(place.to_string())
                     .message_body(encode(item))
                     .message_group_id(item.owner.tenant.as_str())
+                    .delay_seconds(whole_seconds((*delay).min(DELAY_MAX)))
                     .build()
             })
             .collect();
@@ -105,8 +107,8 @@ fn report(entry: &BatchResultErrorEntry) {
 
 #[async_trait]
 impl WorkQueue for SqsQueue {
-    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
-        let batches: Vec<_> = items
+    async fn send(&self, messages: &[WorkMessage]) -> Result<Vec<bool>, StoreError> {
+        let batches: Vec<_> = messages
             .chunks(BATCH)
             .map(|batch| async move { (batch.len(), self.send_batch(batch).await) })
             .collect();
@@ -168,6 +170,16 @@ impl BatchResult {
 pub struct SqsReceipt {
     queue: SqsQueue,
     handle: String,
+    receives: u32,
+}
+
+impl SqsReceipt {
+    /// The same receipt of a message that has been received `receives` times.
+    #[must_use]
+    pub const fn received(mut self, receives: u32) -> Self {
+        self.receives = receives;
+        self
+    }
 }
 
 #[async_trait]
@@ -183,6 +195,10 @@ impl Receipt for SqsReceipt {
             .send()
             .await;
         sent.map(|_| ()).map_err(|error| failed(&error))
+    }
+
+    fn receives(&self) -> u32 {
+        self.receives
     }
 }
 

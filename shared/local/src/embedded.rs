@@ -171,9 +171,13 @@ impl Expiry {
     ///
     /// # Errors
     /// [`EmbeddedError::Expiry`] when the database fails.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it blocks on the disk for one sweep, and is not part of a turn"
+    )]
     pub async fn clean(&self) -> Result<usize, EmbeddedError> {
         let database = self.0.clone();
-        // It blocks on the disk. Between its pages it lets other requests run.
+        // Between its pages it lets other requests run.
         let cleaned = tokio::task::spawn_blocking(move || database.sweep_ttl()).await;
         match cleaned {
             Ok(removed) => removed.map_err(|error| EmbeddedError::Expiry(error.to_string())),

@@ -124,7 +124,9 @@ struct LocalRelay {
 impl TakeRecords for LocalRelay {
     async fn take(&self, batch: &Batch) -> bool {
         let images = batch.images();
-        relay(&self.queue, &images).await.is_empty()
+        relay(&self.queue, &images, SystemClock.now())
+            .await
+            .is_empty()
             && relay_pushes(&self.pushes, &images).await.is_empty()
     }
 }

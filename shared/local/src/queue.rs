@@ -11,7 +11,7 @@
 
 use a2a_lambda::engine::Clock;
 use a2a_lambda::store::StoreError;
-use a2a_lambda::store::queue::{PushItem, PushQueue, Receipt, WorkItem, WorkQueue};
+use a2a_lambda::store::queue::{PushItem, PushQueue, Receipt, WorkItem, WorkMessage, WorkQueue};
 use a2a_lambda::task::Timestamp;
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -117,6 +117,7 @@ pub struct LocalReceipt<I: Queued> {
     queue: LocalQueue<I>,
     message: u64,
     receipt: u64,
+    receives: u32,
 }
 
 impl<I: Queued> LocalQueue<I> {
@@ -189,6 +190,7 @@ impl<I: Queued> LocalQueue<I> {
                 queue: self.clone(),
                 message: number,
                 receipt,
+                receives,
             },
         }))
     }
@@ -210,6 +212,7 @@ impl<I: Queued> LocalQueue<I> {
             queue: self.clone(),
             message: message.parse().ok()?,
             receipt: receipt.parse().ok()?,
+            receives: 1,
         })
     }
 
@@ -299,8 +302,11 @@ impl<I: Queued> Messages<I> {
 
 #[async_trait]
 impl WorkQueue for LocalQueue<WorkItem> {
-    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
-        Ok(self.put(items, Duration::ZERO))
+    async fn send(&self, messages: &[WorkMessage]) -> Result<Vec<bool>, StoreError> {
+        let sent = messages.iter();
+        Ok(sent
+            .flat_map(|it| self.put(std::slice::from_ref(&it.item), it.delay))
+            .collect())
     }
 
     async fn waiting(&self) -> Result<usize, StoreError> {
@@ -349,6 +355,10 @@ impl<I: Queued> Receipt for LocalReceipt<I> {
         }
         self.queue.changed.notify_waiters();
         Ok(())
+    }
+
+    fn receives(&self) -> u32 {
+        self.receives
     }
 }
 

@@ -16,6 +16,7 @@ mod runs;
 mod schema;
 mod short_form;
 mod split;
+mod step;
 mod task;
 mod thread;
 mod turn;
@@ -32,7 +33,7 @@ pub use self::split::pieces;
 pub use self::split::{CHILD_MIN, Child, ChildName, child_expiry};
 
 use self::schema::{corrupt, known};
-use crate::store::{StoreError, ThreadRecord, ThreadState};
+use crate::store::{SizeError, StoreError, ThreadRecord, ThreadState};
 use crate::task::{Message, PushRecord, Saved, TaskRecord};
 use serde_json::Value;
 
@@ -43,6 +44,13 @@ pub const MAX_BYTES: usize = 8 * 1024 * 1024;
 /// The largest content of a DynamoDB item in bytes: 400 KB less the longest keys and
 /// attributes.
 pub const ITEM_MAX: usize = 399 * 1024 - 512;
+
+/// Bytes of a task and of its item that only the write that ends the task may fill. So a
+/// task can always end, however much its turns have stored.
+const END_ROOM: usize = 16 * 1024;
+
+/// The largest record of a task that has not ended.
+pub const OPEN_MAX_BYTES: usize = MAX_BYTES - END_ROOM;
 
 /// The deepest nesting of a record in its stored form. The JSON reader refuses 128
 /// levels, and a store must not write what it cannot read back.
@@ -201,6 +209,12 @@ pub fn message_of_text(text: &str) -> Result<Message, StoreError> {
         .into_message()
 }
 
+/// The encoded size in bytes of a message.
+#[must_use]
+pub fn message_size(message: &Message) -> usize {
+    length(&message::StoredMessage::from(message))
+}
+
 /// The encoded size in bytes of a task's saved data (slot, data and steps).
 #[must_use]
 pub fn saved_size(saved: &Saved) -> usize {
@@ -234,16 +248,10 @@ fn length(form: &impl serde::Serialize) -> usize {
 }
 
 fn checked(text: String, allowed: usize) -> Result<String, StoreError> {
-    if text.len() > allowed {
-        let length = text.len();
-        return Err(StoreError::TooLarge(format!(
-            "{length} bytes; {allowed} are allowed"
-        )));
-    }
+    SizeError::check(text.len(), allowed)?;
     if depth(&text) > MAX_DEPTH {
-        return Err(StoreError::TooLarge(format!(
-            "nested more than {MAX_DEPTH} levels deep"
-        )));
+        let what = format!("nested more than {MAX_DEPTH} levels deep");
+        return Err(StoreError::TooLarge(SizeError::Other(what)));
     }
     Ok(text)
 }

@@ -255,7 +255,7 @@ impl Endpoint {
             .collect();
         let webhooks: Vec<&str> = record.listeners().iter().map(|id| id.as_str()).collect();
         json!({
-            "version": record.version(), "epoch": record.epoch(), "hidden": record.is_hidden(),
+            "version": record.version(), "epoch": record.epoch(),
             "state": record.state().as_str(), "events": events, "webhooks": webhooks,
             "answer": [shown.status, folded(shown.json())],
         })

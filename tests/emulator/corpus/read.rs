@@ -74,7 +74,7 @@ async fn a_turn_begun_by_an_earlier_release_is_claimed_and_finished() {
             owner: owner(),
             task: task.id().clone(),
             incarnation: task.incarnation().clone(),
-            turn: 1,
+            turn: task.turn(),
             dispatch: task.version(),
         };
         let ack = site.runtime.engine().work(&item, &Held, None).await;

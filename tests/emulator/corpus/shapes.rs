@@ -9,7 +9,8 @@ use a2a_lambda::store::push::WritePushes as _;
 use a2a_lambda::store::{Committed, KeyWrite, ThreadRecord, ThreadWrite};
 use a2a_lambda::task::{
     Artifact, ArtifactUpdate, Change, ContextId, Generation, IdempotencyKey, Message, Metadata,
-    NewTask, Part, PushId, SavedSlot, SkillId, TaskId, TaskRecord, Timestamp, TurnRequest, WriteId,
+    NewTask, OutputCounts, Part, PushId, SavedSlot, SkillId, StepResult, TaskId, TaskRecord,
+    Timestamp, TurnRequest, WriteId,
 };
 use a2a_lambda_tests::world::Request;
 use serde_json::{Value, json};
@@ -66,13 +67,19 @@ fn keeps(key: &str, value: Value) -> Change {
     Change::Save {
         key: key.to_owned(),
         value,
+        outputs: OutputCounts::new(),
     }
 }
 
 fn step(value: &str) -> Change {
     Change::Step {
         key: "lookup#1".to_owned(),
-        value: json!(value),
+        result: Box::new(StepResult {
+            value: json!(value),
+            ordinal: 1,
+            ..StepResult::default()
+        }),
+        outputs: OutputCounts::new(),
     }
 }
 

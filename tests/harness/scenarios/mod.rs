@@ -19,6 +19,7 @@
 //! waits for time. The suite `faults` runs [`agent`], which waits for signals of the test.
 
 pub mod agent;
+mod deletes;
 mod holds;
 mod steps;
 
@@ -28,11 +29,14 @@ use crate::world::Request;
 use a2a_lambda::task::TaskState;
 use async_trait::async_trait;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::watch;
 
 /// The task id that the client makes in [`Scenario::ClientId`].
 const OWN_ID: &str = "mine-1";
+
+/// The context that the client names in [`Scenario::Context`].
+const OWN_CONTEXT: &str = "mine:c";
 
 /// The text of the short sends.
 const ECHO: &str = "echo hello";
@@ -77,11 +81,13 @@ pub enum Scenario {
     /// A question, and an answer with an idempotency key, repeated until the client gets a
     /// response.
     KeyedAnswer,
+    /// Two short sends in a context that the client has named.
+    Context,
 }
 
 impl Scenario {
     /// All scenarios, as the suite `faults` runs them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Deferred,
         Self::ClientId,
         Self::Queued,
@@ -91,6 +97,7 @@ impl Scenario {
         Self::File,
         Self::Keyed,
         Self::KeyedAnswer,
+        Self::Context,
     ];
 
     /// Whether the suite `kill` runs it. That leaves out the two with an idempotency key: they
@@ -110,6 +117,12 @@ impl Scenario {
     /// may have that can never be stored begin with `failed: `.
     pub async fn holds(self, after: &dyn Client, known: &Known) -> Vec<String> {
         holds::holds(self, after, known).await
+    }
+
+    /// Checks that each context knows its tasks, and that no task outlives the deletion of
+    /// its context; returns the violations. It deletes all contexts, so it is the last check.
+    pub async fn deletes(self, after: &dyn Client, known: &Known) -> Vec<String> {
+        deletes::deletes(after, known).await
     }
 }
 
@@ -158,6 +171,9 @@ pub trait Client: Sync {
     /// Ends the attack; false if the suite cannot do that during a scenario.
     fn mend(&self) -> bool;
 
+    /// Whether a read of the task finds it.
+    async fn reads(&self, task: &str) -> bool;
+
     /// The number of commands `steps` that a context has counted; `None` if it is unknown.
     async fn counted(&self, context: &str, known: &Known) -> Option<u64>;
 
@@ -191,11 +207,17 @@ pub fn subscribe(id: &str, after: &str) -> Request {
 
 /// The ids of the client's tasks.
 pub async fn ids(client: &dyn Client) -> BTreeSet<String> {
-    let request = Request::new("GET", "/tasks?pageSize=100");
+    tasks(client, "pageSize=100").await.into_keys().collect()
+}
+
+/// The tasks of a list, with their contexts.
+async fn tasks(client: &dyn Client, query: &str) -> BTreeMap<String, String> {
+    let request = Request::new("GET", format!("/tasks?{query}"));
     let page = client.call(&Dialect::Rest10.versioned(request)).await;
     let page = page.unwrap_or_default();
     let tasks = at(&page, "/tasks").as_array().into_iter().flatten();
-    tasks.map(|task| text(task, "/id")).collect()
+    let named = tasks.map(|task| (text(task, "/id"), text(task, "/contextId")));
+    named.collect()
 }
 
 fn say(text: &str) -> Say<'_> {

@@ -5,7 +5,7 @@
 use crate::fleet::{Release, Released};
 use crate::hub::{Hub, LocalClock};
 use crate::mutant::Mutant;
-use crate::oracle::{Answer, Life, Said};
+use crate::oracle::{Life, Said};
 use crate::queue::{SimQueue, SimReceipt};
 use crate::skills::{LETTERS, SCRIPT, SLOW};
 use crate::store::SimStore;
@@ -268,13 +268,12 @@ impl Endpoint {
                     oracle.broken(format!("G4: {message} is answered with {}", task.id));
                 }
                 if let Some(life) = life.filter(|_| letter.key.is_some()) {
-                    oracle.same_answer(&message, Answer::Task(life));
+                    oracle.same_answer(&message, life);
                 }
             }
-            Ok(Sent::Message(reply)) if letter.key.is_some() => {
-                let mut world = self.hub.world();
-                world.oracle.said(&message, Said::Taken);
-                world.oracle.same_answer(&message, Answer::Reply(reply.id));
+            Ok(Sent::Message(_)) if letter.key.is_some() => {
+                let text = format!("G4: {message} has a key and got no task");
+                self.hub.world().oracle.broken(text);
             }
             Ok(Sent::Message(_)) => {}
             Err(error) => self.turned_down(&letter, &message, &error.refusal),
@@ -344,7 +343,8 @@ impl Endpoint {
     pub(crate) async fn relay(self) {
         let (from, images) = self.hub.world().messages.images();
         let queue = SimQueue(Arc::clone(&self.hub));
-        let mut failed = relay(&queue, &images).await;
+        let now = Timestamp::from_millis(self.hub.world().now);
+        let mut failed = relay(&queue, &images, now).await;
         failed.extend(relay_pushes(&queue, &images).await);
         let mut world = self.hub.world();
         let first = failed.into_iter().min();
@@ -356,7 +356,7 @@ impl Endpoint {
         let deadline = self.local(deadline);
         let now = self.hub.world().now;
         let received = self.hub.world().messages.work.receive(number, now);
-        let Some((item, receipt)) = received else {
+        let Some((item, receipt, receives)) = received else {
             return;
         };
         if self.hub.world().is(Mutant::EarlyDelete) {
@@ -366,6 +366,7 @@ impl Endpoint {
             hub: Arc::clone(&self.hub),
             number,
             receipt,
+            receives,
         };
         let ack = self.engine().work(&item, &handle, deadline).await;
         self.hub.pause().await;

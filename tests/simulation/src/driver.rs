@@ -353,10 +353,7 @@ impl Driver {
             }
         }
         let world = self.hub.world();
-        let living = world
-            .oracle
-            .living()
-            .filter(|(_, it)| !it.record.is_hidden());
+        let living = world.oracle.living();
         let tasks: Vec<Life> = living.map(|(life, _)| life.clone()).collect();
         drop(world);
         for life in tasks {

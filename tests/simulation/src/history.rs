@@ -124,6 +124,9 @@ impl Lab {
                 }
             }
         }
+        if self.hub.world().features.outage && !driver.is_broken() {
+            driver.outage();
+        }
         driver.kills = kills;
         driver.kill_all();
         if !driver.is_broken() {

@@ -61,6 +61,15 @@ pub(crate) enum Fate {
     Twice,
 }
 
+/// A service that can be away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Service {
+    /// Tasks, threads and webhooks.
+    Table,
+    /// The bytes of files.
+    Bucket,
+}
+
 /// Whether the store delays its reply to a worker that has written a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Late {
@@ -91,6 +100,8 @@ pub(crate) struct World {
     pub(crate) kill: bool,
     /// Whether services fail.
     pub(crate) faulty: bool,
+    /// The service that is away.
+    pub(crate) away: Option<Service>,
     pub(crate) late: Late,
     pub(crate) ids: u128,
     pub(crate) mutant: Option<Mutant>,
@@ -113,6 +124,8 @@ pub(crate) struct Features {
     pub(crate) long: bool,
     /// Clients register webhooks.
     pub(crate) hooks: bool,
+    /// The history ends with an outage of a store.
+    pub(crate) outage: bool,
 }
 
 impl Features {
@@ -125,6 +138,7 @@ impl Features {
             deletes: has(),
             long: has(),
             hooks: has(),
+            outage: has(),
         }
     }
 }
@@ -141,6 +155,7 @@ impl World {
             kill_at: Vec::new(),
             kill: false,
             faulty: true,
+            away: None,
             late: Late::Never,
             ids: 0,
             mutant,

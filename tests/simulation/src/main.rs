@@ -8,6 +8,7 @@ mod history;
 mod hub;
 mod mutant;
 mod oracle;
+mod outage;
 mod queue;
 mod scenarios;
 mod skills;

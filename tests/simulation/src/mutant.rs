@@ -41,6 +41,10 @@ pub(crate) enum Mutant {
     EpochKeptByResume,
     /// A push queue message is deleted when it is received.
     PushMessageEarlyDelete,
+    /// A turn that an outage ends is never released.
+    ReleaseLost,
+    /// A release counts as an attempt.
+    ReleaseCounted,
     /// The store acknowledges that a push delivery worker has dropped its lease, but keeps it.
     LeaseStays,
 }
@@ -50,7 +54,7 @@ impl Mutant {
         Self::ALL.into_iter().find(|it| format!("{it:?}") == name)
     }
 
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 21] = [
         Self::BlindCommit,
         Self::EpochIgnored,
         Self::BlindThread,
@@ -69,6 +73,8 @@ impl Mutant {
         Self::IncarnationIgnored,
         Self::EpochKeptByResume,
         Self::PushMessageEarlyDelete,
+        Self::ReleaseLost,
+        Self::ReleaseCounted,
         Self::LeaseStays,
     ];
 }

@@ -4,7 +4,9 @@
 use crate::hub::{Fate, Hub, World};
 use crate::mutant::Mutant;
 use a2a_lambda::store::StoreError;
-use a2a_lambda::store::queue::{PushItem, PushQueue, Receipt, TaskImage, WorkItem, WorkQueue};
+use a2a_lambda::store::queue::{
+    PushItem, PushQueue, Receipt, TaskImage, WorkItem, WorkMessage, WorkQueue,
+};
 use a2a_lambda::task::TaskRecord;
 use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +25,8 @@ pub(crate) struct Queued<I> {
     pub(crate) visible_at: i64,
     /// The latest receipt.
     receipt: u64,
+    /// How often it was received.
+    receives: u32,
 }
 
 /// A queue.
@@ -51,6 +55,7 @@ impl<I: Clone> Line<I> {
             item: item.clone(),
             visible_at,
             receipt: 0,
+            receives: 0,
         };
         self.queued.insert(self.numbers, queued);
         self.sent.push(item);
@@ -66,12 +71,14 @@ impl<I: Clone> Line<I> {
         self.queued.values().map(|it| it.visible_at).min()
     }
 
-    pub(crate) fn receive(&mut self, number: u64, now: i64) -> Option<(I, u64)> {
+    /// Receives a message; returns its item, its receipt and how often it was received.
+    pub(crate) fn receive(&mut self, number: u64, now: i64) -> Option<(I, u64, u32)> {
         self.numbers += 1;
         let queued = self.queued.get_mut(&number)?;
         queued.visible_at = now + self.hides;
         queued.receipt = self.numbers;
-        Some((queued.item.clone(), queued.receipt))
+        queued.receives += 1;
+        Some((queued.item.clone(), queued.receipt, queued.receives))
     }
 
     /// Deletes by receipt. The receipt of an earlier receive has no effect.
@@ -181,14 +188,14 @@ impl SimQueue {
 
 #[async_trait]
 impl WorkQueue for SimQueue {
-    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
-        self.send_each(items, |world, item, copies| {
+    async fn send(&self, messages: &[WorkMessage]) -> Result<Vec<bool>, StoreError> {
+        self.send_each(messages, |world, WorkMessage { item, delay }, copies| {
             let turn = (item.task.to_string(), item.turn);
             let first = world.messages.forwarded.insert(turn);
             let skip = world.is(Mutant::RelayOncePerTurn) && !first;
-            let now = world.now;
+            let at = world.now + i64::try_from(delay.as_millis()).unwrap_or(i64::MAX);
             for _ in 0..if skip { 0 } else { copies } {
-                world.messages.work.add(item.clone(), now);
+                world.messages.work.add(item.clone(), at);
             }
         })
         .await
@@ -222,6 +229,7 @@ pub(crate) struct SimReceipt {
     pub(crate) hub: Arc<Hub>,
     pub(crate) number: u64,
     pub(crate) receipt: u64,
+    pub(crate) receives: u32,
 }
 
 #[async_trait]
@@ -245,5 +253,9 @@ impl Receipt for SimReceipt {
             return Err(StoreError::Unavailable("simulated".to_owned()));
         }
         Ok(())
+    }
+
+    fn receives(&self) -> u32 {
+        self.receives
     }
 }

@@ -1,5 +1,5 @@
 //! The agent of the simulation. Its skills follow their message letter by letter, and mark
-//! their output with the number of the run.
+//! their output with the number of the first run of their turn: a run again says the same.
 
 use crate::hub::Hub;
 use a2a_lambda::prelude::*;
@@ -106,19 +106,23 @@ impl<const BACKGROUND: bool> Script<BACKGROUND> {
         let hub = &self.0;
         let (task, turn) = (cx.task_id().clone(), cx.turn());
         let message = cx.message_id().to_owned();
-        let run = hub
+        let (run, mark) = hub
             .world()
             .oracle
             .run_begins(&task, turn, &message, program);
         let mut steps = 0;
         let mut letters = program.chars();
         while let Some(letter) = letters.next() {
+            let place = letters.as_str().len();
             hub.pause().await;
             match letter {
-                'U' => cx.send_intermediate_update(format!("run {run}")).await?,
-                'C' => self.chunks(cx, run).await?,
+                'U' => {
+                    cx.send_intermediate_update(format!("run {mark} {place}"))
+                        .await?
+                }
+                'C' => self.chunks(cx, run, mark).await?,
                 'B' => {
-                    let artifact = Artifact::from_file("blob", "image/png", bytes_of(run));
+                    let artifact = Artifact::from_file("blob", "image/png", bytes_of(mark));
                     hub.world().oracle.run_makes(run, "blob");
                     cx.send_partial_artifact(artifact).await?;
                 }
@@ -132,7 +136,7 @@ impl<const BACKGROUND: bool> Script<BACKGROUND> {
                     hub.world().oracle.step_returned(&message, steps, result);
                 }
                 'D' => cx.save_data("k", &run).await?,
-                'G' => self.guarded(cx, run).await?,
+                'G' => self.guarded(cx, run, mark).await?,
                 'T' => self.remember(cx, run).await?,
                 'H' => {
                     let thread = cx.thread().await?;
@@ -143,10 +147,11 @@ impl<const BACKGROUND: bool> Script<BACKGROUND> {
                 'L' => self.wait(Duration::from_secs(70)).await,
                 'Q' => {
                     let rest = Rest(letters.as_str().to_owned());
-                    return OnInputResult::ask(format!("run {run}"), rest);
+                    return OnInputResult::ask(format!("run {mark} {place}"), rest);
                 }
                 'P' => std::panic::resume_unwind(Box::new("simulated")),
-                'X' => hub.die().await,
+                // During an outage nothing else fails.
+                'X' if hub.world().away.is_none() => hub.die().await,
                 'R' => return Err(AgentError::domain("SIMULATED", "the program says so")),
                 _ => {}
             }
@@ -169,22 +174,22 @@ impl<const BACKGROUND: bool> Script<BACKGROUND> {
         Ok(())
     }
 
-    async fn chunks(&self, cx: &mut TaskContext<'_>, run: u64) -> AgentResult<()> {
+    async fn chunks(&self, cx: &mut TaskContext<'_>, run: u64, mark: u64) -> AgentResult<()> {
         self.0.world().oracle.run_makes(run, "report");
         let mut report = cx.artifact_chunks("report");
         for n in 0..2 {
-            report.push(format!("{run}:{n}")).await?;
+            report.push(format!("{mark}:{n}")).await?;
             self.0.pause().await;
         }
-        report.finish_with(format!("{run}:end")).await
+        report.finish_with(format!("{mark}:end")).await
     }
 
     /// Makes an artifact once per task. A run that finds it made does nothing.
-    async fn guarded(&self, cx: &mut TaskContext<'_>, run: u64) -> AgentResult<()> {
+    async fn guarded(&self, cx: &mut TaskContext<'_>, run: u64, mark: u64) -> AgentResult<()> {
         if cx.load_data::<u64>("kept")?.is_none() {
             let mut kept = cx.artifact_chunks("kept");
-            kept.push(format!("{run}:0")).await?;
-            kept.finish_with(format!("{run}:end")).await?;
+            kept.push(format!("{mark}:0")).await?;
+            kept.finish_with(format!("{mark}:end")).await?;
             cx.save_data("kept", &run).await?;
         }
         Ok(())

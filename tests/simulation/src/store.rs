@@ -1,6 +1,6 @@
 //! The memory store with points and faults in front of it.
 
-use crate::hub::{Fate, Hub, Late};
+use crate::hub::{Fate, Hub, Late, Service};
 use crate::mutant::Mutant;
 use crate::oracle::{Life, Oracle};
 use a2a_lambda::store::memory::MemoryStore;
@@ -60,30 +60,50 @@ impl SimStore {
         }
     }
 
+    /// One call of the table.
+    async fn call<T, F>(&self, call: impl FnMut() -> F + Send) -> Result<T, StoreError>
+    where
+        T: Send,
+        F: Future<Output = Result<T, StoreError>> + Send,
+    {
+        self.call_of(Service::Table, call).await
+    }
+
     /// One call as the SDK makes it: repeated on failure, unless the process has used up its
     /// retries.
-    async fn call<T, F>(&self, mut call: impl FnMut() -> F + Send) -> Result<T, StoreError>
+    async fn call_of<T, F>(
+        &self,
+        service: Service,
+        mut call: impl FnMut() -> F + Send,
+    ) -> Result<T, StoreError>
     where
         T: Send,
         F: Future<Output = Result<T, StoreError>> + Send,
     {
         for _ in 1..ATTEMPTS {
-            match self.attempt(&mut call).await {
+            match self.attempt(service, &mut call).await {
                 Err(StoreError::Unavailable(_)) if self.hub.world().repeats() => {}
                 decided => return decided,
             }
         }
-        self.attempt(&mut call).await
+        self.attempt(service, &mut call).await
     }
 
     /// One attempt. It can be stopped before and after, fail before it takes effect, and lose
     /// its reply.
-    async fn attempt<T, F>(&self, call: &mut (impl FnMut() -> F + Send)) -> Result<T, StoreError>
+    async fn attempt<T, F>(
+        &self,
+        service: Service,
+        call: &mut (impl FnMut() -> F + Send),
+    ) -> Result<T, StoreError>
     where
         T: Send,
         F: Future<Output = Result<T, StoreError>> + Send,
     {
         self.hub.pause().await;
+        if self.hub.world().away == Some(service) {
+            return Err(away());
+        }
         let fate = self.hub.world().fate();
         let done = match fate {
             Fate::Refused => Err(away()),
@@ -119,7 +139,15 @@ impl SimStore {
         if self.keeps_keys_loose() && write.key.is_some() {
             return self.store_loosely(write).await;
         }
+        let releases = write.record.not_before().is_some();
+        if mutant == Some(Mutant::ReleaseLost) && releases {
+            return Err(away());
+        }
         let mut write = match mutant {
+            Some(Mutant::ReleaseCounted) if releases => TaskWrite {
+                record: with_an_attempt_more(&write.record)?,
+                ..write.clone()
+            },
             Some(Mutant::BlindCommit) => self.blind(write).await?,
             Some(Mutant::BlindThread) => self.blind_thread(write).await?,
             Some(Mutant::IncarnationIgnored) => self.of_any_task(write).await?,
@@ -469,6 +497,15 @@ fn with(record: &TaskRecord, member: &str, other: &TaskRecord) -> Result<TaskRec
     stored::decode(form)
 }
 
+/// `record` with one attempt more. The stored form leaves out the first one.
+fn with_an_attempt_more(record: &TaskRecord) -> Result<TaskRecord, StoreError> {
+    let mut form = stored::encode(record);
+    if let Some(members) = form.as_object_mut() {
+        members.insert("att".to_owned(), (record.attempt() + 1).into());
+    }
+    stored::decode(form)
+}
+
 /// The same call of the memory store, unless the simulation has its own version.
 macro_rules! behind {
     ($store:ident, $part:ident, $call:ident, ($($arg:ident),*)) => {
@@ -518,6 +555,7 @@ pointed! {
     }
     WriteTasks {
         commit(write: &TaskWrite) -> Committed = store;
+        put_pointer(record: &TaskRecord, until: Timestamp) -> ();
         ended_task(owner: &Owner, id: &TaskId, now: Timestamp) -> Option<TaskRecord>;
         tasks_in(
             owner: &Owner, context: &ContextId, after: Option<String>, limit: usize,
@@ -577,11 +615,13 @@ pointed! {
 impl ReadBlobs for SimStore {
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         let key = self.blob_key(key);
-        self.call(|| self.memory.get(&key)).await
+        self.call_of(Service::Bucket, || self.memory.get(&key))
+            .await
     }
 
     async fn head(&self, key: &str) -> Result<Option<BlobHead>, StoreError> {
-        self.call(|| ReadBlobs::head(&self.memory, key)).await
+        self.call_of(Service::Bucket, || ReadBlobs::head(&self.memory, key))
+            .await
     }
 
     async fn read_url(
@@ -598,14 +638,18 @@ impl ReadBlobs for SimStore {
 impl Blobs for SimStore {
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
         let key = self.blob_key(key);
-        self.call(|| self.keep_blob(None, &key, bytes.clone()))
-            .await
+        self.call_of(Service::Bucket, || {
+            self.keep_blob(None, &key, bytes.clone())
+        })
+        .await
     }
 
     async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
         let key = self.blob_key(key);
-        self.call(|| self.keep_blob(Some(task), &key, bytes.clone()))
-            .await
+        self.call_of(Service::Bucket, || {
+            self.keep_blob(Some(task), &key, bytes.clone())
+        })
+        .await
     }
 
     async fn keys(
@@ -614,11 +658,13 @@ impl Blobs for SimStore {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<String>, StoreError> {
-        self.call(|| self.memory.keys(prefix, after, limit)).await
+        self.call_of(Service::Bucket, || self.memory.keys(prefix, after, limit))
+            .await
     }
 
     async fn remove(&self, keys: &[String]) -> Result<(), StoreError> {
-        self.call(|| self.memory.remove(keys)).await
+        self.call_of(Service::Bucket, || self.memory.remove(keys))
+            .await
     }
 
     async fn upload_url(

@@ -49,7 +49,7 @@ impl Endpoint {
             let free = push_messages.visible(now).contains(&number);
             free.then(|| push_messages.receive(number, now)).flatten()
         };
-        let Some((item, receipt)) = received else {
+        let Some((item, receipt, _)) = received else {
             return;
         };
         if self.hub.world().is(Mutant::PushMessageEarlyDelete) {

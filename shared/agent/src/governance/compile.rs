@@ -11,6 +11,7 @@ use a2a_lambda::skill::AgentError;
 use a2a_lambda::task::Timestamp;
 use regex_lite::{Regex, RegexBuilder};
 use std::collections::BTreeSet;
+use std::ops::Deref;
 
 /// The most rules of a policy, and the most suppressions.
 pub(crate) const RULES_MAX: usize = 100;
@@ -23,8 +24,7 @@ pub(crate) const GLOBS_MAX: usize = 16;
 /// The most bytes of an id.
 const ID_MAX: usize = 128;
 /// The sizes that an expression can be counted with, in bytes of memory when it is compiled.
-/// A literal of 512 bytes needs 16 KiB. A search takes time for each of them: with 32 KiB and
-/// the largest content the slowest expressions take about 3 seconds.
+/// A literal of 512 bytes needs 16 KiB. A search takes time for each of them: `check` bounds it.
 const REGEX_SIZES: [usize; 7] = [
     512,
     1024,
@@ -55,7 +55,22 @@ pub(crate) struct CompiledRule {
     pub(super) rule: PolicyRule,
     pub(super) matcher: Matcher,
     /// `None` means every path.
-    pub(super) applies: Option<Regex>,
+    pub(super) applies: Option<Expression>,
+}
+
+/// An expression, and the size with which it is counted.
+#[derive(Debug)]
+pub(super) struct Expression {
+    regex: Regex,
+    pub(super) size: usize,
+}
+
+impl Deref for Expression {
+    type Target = Regex;
+
+    fn deref(&self) -> &Regex {
+        &self.regex
+    }
 }
 
 /// What a rule searches for.
@@ -64,16 +79,16 @@ pub(super) enum Matcher {
     /// A literal.
     Text(String),
     /// An expression that matches somewhere.
-    Pattern(Regex),
+    Pattern(Expression),
     /// A glob that matches a whole name.
-    Name(Regex),
+    Name(Expression),
 }
 
 /// A suppression with its expression and its end.
 #[derive(Debug)]
 pub(crate) struct CompiledSuppression {
     pub(super) policy_id: String,
-    pub(super) message: Regex,
+    pub(super) message: Expression,
     pub(super) expires: Timestamp,
 }
 
@@ -129,6 +144,16 @@ pub(crate) enum ConstraintFault {
     /// A time in another format.
     #[error("is not a time as in RFC 3339")]
     Time,
+}
+
+impl Matcher {
+    /// What one searched byte costs.
+    pub(super) const fn size(&self) -> usize {
+        match self {
+            Self::Text(_) => 1,
+            Self::Pattern(expression) | Self::Name(expression) => expression.size,
+        }
+    }
 }
 
 impl ConstraintError {
@@ -256,7 +281,7 @@ fn matcher(budget: &mut Budget, field: &str, rule: &PolicyRule) -> Checked<Match
     })
 }
 
-fn applies(field: &str, globs: &[String]) -> Checked<Option<Regex>> {
+fn applies(field: &str, globs: &[String]) -> Checked<Option<Expression>> {
     count(field, globs.len(), GLOBS_MAX)?;
     let mut expressions = Vec::with_capacity(globs.len());
     for (at, glob) in globs.iter().enumerate() {
@@ -267,8 +292,7 @@ fn applies(field: &str, globs: &[String]) -> Checked<Option<Regex>> {
     if expressions.is_empty() {
         return Ok(None);
     }
-    let (regex, _) = build(field, &mut whole(&expressions.join("|")))?;
-    Ok(Some(regex))
+    build(field, &mut whole(&expressions.join("|"))).map(Some)
 }
 
 fn suppression(
@@ -291,21 +315,21 @@ fn suppression(
 
 impl Budget {
     /// Builds an expression and counts it.
-    fn build(&mut self, field: &str, builder: &mut RegexBuilder) -> Checked<Regex> {
-        let (regex, size) = build(field, builder)?;
-        let rest = self.0.checked_sub(size);
+    fn build(&mut self, field: &str, builder: &mut RegexBuilder) -> Checked<Expression> {
+        let expression = build(field, builder)?;
+        let rest = self.0.checked_sub(expression.size);
         self.0 = rest.ok_or_else(|| wrong(field, ConstraintFault::TooLarge))?;
-        Ok(regex)
+        Ok(expression)
     }
 }
 
 /// Builds with the smallest size that suffices, because a compiled expression does not tell
 /// its own.
-fn build(field: &str, builder: &mut RegexBuilder) -> Checked<(Regex, usize)> {
+fn build(field: &str, builder: &mut RegexBuilder) -> Checked<Expression> {
     let mut failed = ConstraintFault::TooLarge;
     for size in REGEX_SIZES {
         match builder.size_limit(size).build() {
-            Ok(regex) => return Ok((regex, size)),
+            Ok(regex) => return Ok(Expression { regex, size }),
             Err(error) => failed = error.into(),
         }
     }

@@ -1,10 +1,10 @@
 //! How far a project has moved away from its policies.
 
+use super::check::CheckResult;
 use super::facts::CheckFacts;
 use super::merge::MergedPolicies;
 use super::policy::{RuleTarget, Severity};
-use super::validate::{ANY_ID, Violation, sort, validate};
-use a2a_lambda::task::Timestamp;
+use super::validate::{ANY_ID, Violation, sort};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -37,21 +37,19 @@ pub(crate) struct DriftReport {
     pub(crate) requires_manual_review: bool,
 }
 
-/// Reports the drift at the time `now`. `version` is the present version of the policies, to
+/// Reports the drift that a check found. `version` is the present version of the policies, to
 /// compare with that of the context; `None` compares nothing.
-pub(crate) fn drift(
+pub(super) fn drift(
     policies: &MergedPolicies<'_>,
     facts: &CheckFacts,
     version: Option<&str>,
-    now: Timestamp,
+    result: CheckResult,
 ) -> DriftReport {
-    let (suppressed, mut violations): (Vec<_>, Vec<_>) = validate(policies, facts)
-        .into_iter()
-        .partition(|violation| is_suppressed(policies, violation, now));
+    let mut violations = result.violations;
     // These have no policy, so nothing can suppress them.
     violations.extend(extra(policies, facts, version));
     sort(&mut violations);
-    let confidence = confidence(policies, facts);
+    let confidence = confidence(&result.targets, facts);
     let blocks = |violation: &Violation| violation.severity == Severity::Block;
     DriftReport {
         drift_score: score(&violations),
@@ -59,16 +57,8 @@ pub(crate) fn drift(
         has_drift: !violations.is_empty(),
         requires_manual_review: violations.iter().any(blocks) || confidence < CONFIDENT,
         violations,
-        suppressed,
+        suppressed: result.suppressed,
     }
-}
-
-fn is_suppressed(policies: &MergedPolicies<'_>, violation: &Violation, now: Timestamp) -> bool {
-    policies.suppressions.iter().any(|suppression| {
-        suppression.policy_id == violation.policy_id
-            && now < suppression.expires
-            && suppression.message.is_match(&violation.message)
-    })
 }
 
 fn extra(
@@ -111,14 +101,11 @@ fn score(violations: &[Violation]) -> f64 {
     f64::from(tenths.min(10)) / 10.0
 }
 
-fn confidence(policies: &MergedPolicies<'_>, facts: &CheckFacts) -> f64 {
-    let in_force = policies.rules.iter();
-    let in_force = in_force.filter(|rule| facts.is_for(rule.globs_of.applies.as_ref()));
-    let targets: BTreeSet<RuleTarget> = in_force.map(|rule| rule.demand.rule.target).collect();
+fn confidence(targets: &BTreeSet<RuleTarget>, facts: &CheckFacts) -> f64 {
     let (mut all, mut known) = (0_u32, 0_u32);
     for target in targets {
         all += 1;
-        known += u32::from(facts.knows(target));
+        known += u32::from(facts.knows(*target));
     }
     if all == 0 {
         return 1.0;

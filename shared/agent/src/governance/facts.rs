@@ -1,6 +1,6 @@
 //! What is known about the content that rules look at.
 
-use super::compile::{CompiledRule, Matcher};
+use super::compile::{CompiledRule, Expression, Matcher};
 use super::policy::RuleTarget;
 use a2a_lambda::skill::AgentError;
 use schemars::JsonSchema;
@@ -116,9 +116,28 @@ impl CheckFacts {
         }
     }
 
+    /// The bytes that a search for a rule of this target looks at. Each entry counts one more.
+    pub(super) fn size(&self, target: RuleTarget) -> usize {
+        let list = |entries: &Vec<String>| entries.iter().map(|entry| entry.len() + 1).sum();
+        let value = |value: &ConfigValue| {
+            let text = value.text.as_ref().map_or(0, String::len);
+            value.name.len().max(text) + 1
+        };
+        match target {
+            RuleTarget::File => self.path.as_ref().map_or(0, String::len),
+            RuleTarget::Code => self.content.as_ref().map_or(0, String::len),
+            RuleTarget::Dependency => self.dependencies.as_ref().map_or(0, list),
+            RuleTarget::Import => self.imports.as_ref().map_or(0, list),
+            RuleTarget::Config => {
+                let values = self.config.as_ref();
+                values.map_or(0, |values| values.iter().map(value).sum())
+            }
+        }
+    }
+
     /// Whether a rule with these globs is for the path. It is if the path is unknown:
     /// a caller cannot avoid a rule by omitting the path.
-    pub(super) fn is_for(&self, globs: Option<&regex_lite::Regex>) -> bool {
+    pub(super) fn is_for(&self, globs: Option<&Expression>) -> bool {
         match (globs, &self.path) {
             (Some(globs), Some(path)) => globs.is_match(path),
             (None, _) | (_, None) => true,

@@ -1,20 +1,20 @@
 //! Whether content is acceptable: policies, their merge over the layers, and drift.
 //!
-//! [`access`](crate::access) decides who may act. This module decides about content, without
-//! I/O and without a clock:
+//! [`access`](crate::access) decides who may act. This module decides about content:
 //!
 //! ```text
 //! PolicyDocument ── compile ──► CompiledPolicy ─┐
 //!   (as stored)    refuses what                 ├─ merge ──► MergedPolicies ─┐
-//!                  cannot be evaluated   … ─────┘  company → target          ├─ validate, drift
+//!                  cannot be evaluated   … ─────┘  company → target          ├─ Check ──► CheckResult
 //! CheckContext ─── CheckFacts::of ───────────────────────────────────────────┘
 //! ```
 //!
 //! [`policy`] has the document, [`glob`] the globs, [`compile`] the rules that can be
-//! evaluated, [`facts`] what is known about the content, [`merge`] the layers, [`validate`]
-//! the violations and [`drift`] the score. [`skills`] are the operations, and [`session`] is
-//! what a conversation begins with.
+//! evaluated, [`facts`] what is known about the content, [`merge`] the layers, [`check`] the
+//! slices in which a turn searches, [`validate`] the violations and [`drift`] the score.
+//! [`skills`] are the operations, and [`session`] is what a conversation begins with.
 
+mod check;
 pub(crate) mod compile;
 pub(crate) mod drift;
 pub(crate) mod facts;

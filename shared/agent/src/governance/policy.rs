@@ -115,6 +115,19 @@ pub(crate) enum Severity {
     Block,
 }
 
+impl RuleTarget {
+    /// The member of a context that has its values.
+    pub(crate) const fn member(self) -> &'static str {
+        match self {
+            Self::File => "path",
+            Self::Code => "content",
+            Self::Dependency => "dependencies",
+            Self::Import => "imports",
+            Self::Config => "config",
+        }
+    }
+}
+
 /// Violations that are known and accepted for a time. They do not count for the drift.
 ///
 /// A suppression in a layer narrower than that of a mandatory policy is ignored and

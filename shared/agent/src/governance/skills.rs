@@ -1,15 +1,16 @@
 //! The operations of governance, each a skill.
 
+use super::check::Check;
 use super::compile::{CompiledPolicy, ConstraintError};
 use super::drift::{DriftReport, drift};
 use super::facts::{CheckContext, CheckFacts};
 use super::merge::merge;
 use super::policy::PolicyDocument;
-use super::validate::{Violation, is_valid, validate};
+use super::validate::{Violation, is_valid};
 use crate::access::{
     Access, CheckDrift, CheckKnowledge, Denial, Permit, ReadsKnowledge, ValidateGovernance,
 };
-use crate::knowledge::item::ItemKind;
+use crate::knowledge::item::{ItemKind, StoredItem};
 use crate::knowledge::skills::check_content;
 use crate::knowledge::store::{KnowledgeStore, Listed};
 use crate::layer::{KnowledgeLayer, Layer};
@@ -19,6 +20,7 @@ use futures::future::FutureExt as _;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 /// The most policies that one check reads.
 const POLICIES_MAX: usize = 100;
@@ -37,8 +39,10 @@ pub(super) struct InForce {
     pub(super) policies: Vec<CompiledPolicy>,
     /// Policies that cannot be evaluated, for the caller.
     warnings: Vec<String>,
-    /// The commit of the repository: the version of the policies.
+    /// The commit of the repository, which callers know as the version of the policies.
     head: Option<String>,
+    /// A hash of the commits of the policies. It does not change with other items.
+    version: String,
 }
 
 /// The permits to read the policies for a target: its own scope, and every broader one of the
@@ -82,35 +86,36 @@ pub(super) async fn load<R: ReadsKnowledge>(
         );
         return Err(AgentError::domain("TOO_MANY_POLICIES", text));
     }
-    let reads = accepted
-        .iter()
-        .map(|listed| content(&store, listed).boxed());
+    let reads = accepted.iter().map(|listed| policy(&store, listed).boxed());
     let reads = stream::iter(reads.collect::<Vec<_>>()).buffered(PARALLEL_READS);
-    let contents: Vec<_> = reads.try_collect().await?;
+    let items: Vec<_> = reads.try_collect().await?;
     let mut found = InForce {
         head: store.head_commit().await?,
         ..InForce::default()
     };
-    for (listed, content) in accepted.iter().zip(contents) {
+    let mut version = Sha256::new();
+    for (listed, item) in accepted.iter().zip(items) {
+        // Withdrawn since the list was read.
+        let Some(item) = item else { continue };
+        version.update(item.commit.as_bytes());
         let layer = listed.permit.scope().layer();
-        match content.map(|content| CompiledPolicy::parse(&content)) {
-            Some(Ok(policy)) if policy.layer().layer() == layer => found.policies.push(policy),
-            Some(Ok(_)) => found.unused(listed, "it names another layer"),
-            Some(Err(error)) => found.unused(listed, &error.to_string()),
-            // Withdrawn since the list was read.
-            None => {}
+        match CompiledPolicy::parse(&item.content) {
+            Ok(policy) if policy.layer().layer() == layer => found.policies.push(policy),
+            Ok(_) => found.unused(listed, "it names another layer"),
+            Err(error) => found.unused(listed, &error.to_string()),
         }
+        tokio::task::yield_now().await;
     }
+    found.version = hex::encode(version.finalize());
     Ok(found)
 }
 
-async fn content<R: ReadsKnowledge>(
+async fn policy<R: ReadsKnowledge>(
     store: &KnowledgeStore<'_>,
     listed: &Listed<'_, R>,
-) -> AgentResult<Option<String>> {
+) -> AgentResult<Option<StoredItem>> {
     let item = store.item(listed.permit, listed.place.path(), None).await?;
-    let in_force = item.filter(|item| item.head.is_in_force(ItemKind::Policy));
-    Ok(in_force.map(|item| item.content))
+    Ok(item.filter(|item| item.head.is_in_force(ItemKind::Policy)))
 }
 
 impl InForce {
@@ -118,12 +123,6 @@ impl InForce {
         let text = format!("the policy {} is not used: {why}", listed.place.file());
         self.warnings.push(text);
     }
-}
-
-/// Runs work of up to seconds beside the turn, so that the turn still answers.
-async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> AgentResult<T> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(AgentError::internal)
 }
 
 /// What to check.
@@ -170,9 +169,7 @@ pub(crate) async fn governance_validate(
     match (input.layer, input.context, input.policy) {
         (None, None, Some(policy)) => {
             let id = policy.id.clone();
-            beside(|| CompiledPolicy::compile(policy))
-                .await?
-                .map_err(ConstraintError::agent_error)?;
+            CompiledPolicy::compile(policy).map_err(ConstraintError::agent_error)?;
             OnRequestResult::done(Validated {
                 valid: true,
                 violations: Vec::new(),
@@ -185,8 +182,8 @@ pub(crate) async fn governance_validate(
                 Err(denial) => return rejected(denial),
             };
             let facts = CheckFacts::of(context)?;
-            let policies = load(cx, &permits).await?.policies;
-            OnRequestResult::done(validated(policies, target, facts).await?)
+            let in_force = load(cx, &permits).await?;
+            OnRequestResult::done(validated(cx, &in_force, target, &facts).await?)
         }
         _ => Err(AgentError::invalid_input(
             "give `layer` and `context`, or `policy` alone",
@@ -195,20 +192,19 @@ pub(crate) async fn governance_validate(
 }
 
 async fn validated(
-    policies: Vec<CompiledPolicy>,
+    cx: &TaskContext<'_>,
+    in_force: &InForce,
     target: KnowledgeLayer,
-    facts: CheckFacts,
+    facts: &CheckFacts,
 ) -> AgentResult<Validated> {
-    beside(move || {
-        let merged = merge(&policies, target);
-        let violations = validate(&merged, &facts);
-        Validated {
-            valid: is_valid(&violations),
-            violations,
-            policies: merged.ids().iter().map(|id| (*id).to_owned()).collect(),
-        }
+    let merged = merge(&in_force.policies, target);
+    let check = Check::new(&merged, facts, None).await?;
+    let violations = check.run(cx, &in_force.version).await?.violations;
+    Ok(Validated {
+        valid: is_valid(&violations),
+        violations,
+        policies: merged.ids().iter().map(|id| (*id).to_owned()).collect(),
     })
-    .await
 }
 
 /// A project to check.
@@ -240,10 +236,11 @@ pub(crate) async fn governance_drift_check(
         Err(denial) => return rejected(denial),
     };
     let facts = CheckFacts::of(input.context)?;
-    let InForce { policies, head, .. } = load(cx, &permits).await?;
-    let now = cx.now();
-    let report = beside(move || drift(&merge(&policies, target), &facts, head.as_deref(), now));
-    OnRequestResult::done(report.await?)
+    let in_force = load(cx, &permits).await?;
+    let merged = merge(&in_force.policies, target);
+    let check = Check::new(&merged, &facts, Some(cx.now())).await?;
+    let result = check.run(cx, &in_force.version).await?;
+    OnRequestResult::done(drift(&merged, &facts, in_force.head.as_deref(), result))
 }
 
 /// Content to check before it is stored.
@@ -291,11 +288,8 @@ pub(crate) async fn knowledge_check(
         Ok(permits) => permits,
         Err(denial) => return rejected(denial),
     };
-    let InForce {
-        policies,
-        mut warnings,
-        ..
-    } = load(cx, &permits).await?;
+    let mut in_force = load(cx, &permits).await?;
+    let mut warnings = std::mem::take(&mut in_force.warnings);
     let syntax = match input.kind {
         ItemKind::Policy => CompiledPolicy::parse(&input.content).err(),
         ItemKind::Adr | ItemKind::Pattern | ItemKind::Spec | ItemKind::Hindsight => None,
@@ -305,7 +299,7 @@ pub(crate) async fn knowledge_check(
         content: Some(input.content),
         ..input.context.unwrap_or_default()
     })?;
-    let checked = validated(policies, target, facts).await?;
+    let checked = validated(cx, &in_force, target, &facts).await?;
     OnRequestResult::done(CheckedKnowledge {
         valid: checked.valid && syntax.is_none(),
         violations: checked.violations,

@@ -1,15 +1,61 @@
+mod check;
 mod compile;
 mod drift;
 mod glob;
+mod listing;
 mod merge;
 mod merge_cases;
 mod skills;
 mod validate;
 
+use super::check::{Check, CheckResult};
 use super::compile::CompiledPolicy;
+use super::drift::DriftReport;
 use super::facts::{CheckContext, CheckFacts};
+use super::merge::MergedPolicies;
 use super::policy::PolicyDocument;
+use super::validate::Violation;
+use a2a_lambda::task::Timestamp;
 use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+thread_local! {
+    /// The searches that this thread has run.
+    pub(super) static SEARCHES: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+fn checked(
+    policies: &MergedPolicies<'_>,
+    facts: &CheckFacts,
+    now: Option<Timestamp>,
+) -> CheckResult {
+    let mut whole = pin!(async {
+        let check = Check::new(policies, facts, now).await;
+        check.unwrap().whole().await
+    });
+    // It yields, and waits for nothing.
+    loop {
+        if let Poll::Ready(found) = whole.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return found;
+        }
+    }
+}
+
+fn validate(policies: &MergedPolicies<'_>, facts: &CheckFacts) -> Vec<Violation> {
+    checked(policies, facts, None).violations
+}
+
+fn drift(
+    policies: &MergedPolicies<'_>,
+    facts: &CheckFacts,
+    version: Option<&str>,
+    now: Timestamp,
+) -> DriftReport {
+    let found = checked(policies, facts, Some(now));
+    super::drift::drift(policies, facts, version, found)
+}
 
 /// A policy `p` of the company with these rules, which is not mandatory.
 fn document(rules: &Value) -> PolicyDocument {

@@ -1,7 +1,7 @@
 //! The violations of a content.
 
 use super::facts::{CheckFacts, Search};
-use super::merge::{EffectiveRule, MergeFinding, MergedPolicies};
+use super::merge::{EffectiveRule, MergeFinding};
 use super::policy::Severity;
 use crate::layer::KnowledgeLayer;
 use schemars::JsonSchema;
@@ -30,20 +30,6 @@ pub(crate) struct Violation {
     pub(crate) at: Option<u64>,
 }
 
-/// The broken rules and the findings of the merge, which warn. They are ordered by layer,
-/// policy id and rule id.
-///
-/// A positive rule is broken if nothing matches, also if the context lacks its target. A
-/// negative rule is broken if something matches. The severity never changes this.
-pub(crate) fn validate(policies: &MergedPolicies<'_>, facts: &CheckFacts) -> Vec<Violation> {
-    let in_force = policies.rules.iter();
-    let broken = in_force.filter_map(|rule| violation(rule, facts));
-    let findings = policies.findings.iter().map(Violation::from);
-    let mut violations: Vec<_> = broken.chain(findings).collect();
-    sort(&mut violations);
-    violations
-}
-
 /// Whether a content with these violations is acceptable: none of them blocks.
 pub(crate) fn is_valid(violations: &[Violation]) -> bool {
     let mut severities = violations.iter().map(|violation| violation.severity);
@@ -57,11 +43,11 @@ pub(super) fn sort(violations: &mut [Violation]) {
     });
 }
 
-/// The violation of one rule, if the content breaks it.
+/// The violation of one rule that is for the path, if the content breaks it.
+///
+/// A positive rule is broken if nothing matches, also if the context lacks its target. A
+/// negative rule is broken if something matches. The severity never changes this.
 pub(super) fn violation(rule: &EffectiveRule<'_>, facts: &CheckFacts) -> Option<Violation> {
-    if !facts.is_for(rule.globs_of.applies.as_ref()) {
-        return None;
-    }
     let forbids = rule.demand.rule.kind.is_negative();
     let at = match facts.search(rule.demand) {
         Search::Present(at) if forbids => at,
@@ -69,15 +55,25 @@ pub(super) fn violation(rule: &EffectiveRule<'_>, facts: &CheckFacts) -> Option<
         Search::Present(_) | Search::Absent | Search::Unknown => return None,
     };
     Some(Violation {
-        policy_id: rule.policy_id.to_owned(),
-        rule_id: rule.id().to_owned(),
-        severity: rule.severity,
-        message: rule.message().to_owned(),
-        layer: rule.layer,
         at,
+        ..Violation::from(rule)
     })
 }
 
+impl From<&EffectiveRule<'_>> for Violation {
+    fn from(rule: &EffectiveRule<'_>) -> Self {
+        Self {
+            policy_id: rule.policy_id.to_owned(),
+            rule_id: rule.id().to_owned(),
+            severity: rule.severity,
+            message: rule.message().to_owned(),
+            layer: rule.layer,
+            at: None,
+        }
+    }
+}
+
+/// A finding of the merge warns.
 impl From<&MergeFinding> for Violation {
     fn from(finding: &MergeFinding) -> Self {
         let rule_id = finding.rule_id.as_deref().unwrap_or(ANY_ID);

@@ -1,7 +1,9 @@
 //! The repository of a tenant in documents: git objects, the head, and a list of the items.
 //!
 //! A commit is visible once the document `head` names it. The list of items follows: it is
-//! what queries read, and each entry can be made again from the repository.
+//! what queries read, and each entry can be made again from the repository. The head also names
+//! the file of its commit, because its writer may die before it lists that file. Readers look
+//! at that file too, and the next writer lists it before it moves the head.
 
 use super::error::KnowledgeError;
 use super::export::export;
@@ -46,6 +48,9 @@ struct Head {
     number: u64,
     /// How many items there are.
     items: usize,
+    /// The file of the commit; the list has all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
 }
 
 /// An entry of the list of items.
@@ -297,6 +302,9 @@ impl<'a> KnowledgeStore<'a> {
                 self.list(place, commit, number).await?;
                 return Ok(commit);
             };
+            if let Some((head, commit, _)) = &head {
+                self.list_head(head, *commit).await?;
+            }
             let (number, items) = head
                 .as_ref()
                 .map_or((0, 0), |(head, _, _)| (head.number, head.items));
@@ -309,6 +317,7 @@ impl<'a> KnowledgeStore<'a> {
                 commit: made.to_string(),
                 number,
                 items: items + usize::from(before.is_none()),
+                file: Some(place.file()),
             };
             let moved = match &head {
                 Some((_, _, version)) => self.heads.replace(MAIN, &next, version).await?,
@@ -323,29 +332,58 @@ impl<'a> KnowledgeStore<'a> {
         Err(AgentError::domain("STALE_COMMIT", text).into())
     }
 
+    /// Puts the item of the head on the list, since its writer may have died.
+    async fn list_head(&self, head: &Head, commit: ObjectId) -> AgentResult<()> {
+        match head.place() {
+            Some(place) => self.list(&place, commit, head.number).await,
+            None => Ok(()),
+        }
+    }
+
     /// Puts the item of a commit on the list, unless a later one is there.
+    ///
+    /// # Errors
+    /// When others were faster each time: then no writer may move the head.
     async fn list(&self, place: &ItemPlace, commit: ObjectId, number: u64) -> AgentResult<()> {
-        let Some(item) = self.repository().item(commit, place).await.map_err(error)? else {
-            return Ok(());
-        };
-        let entry = Entry {
-            file: place.file(),
-            head: item.head,
-            commit: item.commit.to_string(),
-            number,
-        };
         let key = hex::encode(Sha256::digest(place.file()));
         for _ in 0..ATTEMPTS {
-            let written = match self.items.get::<Entry>(&key).await? {
-                Some(found) if found.value.number >= number => return Ok(()),
-                Some(found) => self.items.replace(&key, &entry, &found.version).await?,
+            let document = self.items.get::<Entry>(&key).await?;
+            if document
+                .as_ref()
+                .is_some_and(|it| it.value.number >= number)
+            {
+                return Ok(());
+            }
+            let Some(entry) = self.entry(place, commit, number).await? else {
+                return Ok(());
+            };
+            let written = match document {
+                Some(document) => self.items.replace(&key, &entry, &document.version).await?,
                 None => self.items.create(&key, &entry).await?,
             };
             if written {
                 return Ok(());
             }
         }
-        Ok(())
+        Err(AgentError::internal(
+            "others wrote the entry of the list each time",
+        ))
+    }
+
+    /// The entry of an item as it is at a commit, which has this number.
+    async fn entry(
+        &self,
+        place: &ItemPlace,
+        commit: ObjectId,
+        number: u64,
+    ) -> AgentResult<Option<Entry>> {
+        let item = self.repository().item(commit, place).await.map_err(error)?;
+        Ok(item.map(|item| Entry {
+            file: place.file(),
+            head: item.head,
+            commit: item.commit.to_string(),
+            number,
+        }))
     }
 
     /// The wanted items that the permits cover, by their place.
@@ -354,6 +392,8 @@ impl<'a> KnowledgeStore<'a> {
         permits: &'p [Permit<R>],
         wanted: impl Fn(&ItemPlace, &ItemHead) -> bool,
     ) -> AgentResult<Vec<Listed<'p, R>>> {
+        // Before the list: what earlier commits changed is on it.
+        let mut newest = self.head().await?;
         let (mut found, mut after) = (Vec::new(), None::<String>);
         loop {
             let page = self.items.list::<Entry>(after.as_deref(), PAGE).await?;
@@ -361,23 +401,49 @@ impl<'a> KnowledgeStore<'a> {
             after = Some(last.key.clone());
             for document in page {
                 let entry = document.value;
-                let Some(place) = ItemPlace::of_file(&entry.file) else {
-                    continue;
-                };
-                let mut permits = permits.iter();
-                let permit = permits.find(|permit| covers(permit.scope(), &place));
-                if let Some(permit) = permit.filter(|_| wanted(&place, &entry.head)) {
-                    found.push(Listed {
-                        permit,
-                        place,
-                        entry,
-                    });
+                if let Some((head, ..)) = &newest
+                    && head.file.as_ref() == Some(&entry.file)
+                {
+                    if entry.number < head.number {
+                        continue;
+                    }
+                    newest = None;
                 }
+                found.extend(listed(permits, entry, &wanted));
             }
+        }
+        if let Some((head, commit, _)) = newest
+            && let Some(place) = head.place()
+            && let Some(entry) = self.entry(&place, commit, head.number).await?
+        {
+            found.extend(listed(permits, entry, &wanted));
         }
         found.sort_by(|left, right| left.place.cmp(&right.place));
         Ok(found)
     }
+}
+
+impl Head {
+    /// The place of the item that its commit changed.
+    fn place(&self) -> Option<ItemPlace> {
+        ItemPlace::of_file(self.file.as_ref()?)
+    }
+}
+
+/// The item of an entry, if it is wanted and a permit covers it.
+fn listed<'p, R>(
+    permits: &'p [Permit<R>],
+    entry: Entry,
+    wanted: impl Fn(&ItemPlace, &ItemHead) -> bool,
+) -> Option<Listed<'p, R>> {
+    let place = ItemPlace::of_file(&entry.file)?;
+    let mut permits = permits.iter();
+    let permit = permits.find(|permit| covers(permit.scope(), &place))?;
+    wanted(&place, &entry.head).then_some(Listed {
+        permit,
+        place,
+        entry,
+    })
 }
 
 /// The id of a commit that a document or a caller names.

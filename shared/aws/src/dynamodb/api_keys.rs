@@ -124,3 +124,28 @@ fn record(item: &Item) -> Result<ApiKeyRecord, StoreError> {
         note: optional(NOTE)?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_lambda_model::task::distinct::Values;
+
+    #[test]
+    fn an_api_key_reads_back_from_its_item_unchanged() {
+        let mut values = Values::default();
+        let key = ApiKeyRecord {
+            id: ApiKeyId::parse(&values.make::<u32>().to_string()).unwrap(),
+            hash: [7; 32],
+            owner: values.make(),
+            tier: values.make(),
+            scopes: values.make(),
+            created_at: values.make(),
+            expires_at: values.make(),
+            note: values.make(),
+        };
+        let mut item = item::key_of(key::API_KEYS, key.id.as_str());
+        let named = attributes(&key).into_iter();
+        item.extend(named.map(|(name, value)| (name.to_owned(), value)));
+        assert_eq!(record(&item).unwrap(), key);
+    }
+}

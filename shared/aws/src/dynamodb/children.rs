@@ -9,13 +9,12 @@ use super::conditional_write::ConditionalWrite;
 use super::item::{self, Item};
 use super::key;
 use super::large_value::{self, ValueOwner};
-use super::outcome::torn;
-use super::outcome::{self, TRIES};
+use super::outcome::{self, TRIES, TornReads};
 use super::store::DynamoStore;
 use a2a_lambda_model::store::{StoreError, Tail, TaskWrite};
 use a2a_lambda_model::stored::{self, Child, ChildName, FoundChild};
 use a2a_lambda_model::task::{LoggedEvent, Owner, TaskId, TaskKey, TaskRecord};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 /// The attributes for the key of a child, its version and its object.
 const KEYS: &str = "PK, SK, #version, #object";
@@ -178,13 +177,15 @@ impl DynamoStore {
         after: u64,
     ) -> Result<Option<(TaskRecord, Tail)>, StoreError> {
         let partition = key::task(&TaskKey::new(owner, id));
-        let mut versions = BTreeSet::new();
+        let mut reads = TornReads::default();
         for tries in 0..TRIES {
-            let Some((head, batches)) = self.read_log(owner, &partition, after).await? else {
+            let log = self.read_log(owner, &partition, after).await?;
+            let Some((head, batches)) = log else {
                 return Ok(None);
             };
-            versions.insert(head.version());
-            let Some(batches) = batches else {
+            reads.note(head.version());
+            let events = self.events_of(batches).await;
+            let Some(batches) = reads.result(events)? else {
                 outcome::pause(tries).await;
                 continue;
             };
@@ -205,17 +206,16 @@ impl DynamoStore {
             }
             outcome::pause(tries).await;
         }
-        Err(torn(&versions))
+        Err(reads.error())
     }
 
-    /// One read of the log: the head of the task and the events of its batches. The events
-    /// are `None` if the task changed or was removed meanwhile.
+    /// One read of the log: the head of the task and its batches.
     async fn read_log(
         &self,
         owner: &Owner,
         partition: &str,
         after: u64,
-    ) -> Result<Option<(TaskRecord, Option<Vec<LoggedEvent>>)>, StoreError> {
+    ) -> Result<Option<(TaskRecord, Vec<Item>)>, StoreError> {
         let first = key::child(ChildName::Events(after.saturating_add(1)));
         let mut items = Vec::new();
         let mut start = None;
@@ -257,14 +257,22 @@ impl DynamoStore {
                 batches.push(item);
             }
         }
+        Ok(Some((head, batches)))
+    }
+
+    /// The events of batches; `None` if the task changed or was removed meanwhile.
+    async fn events_of(
+        &self,
+        mut batches: Vec<Item>,
+    ) -> Result<Option<Vec<LoggedEvent>>, StoreError> {
         if !self.load_all(batches.iter_mut()).await? {
-            return Ok(Some((head, None)));
+            return Ok(None);
         }
         let mut events = Vec::new();
         for item in batches {
             events.append(&mut stored::events_of(&found_in(item)?.text)?);
         }
-        Ok(Some((head, Some(events))))
+        Ok(Some(events))
     }
 }
 

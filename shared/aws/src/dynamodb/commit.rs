@@ -94,10 +94,9 @@ impl DynamoStore {
             statements.extend(ConditionalWrite::push(push)?);
         }
         statements.extend(children);
-        // A transaction takes the pointer too. A task alone has no transaction: `commit`
-        // writes its pointer beside it.
+        // A task alone has no transaction: `commit` writes its pointer before it.
         if statements.len() > 1 {
-            statements.extend(ConditionalWrite::pointer(write));
+            statements.extend(ConditionalWrite::missing_pointer(write));
         }
         Ok(statements)
     }

@@ -9,15 +9,20 @@ use super::item::{self, Item};
 use super::store::DynamoStore;
 use super::{key, list, outcome};
 use a2a_lambda_model::store::{StoreError, ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord};
-use a2a_lambda_model::task::{ContextId, Owner, TaskId, TaskKey, TaskState};
+use a2a_lambda_model::task::{ContextId, Owner, TaskId, TaskKey, TaskState, Timestamp};
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::try_join_all;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Index items that one page reads at most, of each index over all its shards.
 const READ_MAX: usize = 2_000;
 /// Index items of one request, over all shards.
 const CHUNK: u32 = 500;
+/// Contexts that are checked for tasks at the same time.
+const AT_ONCE: usize = 16;
+/// Pointers of a context that are read at a time to find a task.
+const POINTERS: usize = 10;
 /// Least number of index items in one request to a shard.
 const CHUNK_MIN: u32 = 25;
 
@@ -163,6 +168,9 @@ impl DynamoStore {
                 threads.insert(task.context_id().clone(), thread);
             }
         }
+        for context in self.empty_contexts(owner, &threads, query).await? {
+            threads.remove(&context);
+        }
         let mut page = Vec::new();
         for (place, _) in places {
             // Each context once: the index can still show the position before an update.
@@ -170,6 +178,47 @@ impl DynamoStore {
             page.extend(thread.filter(|it| it.owner == *owner && it.lives(query.now)));
         }
         Ok(page)
+    }
+
+    /// Those of `threads` that were stored for a task that is not there: it was never stored,
+    /// or it has been deleted.
+    async fn empty_contexts(
+        &self,
+        owner: &Owner,
+        threads: &BTreeMap<ContextId, ThreadRecord>,
+        query: &ThreadQuery,
+    ) -> Result<Vec<ContextId>, StoreError> {
+        let bare = threads.values().filter(|thread| thread.is_bare());
+        let bare: Vec<ContextId> = bare.map(|thread| thread.context_id.clone()).collect();
+        let checked = bare.into_iter().map(|context| async move {
+            let found = self.has_task(owner, &context, query.now).await?;
+            Ok::<_, StoreError>((!found).then_some(context))
+        });
+        let checked: Vec<_> = stream::iter(checked)
+            .buffered(AT_ONCE)
+            .try_collect()
+            .await?;
+        Ok(checked.into_iter().flatten().collect())
+    }
+
+    /// Whether a task is stored in the context.
+    async fn has_task(
+        &self,
+        owner: &Owner,
+        context: &ContextId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let mut after = None;
+        loop {
+            let (heads, next) = self.heads_in(owner, context, after, POINTERS).await?;
+            if heads.iter().any(|task| !task.expired(now)) {
+                return Ok(true);
+            }
+            after = next;
+            if after.is_none() {
+                return Ok(false);
+            }
+        }
     }
 
     /// The `META` items of partitions, read consistently.

@@ -127,3 +127,39 @@ fn parsed(sort: &str) -> Result<DocumentKey, StoreError> {
     let corrupt = |_| StoreError::Corrupt("a document has no valid key".to_owned());
     DocumentKey::parse(sort).map_err(corrupt)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::conditional_write::WriteKind;
+    use super::*;
+    use a2a_lambda_model::store::documents::DocumentOwner;
+    use a2a_lambda_model::task::distinct::Values;
+
+    #[test]
+    fn a_document_reads_back_from_its_item_unchanged() {
+        let mut values = Values::default();
+        let owner = DocumentOwner::Tenant(values.make());
+        let now = Timestamp::from_millis(0);
+        let write = DocumentWrite {
+            collection: DocumentCollection::new(owner, values.make::<String>()).unwrap(),
+            key: DocumentKey::parse(values.make::<String>()).unwrap(),
+            text: values.make(),
+            expires_at: values.make(),
+            expect: DocumentExpect::Any,
+            id: values.make(),
+            now,
+        };
+        let WriteKind::Put(item) = statement("partition", &write).kind else {
+            panic!("a document is put");
+        };
+        let expected = StoredDocument {
+            key: write.key,
+            text: write.text.unwrap(),
+            version: write.id,
+        };
+        assert_eq!(document(&item, now).unwrap(), Some(expected));
+        let end = write.expires_at.unwrap();
+        assert_eq!(item.get(item::TTL), Some(&item::number(end.ttl_seconds())));
+        assert_eq!(document(&item, end).unwrap(), None);
+    }
+}

@@ -30,6 +30,8 @@ pub(super) const EXPIRES_AT: &str = "expires_at";
 pub(super) const TTL: &str = "ttl";
 pub(super) const LEASE_UNTIL: &str = "lease_until";
 pub(super) const DISPATCH: &str = "dispatch";
+/// Before which no worker begins the turn.
+pub(super) const NOT_BEFORE: &str = "not_before";
 /// The subject itself, for the relay and the sweep, which have an item and no caller.
 pub(super) const OWNER_SUBJECT: &str = "owner_subject";
 pub(super) const TURN: &str = "turn";
@@ -46,9 +48,10 @@ const STATE_VERSION: &str = "state_version";
 pub(super) const WRITES: [&str; 4] = ["w0", "w1", "w2", "w3"];
 
 /// Attributes of a task that a commit removes unless it sets them.
-pub(super) const OPTIONAL: [&str; 8] = [
+pub(super) const OPTIONAL: [&str; 9] = [
     LEASE_UNTIL,
     DISPATCH,
+    NOT_BEFORE,
     NOTIFY,
     LISTENERS,
     EXPIRES_AT,
@@ -93,18 +96,18 @@ pub(super) fn task(record: &TaskRecord, shards: NonZeroU32, head: String) -> Att
         (INCARNATION, text(record.incarnation().as_str())),
         (BODY, text(head)),
     ]);
-    // A hidden task only keeps the response to a send; no list shows it.
-    if !record.is_hidden() {
-        let place = key::place(record.status().timestamp, record.id());
-        let shard = key::shard_of(record.id().as_str(), shards);
-        item.insert(key::LISTS_PK, text(key::list_shard(record.owner(), shard)));
-        item.insert(key::LISTS_SK, text(place));
-    }
+    let place = key::place(record.status().timestamp, record.id());
+    let shard = key::shard_of(record.id().as_str(), shards);
+    item.insert(key::LISTS_PK, text(key::list_shard(record.owner(), shard)));
+    item.insert(key::LISTS_SK, text(place));
     if let Some(until) = record.lease_until() {
         item.insert(LEASE_UNTIL, number(until.as_millis()));
     }
     if let Some(version) = record.dispatch() {
         item.insert(DISPATCH, number(version));
+    }
+    if let Some(at) = record.not_before() {
+        item.insert(NOT_BEFORE, number(at.as_millis()));
     }
     if record.state().is_at_rest() {
         item.insert(EXPIRES_AT, number(record.expires_at().as_millis()));
@@ -366,9 +369,71 @@ fn corrupt(error: impl std::fmt::Display) -> StoreError {
 mod tests {
     use super::*;
     use a2a_lambda_model::stored::ITEM_MAX;
+    use a2a_lambda_model::task::distinct::Values;
     use a2a_lambda_model::task::{
-        Change, ContextId, Generation, Metadata, NewTask, Subject, TaskId, TenantId,
+        Change, ContextId, Generation, Layout, Metadata, NewTask, Subject, TaskId, TenantId,
     };
+
+    fn item(partition: &str, attributes: Attributes) -> Item {
+        let mut item = key_of(partition, key::META);
+        let named = attributes.into_iter();
+        item.extend(named.map(|(name, value)| (name.to_owned(), value)));
+        item
+    }
+
+    #[test]
+    fn a_task_reads_back_from_its_item_unchanged() {
+        let mut values = Values::default();
+        let mut states = BTreeMap::new();
+        for _ in 0..64 {
+            let mut task: TaskRecord = values.make();
+            *task.fields().layout = Layout::default();
+            let head = stored::pieces(&task).unwrap().head;
+            let attributes = super::task(&task, NonZeroU32::MIN, head);
+            let item = item(&key::task(&task.key()), attributes);
+            assert_eq!(to_task(&item).unwrap(), task);
+            let expiry = task.state().is_at_rest().then(|| task.expires_at());
+            let ttl = expiry.map(|at| number(at.ttl_seconds()));
+            assert_eq!(item.get(TTL), ttl.as_ref());
+            let created_at = number(task.created_at().as_millis());
+            assert_eq!(item.get(key::SWEEP_SK), Some(&created_at));
+            let place = text(key::place(task.status().timestamp, task.id()));
+            assert_eq!(item.get(key::LISTS_SK), Some(&place));
+            states.insert(task.state().as_str(), task);
+        }
+        assert_eq!(states.len(), 8, "{:?}", states.keys());
+    }
+
+    #[test]
+    fn a_thread_reads_back_from_its_items_unchanged() {
+        let mut values = Values::default();
+        for _ in 0..2 {
+            let thread: ThreadRecord = values.make();
+            let tombstone = Duration::from_secs(values.make());
+            let partition = key::thread(&thread.owner, &thread.context_id);
+            let meta = super::thread(&thread, tombstone, NonZeroU32::MIN).unwrap();
+            let meta = item(&partition, meta);
+            let of_state = ThreadRecord {
+                version: thread.state_version,
+                ..thread.clone()
+            };
+            let state = thread_state(&of_state).unwrap();
+            let JoinedThread::Thread(read) = to_thread(&meta, state.as_ref()).unwrap() else {
+                panic!("{meta:?}");
+            };
+            assert_eq!(*read, thread);
+            let kept = number(thread.kept_until(tombstone).ttl_seconds());
+            assert_eq!(meta.get(TTL), Some(&kept));
+            for (name, at) in [
+                ("created_at", thread.created_at),
+                ("updated_at", thread.updated_at),
+            ] {
+                assert_eq!(meta.get(name), Some(&text(at.to_rfc3339())));
+            }
+            let end = number(thread.state_expires_at.as_millis());
+            assert_eq!(state.unwrap().get(EXPIRES_AT), Some(&end));
+        }
+    }
 
     /// The size of an item as DynamoDB counts it, or slightly more.
     fn size(item: &Attributes) -> usize {
@@ -425,7 +490,7 @@ mod tests {
         let task = with_the_longest_names(at);
         let start = Change::Start { lease_until: at };
         let mut working = task.next([start], WriteId::made_of(2), at, at).unwrap();
-        *working.fields().dispatch = Some(u64::MAX);
+        *working.fields().last_dispatch = u64::MAX;
         let canceled = working.next([Change::Cancel], WriteId::made_of(3), at, at);
         for record in [working, canceled.unwrap()] {
             let mut item = super::task(&record, NonZeroU32::MAX, "x".repeat(ITEM_MAX));

@@ -198,8 +198,6 @@ pub(super) fn limits(tenant: &TenantId) -> String {
 pub(super) const TIERS: &str = "TIERS";
 /// Sort key of the leases of streams.
 pub(super) const STREAMS: &str = "STREAMS";
-/// Sort key of the leases of turns.
-pub(super) const TURNS: &str = "TURNS";
 /// The longest name of a tier in the name of an attribute; a longer one is hashed.
 const LONGEST_TIER: usize = 64;
 
@@ -223,7 +221,6 @@ pub(super) fn bucket(bucket: &RateBucket) -> (String, String) {
 pub(super) fn pool(pool: &SlotPool) -> (String, &'static str) {
     match pool {
         SlotPool::Streams(tenant) => (limits(tenant), STREAMS),
-        SlotPool::Turns(tenant) => (limits(tenant), TURNS),
         SlotPool::AllStreams(name, part) => (format!("S#streams#{name}#{part}"), STREAMS),
     }
 }

@@ -7,7 +7,7 @@
 
 use super::item::{self, Item};
 use super::store::DynamoStore;
-use a2a_lambda_model::store::{StoreError, ThreadWrite};
+use a2a_lambda_model::store::{SizeError, StoreError, ThreadWrite};
 use a2a_lambda_model::stored::{ChildName, ITEM_MAX};
 use a2a_lambda_model::task::{TaskKey, TaskRecord, ThreadKey, Timestamp, WriteId};
 use futures::future::try_join_all;
@@ -87,7 +87,7 @@ impl DynamoStore {
             return Ok(());
         }
         let Some(blobs) = &self.blobs else {
-            return fits(size);
+            return SizeError::check(size, ITEM_MAX);
         };
         let content = item::string(item, item::BODY)?.to_owned();
         let hash = hex::encode(Sha256::digest(&content));
@@ -108,7 +108,8 @@ impl DynamoStore {
     /// then a later write has replaced the item.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when the object differs from the size or hash in the item.
+    /// [`StoreError::Corrupt`] when the object differs from the size or hash in the item;
+    /// [`StoreError::Denied`] when the bucket refuses the read.
     pub(super) async fn load_value(&self, item: &mut Item) -> Result<bool, StoreError> {
         if !item.contains_key(KEY) {
             return Ok(true);
@@ -197,15 +198,6 @@ pub(super) fn size_of(item: &Item) -> Result<usize, StoreError> {
 
 fn closed(_: tokio::sync::AcquireError) -> StoreError {
     StoreError::Unavailable("the semaphore for object reads is closed".to_owned())
-}
-
-fn fits(size: usize) -> Result<(), StoreError> {
-    if size > ITEM_MAX {
-        return Err(StoreError::TooLarge(format!(
-            "{size} bytes; {ITEM_MAX} are allowed without a bucket"
-        )));
-    }
-    Ok(())
 }
 
 /// The object key of a child. Like every key below a task, it shows the sweep its time and

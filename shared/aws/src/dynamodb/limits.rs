@@ -85,7 +85,7 @@ impl DynamoStore {
     }
 
     async fn set_block(&self, tenant: &TenantId, blocked: bool) -> Result<(), StoreError> {
-        for sort in [key::TIERS, key::STREAMS, key::TURNS] {
+        for sort in [key::TIERS, key::STREAMS] {
             let partition = key::limits(tenant);
             if blocked {
                 let set = "SET #blocked = :blocked REMOVE #ttl".to_owned();

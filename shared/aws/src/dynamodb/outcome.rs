@@ -7,7 +7,7 @@
 use super::conditional_write::{ConditionalWrite, WriteKind};
 use super::item::Item;
 use crate::clients::broke_off;
-use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::store::{SizeError, StoreError};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
@@ -167,7 +167,7 @@ fn outcome<E: ProvideErrorMetadata>(error: &SdkError<E>) -> WriteOutcome {
         ErrorClass::Undecided => WriteOutcome::Undecided(StoreError::Unavailable(text)),
         ErrorClass::Contended => WriteOutcome::Undecided(StoreError::Contended(text)),
         ErrorClass::Unknown => WriteOutcome::Unknown(text),
-        ErrorClass::TooLarge => WriteOutcome::Failed(StoreError::TooLarge(text)),
+        ErrorClass::TooLarge => WriteOutcome::Failed(StoreError::TooLarge(SizeError::Other(text))),
         ErrorClass::Refused => WriteOutcome::Failed(StoreError::Refused(text)),
     }
 }
@@ -186,13 +186,46 @@ fn describe<E: ProvideErrorMetadata>(error: &SdkError<E>) -> String {
     }
 }
 
-/// The error for a task or thread that could not be read whole. `versions` are the versions
-/// that the reads found. Several mean that it changes; one means that a part is missing.
-pub(super) fn torn(versions: &BTreeSet<u64>) -> StoreError {
-    if versions.len() > 1 {
-        StoreError::Unavailable("the record changed during every attempt to read it".to_owned())
-    } else {
-        StoreError::Corrupt("the record refers to an item or object that does not exist".to_owned())
+/// The reads of a task or thread that found it torn.
+#[derive(Default)]
+pub(super) struct TornReads {
+    /// The versions that they found.
+    versions: BTreeSet<u64>,
+    /// The last refusal of the bucket.
+    denied: Option<StoreError>,
+}
+
+impl TornReads {
+    /// Notes the version that a read found.
+    pub(super) fn note(&mut self, version: u64) {
+        self.versions.insert(version);
+    }
+
+    /// The result of a read; `None` if it has to be made again. That is also so if the bucket
+    /// refuses an object: a role that may not list gets this for an object that is gone.
+    pub(super) fn result<T>(
+        &mut self,
+        read: Result<Option<T>, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        match read {
+            Err(error @ StoreError::Denied(_)) => {
+                self.denied = Some(error);
+                Ok(None)
+            }
+            read => read,
+        }
+    }
+
+    /// The error after the last read. Several versions mean that the record changes; one means
+    /// that a part is missing, or that the bucket refuses it.
+    pub(super) fn error(self) -> StoreError {
+        if self.versions.len() > 1 {
+            let why = "the record changed during every attempt to read it";
+            return StoreError::Unavailable(why.to_owned());
+        }
+        let why = "the record refers to an item or object that does not exist";
+        self.denied
+            .unwrap_or_else(|| StoreError::Corrupt(why.to_owned()))
     }
 }
 
@@ -376,7 +409,9 @@ fn canceled(reasons: &[CancellationReason]) -> WriteOutcome {
         }
     }
     match other {
-        Some((ErrorClass::TooLarge, text)) => WriteOutcome::Failed(StoreError::TooLarge(text)),
+        Some((ErrorClass::TooLarge, text)) => {
+            WriteOutcome::Failed(StoreError::TooLarge(SizeError::Other(text)))
+        }
         Some((ErrorClass::Refused, text)) => WriteOutcome::Failed(StoreError::Refused(text)),
         // DynamoDB skipped a condition, and it may be the one that recognises our own
         // write.
@@ -389,14 +424,13 @@ fn canceled(reasons: &[CancellationReason]) -> WriteOutcome {
 
 #[cfg(test)]
 mod tests {
-    use super::{Check, ErrorClass, WriteOutcome, canceled, classify, outcome, torn};
+    use super::{Check, ErrorClass, TornReads, WriteOutcome, canceled, classify, outcome};
     use a2a_lambda_model::store::StoreError;
     use aws_sdk_dynamodb::error::{ErrorMetadata, SdkError};
     use aws_sdk_dynamodb::operation::put_item::PutItemError;
     use aws_sdk_dynamodb::types::CancellationReason;
     use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
     use aws_smithy_types::body::SdkBody;
-    use std::collections::BTreeSet;
 
     fn reasons(codes: &[&str]) -> Vec<CancellationReason> {
         let reason = |code: &&str| CancellationReason::builder().code(*code).build();
@@ -525,10 +559,21 @@ mod tests {
 
     #[test]
     fn a_changing_record_is_unavailable_and_a_torn_one_corrupt() {
-        let changes = torn(&BTreeSet::from([1, 2]));
+        let error = |versions: &[u64], denied: bool| {
+            let mut reads = TornReads::default();
+            versions.iter().for_each(|version| reads.note(*version));
+            if denied {
+                let refused: Result<Option<u8>, _> = Err(StoreError::Denied(String::new()));
+                assert!(matches!(reads.result(refused), Ok(None)));
+            }
+            reads.error()
+        };
+        let changes = error(&[1, 2], false);
         assert!(matches!(changes, StoreError::Unavailable(_)), "{changes:?}");
-        let broken = torn(&BTreeSet::from([1]));
+        let broken = error(&[1], false);
         assert!(matches!(broken, StoreError::Corrupt(_)), "{broken:?}");
+        let denied = error(&[1], true);
+        assert!(matches!(denied, StoreError::Denied(_)), "{denied:?}");
     }
 
     #[test]

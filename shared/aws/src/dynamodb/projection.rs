@@ -2,8 +2,7 @@
 //! no more bytes than the response budget allows.
 
 use super::item::{self, Item};
-use super::outcome::torn;
-use super::outcome::{self, TRIES};
+use super::outcome::{self, TRIES, TornReads};
 use super::store::DynamoStore;
 use super::{children, key, large_value, list};
 use a2a_lambda_model::store::queue::OpenTask;
@@ -70,13 +69,14 @@ impl DynamoStore {
         now: Timestamp,
     ) -> Result<Option<ProjectedTask>, StoreError> {
         let (owner, task) = (head.owner().clone(), head.key());
-        let (mut read, mut versions) = (0, BTreeSet::new());
+        let (mut read, mut reads) = (0, TornReads::default());
         for tries in 0..TRIES {
             if !head.is_partial() {
                 return Ok(Some(ProjectedTask::of_whole(head)));
             }
             let needs = stored::needs(&head, wanted.history_length, wanted.artifacts);
-            let reading = self.read_some(&head, &needs, wanted.bytes).await?;
+            let reading = self.read_some(&head, &needs, wanted.bytes).await;
+            let reading = reads.result(reading.map(Some))?.unwrap_or_default();
             read += reading.read;
             if reading.short || needs.are_met(&reading.found) {
                 stored::join_some(&mut head, &reading.found)?;
@@ -87,7 +87,7 @@ impl DynamoStore {
                 }));
             }
             // Another commit was made meanwhile, or a child is missing.
-            versions.insert(head.version());
+            reads.note(head.version());
             outcome::pause(tries).await;
             let found = self.own_item(&task).await?;
             match found.filter(|it| *it.owner() == owner && !it.expired(now)) {
@@ -95,7 +95,7 @@ impl DynamoStore {
                 None => return Ok(None),
             }
         }
-        Err(torn(&versions))
+        Err(reads.error())
     }
 
     async fn read_some(

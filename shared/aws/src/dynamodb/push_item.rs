@@ -108,3 +108,24 @@ pub(super) fn mark(push: &PushRecord) -> Result<String, StoreError> {
     use sha2::{Digest as _, Sha256};
     Ok(hex::encode(Sha256::digest(stored::push_identity(push)?)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2a_lambda_model::task::distinct::Values;
+
+    #[test]
+    fn a_push_config_reads_back_from_its_items_unchanged() {
+        let mut values = Values::default();
+        for _ in 0..2 {
+            let push: PushRecord = values.make();
+            let [registered, delivered] = items_of(&push).unwrap();
+            assert_eq!(push_of(&registered, Some(&&delivered)).unwrap(), push);
+            let begun = PushRecord {
+                delivery: Delivery::after(push.delivery.cursor),
+                ..push
+            };
+            assert_eq!(push_of(&registered, None).unwrap(), begun);
+        }
+    }
+}

@@ -6,7 +6,7 @@
 use super::{item, key};
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::store::queue::TaskImage;
-use a2a_lambda_model::task::{Owner, PushId, Subject, WriteId};
+use a2a_lambda_model::task::{Owner, PushId, Subject, Timestamp, WriteId};
 use std::str::FromStr;
 
 /// The task in the new image of a stream record; `None` for an item of another kind.
@@ -30,6 +30,9 @@ pub fn task_image(
     let dispatch = attribute(item::DISPATCH)
         .map(|digits| parsed(&digits, item::DISPATCH))
         .transpose()?;
+    let not_before = attribute(item::NOT_BEFORE)
+        .map(|digits| parsed(&digits, item::NOT_BEFORE))
+        .transpose()?;
     let notify = attribute(item::NOTIFY)
         .map(|digits| parsed(&digits, item::NOTIFY))
         .transpose()?;
@@ -42,6 +45,7 @@ pub fn task_image(
         turn: number(attribute, item::TURN)?,
         version: number(attribute, item::VERSION)?,
         dispatch,
+        not_before: not_before.map(Timestamp::from_millis),
         notify,
         listeners: listeners(attribute)?,
     }))
@@ -92,6 +96,7 @@ fn missing(name: &'static str) -> StoreError {
 mod tests {
     use super::*;
     use a2a_lambda_model::store::contract::World;
+    use a2a_lambda_model::task::distinct::Values;
     use a2a_lambda_model::task::{Change, ContextId, TaskId, TaskRecord};
     use aws_sdk_dynamodb::types::AttributeValue;
     use std::time::Duration;
@@ -129,12 +134,19 @@ mod tests {
                     turn: 1,
                     version: record.version(),
                     dispatch,
+                    not_before: None,
                     notify: None,
                     listeners: Vec::new(),
                 };
                 assert_eq!(image(&stored(record)).unwrap(), Some(expected));
             }
         }
+    }
+
+    #[test]
+    fn an_image_is_that_of_the_stored_record() {
+        let task: TaskRecord = Values::first();
+        assert_eq!(image(&stored(&task)).unwrap(), Some(TaskImage::of(&task)));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Finds the tasks of a context in the context's own partition.
 //!
-//! A task's first write also writes a pointer there: in its transaction, or in a parallel
-//! request. The one task that its context is named after needs no pointer. A pointer alone
-//! proves nothing; the task's `META` item decides. A reader skips a pointer if its task is
-//! gone or has another incarnation.
+//! A pointer to a task is there before the task: in the transaction of the task's first write,
+//! or in an earlier request. The one task that its context is named after needs no pointer. A
+//! pointer alone proves nothing; the task's `META` item decides. A reader skips a pointer if
+//! its task is gone or has another incarnation.
 
 use super::conditional_write::ConditionalWrite;
 use super::item::{self, Attributes, Item};
@@ -13,23 +13,28 @@ use a2a_lambda_model::store::{
     Expect, Expiring, IN_CONTEXT, RecordPage, RecordQuery, StoreError, TaskWrite, ThreadRecord,
 };
 use a2a_lambda_model::stored;
-use a2a_lambda_model::task::{ContextId, Owner, TaskId, TaskKey, TaskRecord};
+use a2a_lambda_model::task::{ContextId, Owner, TaskId, TaskKey, TaskRecord, Timestamp};
 use std::collections::BTreeMap;
 
 /// Pointers that one read returns for removal.
 const REMOVED: usize = 1000;
 
 impl ConditionalWrite {
-    /// Writes the pointer to a task that `write` creates.
-    pub(super) fn pointer(write: &TaskWrite) -> Option<Self> {
-        let record = &write.record;
-        if write.expect != Expect::Absent || record.names_its_context() {
-            return None;
-        }
+    /// Writes the pointer to a task; `None` if its context is named after it.
+    pub(super) fn pointer(record: &TaskRecord, until: Timestamp) -> Option<Self> {
         let partition = key::thread(record.owner(), record.context_id());
-        let until = stored::child_expiry(record).ttl_seconds();
-        let attributes = Attributes::from([(item::TTL, item::number(until))]);
-        Some(Self::put_at(&partition, &key::pointer(record), attributes))
+        let ttl = (item::TTL, item::number(until.ttl_seconds()));
+        let pointer = || Self::put_at(&partition, &key::pointer(record), Attributes::from([ttl]));
+        (!record.names_its_context()).then(pointer)
+    }
+
+    /// Writes the pointer to a task that `write` creates, if the context does not have it.
+    pub(super) fn missing_pointer(write: &TaskWrite) -> Option<Self> {
+        let is_missing = write.expect == Expect::Absent && !write.has_pointer;
+        let until = || stored::child_expiry(&write.record);
+        is_missing
+            .then(|| Self::pointer(&write.record, until()))
+            .flatten()
     }
 
     /// Removes the pointer to a task, if it has one. No other task ever has the same pointer.
@@ -41,14 +46,6 @@ impl ConditionalWrite {
 }
 
 impl DynamoStore {
-    /// Stores a pointer, if there is one.
-    pub(super) async fn point(&self, pointer: Option<ConditionalWrite>) -> Result<(), StoreError> {
-        if let Some(pointer) = pointer {
-            self.write_once(pointer).await?;
-        }
-        Ok(())
-    }
-
     /// Extends the TTL of a task's pointer to the time that this commit demands. A new pointer
     /// is kept for two lifetimes of the task. So only a task that is older than one lifetime
     /// needs the write, and a task that is being ended does not.

@@ -2,7 +2,7 @@
 
 use super::conditional_write::ConditionalWrite;
 use super::item;
-use super::outcome::{TRIES, pause, torn};
+use super::outcome::{TRIES, TornReads, pause};
 use super::store::DynamoStore;
 use super::{key, list, open_task_index};
 use a2a_lambda_model::store::queue::{OpenTask, SweepTasks};
@@ -12,7 +12,6 @@ use a2a_lambda_model::store::{
 };
 use a2a_lambda_model::task::{ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, Timestamp};
 use async_trait::async_trait;
-use std::collections::BTreeSet;
 
 impl DynamoStore {
     /// The head of a task: the part of it that its `META` item holds.
@@ -42,7 +41,7 @@ impl DynamoStore {
         id: &TaskKey,
         wanted: impl Fn(&TaskRecord) -> bool + Send,
     ) -> Result<Option<TaskRecord>, StoreError> {
-        let mut versions = BTreeSet::new();
+        let mut reads = TornReads::default();
         for tries in 0..TRIES {
             let head = match owner {
                 Some(owner) => self.item_for(owner, id).await?,
@@ -51,13 +50,14 @@ impl DynamoStore {
             let Some(head) = head.filter(&wanted) else {
                 return Ok(None);
             };
-            versions.insert(head.version());
-            if let Some(whole) = self.whole(&key::task(id), head).await? {
+            reads.note(head.version());
+            let whole = self.whole(&key::task(id), head).await;
+            if let Some(whole) = reads.result(whole)? {
                 return Ok(Some(whole));
             }
             pause(tries).await;
         }
-        Err(torn(&versions))
+        Err(reads.error())
     }
 }
 
@@ -160,16 +160,22 @@ impl WriteTasks for DynamoStore {
         self.keep_children(&write.record).await?;
         self.keep_keys(&write.record).await?;
         self.keep_pointer(&write.record).await?;
-        let alone = statements.len() == 1;
-        let pointer = ConditionalWrite::pointer(write).filter(|_| alone);
-        let put = self.put_all(write, shards, statements);
-        // Both requests run in parallel. A transaction of the two would cost twice the write
-        // units (decision 0016).
-        let (committed, pointed) = futures::join!(put, self.point(pointer));
-        let committed = committed?;
-        // Without its pointer a read of the context would miss the task, so the commit fails.
-        pointed?;
-        Ok(committed)
+        // A transaction has the pointer. A task alone gets it before, not beside it: a read of
+        // the context would miss a task without a pointer. A transaction of the two would cost
+        // twice the write units (decision 0016).
+        if statements.len() == 1
+            && let Some(pointer) = ConditionalWrite::missing_pointer(write)
+        {
+            self.write_once(pointer).await?;
+        }
+        self.put_all(write, shards, statements).await
+    }
+
+    async fn put_pointer(&self, record: &TaskRecord, until: Timestamp) -> Result<(), StoreError> {
+        if let Some(pointer) = ConditionalWrite::pointer(record, until) {
+            self.write_once(pointer).await?;
+        }
+        Ok(())
     }
 
     async fn ended_task(

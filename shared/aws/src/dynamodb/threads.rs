@@ -4,7 +4,7 @@ use super::conditional_write::{ConditionalWrite, WriteKind};
 use super::item::{self, JoinedThread};
 use super::key;
 use super::large_value::{self, ValueOwner};
-use super::outcome::{self, Check, TRIES, torn};
+use super::outcome::{self, Check, TRIES, TornReads};
 use super::store::DynamoStore;
 use super::write::WriteResult;
 use a2a_lambda_model::store::{
@@ -12,7 +12,6 @@ use a2a_lambda_model::store::{
 };
 use a2a_lambda_model::task::{ContextId, Owner, ThreadKey};
 use async_trait::async_trait;
-use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
 impl DynamoStore {
@@ -47,6 +46,7 @@ impl DynamoStore {
     pub(super) async fn read_thread(
         &self,
         partition: &str,
+        reads: &mut TornReads,
     ) -> Result<Option<JoinedThread>, StoreError> {
         let found = self
             .client
@@ -70,10 +70,12 @@ impl DynamoStore {
         let mut state = with_sort(key::STATE).cloned();
         if let Some(state) = &mut state
             && item::names_state(meta, state)?
-            && !self.load_value(state).await?
         {
-            let version = item::integer(meta, item::VERSION)?;
-            return Ok(Some(JoinedThread::Torn(version)));
+            let there = self.load_value(state).await;
+            if reads.result(there.map(Some))? != Some(true) {
+                let version = item::integer(meta, item::VERSION)?;
+                return Ok(Some(JoinedThread::Torn(version)));
+            }
         }
         item::to_thread(meta, state.as_ref()).map(Some)
     }
@@ -87,9 +89,9 @@ impl ReadThreads for DynamoStore {
         id: &ContextId,
     ) -> Result<Option<ThreadRecord>, StoreError> {
         let partition = key::thread(owner, id);
-        let mut versions = BTreeSet::new();
+        let mut reads = TornReads::default();
         for tries in 0..TRIES {
-            match self.read_thread(&partition).await? {
+            match self.read_thread(&partition, &mut reads).await? {
                 None => return Ok(None),
                 Some(JoinedThread::Thread(thread)) => {
                     return Ok(Some(*thread).filter(|thread| thread.owner == *owner));
@@ -97,12 +99,10 @@ impl ReadThreads for DynamoStore {
                 // Read once more: a read during a transaction can see only one of the two items.
                 Some(JoinedThread::Stateless(thread)) if tries > 0 => return Ok(Some(*thread)),
                 Some(JoinedThread::Stateless(_)) => {}
-                Some(JoinedThread::Torn(version)) => {
-                    versions.insert(version);
-                }
+                Some(JoinedThread::Torn(version)) => reads.note(version),
             }
         }
-        Err(torn(&versions))
+        Err(reads.error())
     }
 
     async fn load_thread_head(

@@ -8,7 +8,7 @@
 use super::metadata::{TASK_NOTE, note};
 use super::outcome::{PutResult, failed, put_of, racing, status};
 use super::{S3Blobs, patient};
-use a2a_lambda_model::store::{BlobReader, Measured, StoreError, read_up_to};
+use a2a_lambda_model::store::{BlobReader, Measured, SizeError, StoreError, read_up_to};
 use a2a_lambda_model::task::TaskKey;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{ChecksumAlgorithm, CompletedMultipartUpload, CompletedPart};
@@ -102,8 +102,9 @@ impl Upload<'_> {
     }
 
     async fn send(&mut self, part: Bytes) -> Result<(), StoreError> {
-        let number = i32::try_from(self.parts.len() + 1)
-            .map_err(|_| StoreError::TooLarge("the upload has too many parts".to_owned()))?;
+        let number = i32::try_from(self.parts.len() + 1).map_err(|_| {
+            StoreError::TooLarge(SizeError::Other("the upload has too many parts".to_owned()))
+        })?;
         let sent = self
             .store
             .client

@@ -68,17 +68,34 @@ pub(super) fn status<E>(error: &SdkError<E>) -> Option<u16> {
         .map(|response| response.status().as_u16())
 }
 
-/// Whether the request names an object that does not exist. To a role that may not list the
-/// bucket, S3 says `AccessDenied` instead (Amazon S3 API Reference, "`GetObject`", under
-/// "Permissions"). Most functions have no such right, so that they cannot list the keys of
-/// other tenants. They can read every key that they name, so for them it means the same.
-/// The response to a HEAD has no body, so no code.
+/// Whether the request names an object that does not exist. The response to a HEAD has no
+/// body, so no code.
 pub(super) fn is_missing<E: ProvideErrorMetadata>(error: &SdkError<E>) -> bool {
-    match (status(error), error.code()) {
-        (_, Some("NoSuchKey")) | (Some(404), None | Some("NotFound")) => true,
-        (Some(403), code) => matches!(code, None | Some("AccessDenied" | "Forbidden")),
-        _ => false,
+    matches!(
+        (status(error), error.code()),
+        (_, Some("NoSuchKey")) | (Some(404), None | Some("NotFound"))
+    )
+}
+
+/// The error of a read that S3 did not carry out.
+///
+/// To a role that may not list the bucket, S3 says `AccessDenied` for an object that does not
+/// exist (Amazon S3 API Reference, "`GetObject`", under "Permissions"). Most functions have no
+/// such right, so that they cannot list the keys of other tenants. The same response means
+/// that a right on the bucket or its key is lost.
+pub(super) fn unread<E: ProvideErrorMetadata>(
+    error: &SdkError<E>,
+    bucket: &str,
+    key: &str,
+) -> StoreError {
+    let status = status(error);
+    if status == Some(403) && matches!(error.code(), None | Some("AccessDenied" | "Forbidden")) {
+        let prefix = key.split_inclusive('/').next().unwrap_or_default();
+        let why = "it is missing, or a right on the bucket or its key is";
+        let text = format!("S3 answered 403 for an object below `{prefix}` of `{bucket}`: {why}");
+        return StoreError::Denied(text);
     }
+    failed(status, error)
 }
 
 /// The error of a request that S3 did not carry out.
@@ -88,8 +105,9 @@ pub(super) fn failed<E: ProvideErrorMetadata>(
 ) -> StoreError {
     let code = error.code().unwrap_or("no code");
     match status {
-        // 408 is a timeout and 429 throttling; the other 4xx fail again when repeated.
-        Some(status @ 400..=499) if !matches!(status, 408 | 429) => {
+        // 408 is a timeout and 429 throttling, and 403 lasts until an operator gives a right
+        // back. The other 4xx fail again when repeated.
+        Some(status @ 400..=499) if !matches!(status, 403 | 408 | 429) => {
             StoreError::Refused(format!("S3 answered {status}: {code}"))
         }
         Some(status) => StoreError::Unavailable(format!("S3 answered {status}: {code}")),
@@ -117,14 +135,26 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_missing_also_to_a_role_that_may_not_list() {
-        for (status, code) in [
-            (404, Some("NoSuchKey")),
-            (404, None),
-            (403, Some("AccessDenied")),
-            (403, None),
-        ] {
+    fn an_object_is_missing_only_if_s3_says_so() {
+        for (status, code) in [(404, Some("NoSuchKey")), (404, None)] {
             assert!(is_missing(&answer(status, code)), "{status} {code:?}");
+        }
+        for code in [Some("AccessDenied"), Some("Forbidden"), None] {
+            let answer = answer(403, code);
+            assert!(!is_missing(&answer), "{code:?}");
+            let error = unread(&answer, "files", "v1/tenant/task/key");
+            assert!(matches!(error, StoreError::Denied(_)), "{error}");
+            let text = error.to_string();
+            assert!(text.contains("below `v1/` of `files`"), "{text}");
+            assert!(!text.contains("tenant"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_lost_right_is_an_outage() {
+        for code in [None, Some("AccessDenied"), Some("InvalidAccessKeyId")] {
+            let error = failed(Some(403), &answer(403, code));
+            assert!(error.is_outage(), "{error}");
         }
     }
 

@@ -5,7 +5,7 @@
 
 use super::{BATCH, BODY, BatchResult, SqsQueue, corrupt, whole_seconds};
 use a2a_lambda_model::store::StoreError;
-use a2a_lambda_model::store::queue::{PushItem, PushQueue, RING_MAX};
+use a2a_lambda_model::store::queue::{DELAY_MAX, PushItem, PushQueue};
 use a2a_lambda_model::task::{Owner, PushId, Subject, TaskId, TenantId, WriteId};
 use async_trait::async_trait;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
@@ -71,7 +71,7 @@ impl PushQueue for SqsQueue {
                         .id(place.to_string())
                         .message_body(encode(item))
                         .message_group_id(item.owner.tenant.as_str())
-                        .delay_seconds(whole_seconds(wait.min(RING_MAX)))
+                        .delay_seconds(whole_seconds(wait.min(DELAY_MAX)))
                         .build()
                 })
                 .collect();

@@ -54,8 +54,8 @@ fn facts(record: &TaskRecord) -> Value {
         "turn": record.turn(),
         "attempt": record.attempt(),
         "handOvers": used.hand_overs,
-        "runMs": u64::try_from(used.run_time.as_millis()).unwrap_or(u64::MAX),
-        "runningSince": used.running_since.map(millis),
+        "progressAt": millis(record.progress_at()),
+        "notBefore": record.not_before().map(millis),
         "leaseUntil": record.lease_until().map(millis),
         "waitsForWorkerSince": record.dispatched_at().map(millis),
         "createdAt": millis(record.created_at()),
@@ -68,7 +68,7 @@ fn facts(record: &TaskRecord) -> Value {
 fn steps(record: &TaskRecord) -> Value {
     let steps = record.saved().steps.iter();
     steps
-        .map(|(name, result)| json!({"name": name, "result": result}))
+        .map(|(name, result)| json!({"name": name, "result": result.value}))
         .collect()
 }
 

@@ -64,7 +64,7 @@ fn now<I: Queued>(queue: &LocalQueue<I>) -> Option<Delivery<I>> {
 
 async fn filled(turns: &[u32]) -> (Arc<Time>, Turns) {
     let (time, queue) = queue();
-    let items: Vec<_> = turns.iter().map(|turn| item(*turn)).collect();
+    let items: Vec<_> = turns.iter().map(|turn| item(*turn).into()).collect();
     assert_eq!(queue.send(&items).await.unwrap(), vec![true; turns.len()]);
     (time, queue)
 }
@@ -143,7 +143,7 @@ async fn a_new_message_wakes_a_waiting_receiver() {
     let waiting = queue.receive();
     tokio::pin!(waiting);
     assert!(waiting.as_mut().now_or_never().is_none());
-    queue.send(&[item(7)]).await.unwrap();
+    queue.send(&[item(7).into()]).await.unwrap();
     assert_eq!(waiting.await.item, item(7));
 }
 

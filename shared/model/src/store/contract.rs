@@ -105,6 +105,8 @@ macro_rules! store_contract_cases {
             only_the_owner_reads_a_thread
             contexts_are_listed_newest_first_and_once
             pages_of_contexts_join_to_the_whole_list
+            a_context_begun_for_a_task_is_listed_while_it_has_one
+            a_pointer_without_its_task_shows_nothing
             a_sweep_finds_and_removes_expired_state
             a_removed_task_is_gone_with_everything_beside_it
             a_removed_thread_leaves_nothing
@@ -138,7 +140,6 @@ macro_rules! store_contract_cases {
             a_key_does_not_pass_to_a_later_task_of_the_same_id
             a_key_that_is_gone_is_not_prolonged
             a_caller_finds_only_its_own_key
-            a_hidden_task_is_in_no_list
             a_bucket_gives_its_burst_and_then_its_rate
             buckets_do_not_share_tokens
             concurrent_takers_share_a_bucket

@@ -3,7 +3,7 @@
 //! A document is a JSON text of at most 256 KB under a key in a collection. A collection is
 //! of a tenant, or of one subject of it; no call reaches two of them.
 
-use super::StoreError;
+use super::{SizeError, StoreError};
 use crate::task::{SubjectKey, TenantId, Timestamp, WriteId};
 use async_trait::async_trait;
 
@@ -108,7 +108,8 @@ pub struct StoredDocument {
 /// What a write expects to find.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DocumentExpect {
-    /// Anything.
+    /// Anything. Until the call returns, the write may be done again, also over a later write of
+    /// another turn.
     Any,
     /// No document.
     Absent,
@@ -129,7 +130,7 @@ pub struct DocumentWrite {
     pub expires_at: Option<Timestamp>,
     /// What it expects to find.
     pub expect: DocumentExpect,
-    /// The id of this write. A repeat of it is done once.
+    /// The id of this write. A repeat of it is done once, unless it expects anything.
     pub id: WriteId,
     /// The time of the write.
     pub now: Timestamp,
@@ -186,11 +187,7 @@ pub trait Documents: Send + Sync {
 /// [`StoreError::TooLarge`].
 pub fn check_document(write: &DocumentWrite) -> Result<(), StoreError> {
     let size = write.text.as_ref().map_or(0, String::len);
-    if size > DOCUMENT_MAX {
-        let what = format!("a document of {size} bytes; {DOCUMENT_MAX} are allowed");
-        return Err(StoreError::TooLarge(what));
-    }
-    Ok(())
+    SizeError::check(size, DOCUMENT_MAX)
 }
 
 #[cfg(test)]

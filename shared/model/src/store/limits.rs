@@ -1,4 +1,4 @@
-//! Counting what a tenant uses: calls, streams, running turns and uploaded bytes.
+//! Counting what a tenant uses: calls, streams and uploaded bytes.
 //!
 //! Every decision is one conditional write, so that processes which share nothing keep a
 //! limit together. Time comes from the caller. The engine decides what to count; a store
@@ -61,8 +61,6 @@ pub enum Tokens {
 pub enum SlotPool {
     /// The open streams of a tenant.
     Streams(TenantId),
-    /// The running turns of a tenant.
-    Turns(TenantId),
     /// One part of the open streams of all tenants, in the functions that share this name.
     /// The engine divides them into parts with a cap each, so that each item stays small.
     AllStreams(String, u32),

@@ -111,7 +111,6 @@ impl RecordQuery {
     pub fn matches(&self, owner: &Owner, record: &TaskRecord) -> bool {
         let context = self.context_id.as_ref();
         record.owner() == owner
-            && !record.is_hidden()
             && !record.expired(self.now)
             && context.is_none_or(|context| record.context_id() == context)
             && self.state.is_none_or(|state| record.state() == state)

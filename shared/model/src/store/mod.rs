@@ -48,7 +48,7 @@ pub use blobs::{
     UploadUrl, measured_to_end, read_up_to, remove_below,
 };
 pub use commit::{Committed, Expect, TaskWrite};
-pub use error::StoreError;
+pub use error::{SizeError, StoreError};
 pub use idempotency::{KeyWrite, Keyed};
 pub use list::{IN_CONTEXT, ListPosition, RecordPage, RecordQuery};
 pub use meter::Meter;

@@ -23,15 +23,34 @@ pub struct WorkItem {
     pub dispatch: u64,
 }
 
+/// A message of the work queue that is not sent yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkMessage {
+    /// The turn.
+    pub item: WorkItem,
+    /// How long no worker receives the message, at most [`DELAY_MAX`].
+    pub delay: Duration,
+}
+
+impl From<WorkItem> for WorkMessage {
+    fn from(item: WorkItem) -> Self {
+        let delay = Duration::ZERO;
+        Self { item, delay }
+    }
+}
+
+/// The longest delay of a message, 15 minutes: the limit of SQS.
+pub const DELAY_MAX: Duration = Duration::from_secs(900);
+
 /// The queue of turns.
 #[async_trait]
 pub trait WorkQueue: Send + Sync {
-    /// Sends the items. Returns one flag per item: whether the queue accepted it.
+    /// Sends the messages. Returns one flag per message: whether the queue accepted it.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when the queue does not answer; then no item
+    /// [`StoreError::Unavailable`] when the queue does not answer; then no message
     /// counts as accepted.
-    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError>;
+    async fn send(&self, messages: &[WorkMessage]) -> Result<Vec<bool>, StoreError>;
 
     /// About how many turns wait in the queue, without those that a worker has
     /// received.
@@ -54,16 +73,12 @@ pub struct PushItem {
     pub config: PushId,
 }
 
-/// The longest delay of [`PushQueue::ring`], 15 minutes: the limit of an SQS message
-/// delay.
-pub const RING_MAX: Duration = Duration::from_secs(900);
-
 /// The push queue, which shares its receivers fairly between tenants. An item says
 /// that a push config may have events to deliver. It may arrive more than once and in
 /// any order.
 #[async_trait]
 pub trait PushQueue: Send + Sync {
-    /// Sends the items with the delay `wait`, at most [`RING_MAX`]. Returns one flag
+    /// Sends the items with the delay `wait`, at most [`DELAY_MAX`]. Returns one flag
     /// per item: whether the queue accepted it.
     ///
     /// # Errors
@@ -81,6 +96,12 @@ pub trait Receipt: Send + Sync {
     /// [`StoreError`] when the queue does not answer. The message may then arrive
     /// again early; the claim of the task handles that.
     async fn hide(&self, time: Duration) -> Result<(), StoreError>;
+
+    /// About how often the message has been received, this time included; 1 if the queue
+    /// does not count.
+    fn receives(&self) -> u32 {
+        1
+    }
 }
 
 /// What happens to a message after its work.
@@ -107,6 +128,8 @@ pub struct TaskImage {
     pub version: u64,
     /// The version that dispatched the turn, if the turn waits for a worker.
     pub dispatch: Option<u64>,
+    /// No worker begins the turn before.
+    pub not_before: Option<Timestamp>,
     /// The number of the last event, if this commit logged it and the task has push
     /// configs.
     pub notify: Option<u64>,
@@ -124,7 +147,8 @@ impl TaskImage {
             incarnation: record.incarnation.clone(),
             turn: record.turn,
             version: record.version,
-            dispatch: record.dispatch,
+            dispatch: record.dispatch(),
+            not_before: record.not_before,
             notify: record.notify(),
             listeners: record.listeners.clone(),
         }

@@ -133,6 +133,17 @@ pub trait WriteTasks: ReadTasks {
     /// [`StoreError`]; after `Unavailable` the write may or may not be stored.
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError>;
 
+    /// Makes the context of a task that is not stored yet know it, until `until`. A pointer
+    /// without its task shows nothing anywhere. The default is for a store that finds the
+    /// tasks of a context without pointers.
+    ///
+    /// # Errors
+    /// [`StoreError`]; then the task must not be stored.
+    async fn put_pointer(&self, record: &TaskRecord, until: Timestamp) -> Result<(), StoreError> {
+        let _nothing_to_write = (record, until);
+        Ok(())
+    }
+
     /// The task `id` of `owner`, if it has expired by `now` and its item still
     /// exists. Only the content in the item itself is read, because the children may
     /// be gone.
@@ -147,8 +158,8 @@ pub trait WriteTasks: ReadTasks {
     ) -> Result<Option<TaskRecord>, StoreError>;
 
     /// A page of everything stored in a context of `owner`, read consistently: up to
-    /// `limit` heads after the position `after`, newest creation first, expired and
-    /// hidden tasks included. The task that the context is named after comes last.
+    /// `limit` heads after the position `after`, newest creation first, expired
+    /// tasks included. The task that the context is named after comes last.
     /// The second value is the position of the next page, `None` at the end. A page
     /// may be short.
     /// # Errors

@@ -55,7 +55,8 @@ pub trait ReadThreads: Send + Sync {
     }
 
     /// A page of `owner`'s live contexts, without their state, from an index, never
-    /// by a scan. A context without a stored thread has version 0. The index may lag
+    /// by a scan. A context without a stored thread has version 0. One with a bare thread
+    /// ([`ThreadRecord::is_bare`]) and no task is not listed. The index may lag
     /// and a page may be short; only `next` says where the list continues.
     ///
     /// # Errors

@@ -126,6 +126,7 @@ over! {
     }
     WriteTasks {
         commit(write: &TaskWrite) -> Committed;
+        put_pointer(record: &TaskRecord, until: Timestamp) -> ();
         ended_task(owner: &Owner, id: &TaskId, now: Timestamp) -> Option<TaskRecord>;
         tasks_in(
             owner: &Owner, context: &ContextId, after: Option<String>, limit: usize,

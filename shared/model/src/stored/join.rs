@@ -55,7 +55,7 @@ fn join_docs(
         };
         let text = &child.text;
         match doc {
-            StoredValue::Saved => record.saved = parsed::<Kept<'_>>(text)?.into(),
+            StoredValue::Saved => record.saved = parsed::<Kept<'_>>(text)?.into_saved()?,
             StoredValue::Metadata => record.metadata = parsed::<Metadata>(text)?,
             StoredValue::Status => {
                 let mut status = record.status().clone();

@@ -8,8 +8,8 @@ use super::message::{StoredArtifact, StoredMessage, StoredPart};
 use super::part_list::PartList;
 use super::runs::{self, StoredBatch};
 use super::task::{Kept, StoredTask};
-use super::{ITEM_MAX, MAX_BYTES, checked, length};
-use crate::store::StoreError;
+use super::{END_ROOM, ITEM_MAX, MAX_BYTES, checked, length};
+use crate::store::{SizeError, StoreError};
 use crate::task::{
     self, ChildLifetime, LoggedEvent, MovedEvents, MovedValue, Segment, StoredValue, TaskFields,
     TaskRecord,
@@ -308,8 +308,9 @@ fn digest(text: &str) -> String {
 /// [`arrange`].
 ///
 /// # Errors
-/// [`StoreError::TooLarge`] for a task larger than [`MAX_BYTES`] in total, nested
-/// more deeply than a reader follows, or with more artifacts than one item can name.
+/// [`StoreError::TooLarge`] for a task larger than [`MAX_BYTES`] in total, or than
+/// [`OPEN_MAX_BYTES`](super::OPEN_MAX_BYTES) unless this write ends it; for one nested more
+/// deeply than a reader follows, or with more artifacts than one item can name.
 /// [`StoreError::Refused`] for a partial record, because the write would lose what it
 /// lacks.
 pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
@@ -317,13 +318,11 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
         let why = "the commit is based on a partial record";
         return Err(StoreError::Refused(why.to_owned()));
     }
-    let head = checked(head(record).text(), ITEM_MAX)?;
-    let all = record.layout.volume.bytes.saturating_add(head.len() as u64);
-    if all > MAX_BYTES as u64 {
-        return Err(StoreError::TooLarge(format!(
-            "{all} bytes; {MAX_BYTES} are allowed"
-        )));
-    }
+    let room = if ends(record) { 0 } else { END_ROOM };
+    let head = checked(head(record).text(), ITEM_MAX - room)?;
+    let moved = usize::try_from(record.layout.volume.bytes).unwrap_or(usize::MAX);
+    let all = moved.saturating_add(head.len() + status_apart(record));
+    SizeError::check(all, MAX_BYTES - room)?;
     let mut children = Vec::new();
     let mut add = |place, form: &dyn Form| {
         let text = checked(form.text(), MAX_BYTES)?;
@@ -365,6 +364,23 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
         }
     }
     Ok(Pieces { head, children })
+}
+
+/// Whether the write of this record ends the task: the task is terminal, or it expires.
+fn ends(record: &TaskRecord) -> bool {
+    record.state().is_terminal() || record.expires_at <= record.updated_at
+}
+
+/// Bytes of a status message in a child, if the next status moves it to the history. There
+/// it counts, so it counts before: the client that cancels the task must find room for it.
+fn status_apart(record: &TaskRecord) -> usize {
+    let apart = record.layout.docs.contains_key(&StoredValue::Status);
+    let stays = !apart || record.state().is_terminal();
+    if stays {
+        0
+    } else {
+        doc_size(record, StoredValue::Status).unwrap_or(0)
+    }
 }
 
 /// The artifacts with the parts that the record's commit moves in its batch of events.

@@ -6,12 +6,13 @@ use super::message::{
 };
 use super::runs;
 use super::schema::{SCHEMA, corrupt};
+use super::step::StoredStep;
 use super::turn::{Request, StoredUsed};
 use crate::store::StoreError;
 use crate::task::{
-    Base, ContextId, Generation, HeldKeys, KeyHash, Metadata, NewTask, Owner, PushId,
-    Saved as SavedValues, SavedSlot, Sealed, SkillId, SkillRoute, Subject, TaskId, TaskRecord,
-    TenantId, Timestamp, Transition, TurnRequest, WriteId,
+    Base, ContextId, Generation, HeldKeys, KeyHash, Metadata, NewTask, OutputCounts, Owner, PushId,
+    Saved as SavedValues, SavedSlot, Sealed, SkillId, SkillRoute, StepResult, Subject, TaskId,
+    TaskRecord, TenantId, Timestamp, Transition, TurnRequest, WriteId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -56,8 +57,8 @@ pub(super) struct StoredTask<'a> {
     pub(super) att: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) lease: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    dsp: Option<u64>,
+    #[serde(default, skip_serializing_if = "is_none_yet")]
+    dsp: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) w: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,10 +86,16 @@ pub(super) struct StoredTask<'a> {
     pub(super) rp: Vec<StoredArtifact<'a>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) sec: Option<String>,
+    /// The keyed hash of the last sealed answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fp: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rq: Option<Request>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     dat: Option<i64>,
+    /// No worker begins the turn before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    nb: Option<i64>,
     #[serde(default, skip_serializing_if = "StoredUsed::is_nothing")]
     us: StoredUsed,
     /// The ids of the push configs.
@@ -97,9 +104,6 @@ pub(super) struct StoredTask<'a> {
     /// Registrations: commits that only registered a push config.
     #[serde(default, skip_serializing_if = "is_none_yet")]
     lr: u64,
-    /// Whether the task is hidden: it only keeps a reply.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    hid: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) up: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,6 +147,15 @@ struct Output {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     a: BTreeMap<String, usize>,
     h: usize,
+    /// The messages when the turn began, if they were fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    t: Option<usize>,
+    /// How many outputs each scope has said.
+    #[serde(default, skip_serializing_if = "OutputCounts::is_empty")]
+    o: OutputCounts,
+    /// How many outputs each scope had said when it saved a value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    s: BTreeMap<String, OutputCounts>,
 }
 
 #[expect(
@@ -154,11 +167,24 @@ const fn is_none_yet(number: &u64) -> bool {
 }
 
 impl Output {
+    fn into_base(self) -> Base {
+        Base {
+            artifacts: self.a,
+            history: self.h,
+            turn_start: self.t.unwrap_or(self.h),
+            outputs: self.o,
+            saves: self.s,
+        }
+    }
+
     fn of(record: &TaskRecord) -> Option<Self> {
         let none = record.state().is_terminal() && record.base == Base::default();
         (!none).then(|| Self {
             a: record.base.artifacts.clone(),
             h: record.base.history,
+            t: Some(record.base.turn_start).filter(|start| *start != record.base.history),
+            o: record.base.outputs.clone(),
+            s: record.base.saves.clone(),
         })
     }
 }
@@ -169,8 +195,8 @@ pub(super) struct Kept<'a> {
     o: Option<StoredSlot<'a>>,
     #[serde(default, skip_serializing_if = "ValuesByKey::is_empty")]
     d: Cow<'a, ValuesByKey>,
-    #[serde(default, skip_serializing_if = "ValuesByKey::is_empty")]
-    s: Cow<'a, ValuesByKey>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    s: BTreeMap<Cow<'a, str>, StoredStep<'a>>,
     /// Members that a later version of this program added.
     #[serde(flatten)]
     more: Cow<'a, Metadata>,
@@ -198,24 +224,30 @@ impl<'a> From<&'a SavedValues> for Kept<'a> {
                 x: Cow::Borrowed(&slot.value),
             }),
             d: Cow::Borrowed(&saved.data),
-            s: Cow::Borrowed(&saved.steps),
+            s: saved.steps.iter().map(step).collect(),
             more: Cow::Borrowed(&saved.unknown),
         }
     }
 }
 
-impl From<Kept<'_>> for SavedValues {
-    fn from(kept: Kept<'_>) -> Self {
-        Self {
-            slot: kept.o.map(|slot| SavedSlot {
+impl Kept<'_> {
+    pub(super) fn into_saved(self) -> Result<SavedValues, StoreError> {
+        let steps = self.s.into_iter();
+        let steps = steps.map(|(path, step)| Ok((path.into_owned(), step.into_result()?)));
+        Ok(SavedValues {
+            slot: self.o.map(|slot| SavedSlot {
                 version: slot.v,
                 value: slot.x.into_owned(),
             }),
-            data: kept.d.into_owned(),
-            steps: kept.s.into_owned(),
-            unknown: kept.more.into_owned(),
-        }
+            data: self.d.into_owned(),
+            steps: steps.collect::<Result<_, StoreError>>()?,
+            unknown: self.more.into_owned(),
+        })
     }
+}
+
+fn step<'a>((path, result): (&'a String, &'a StepResult)) -> (Cow<'a, str>, StoredStep<'a>) {
+    (Cow::Borrowed(path), StoredStep::from(result))
 }
 
 pub(super) const fn generation_name(generation: Generation) -> &'static str {
@@ -265,7 +297,7 @@ impl<'a> StoredTask<'a> {
             turn: Some(record.turn),
             att: Some(record.attempt),
             lease: record.lease_until.map(Timestamp::as_millis),
-            dsp: record.dispatch,
+            dsp: record.last_dispatch,
             w: Some(record.write_ids.iter().map(ToString::to_string).collect()),
             tw: Some(record.turn_write.to_string()),
             h: Vec::new(),
@@ -279,12 +311,13 @@ impl<'a> StoredTask<'a> {
             b: Output::of(record),
             rp: Vec::new(),
             sec: None,
+            fp: record.fingerprint.clone(),
             rq: record.request.as_ref().map(Request::from),
             dat: record.dispatched_at.map(Timestamp::as_millis),
+            nb: record.not_before.map(Timestamp::as_millis),
             us: StoredUsed::from(&record.used),
             ls: record.listeners.iter().map(ToString::to_string).collect(),
             lr: record.registrations,
-            hid: record.hidden,
             up: Some(record.updated_at.as_millis()),
             exp: Some(record.expires_at.as_millis()),
             ks: Keys::of(&record.keys),
@@ -317,7 +350,7 @@ impl StoredTask<'_> {
         record.turn = required(self.turn, "turn")?;
         record.attempt = required(self.att, "att")?;
         record.lease_until = self.lease.map(Timestamp::from_millis);
-        record.dispatch = self.dsp;
+        record.last_dispatch = self.dsp;
         record.write_ids = required(self.w, "w")?
             .into_iter()
             .map(WriteId::stored)
@@ -329,25 +362,21 @@ impl StoredTask<'_> {
         record.last_seq = self.seq;
         record.last_event = self.ev.as_deref().map(message::event_id).transpose()?;
         record.transitions = all(required(self.tr, "tr")?, transition)?;
-        record.saved = self.sv.into();
+        record.saved = self.sv.into_saved()?;
         match self.b {
-            Some(output) => {
-                record.base = Base {
-                    artifacts: output.a,
-                    history: output.h,
-                };
-            }
+            Some(output) => record.base = output.into_base(),
             None if record.state().is_terminal() => {}
             None => return Err(corrupt("no `b`")),
         }
         record.replaced = all(self.rp, StoredArtifact::into_artifact)?;
         record.secret = self.sec.map(Sealed::stored);
+        record.fingerprint = self.fp;
         record.request = self.rq.map(TurnRequest::from);
         record.dispatched_at = self.dat.map(Timestamp::from_millis);
+        record.not_before = self.nb.map(Timestamp::from_millis);
         record.used = self.us.into();
         record.listeners = all(self.ls, |id| PushId::parse(id).map_err(corrupt))?;
         record.registrations = self.lr;
-        record.hidden = self.hid;
         record.updated_at = Timestamp::from_millis(required(self.up, "up")?);
         record.expires_at = Timestamp::from_millis(required(self.exp, "exp")?);
         record.keys = self.ks.map(HeldKeys::from).unwrap_or_default();

@@ -1,12 +1,13 @@
 use super::*;
 use crate::store::ThreadStatus;
+use crate::task::distinct::Values;
 use crate::task::{
-    Artifact, ArtifactUpdate, Base, Blob, Change, ContextId, Generation, Message, Metadata,
-    NewTask, Owner, Part, PartContent, SavedSlot, Sealed, SkillId, Subject, TaskId, TenantId,
-    Timestamp, TurnRequest, Used, WriteId,
+    Artifact, ArtifactUpdate, Base, Blob, Change, ContextId, Delivery, Generation, Message,
+    Metadata, NewTask, OutputCounts, Owner, Part, PartContent, PushRecord, SavedSlot, Sealed,
+    SkillId, Status, StepResult, Subject, TaskId, TaskState, TenantId, Timestamp, TurnRequest,
+    Used, WriteId,
 };
 use serde_json::json;
-use std::time::Duration;
 
 fn owner() -> Owner {
     Owner {
@@ -81,9 +82,11 @@ fn full() -> TaskRecord {
     )
     .unwrap();
     record.lease_until = Some(Timestamp::from_millis(-1));
-    record.dispatch = Some(7);
+    record.last_dispatch = 7;
     record.dispatched_at = Some(Timestamp::from_millis(6));
+    record.not_before = Some(Timestamp::from_millis(-3));
     record.secret = Some(Sealed::stored("key"));
+    record.fingerprint = Some("fingerprint".to_owned());
     record.request = Some(TurnRequest {
         tier: "gold".to_owned(),
         scopes: ["read".to_owned()].into(),
@@ -91,9 +94,8 @@ fn full() -> TaskRecord {
         trace_parent: Some("00-1-2-01".to_owned()),
     });
     record.used = Used {
-        run_time: Duration::from_millis(u64::MAX),
         hand_overs: 3,
-        running_since: Some(Timestamp::from_millis(-2)),
+        progress_at: Some(Timestamp::from_millis(-2)),
     };
     record.replaced = record.artifacts.clone();
     record.base.history = 1;
@@ -135,10 +137,16 @@ fn every_change(at: Timestamp) -> Vec<Change> {
         Change::Save {
             key: "k".to_owned(),
             value: Value::Null,
+            outputs: OutputCounts::new(),
         },
         Change::Step {
             key: "s#1".to_owned(),
-            value: json!(1),
+            result: Box::new(StepResult {
+                value: json!(1),
+                ordinal: 1,
+                ..StepResult::default()
+            }),
+            outputs: OutputCounts::new(),
         },
         Change::AskInput {
             message: said(vec![Part::text("?")]),
@@ -147,16 +155,62 @@ fn every_change(at: Timestamp) -> Vec<Change> {
     ]
 }
 
+/// A record in this state, of whose members no two are equal.
+fn distinct(state: TaskState) -> TaskRecord {
+    let mut record: TaskRecord = Values::first();
+    let status = Status {
+        state,
+        ..record.status().clone()
+    };
+    record.restore_status(status);
+    record
+}
+
+/// An ordinary record before its first commit.
+pub(super) fn plain() -> TaskRecord {
+    TaskRecord::create(NewTask {
+        id: TaskId::made_of(1),
+        owner: owner(),
+        context_id: ContextId::made_of(2),
+        generation: Generation::V10,
+        incarnation: WriteId::made_of(3),
+        metadata: Metadata::new(),
+        created_at: Timestamp::from_millis(4),
+    })
+}
+
+/// A record before its first commit, of whose members no two are equal: for tests that make
+/// its content themselves.
+pub(super) fn submitted() -> TaskRecord {
+    let empty = plain();
+    let mut record = distinct(TaskState::Submitted);
+    // The ids of the events of a task with a client-made id have a mark.
+    record.id = empty.id.clone();
+    record.restore_status(empty.status().clone());
+    record.version = empty.version;
+    record.last_seq = empty.last_seq;
+    record.metadata.clear();
+    record.history.clear();
+    record.artifacts.clear();
+    record.replaced.clear();
+    record.log.clear();
+    record.saved.data.clear();
+    record.layout = empty.layout.clone();
+    record
+}
+
 #[test]
 fn a_record_reads_back_as_it_was_written() {
-    let record = full();
-    assert_eq!(decode(encode(&record)).unwrap(), record);
-    let text = task_text(&record).unwrap();
-    assert_eq!(task_of_text(&text).unwrap(), record);
-    assert_eq!(
-        serde_json::from_str::<Value>(&text).unwrap(),
-        encode(&record)
-    );
+    let states = TaskState::ALL.map(distinct);
+    for record in states.into_iter().chain([full()]) {
+        assert_eq!(decode(encode(&record)).unwrap(), record);
+        let text = task_text(&record).unwrap();
+        assert_eq!(task_of_text(&text).unwrap(), record);
+        assert_eq!(
+            serde_json::from_str::<Value>(&text).unwrap(),
+            encode(&record)
+        );
+    }
 }
 
 #[test]
@@ -172,27 +226,30 @@ fn a_record_at_its_start_or_end_reads_back_as_it_was_written() {
 
 #[test]
 fn a_thread_reads_back_as_it_was_written() {
-    let at = Timestamp::from_millis(5);
-    let thread = ThreadRecord {
-        owner: owner(),
-        context_id: ContextId::made_of(9),
-        version: 3,
-        status: ThreadStatus::Cleared,
-        created_at: at,
-        updated_at: at,
-        expires_at: at,
-        state_expires_at: at,
-        state_version: 2,
-        state: ThreadState {
-            events: vec![said(every_part())],
-            session: [("k".to_owned(), json!(null))].into(),
-            unknown: later(),
-        },
-        unknown: later(),
-    };
-    assert_eq!(decode_thread(encode_thread(&thread)).unwrap(), thread);
-    let text = state_text(&thread.state).unwrap();
-    assert_eq!(state_of_text(&text).unwrap(), thread.state);
+    for status in [ThreadStatus::Active, ThreadStatus::Cleared] {
+        let mut thread = ThreadRecord {
+            status,
+            ..Values::first()
+        };
+        thread.state.events.push(said(every_part()));
+        assert_eq!(decode_thread(encode_thread(&thread)).unwrap(), thread);
+        let text = state_text(&thread.state).unwrap();
+        assert_eq!(state_of_text(&text).unwrap(), thread.state);
+    }
+}
+
+#[test]
+fn a_push_config_reads_back_as_it_was_written() {
+    let mut values = Values::default();
+    for _ in 0..2 {
+        // The progress of its deliveries is stored apart.
+        let push = PushRecord {
+            clean_at: Timestamp::default(),
+            delivery: Delivery::default(),
+            ..values.make()
+        };
+        assert_eq!(push_of_text(&push_text(&push).unwrap()).unwrap(), push);
+    }
 }
 
 #[test]

@@ -4,7 +4,6 @@
 use crate::task::{Timestamp, TurnRequest, Used};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 /// What a running turn keeps of its request.
 #[derive(Serialize, Deserialize)]
@@ -44,15 +43,12 @@ impl From<Request> for TurnRequest {
 /// What the turns of a task have used; left out if that is nothing.
 #[derive(Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoredUsed {
-    /// The running time of the ended attempts, in milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    r: Option<u64>,
     /// Hand-overs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     h: Option<u32>,
-    /// Since when the current attempt runs.
+    /// When the current turn last stored progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    s: Option<i64>,
+    p: Option<i64>,
 }
 
 impl StoredUsed {
@@ -63,11 +59,9 @@ impl StoredUsed {
 
 impl From<&Used> for StoredUsed {
     fn from(used: &Used) -> Self {
-        let run_time = u64::try_from(used.run_time.as_millis()).unwrap_or(u64::MAX);
         Self {
-            r: Some(run_time).filter(|it| *it > 0),
             h: Some(used.hand_overs).filter(|it| *it > 0),
-            s: used.running_since.map(Timestamp::as_millis),
+            p: used.progress_at.map(Timestamp::as_millis),
         }
     }
 }
@@ -75,9 +69,8 @@ impl From<&Used> for StoredUsed {
 impl From<StoredUsed> for Used {
     fn from(used: StoredUsed) -> Self {
         Self {
-            run_time: Duration::from_millis(used.r.unwrap_or_default()),
             hand_overs: used.h.unwrap_or_default(),
-            running_since: used.s.map(Timestamp::from_millis),
+            progress_at: used.p.map(Timestamp::from_millis),
         }
     }
 }

@@ -10,8 +10,8 @@ mod apply;
 mod checkpoint;
 
 use super::{
-    ArtifactUpdate, Message, Metadata, PushRegistration, SavedSlot, Sealed, SkillId, SkillRoute,
-    Timestamp, TurnRequest,
+    ArtifactUpdate, Message, Metadata, OutputCounts, PushRegistration, SavedSlot, SealedAnswer,
+    SkillId, SkillRoute, StepResult, Timestamp, TurnRequest,
 };
 use serde_json::Value;
 
@@ -27,7 +27,8 @@ pub enum Change {
     Pin(SkillId, Option<SkillRoute>),
     /// The turn keeps the parts of its request that it needs, as long as it runs.
     Request(TurnRequest),
-    /// The turn is dispatched to a worker: the version of this commit is the intent.
+    /// The turn is dispatched to a worker: the version of this commit is the intent. If
+    /// it has a lease, that has run out, and the attempt counts.
     Dispatch,
     /// A worker claims the turn, for the first time or again. The output of an
     /// earlier attempt after its last checkpoint is taken back.
@@ -40,15 +41,20 @@ pub enum Change {
         /// The answer.
         message: Message,
         /// The sealed answer, if it stays out of the history (credentials).
-        secret: Option<Sealed>,
+        secret: Option<SealedAnswer>,
     },
     /// The turn is handed over: its lease ends and it is dispatched to another
     /// worker.
     HandOver {
         /// Whether a step or checkpoint has completed since the claim. Then the
-        /// attempts count from 0 again, so that a long turn does not count as a
-        /// failing one.
+        /// attempts count from 0 again; otherwise the hand-over is one more.
         progress: bool,
+    },
+    /// An outage ended a run: its lease ends and the turn is dispatched to a worker. It
+    /// counts no attempt.
+    Release {
+        /// No worker begins the turn before.
+        not_before: Timestamp,
     },
     /// A turn starts in this process, with a lease.
     Start {
@@ -60,7 +66,7 @@ pub enum Change {
         /// The answer.
         message: Message,
         /// The sealed answer, if it stays out of the history (credentials).
-        secret: Option<Sealed>,
+        secret: Option<SealedAnswer>,
         /// Until when no other worker may claim the turn.
         lease_until: Timestamp,
     },
@@ -79,13 +85,17 @@ pub enum Change {
         key: String,
         /// The value.
         value: Value,
+        /// How many outputs the turn had said before.
+        outputs: OutputCounts,
     },
-    /// A step has completed.
+    /// A step has completed. Its result replaces those of the steps inside it.
     Step {
-        /// The name of the step and its occurrence in the turn.
+        /// The path of the step.
         key: String,
         /// Its result.
-        value: Value,
+        result: Box<StepResult>,
+        /// How many outputs the turn had said before.
+        outputs: OutputCounts,
     },
     /// The agent asks the client.
     AskInput {
@@ -120,34 +130,4 @@ pub enum Change {
     Cancel,
     /// A push config is registered in the same commit.
     RegisterPush(Box<PushRegistration>),
-}
-
-impl Change {
-    /// Whether the change shows the client more than one reply. Then a task is
-    /// visible, even if its skill makes no tasks.
-    pub const fn makes_a_task(&self) -> bool {
-        match self {
-            Self::Update { .. }
-            | Self::Artifact(_)
-            | Self::Save { .. }
-            | Self::Step { .. }
-            | Self::AskInput { .. }
-            | Self::AskAuth { .. }
-            | Self::Fail { .. }
-            | Self::Reject { .. }
-            // Push deliveries name a task.
-            | Self::RegisterPush(_) => true,
-            Self::Accept { .. }
-            | Self::Pin(..)
-            | Self::Request(_)
-            | Self::Dispatch
-            | Self::Claim { .. }
-            | Self::Queue { .. }
-            | Self::HandOver { .. }
-            | Self::Start { .. }
-            | Self::Resume { .. }
-            | Self::Complete { .. }
-            | Self::Cancel => false,
-        }
-    }
 }

@@ -27,6 +27,14 @@ macro_rules! name {
             }
         }
 
+        #[cfg(any(test, feature = "contract-tests"))]
+        impl super::distinct::Distinct for $name {
+            fn distinct(values: &mut super::distinct::Values) -> Self {
+                let kind = stringify!($name).to_lowercase();
+                Self(format!("{kind}-{}", values.make::<u32>()))
+            }
+        }
+
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(&self.0)

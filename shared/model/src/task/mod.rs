@@ -8,6 +8,7 @@
 //! - `metadata_keys`: the names this runtime uses in metadata
 //! - `part`, `message`, `artifact`, `event`: the content of a task
 //! - `state`: the state machine, one pure function
+//! - `step`: the result of a step
 //! - `push`: push configs
 //! - `record`: the stored task and the one way to change it
 //! - `route`: why a task has its skill
@@ -20,6 +21,8 @@ mod artifact;
 mod change;
 mod child_layout;
 mod command;
+#[cfg(any(test, feature = "contract-tests"))]
+pub mod distinct;
 mod error;
 mod event;
 mod id;
@@ -31,6 +34,7 @@ mod push;
 mod record;
 mod route;
 mod state;
+mod step;
 mod subject_key;
 mod thread_key;
 mod timestamp;
@@ -58,7 +62,7 @@ pub use part::{Blob, Part, PartContent};
 pub use push::{
     CreatePush, Delivery, MAX_PUSH_CONFIGS, MAX_PUSH_CREDENTIALS, MAX_PUSH_SCHEME, MAX_PUSH_TOKEN,
     MAX_PUSH_URL, PushConfig, PushLease, PushListQuery, PushOffer, PushPage, PushQuery, PushRecord,
-    PushRegistration, Sealed, Secret,
+    PushRegistration, Sealed, SealedAnswer, Secret,
 };
 #[cfg(any(test, feature = "contract-tests"))]
 pub use record::RecordFields;
@@ -67,6 +71,7 @@ pub use record::{
 };
 pub use route::SkillRoute;
 pub use state::{TaskEvent, TaskState, TransitionError};
+pub use step::{OutputCounts, PATH_SEPARATOR, StepResult, ThreadOperation, is_below};
 pub use subject_key::SubjectKey;
 pub use thread_key::ThreadKey;
 pub use timestamp::Timestamp;

@@ -60,6 +60,15 @@ impl Sealed {
     }
 }
 
+/// An answer that stays out of the history, since it may hold credentials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealedAnswer {
+    /// The answer.
+    pub sealed: Sealed,
+    /// A keyed hash of the answer, which recognises it when it is sent again.
+    pub fingerprint: String,
+}
+
 /// A push config as a client registers it, alone or in a send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushOffer {

@@ -14,8 +14,8 @@ pub use fixture::RecordFields;
 
 use super::{
     Artifact, Change, ContextId, EventId, Generation, HeldKeys, KeyHash, Layout, LoggedEvent,
-    Message, Metadata, Owner, PushId, Sealed, SkillId, SkillRoute, Status, TaskId, TaskState,
-    Timestamp, TransitionError, Used, WriteId,
+    Message, Metadata, OutputCounts, Owner, PushId, Sealed, SkillId, SkillRoute, Status,
+    StepResult, TaskId, TaskState, Timestamp, TransitionError, Used, WriteId, is_below,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,6 +51,13 @@ pub struct Base {
     pub artifacts: BTreeMap<String, usize>,
     /// The number of messages in the history.
     pub history: usize,
+    /// The number of messages in the history when the turn began.
+    pub turn_start: usize,
+    /// How many outputs its skill has said in this turn. A turn that runs again says them no
+    /// second time.
+    pub outputs: OutputCounts,
+    /// How many outputs it had said when it saved each value of this turn, by key.
+    pub saves: BTreeMap<String, OutputCounts>,
 }
 
 /// The data a skill keeps between its turns.
@@ -60,11 +67,19 @@ pub struct Saved {
     pub slot: Option<SavedSlot>,
     /// Values by key.
     pub data: BTreeMap<String, Value>,
-    /// Results of completed steps, by name and occurrence in the turn.
-    pub steps: BTreeMap<String, Value>,
+    /// Results of completed steps, by path.
+    pub steps: BTreeMap<String, StepResult>,
     /// Members of the stored form that a later version of this program added. They
     /// stay with the rest.
     pub unknown: Metadata,
+}
+
+impl Saved {
+    /// Keeps the result of a step. No turn asks for the steps inside it any more.
+    pub fn complete_step(&mut self, key: String, result: StepResult) {
+        self.steps.retain(|path, _| !is_below(path, &key));
+        self.steps.insert(key, result);
+    }
 }
 
 /// The parts of a request that its turn needs, so that it runs the same way on any
@@ -145,12 +160,13 @@ pub struct TaskFields {
     pub(crate) epoch: u64,
     /// Incremented by each message of the client.
     pub(crate) turn: u32,
-    /// How often the current turn was claimed.
+    /// The number of the attempt that runs, or that runs next. A run that an outage ended
+    /// is no attempt.
     pub(crate) attempt: u32,
     /// Until when no other worker may take the running turn.
     pub(crate) lease_until: Option<Timestamp>,
-    /// The version that dispatched the turn to a worker.
-    pub(crate) dispatch: Option<u64>,
+    /// The last version that dispatched the turn to a worker; 0 if none has.
+    pub(crate) last_dispatch: u64,
     /// The ids of the last commits, newest last.
     pub(crate) write_ids: Vec<WriteId>,
     /// The write that opened the current turn.
@@ -172,18 +188,20 @@ pub struct TaskFields {
     /// An answer that stays out of the history (credentials); kept until its turn has
     /// ended.
     pub(crate) secret: Option<Sealed>,
+    /// Recognises the client's last message, if it was a sealed answer.
+    pub(crate) fingerprint: Option<String>,
     /// The request of the running turn; kept until the turn has ended.
     pub(crate) request: Option<TurnRequest>,
-    /// When the version in `dispatch` was committed.
+    /// When the version in `last_dispatch` was committed.
     pub(crate) dispatched_at: Option<Timestamp>,
+    /// No worker begins the turn before: an outage ended its last run.
+    pub(crate) not_before: Option<Timestamp>,
     /// What its turns have used.
     pub(crate) used: Used,
     /// The ids of the push configs; a removed one may still be listed.
     pub(crate) listeners: Vec<PushId>,
     /// How many commits only registered a push config.
     pub(crate) registrations: u64,
-    /// Whether the task only keeps the reply of a skill that makes no tasks.
-    pub(crate) hidden: bool,
     pub(crate) updated_at: Timestamp,
     /// When a task at rest expires.
     pub(crate) expires_at: Timestamp,
@@ -247,7 +265,7 @@ impl TaskRecord {
             turn: 1,
             attempt: 0,
             lease_until: None,
-            dispatch: None,
+            last_dispatch: 0,
             write_ids: Vec::new(),
             history: Vec::new(),
             artifacts: Vec::new(),
@@ -262,12 +280,13 @@ impl TaskRecord {
             base: Base::default(),
             replaced: Vec::new(),
             secret: None,
+            fingerprint: None,
             request: None,
             dispatched_at: None,
+            not_before: None,
             used: Used::default(),
             listeners: Vec::new(),
             registrations: 0,
-            hidden: false,
             updated_at: at,
             expires_at: at,
             keys: HeldKeys::default(),
@@ -328,11 +347,6 @@ impl TaskRecord {
     pub fn hold_keys(&mut self, key: Option<&KeyHash>, until: Timestamp) {
         let (version, needed) = (self.version, self.expires_at);
         self.keys.hold(key, version, needed, until);
-    }
-
-    /// Hides a task that is not stored yet from clients. It only keeps a reply.
-    pub fn hide(&mut self) {
-        self.hidden = true;
     }
 
     /// Sets the lease. A heartbeat extends it without a commit, so the lease is not a

@@ -1,49 +1,23 @@
 //! What the turns of a task have used.
 
 use super::Timestamp;
-use std::time::Duration;
 
-/// What the turns of a task have used, over all its turns. A task in a terminal state
-/// keeps none of it.
+/// What the turns of a task have used. A task in a terminal state keeps none of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Used {
-    /// The running time of the attempts that have ended, in whole milliseconds. Time in
-    /// the queue and time in which the task waits for its client do not count.
-    pub run_time: Duration,
     /// How often a turn was handed over.
     pub hand_overs: u32,
-    /// When the attempt began that runs now.
-    pub running_since: Option<Timestamp>,
-}
-
-impl Used {
-    /// An attempt begins.
-    pub(super) const fn begin(&mut self, at: Timestamp) {
-        self.running_since = Some(at);
-    }
-
-    /// The same when the attempt that runs, if there is one, ends at `at`.
-    ///
-    /// An attempt without a process counts until the end of its lease: nobody knows when
-    /// the process died, and until then no other worker could have the turn.
-    #[must_use]
-    pub fn ended(self, at: Timestamp, lease_until: Option<Timestamp>) -> Self {
-        let end = lease_until.map_or(at, |until| until.min(at));
-        let last = self.running_since.map(|since| end.since(since));
-        Self {
-            run_time: self.run_time.saturating_add(last.unwrap_or_default()),
-            running_since: None,
-            ..self
-        }
-    }
+    /// When the current turn last stored progress: its opening, a step or a saved value.
+    /// `None` in the first turn before its first progress.
+    pub progress_at: Option<Timestamp>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::task::{
-        Change, ContextId, Generation, Message, Metadata, NewTask, Owner, SavedSlot, Subject,
-        TaskId, TaskRecord, TenantId, WriteId,
+        Change, ContextId, Generation, Message, Metadata, NewTask, OutputCounts, Owner, SavedSlot,
+        Subject, TaskId, TaskRecord, TenantId, WriteId,
     };
 
     const fn at(second: i64) -> Timestamp {
@@ -73,14 +47,14 @@ mod tests {
             .unwrap()
     }
 
-    /// What a record has used at this second.
-    fn used(record: &TaskRecord, second: i64) -> Used {
-        record.used().ended(at(second), record.lease_until())
-    }
-
     fn claim(until: i64) -> Change {
         let lease_until = at(until);
         Change::Claim { lease_until }
+    }
+
+    fn release(until: i64) -> Change {
+        let not_before = at(until);
+        Change::Release { not_before }
     }
 
     fn question() -> Change {
@@ -93,50 +67,109 @@ mod tests {
         }
     }
 
+    fn dispatched() -> TaskRecord {
+        after(&task(), 0, Change::Dispatch)
+    }
+
+    fn step() -> Change {
+        Change::Step {
+            key: "one#1".to_owned(),
+            result: Box::default(),
+            outputs: OutputCounts::new(),
+        }
+    }
+
     #[test]
-    fn running_time_is_the_sum_over_hand_overs() {
-        let start = Change::Start {
-            lease_until: at(60),
+    fn progress_is_an_opening_a_step_or_a_saved_value() {
+        let save = Change::Save {
+            key: "k".to_owned(),
+            value: 1.into(),
+            outputs: OutputCounts::new(),
         };
-        // The first write is a second later than the start of the skill.
-        let record = after(&task(), 1, start);
-        let record = after(&record, 25, Change::HandOver { progress: true });
-        assert_eq!(used(&record, 99).run_time, Duration::from_secs(25));
-        let record = after(&record, 100, claim(160));
-        let record = after(&record, 110, Change::HandOver { progress: true });
-        let sum = used(&record, 999);
-        assert_eq!((sum.run_time.as_secs(), sum.hand_overs), (35, 2));
+        let (message, secret) = (Message::from_user("m-2", Vec::new()), None);
+        let queue = Change::Queue { message, secret };
+        let mut record = dispatched();
+        for (second, change, progress) in [
+            (10, claim(70), 0),
+            (20, step(), 20),
+            (30, Change::HandOver { progress: true }, 20),
+            (40, claim(100), 20),
+            (50, save, 50),
+            (60, question(), 50),
+            (900, queue, 900),
+            (950, claim(1010), 900),
+            (960, release(999), 900),
+        ] {
+            record = after(&record, second, change);
+            assert_eq!(record.progress_at(), at(progress), "second {second}");
+        }
+        assert_eq!(record.used().hand_overs, 1);
+    }
+
+    /// How often the turn was claimed, and whether it has an attempt left of two.
+    fn attempts(record: &TaskRecord) -> (u32, bool) {
+        (record.attempt(), !record.is_spent(2))
     }
 
     #[test]
-    fn a_wait_for_input_or_in_the_queue_is_not_running_time() {
-        let record = after(&task(), 0, Change::Dispatch);
-        let record = after(&record, 500, claim(560));
-        assert_eq!(used(&record, 507).run_time, Duration::from_secs(7));
-        let record = after(&record, 510, question());
-        let message = Message::from_user("m-2", Vec::new());
-        let secret = None;
-        let record = after(&record, 900, Change::Queue { message, secret });
-        let record = after(&record, 950, claim(1010));
-        assert_eq!(used(&record, 955).run_time, Duration::from_secs(15));
+    fn a_claim_counts_only_when_it_takes_a_lease_over() {
+        let record = after(&dispatched(), 1, claim(61));
+        assert_eq!(attempts(&record), (1, true));
+        let taken = after(&record, 100, claim(160));
+        assert_eq!(attempts(&taken), (2, false), "the last attempt");
+        let swept = after(&record, 100, Change::Dispatch);
+        assert_eq!(attempts(&swept), (2, true), "the last attempt may begin");
+        let claimed = after(&swept, 101, claim(161));
+        assert_eq!(attempts(&claimed), (2, false));
     }
 
     #[test]
-    fn a_dead_attempt_counts_until_the_end_of_its_lease() {
-        let record = after(&task(), 0, Change::Dispatch);
-        let record = after(&record, 100, claim(160));
-        assert_eq!(used(&record, 400).run_time, Duration::from_secs(60));
-        let next = after(&record, 400, claim(460));
-        assert_eq!(used(&next, 401).run_time, Duration::from_secs(61));
-        let swept = after(&record, 400, Change::Dispatch);
-        assert_eq!(used(&swept, 999).run_time, Duration::from_secs(60));
+    fn a_release_counts_no_attempt_and_says_when_to_begin() {
+        let mut record = after(&dispatched(), 1, claim(61));
+        for second in [2, 20, 40, 80] {
+            record = after(&record, second, release(second + 10));
+            assert_eq!(attempts(&record), (1, true));
+            assert_eq!(record.not_before(), Some(at(second + 10)));
+            assert_eq!(record.dispatch(), Some(record.version()));
+            record = after(&record, second + 11, claim(1000));
+            assert_eq!((attempts(&record), record.not_before()), ((1, true), None));
+        }
+    }
+
+    #[test]
+    fn a_hand_over_counts_unless_it_made_progress() {
+        let record = after(&dispatched(), 1, claim(61));
+        let without = after(&record, 2, Change::HandOver { progress: false });
+        assert_eq!(attempts(&without), (2, true));
+        let again = after(
+            &after(&without, 3, claim(63)),
+            4,
+            Change::HandOver { progress: false },
+        );
+        assert_eq!(attempts(&again), (3, false));
+        let with = after(&without, 3, claim(63));
+        let with = after(&with, 4, Change::HandOver { progress: true });
+        assert_eq!(attempts(&after(&with, 5, claim(65))), (1, true));
+    }
+
+    #[test]
+    fn the_last_dispatch_is_known_after_the_claim() {
+        let record = dispatched();
+        let claimed = after(&record, 1, claim(61));
+        assert_eq!((claimed.dispatch(), claimed.last_dispatch()), (None, 1));
+        let released = after(&claimed, 2, release(12));
+        assert_eq!(
+            (released.dispatch(), released.last_dispatch()),
+            (Some(3), 3)
+        );
     }
 
     #[test]
     fn an_ended_task_keeps_nothing_of_it() {
-        let record = after(&task(), 0, Change::Dispatch);
-        let record = after(&record, 1, claim(61));
-        let record = after(&record, 2, Change::Complete { message: None });
-        assert_eq!(used(&record, 9), Used::default());
+        let record = after(&dispatched(), 1, claim(61));
+        let record = after(&record, 2, step());
+        let record = after(&record, 3, Change::Complete { message: None });
+        assert_eq!(record.used(), Used::default());
+        assert_eq!((record.last_dispatch(), record.not_before()), (0, None));
     }
 }

@@ -6,7 +6,7 @@ use crate::auth::Caller;
 use crate::engine::CallBudget;
 use crate::store::limits::{Limits, Rate, RateBucket, Slot, SlotLease, SlotPool, Tokens, Total};
 use crate::store::memory::MemoryStore;
-use crate::store::queue::{PushItem, PushQueue, Receipt, WorkItem, WorkQueue};
+use crate::store::queue::{PushItem, PushQueue, Receipt, WorkItem, WorkMessage, WorkQueue};
 use crate::store::{StoreError, WriteTasks};
 use crate::task::{
     Generation, Message, Metadata, Owner, Part, SendCommand, SendMode, Sent, Subject, Task,
@@ -80,7 +80,7 @@ pub(super) fn work_item(record: &TaskRecord) -> WorkItem {
         task: record.id().clone(),
         incarnation: record.incarnation().clone(),
         turn: record.turn(),
-        dispatch: record.dispatch().unwrap_or_default(),
+        dispatch: record.last_dispatch(),
     }
 }
 
@@ -117,9 +117,11 @@ impl Clock for PausedClock {
     }
 }
 
-/// A queue and the receipt of each message in it. `items` are its messages, `waits` the
-/// delays of push queue messages, and `hidden` the times for which messages were hidden.
+/// A queue and the receipt of each message in it. `items` are its messages, `waits` their
+/// delays, `hidden` the times for which messages were hidden, and `receives` how often each
+/// message has been received.
 pub(super) struct FakeQueue<I> {
+    pub(super) receives: AtomicU32,
     pub(super) items: Mutex<Vec<I>>,
     pub(super) waits: Mutex<Vec<Duration>>,
     pub(super) hidden: Mutex<Vec<Duration>>,
@@ -128,6 +130,7 @@ pub(super) struct FakeQueue<I> {
 impl<I> Default for FakeQueue<I> {
     fn default() -> Self {
         Self {
+            receives: AtomicU32::new(1),
             items: Mutex::default(),
             waits: Mutex::default(),
             hidden: Mutex::default(),
@@ -144,8 +147,13 @@ impl<I: Clone> FakeQueue<I> {
 
 #[async_trait]
 impl WorkQueue for FakeQueue<WorkItem> {
-    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
-        Ok(self.take(items))
+    async fn send(&self, messages: &[WorkMessage]) -> Result<Vec<bool>, StoreError> {
+        let (items, delays): (Vec<_>, Vec<_>) = messages
+            .iter()
+            .map(|it| (it.item.clone(), it.delay))
+            .unzip();
+        self.waits.lock().unwrap().extend(delays);
+        Ok(self.take(&items))
     }
 
     async fn waiting(&self) -> Result<usize, StoreError> {
@@ -153,33 +161,12 @@ impl WorkQueue for FakeQueue<WorkItem> {
     }
 }
 
-/// Limits in memory. `calls` counts the requests.
+/// Limits in memory that count totals and admit everything else.
 #[derive(Default)]
 pub(super) struct FakeLimits {
-    slots: Mutex<HashMap<SlotPool, HashMap<String, Timestamp>>>,
     totals: Mutex<HashMap<Total, u64>>,
-    pub(super) calls: AtomicU32,
-    /// The most slots that a pool has ever leased at once.
-    pub(super) most: AtomicU32,
-    /// Whether the tenants are blocked.
-    pub(super) blocked: AtomicBool,
     /// Whether the store does not answer.
     pub(super) down: AtomicBool,
-}
-
-impl FakeLimits {
-    fn asked(&self) -> Result<(), StoreError> {
-        self.calls.fetch_add(1, Ordering::SeqCst);
-        match self.down.load(Ordering::SeqCst) {
-            true => Err(StoreError::Unavailable("down".to_owned())),
-            false => Ok(()),
-        }
-    }
-
-    /// How many slots are leased, ended leases included.
-    pub(super) fn leased(&self) -> usize {
-        self.slots.lock().unwrap().values().map(HashMap::len).sum()
-    }
 }
 
 #[async_trait]
@@ -196,47 +183,23 @@ impl Limits for FakeLimits {
 
     async fn lease_slot(
         &self,
-        pool: &SlotPool,
-        holder: &WriteId,
-        lease: SlotLease,
+        _: &SlotPool,
+        _: &WriteId,
+        _: SlotLease,
     ) -> Result<Slot, StoreError> {
-        self.asked()?;
-        if self.blocked.load(Ordering::SeqCst) {
-            return Ok(Slot::Blocked);
-        }
-        let mut slots = self.slots.lock().unwrap();
-        let pool = slots.entry(pool.clone()).or_default();
-        pool.retain(|_, until| *until > lease.now);
-        let first = pool.values().min().copied();
-        if pool.len() >= lease.cap as usize && !pool.contains_key(&holder.to_string()) {
-            return Ok(Slot::NoneUntil(first.unwrap()));
-        }
-        pool.insert(holder.to_string(), lease.until);
-        self.most
-            .fetch_max(u32::try_from(pool.len()).unwrap(), Ordering::SeqCst);
         Ok(Slot::Leased)
     }
 
     async fn renew_slot(
         &self,
-        pool: &SlotPool,
-        holder: &WriteId,
-        until: Timestamp,
+        _: &SlotPool,
+        _: &WriteId,
+        _: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.asked()?;
-        let mut slots = self.slots.lock().unwrap();
-        let pool = slots.entry(pool.clone()).or_default();
-        let held = pool.get_mut(&holder.to_string());
-        Ok(held.map(|lease| *lease = until).is_some())
+        Ok(true)
     }
 
-    async fn free_slot(&self, pool: &SlotPool, holder: &WriteId) -> Result<(), StoreError> {
-        self.asked()?;
-        let mut slots = self.slots.lock().unwrap();
-        slots
-            .entry(pool.clone())
-            .or_default()
-            .remove(&holder.to_string());
+    async fn free_slot(&self, _: &SlotPool, _: &WriteId) -> Result<(), StoreError> {
         Ok(())
     }
 
@@ -247,7 +210,9 @@ impl Limits for FakeLimits {
         most: u64,
         _: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.asked()?;
+        if self.down.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable("down".to_owned()));
+        }
         let mut totals = self.totals.lock().unwrap();
         let sum = totals.entry(total.clone()).or_default();
         let fits = *sum + amount <= most;
@@ -255,8 +220,7 @@ impl Limits for FakeLimits {
         Ok(fits)
     }
 
-    async fn block(&self, _: &TenantId, blocked: bool) -> Result<(), StoreError> {
-        self.blocked.store(blocked, Ordering::SeqCst);
+    async fn block(&self, _: &TenantId, _: bool) -> Result<(), StoreError> {
         Ok(())
     }
 }
@@ -274,5 +238,9 @@ impl<I: Send> Receipt for FakeQueue<I> {
     async fn hide(&self, time: Duration) -> Result<(), StoreError> {
         self.hidden.lock().unwrap().push(time);
         Ok(())
+    }
+
+    fn receives(&self) -> u32 {
+        self.receives.load(Ordering::SeqCst)
     }
 }

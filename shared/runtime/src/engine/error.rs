@@ -2,7 +2,8 @@
 //! log gets.
 
 use crate::auth::AuthError;
-use crate::store::StoreError;
+use crate::skill::AgentError;
+use crate::store::{SizeError, StoreError};
 use crate::task::A2aError;
 
 /// Seconds after which a client may try again when the store is unavailable.
@@ -28,6 +29,9 @@ pub(crate) enum Cause {
     /// A rule of the engine was broken.
     #[error("{0}")]
     Broken(String),
+    /// What the skill does to its session failed while it was stored.
+    #[error("{0}")]
+    Skill(AgentError),
 }
 
 impl EngineError {
@@ -39,6 +43,22 @@ impl EngineError {
         }
     }
 
+    /// An error of the skill that is known only when its changes are stored.
+    pub(crate) const fn of_skill(error: AgentError) -> Self {
+        Self {
+            refusal: A2aError::Internal,
+            cause: Some(Cause::Skill(error)),
+        }
+    }
+
+    /// The error of the skill, if it is one.
+    pub(crate) const fn of_the_skill(&self) -> Option<&AgentError> {
+        match &self.cause {
+            Some(Cause::Skill(error)) => Some(error),
+            _ => None,
+        }
+    }
+
     /// Whether concurrent writes made a write fail; nothing of it is stored.
     pub(crate) const fn is_contended(&self) -> bool {
         matches!(self.cause, Some(Cause::Store(StoreError::Contended(_))))
@@ -46,9 +66,19 @@ impl EngineError {
 }
 
 impl EngineError {
-    /// Whether stored data is damaged, so that a retry does not help.
-    pub(crate) const fn is_corrupt(&self) -> bool {
-        matches!(self.cause, Some(Cause::Store(StoreError::Corrupt(_))))
+    /// Whether a store, the bucket, a key service or a secret was unavailable. It says
+    /// nothing about the task.
+    pub(crate) const fn is_outage(&self) -> bool {
+        matches!(&self.cause, Some(Cause::Store(error)) if error.is_outage())
+    }
+
+    /// Whether content of this one task cannot be read: it is damaged, or S3 refuses it.
+    pub(crate) const fn is_unreadable(&self) -> bool {
+        let unreadable = matches!(
+            self.cause,
+            Some(Cause::Store(StoreError::Corrupt(_) | StoreError::Denied(_)))
+        );
+        unreadable
     }
 
     /// Writes the cause to the log, once, at the edge. An error without a cause is the
@@ -81,11 +111,17 @@ impl From<AuthError> for EngineError {
 impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
         let refusal = match &error {
+            // What a client sent has made its task too large: there is nothing to log.
+            &StoreError::TooLarge(SizeError::Bytes { current, allowed }) => {
+                return A2aError::StateTooLarge { current, allowed }.into();
+            }
             // Only these errors are worth another request of the client.
-            StoreError::Unavailable(_) | StoreError::Contended(_) => A2aError::Unavailable {
-                retry_after: RETRY_AFTER,
-            },
-            StoreError::TooLarge(_)
+            StoreError::Unavailable(_) | StoreError::Denied(_) | StoreError::Contended(_) => {
+                A2aError::Unavailable {
+                    retry_after: RETRY_AFTER,
+                }
+            }
+            StoreError::TooLarge(SizeError::Other(_))
             | StoreError::Corrupt(_)
             | StoreError::Refused(_)
             | StoreError::Source(_) => A2aError::Internal,

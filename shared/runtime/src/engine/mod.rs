@@ -88,9 +88,10 @@ pub struct Policy {
     pub lease: Duration,
     /// How long a blocking call may wait for its turn.
     pub blocking_budget: Duration,
-    /// How many attempts a turn has before its task fails.
+    /// How many attempts a turn has before its task fails. A run that an outage ended is
+    /// no attempt.
     pub max_attempts: u32,
-    /// How long all turns of a task may run together.
+    /// How long a turn may take without stored progress.
     pub task_run_max: Duration,
     /// How often the turns of a task may be handed over together.
     pub task_hand_overs_max: u32,

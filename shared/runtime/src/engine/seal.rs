@@ -1,5 +1,5 @@
 //! Seals secrets at rest: the tokens and credentials of push configs, and answers to
-//! `auth-required`. A key derived from a secret key encrypts and authenticates each
+//! `auth-required`. An answer leaves a fingerprint, which recognises it when it is sent again. A key derived from a secret key encrypts and authenticates each
 //! secret and binds it to its place.
 //!
 //! The cipher is AES-256-GCM. The key is derived for this purpose only, so that page
@@ -11,16 +11,19 @@ use super::secret_keys::{self, SecretKey, SecretKeySet};
 use super::{Engine, EngineError};
 use crate::store::StoreError;
 use crate::task::{
-    A2aError, FieldViolation, Message, Owner, PartContent, PushId, Sealed, Secret, TaskId,
-    TaskRecord, WriteId,
+    A2aError, FieldViolation, Message, Owner, PartContent, PushId, Sealed, SealedAnswer, Secret,
+    TaskId, TaskRecord, WriteId,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hmac;
 use std::sync::Arc;
 
 /// The purpose for which the key is derived.
 const PURPOSE: &[u8] = b"a2a-lambda secrets 1";
+/// The purpose of the key of fingerprints.
+const FINGERPRINT: &[u8] = b"a2a-lambda fingerprints 1";
 /// The most bytes of an answer to `auth-required`, in the form that is sealed.
 const ANSWER_MAX: usize = 32 * 1024;
 
@@ -110,6 +113,25 @@ impl Sealer {
         Some(Sealed::stored(format!("{}.{whole}", key.id())))
     }
 
+    /// The fingerprint of a text at its place: it recognises the text and reveals nothing
+    /// about it.
+    pub(super) fn fingerprint(&self, text: &[u8], place: SealPlace<'_>) -> String {
+        let key = self.keys.current();
+        let hash = hmac::sign(&fingerprint_key(key), &[&place.bytes(), text].concat());
+        format!("{}.{}", key.id(), STANDARD_NO_PAD.encode(hash))
+    }
+
+    /// Whether [`fingerprint`](Self::fingerprint) made this fingerprint of `text` at `place`.
+    pub(super) fn recognises(&self, fingerprint: &str, text: &[u8], place: SealPlace<'_>) -> bool {
+        let verified = || {
+            let (id, hash) = fingerprint.split_once('.')?;
+            let (key, hash) = (self.keys.key(id)?, STANDARD_NO_PAD.decode(hash).ok()?);
+            let text = [&place.bytes(), text].concat();
+            hmac::verify(&fingerprint_key(key), &text, &hash).ok()
+        };
+        verified().is_some()
+    }
+
     /// Opens what was sealed for `place`; `None` if it was sealed for another place or
     /// under a key that is not known.
     pub(super) fn open(&self, sealed: &Sealed, place: SealPlace<'_>) -> Option<Secret> {
@@ -122,6 +144,11 @@ impl Sealer {
             .ok()?;
         String::from_utf8(plain.to_vec()).ok().map(Secret::new)
     }
+}
+
+/// The key of fingerprints under a secret key.
+fn fingerprint_key(key: &SecretKey) -> hmac::Key {
+    hmac::Key::new(hmac::HMAC_SHA256, &key.derive(FINGERPRINT))
 }
 
 /// The cipher under a secret key.
@@ -158,7 +185,8 @@ pub(super) fn check_answer(message: &Message) -> Result<(), A2aError> {
 }
 
 impl Engine {
-    /// Seals the answer that opens the next turn of `record`.
+    /// Seals the answer that opens the next turn of `record`. The fingerprint is that of
+    /// `print`.
     ///
     /// # Errors
     /// [`A2aError::InvalidParams`] if it is too large.
@@ -166,7 +194,8 @@ impl Engine {
         &self,
         record: &TaskRecord,
         message: &Message,
-    ) -> Result<Sealed, EngineError> {
+        print: &[u8],
+    ) -> Result<SealedAnswer, EngineError> {
         let too_large = |size: String| {
             let why =
                 format!("an answer to auth-required has at most {ANSWER_MAX} bytes, not {size}");
@@ -175,17 +204,37 @@ impl Engine {
         let text = match a2a_lambda_model::stored::message_text(message) {
             Ok(text) if text.len() <= ANSWER_MAX => text,
             Ok(text) => return Err(too_large(text.len().to_string())),
-            Err(StoreError::TooLarge(size)) => return Err(too_large(size)),
+            Err(StoreError::TooLarge(size)) => return Err(too_large(size.to_string())),
             Err(error) => return Err(error.into()),
         };
         let place = SealPlace::of_answer(record, record.turn() + 1);
-        Sealer::new(self.reader.policy.secrets.keys().await?)
-            .seal(&Secret::new(text), place, self.ids.next())
-            .ok_or_else(|| EngineError::broken("failed to seal an answer"))
+        let sealer = Sealer::new(self.reader.policy.secrets.keys().await?);
+        let sealed = sealer.seal(&Secret::new(text), place, self.ids.next());
+        Ok(SealedAnswer {
+            sealed: sealed.ok_or_else(|| EngineError::broken("failed to seal an answer"))?,
+            fingerprint: sealer.fingerprint(print, place),
+        })
+    }
+
+    /// Whether `fingerprint` is that of `print` for the answer that opened the current turn
+    /// of `record`. It is not if its key is no longer known.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the keys cannot be read.
+    pub(super) async fn has_fingerprint(
+        &self,
+        record: &TaskRecord,
+        fingerprint: &str,
+        print: &[u8],
+    ) -> Result<bool, StoreError> {
+        let id = secret_keys::id_in(fingerprint);
+        let keys = self.reader.policy.secrets.keys_with(id).await?;
+        let place = SealPlace::of_answer(record, record.turn());
+        Ok(Sealer::new(keys).recognises(fingerprint, print, place))
     }
 
     /// The answer that opened the current turn of `record`; `None` if it does not open, or
-    /// if its key is still not known to the last attempt.
+    /// if its key is still not known when every process has read the keys again.
     ///
     /// # Errors
     /// [`StoreError`] when the keys cannot be read, or do not yet contain the key of the
@@ -199,7 +248,8 @@ impl Engine {
         let (policy, id) = (&self.reader.policy, key_id(sealed));
         let keys = policy.secrets.keys_with(id).await?;
         let unknown = id.is_some_and(|id| keys.key(id).is_none());
-        if unknown && record.attempt() < policy.max_attempts {
+        let read_again = record.progress_at().plus(secret_keys::FRESH);
+        if unknown && self.reader.clock.now() < read_again {
             let why = "the key of an answer is not known to this process";
             return Err(StoreError::Unavailable(why.to_owned()));
         }

@@ -17,7 +17,7 @@ use tokio::sync::Mutex;
 /// The fewest characters of a secret key.
 pub const SECRET_KEY_MIN: usize = 32;
 /// How long keys are used before they are read again.
-const FRESH: Duration = Duration::from_secs(300);
+pub(super) const FRESH: Duration = Duration::from_secs(300);
 /// How soon they are read again if a key is not among them, or they could not be read.
 const AGAIN: Duration = Duration::from_secs(10);
 /// The purpose for which the id of a key is derived.

@@ -1,14 +1,16 @@
 //! The conversation of a function or a worker with its model.
 //!
-//! In a task, each answer of the model is a step, and each call of a tool is one. So a turn that
-//! runs again finds the answers that it has, and asks for the next one.
+//! In a task, each answer of the model is a step, and each call of a tool is one, in a scope of
+//! its own. So a turn that runs again finds the answers that it has, and asks for the next one.
 
 use super::call::{TextTarget, converse};
 use super::setup::{ANSWER, AnswerForm, LlmSetup};
 use super::tool::OfferedTool;
+use crate::skill::field_hash::step_hash;
 use crate::skill::model::{
     Model, ModelContent, ModelMessage, ModelReply, ModelRequest, ToolResult,
 };
+use crate::skill::turn_host::StepInput;
 use crate::skill::{AgentError, AgentResult, ErrorCode, TaskContext};
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
@@ -127,6 +129,8 @@ pub(super) struct Talk<'a> {
     /// Whether a value is an answer. The text of its error is for the model.
     check: &'a (dyn Fn(&Value) -> AgentResult<()> + Sync),
     system: String,
+    /// A hash of what the author asks.
+    input_hash: String,
     began: Instant,
 }
 
@@ -135,6 +139,7 @@ impl<'a> Talk<'a> {
         setup: &'a LlmSetup,
         place: Place<'a>,
         form: AnswerForm,
+        asked: &Value,
         check: &'a (dyn Fn(&Value) -> AgentResult<()> + Sync),
     ) -> AgentResult<Self> {
         setup.check()?;
@@ -144,6 +149,7 @@ impl<'a> Talk<'a> {
             form,
             check,
             system: setup.system(place.turn()).await?,
+            input_hash: hash(&setup.name, asked)?,
             began: Instant::now(),
         })
     }
@@ -244,7 +250,11 @@ impl<'a> Talk<'a> {
             }
             Place::Turn(cx) => {
                 let name = format!("{}/model", self.setup.name);
-                cx.step(&name, async {
+                let input = StepInput {
+                    hash: Some(self.input_hash.clone()),
+                    circumstances: Some(hash(&name, &request)?),
+                };
+                cx.run_step(&name, input, async {
                     let model = own.map_or_else(|| cx.model(), Ok)?;
                     let artifact = self.setup.artifact.as_ref();
                     let target = TextTarget::new(artifact.map(|name| cx.artifact_chunks(name)));
@@ -321,17 +331,22 @@ impl<'a> Talk<'a> {
         let is_skill = |call: &ToolCall| self.tool(call).is_some_and(OfferedTool::is_skill);
         let functions = calls.iter().filter(|call| !is_skill(call));
         let mut results: Vec<(usize, ToolResult)> = Vec::new();
+        // The calls of an answer may run at the same time, so each has a scope of its own.
+        let (name, turns) = (&self.setup.name, conversation.turns);
+        let scope_of = |place: usize| format!("{name}/call/{turns}.{}", place + 1);
         let place_of = |call: &ToolCall| calls.iter().position(|one| std::ptr::eq(one, call));
         let done = join_all(functions.map(async |call| {
-            let result = self.call_tool(call, approval).await;
-            result.map(|result| (place_of(call).unwrap_or(0), result))
+            let place = place_of(call).unwrap_or(0);
+            let result = self.call_tool(&scope_of(place), call, approval).await;
+            result.map(|result| (place, result))
         }))
         .await;
         for result in done {
             results.push(result?);
         }
         for (place, call) in calls.iter().enumerate().filter(|(_, call)| is_skill(call)) {
-            results.push((place, self.call_tool(call, approval).await?));
+            let result = self.call_tool(&scope_of(place), call, approval).await?;
+            results.push((place, result));
         }
         results.sort_by_key(|(place, _)| *place);
         let results = results.into_iter().map(|(_, result)| result).collect();
@@ -341,9 +356,11 @@ impl<'a> Talk<'a> {
         Ok(())
     }
 
-    /// Calls a tool, in a turn as a step. An error of the tool is a result for the model.
+    /// Calls a tool, in a turn as a step in a scope of its own. An error of the tool is a result
+    /// for the model.
     async fn call_tool(
         &self,
+        scope: &str,
         call: &ToolCall,
         approval: Option<&Approval>,
     ) -> AgentResult<ToolResult> {
@@ -363,8 +380,12 @@ impl<'a> Talk<'a> {
         let result = match self.place {
             Place::Program(_) => work.await?,
             Place::Turn(cx) => {
-                let name = format!("{}/tool/{}", self.setup.name, tool.name);
-                cx.step(&name, work).await?
+                let input = StepInput {
+                    hash: Some(hash(&tool.name, &call.input)?),
+                    circumstances: None,
+                };
+                cx.scope(scope, cx.run_step(&tool.name, input, work))
+                    .await?
             }
         };
         Ok(ToolResult {
@@ -383,6 +404,10 @@ impl<'a> Talk<'a> {
             names.join(", ")
         )
     }
+}
+
+fn hash(name: &str, asked: &impl Serialize) -> AgentResult<String> {
+    step_hash(name, asked).map_err(AgentError::serialization)
 }
 
 fn text_of(content: &[ModelContent]) -> String {

@@ -4,8 +4,8 @@ use super::budget::LlmBudget;
 use super::conversation::{Conversation, ConversationEnd, Place, Talk};
 use super::setup::{AnswerForm, LlmSetup};
 use super::tool::decoded;
-use super::transcript;
-use crate::skill::model::{Model, ModelMessage};
+use super::transcript::{self, LlmInput};
+use crate::skill::model::Model;
 use crate::skill::{AgentError, AgentResult, TaskContext};
 use crate::thread::Thread;
 use schemars::JsonSchema;
@@ -76,8 +76,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmFunction<T> {
     /// # Errors
     /// As [`LlmFunction::run`].
     pub async fn chat(&self, cx: &TaskContext<'_>, thread: &Thread) -> AgentResult<T> {
-        self.ask(Place::Turn(cx), transcript::of_thread(thread))
-            .await
+        self.ask(Place::Turn(cx), transcript::chat(thread)).await
     }
 
     /// Asks `model`, without a task, an agent or a runtime. Nothing is stored.
@@ -85,8 +84,8 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmFunction<T> {
     /// # Errors
     /// As [`LlmFunction::run`].
     pub async fn run_with(&self, model: &dyn Model, input: impl Serialize) -> AgentResult<T> {
-        let messages = transcript::prompt(&input)?;
-        self.ask(Place::Program(model), messages).await
+        self.ask(Place::Program(model), transcript::prompt(&input)?)
+            .await
     }
 
     /// Asks `model` with a conversation that the caller holds. Nothing is stored.
@@ -94,12 +93,12 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmFunction<T> {
     /// # Errors
     /// As [`LlmFunction::run`].
     pub async fn chat_with(&self, model: &dyn Model, thread: &Thread) -> AgentResult<T> {
-        self.ask(Place::Program(model), transcript::of_thread(thread))
+        self.ask(Place::Program(model), transcript::chat(thread))
             .await
     }
 
-    async fn ask(&self, place: Place<'_>, messages: Vec<ModelMessage>) -> AgentResult<T> {
-        match answer_of::<T>(&self.setup, place, Conversation::of(messages)).await? {
+    async fn ask(&self, place: Place<'_>, input: LlmInput) -> AgentResult<T> {
+        match answer_of::<T>(&self.setup, place, input).await? {
             ConversationEnd::Answer(value) => decoded(&value),
             ConversationEnd::Confirm(_) => Err(AgentError::internal("a function has no tools")),
         }
@@ -118,11 +117,11 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmFunction<T> {
 pub(super) async fn answer_of<T: DeserializeOwned + JsonSchema + Send + 'static>(
     setup: &LlmSetup,
     place: Place<'_>,
-    conversation: Conversation,
+    input: LlmInput,
 ) -> AgentResult<ConversationEnd> {
     let check = |value: &Value| decoded::<T>(value).map(drop);
-    let talk = Talk::new(setup, place, AnswerForm::of::<T>(), &check).await?;
-    talk.run(conversation, None).await
+    let talk = Talk::new(setup, place, AnswerForm::of::<T>(), &input.asked, &check).await?;
+    talk.run(Conversation::of(input.messages), None).await
 }
 
 /// What functions and workers set in the same way.

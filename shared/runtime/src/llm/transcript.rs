@@ -8,19 +8,38 @@ use crate::thread::Thread;
 use serde::Serialize;
 use serde_json::Value;
 
+/// What a function or worker begins with.
+pub(super) struct LlmInput {
+    pub(super) messages: Vec<ModelMessage>,
+    /// What the author asks. A turn that runs again must ask the same. A thread is not part of
+    /// it, because it grows.
+    pub(super) asked: Value,
+}
+
 /// The input of a function or worker: a text as it is, any other value as JSON.
-pub(super) fn prompt(input: &impl Serialize) -> AgentResult<Vec<ModelMessage>> {
-    let input = serde_json::to_value(input).map_err(AgentError::serialization)?;
-    let text = match input {
-        Value::String(text) => text,
+pub(super) fn prompt(input: &impl Serialize) -> AgentResult<LlmInput> {
+    let asked = serde_json::to_value(input).map_err(AgentError::serialization)?;
+    let text = match &asked {
+        Value::String(text) => text.clone(),
         value => value.to_string(),
     };
-    Ok(vec![ModelMessage::User(text)])
+    Ok(LlmInput {
+        messages: vec![ModelMessage::User(text)],
+        asked,
+    })
+}
+
+/// A conversation as the input of a function or worker.
+pub(super) fn chat(thread: &Thread) -> LlmInput {
+    LlmInput {
+        messages: of_thread(thread),
+        asked: Value::Null,
+    }
 }
 
 /// The messages of a thread from the first one of the user. Services want the two sides in
 /// turn, so messages of one side that follow each other are one message.
-pub(super) fn of_thread(thread: &Thread) -> Vec<ModelMessage> {
+fn of_thread(thread: &Thread) -> Vec<ModelMessage> {
     let mut messages: Vec<ModelMessage> = Vec::new();
     for message in thread.iter() {
         let text = text_of(message);

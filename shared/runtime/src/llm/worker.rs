@@ -2,12 +2,12 @@
 
 use super::budget::LlmBudget;
 use super::confirm::{LlmConfirm, LlmOutcome, LlmSlot, approval};
-use super::conversation::{Conversation, ConversationEnd, Place, Talk};
+use super::conversation::{ConversationEnd, Place, Talk};
 use super::function::{answer_of, setters};
 use super::setup::{AnswerForm, LlmSetup};
 use super::tool::{LlmTool, OfferedTool, decoded};
-use super::transcript;
-use crate::skill::model::{Model, ModelMessage};
+use super::transcript::{self, LlmInput};
+use crate::skill::model::Model;
 use crate::skill::{AgentError, AgentResult, Content, SkillHandler, SkillSlot, TaskContext, Tool};
 use crate::thread::Thread;
 use schemars::JsonSchema;
@@ -113,8 +113,8 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T> {
     /// # Errors
     /// As [`LlmWorker::run`].
     pub async fn run_with(&self, model: &dyn Model, input: impl Serialize) -> AgentResult<T> {
-        let messages = transcript::prompt(&input)?;
-        self.answer(Place::Program(model), messages).await
+        self.answer(Place::Program(model), transcript::prompt(&input)?)
+            .await
     }
 
     /// Works with `model` on a conversation that the caller holds. Nothing is stored: the
@@ -123,7 +123,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T> {
     /// # Errors
     /// As [`LlmWorker::run`].
     pub async fn chat_with(&self, model: &dyn Model, thread: &Thread) -> AgentResult<T> {
-        self.answer(Place::Program(model), transcript::of_thread(thread))
+        self.answer(Place::Program(model), transcript::chat(thread))
             .await
     }
 }
@@ -203,8 +203,7 @@ macro_rules! answering {
             /// # Errors
             /// As `run`.
             pub async fn chat(&self, cx: &TaskContext<'_>, thread: &Thread) -> AgentResult<T> {
-                self.answer(Place::Turn(cx), transcript::of_thread(thread))
-                    .await
+                self.answer(Place::Turn(cx), transcript::chat(thread)).await
             }
         }
     };
@@ -214,8 +213,8 @@ answering!(Alone);
 answering!(InTask);
 
 impl<T: DeserializeOwned + JsonSchema + Send + 'static, K> LlmWorker<T, K> {
-    async fn answer(&self, place: Place<'_>, messages: Vec<ModelMessage>) -> AgentResult<T> {
-        match answer_of::<T>(&self.setup, place, Conversation::of(messages)).await? {
+    async fn answer(&self, place: Place<'_>, input: LlmInput) -> AgentResult<T> {
+        match answer_of::<T>(&self.setup, place, input).await? {
             ConversationEnd::Answer(value) => decoded(&value),
             ConversationEnd::Confirm(_) => Err(AgentError::internal(
                 "a tool to confirm in a worker without",
@@ -235,8 +234,8 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, Confirming>
         cx: &TaskContext<'_>,
         input: impl Serialize,
     ) -> AgentResult<LlmOutcome<T>> {
-        let conversation = Conversation::of(transcript::prompt(&input)?);
-        let ended = answer_of::<T>(&self.setup, Place::Turn(cx), conversation).await?;
+        let input = transcript::prompt(&input)?;
+        let ended = answer_of::<T>(&self.setup, Place::Turn(cx), input).await?;
         self.outcome(ended)
     }
 
@@ -253,7 +252,9 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, Confirming>
     ) -> AgentResult<LlmOutcome<T>> {
         let check = |value: &Value| decoded::<T>(value).map(drop);
         let form = AnswerForm::of::<T>();
-        let talk = Talk::new(&self.setup, Place::Turn(cx), form, &check).await?;
+        // The answer has begun the turn, so its model answers have no other input.
+        let asked = Value::Null;
+        let talk = Talk::new(&self.setup, Place::Turn(cx), form, &asked, &check).await?;
         let ended = talk.run(slot.0, Some(approval(answer)?)).await?;
         self.outcome(ended)
     }

@@ -7,6 +7,7 @@ use crate::skill::{AgentError, AgentResult, Collection};
 use crate::store::StoreError;
 use crate::store::documents::{DocumentCollection, DocumentOwner, Documents};
 use crate::task::{TenantId, Timestamp, WriteId};
+use futures::future::BoxFuture;
 use std::fmt;
 use std::sync::Arc;
 
@@ -51,8 +52,8 @@ impl DocumentHost for TenantDocuments {
         (SystemClock.now(), WriteId::made_of(RandomIds.next()))
     }
 
-    fn unread(&self, error: StoreError) -> AgentError {
-        error.into()
+    fn store_failed(&self, error: StoreError) -> BoxFuture<'_, AgentError> {
+        Box::pin(std::future::ready(error.into()))
     }
 }
 

@@ -4,7 +4,6 @@
 
 use super::error::ServeError;
 use super::invocation::Also;
-use super::services::endpoint;
 use crate::outbound::{Fetcher, OutboundUrl, Reach};
 use bytes::Bytes;
 use futures::FutureExt as _;
@@ -52,11 +51,8 @@ impl CheckRequest {
 
     /// Sends the response to the place that CloudFormation has named.
     async fn answer(self, refusal: Option<&str>) {
-        // An emulator has its own address, which is not public.
-        let reach = match endpoint("AWS_ENDPOINT_URL") {
-            Some(_) => Reach::Anything,
-            None => Reach::Public,
-        };
+        // Only who may invoke the function can name it. In a VPC its address may be private.
+        let reach = Reach::Anything;
         let Ok(url) = OutboundUrl::parse(&self.response_url, reach) else {
             tracing::error!("CloudFormation has named no URL for the response");
             return;
@@ -89,7 +85,10 @@ pub(super) async fn refuse(error: &ServeError) -> Result<(), ServeError> {
     let reason = &error.to_string();
     let handler = service_fn(move |event: LambdaEvent<Value>| async move {
         match CheckRequest::deserialize(event.payload) {
-            Ok(request) => Ok(request.answer(Some(reason)).await),
+            Ok(request) => {
+                request.answer(Some(reason)).await;
+                Ok(())
+            }
             Err(_) => Err(Diagnostic {
                 error_type: "Refused".to_owned(),
                 error_message: "the settings cannot be used".to_owned(),

@@ -3,7 +3,7 @@
 use super::error::ServeError;
 use super::services::{push_queue, queue};
 use super::start::Start;
-use crate::engine;
+use crate::engine::{self, Clock as _, SystemClock};
 use crate::store::dynamodb::task_image_of_event;
 use crate::store::queue::{PushQueue, WorkQueue};
 use a2a_lambda_model::redact::without_values;
@@ -82,7 +82,7 @@ impl Relay<'_> {
                 }
             }
         }
-        let mut again = engine::relay(self.queue, &images).await;
+        let mut again = engine::relay(self.queue, &images, SystemClock.now()).await;
         if let Some(pushes) = self.pushes {
             again.extend(engine::relay_pushes(pushes, &images).await);
         }

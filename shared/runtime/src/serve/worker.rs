@@ -97,9 +97,16 @@ impl<T: RunTurn> Worker<T> {
         };
         let receipt = self
             .queue
-            .receipt(message.receipt_handle.clone().unwrap_or_default());
+            .receipt(message.receipt_handle.clone().unwrap_or_default())
+            .received(receives(message));
         self.turns.run(&item, &receipt, deadline).await
     }
+}
+
+/// How often SQS has delivered a message, this time included.
+fn receives(message: &SqsMessage) -> u32 {
+    let count = message.attributes.get("ApproximateReceiveCount");
+    count.and_then(|digits| digits.parse().ok()).unwrap_or(1)
 }
 
 #[cfg(test)]

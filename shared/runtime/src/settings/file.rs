@@ -40,7 +40,7 @@ const MISPLACED: [(&str, &str); 4] = [
 ];
 /// Settings that the template sets, and so the object of a stack does not. A test compares them
 /// with it.
-const OF_THE_TEMPLATE: [&str; 15] = [
+const OF_THE_TEMPLATE: [&str; 14] = [
     "A2A_AUTH",
     "A2A_BUCKET",
     "A2A_CONCURRENCY",
@@ -54,7 +54,6 @@ const OF_THE_TEMPLATE: [&str; 15] = [
     "A2A_SKILL_SECRET",
     "A2A_STREAM_POOL",
     "A2A_TABLE",
-    "A2A_TURNS_PER_TENANT",
     "A2A_WORK_QUEUE_URL",
 ];
 

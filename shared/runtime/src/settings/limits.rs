@@ -39,7 +39,6 @@ impl Read<'_> {
                 pool,
                 cap: (calls / 2).max(1),
             }),
-            turns_per_tenant: self.optional("A2A_TURNS_PER_TENANT", "0")?,
             upload_bytes_per_day: self.optional("A2A_UPLOAD_PER_DAY", uploads)?,
         })
     }

@@ -70,7 +70,6 @@ pub(super) const NAMES: &[&str] = &[
     "A2A_TASK_TTL",
     "A2A_THREAD_TOMBSTONE",
     "A2A_THREAD_TTL",
-    "A2A_TURNS_PER_TENANT",
     "A2A_UPLOAD_MAX",
     "A2A_UPLOAD_PER_DAY",
     "A2A_WORK_QUEUE_URL",

@@ -112,7 +112,6 @@ fn a_bad_value_names_the_setting_the_value_and_what_is_allowed() {
         ("A2A_MAX_ATTEMPTS", "0"),
         ("A2A_TASK_RUN_MAX", "24"),
         ("A2A_TASK_HAND_OVERS_MAX", "0"),
-        ("A2A_TURNS_PER_TENANT", "many"),
         ("A2A_UPLOAD_PER_DAY", "-1"),
         ("A2A_PUBLIC_URL", "ftp://x"),
         ("A2A_CARD_SIGNATURES", "e30..AA"),

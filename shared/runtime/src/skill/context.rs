@@ -2,15 +2,17 @@
 //!
 //! - here: the context of a turn
 //! - `artifact_chunks`: writes one artifact in chunks
+//! - `scope`: steps and scopes, which a turn that runs again finds by their paths
 
 mod artifact_chunks;
+mod scope;
 
 pub use artifact_chunks::ArtifactChunks;
 
 use super::documents::{Collection, bad_name};
 use super::model::Model;
 use super::state::States;
-use super::turn_host::{Emission, TurnHost};
+use super::turn_host::{Emission, SessionUpdate, TurnHost};
 use super::{
     AgentError, AgentResult, Artifact, Content, FilePart, FileSource, OpenFile, ReferencedTask,
     SkillOutcome,
@@ -25,7 +27,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -198,12 +199,45 @@ impl<'a> TaskContext<'a> {
 
     /// Saves a value for the context, shared by all of its tasks. The value is stored with
     /// the commit that ends the turn, or before the reply of a turn that makes no task. It
-    /// expires after an hour without activity.
+    /// expires after an hour without activity. The last writer wins: a task that changes a
+    /// value which parallel tasks change too calls [`TaskContext::update_session`].
     ///
     /// # Errors
     /// `SERIALIZATION` or `STATE_TOO_LARGE`.
     pub fn save_session(&self, key: &str, value: &impl Serialize) -> AgentResult<()> {
         self.host.save_session(key.to_owned(), to_value(value)?)
+    }
+
+    /// Changes a value of the context: `update` gets the stored value and returns the new one.
+    /// It runs when the change is stored, and again after another task was faster, so no update
+    /// of a parallel task is lost. Inside a step that is the commit of the step, otherwise the
+    /// commit that ends the turn. [`TaskContext::load_session`] shows the change before.
+    ///
+    /// ```
+    /// use a2a_lambda::prelude::*;
+    ///
+    /// /// Counts the messages of a conversation.
+    /// #[skill(id = "count", tags = ["example"])]
+    /// async fn count(cx: &mut TaskContext<'_>, _: String) -> AgentResult<()> {
+    ///     cx.update_session("messages", |count: Option<u32>| count.unwrap_or(0) + 1)?;
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// None at present. The task fails with `STATE_INCOMPATIBLE` when the stored value does not
+    /// decode as `T`, and with `STATE_TOO_LARGE`.
+    pub fn update_session<T: Serialize + DeserializeOwned>(
+        &self,
+        key: &str,
+        update: impl Fn(Option<T>) -> T + Send + Sync + 'static,
+    ) -> AgentResult<()> {
+        let update = move |value: Option<Value>| {
+            let value = value.map(from_value).transpose()?;
+            to_value(&update(value))
+        };
+        self.host
+            .update_session(key.to_owned(), SessionUpdate(Arc::new(update)))
     }
 
     /// Loads a value of the context: the value this turn has set, otherwise the value that
@@ -265,32 +299,6 @@ impl<'a> TaskContext<'a> {
     fn collection(&self, owner: DocumentOwner, name: &str) -> AgentResult<Collection<'_>> {
         let place = DocumentCollection::new(owner, name).map_err(bad_name)?;
         Ok(Collection::new(self.host, place))
-    }
-
-    /// Runs `work` once and stores its result. When the turn runs again, `step` returns the
-    /// stored result and does not run `work`. The key is `name` with its number of
-    /// occurrence in the turn (`fetch#1`), so a turn must start its steps in the same order
-    /// each time.
-    ///
-    /// # Errors
-    /// The error of `work`, which is not stored. `SERIALIZATION` or `STATE_TOO_LARGE`.
-    /// `STATE_INCOMPATIBLE` when the stored result does not decode as `T`. Also when the
-    /// result cannot be stored.
-    pub async fn step<T: Serialize + DeserializeOwned>(
-        &self,
-        name: &str,
-        work: impl Future<Output = AgentResult<T>>,
-    ) -> AgentResult<T> {
-        let step = self.host.begin_step(name);
-        if let Some(done) = step.done {
-            return from_value(done);
-        }
-        // Near the end of the invocation this never returns: the turn then runs again
-        // elsewhere.
-        self.host.may_start().await;
-        let result = work.await?;
-        self.host.end_step(step.key, to_value(&result)?).await?;
-        Ok(result)
     }
 
     /// The thread of the context: the messages of the 20 newest other tasks and of this

@@ -2,6 +2,7 @@
 
 use super::turn_host::DocumentHost;
 use super::{AgentError, AgentResult};
+use crate::store::StoreError;
 use crate::store::documents::{
     DOCUMENT_MAX, DocumentCollection, DocumentExpect, DocumentKey, DocumentNameError,
     DocumentWrite, StoredDocument,
@@ -61,11 +62,13 @@ impl<'a> Collection<'a> {
     pub async fn get<T: DeserializeOwned>(&self, key: &str) -> AgentResult<Option<Document<T>>> {
         let (store, (now, _)) = (self.host.documents()?, self.host.write_stamp());
         let found = store.document(&self.place, &parsed(key)?, now).await;
-        let found = found.map_err(|error| self.host.unread(error))?;
+        let found = self.stored(found).await?;
         found.map(decoded).transpose()
     }
 
-    /// Writes a document, over one with this key.
+    /// Writes a document, over one with this key. A request whose response was lost is sent
+    /// again, and can then replace a later document of another turn. Where turns share a key,
+    /// use [`Collection::create`] and [`Collection::replace`], which never do.
     ///
     /// # Errors
     /// `INVALID_INPUT` for a bad key, `SERIALIZATION`, `STATE_TOO_LARGE`. Also when it cannot
@@ -100,7 +103,7 @@ impl<'a> Collection<'a> {
         self.write(key, Some(encoded(value)?), expect).await
     }
 
-    /// Removes a document, if there is one.
+    /// Removes a document, if there is one; a later one too, as [`Collection::put`] replaces it.
     ///
     /// # Errors
     /// `INVALID_INPUT` for a bad key. Also when it cannot be removed.
@@ -123,7 +126,7 @@ impl<'a> Collection<'a> {
         let mut after = after.map(parsed).transpose()?;
         loop {
             let page = store.documents(&self.place, after.as_ref(), limit, now);
-            let page = page.await.map_err(|error| self.host.unread(error))?;
+            let page = self.stored(page.await).await?;
             // What was removed is read, and not shown.
             if !page.documents.is_empty() || page.next.is_none() || limit == 0 {
                 return page.documents.into_iter().map(decoded).collect();
@@ -148,8 +151,14 @@ impl<'a> Collection<'a> {
             id,
             now,
         };
-        let written = store.write_document(&write).await;
-        written.map_err(|error| self.host.unread(error))
+        self.stored(store.write_document(&write).await).await
+    }
+
+    async fn stored<T>(&self, result: Result<T, StoreError>) -> AgentResult<T> {
+        match result {
+            Ok(value) => Ok(value),
+            Err(error) => Err(self.host.store_failed(error).await),
+        }
     }
 }
 

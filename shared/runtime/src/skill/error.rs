@@ -80,6 +80,8 @@ pub enum ErrorCode {
     ContextExpired,
     /// The saved state comes from an incompatible version of the skill.
     StateIncompatible,
+    /// The skill has other steps, or asks them something else, than when its turn began.
+    StepChanged,
     /// The saved state would exceed its limit.
     StateTooLarge,
     /// The skill does not accept or produce the media type.
@@ -122,6 +124,7 @@ impl ErrorCode {
             Self::ContextError => "CONTEXT_ERROR",
             Self::ContextExpired => "CONTEXT_EXPIRED",
             Self::StateIncompatible => "STATE_INCOMPATIBLE",
+            Self::StepChanged => "STEP_CHANGED",
             Self::StateTooLarge => "STATE_TOO_LARGE",
             Self::ContentTypeNotSupported => "CONTENT_TYPE_NOT_SUPPORTED",
             Self::RateLimited => "RATE_LIMITED",
@@ -199,6 +202,8 @@ fixed_text! {
     network => Network, "a service the agent needs did not answer";
     /// A value could not be written as JSON or read back: `SERIALIZATION`.
     serialization => Serialization, "a value could not be written or read";
+    /// The skill has other steps than when its turn began: `STEP_CHANGED`.
+    step_changed => StepChanged, "the skill was changed while the task was open";
     /// The saved state comes from an incompatible version of the skill:
     /// `STATE_INCOMPATIBLE`.
     state_incompatible => StateIncompatible, "the saved state belongs to another version of the skill";

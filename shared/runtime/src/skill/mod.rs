@@ -7,6 +7,7 @@
 //! - `context`: what a handler can do during a turn; `turn_host` is the engine's side of it
 //! - `documents`: what skills keep beside their tasks
 //! - `error`: the one error type of skills
+//! - `field_hash`: hashes of what a step was asked, and of what a send asks for
 //! - `session`: what a conversation begins with
 //! - `state`: what the skills of an agent share
 //! - `registry`: the agent, its skills and its manifest
@@ -25,6 +26,7 @@ mod context;
 pub(crate) mod documents;
 mod erased;
 mod error;
+pub(crate) mod field_hash;
 mod file;
 mod handler;
 mod hybrid;

@@ -2,7 +2,9 @@
 
 use super::file::Reading;
 use super::model::Model;
-use super::turn_host::{DocumentHost, Emission, References, Step, TurnHost};
+use super::turn_host::{
+    DocumentHost, Emission, References, ScopeId, SessionUpdate, Step, StepInput, TurnHost,
+};
 use super::{
     AgentError, AgentResult, AnySkill, Artifact, Content, SkillOutcome, TaskContext, Thread,
     TurnFacts, TurnStart,
@@ -76,8 +78,8 @@ impl DocumentHost for RecordingHost {
         (Timestamp::from_millis(0), WriteId::made_of(1))
     }
 
-    fn unread(&self, error: StoreError) -> AgentError {
-        error.into()
+    fn store_failed(&self, error: StoreError) -> BoxFuture<'_, AgentError> {
+        Box::pin(std::future::ready(error.into()))
     }
 }
 
@@ -116,21 +118,38 @@ impl TurnHost for RecordingHost {
         self.data.lock().unwrap().get(key).cloned()
     }
 
-    fn begin_step(&self, name: &str) -> Step {
+    fn begin_step(&self, name: &str, input: StepInput) -> BoxFuture<'_, AgentResult<Step>> {
         let mut begun = self.begun.lock().unwrap();
         let n = begun.entry(name.to_owned()).or_default();
         *n += 1;
         let key = format!("{name}#{n}");
-        let done = self.steps.lock().unwrap().get(&key).cloned();
-        Step { key, done }
+        let value = self.steps.lock().unwrap().get(&key).cloned();
+        let step = Step {
+            scope: ScopeId(0),
+            key,
+            ordinal: 1,
+            input,
+            value,
+        };
+        std::future::ready(Ok(step)).boxed()
     }
+
+    fn begin_scope(&self, _: &str) -> AgentResult<ScopeId> {
+        Ok(ScopeId(0))
+    }
+
+    fn enter(&self, scope: ScopeId) -> ScopeId {
+        scope
+    }
+
+    fn leave(&self, _: ScopeId) {}
 
     fn may_start(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }
 
-    fn end_step(&self, key: String, result: Value) -> BoxFuture<'_, AgentResult<()>> {
-        self.steps.lock().unwrap().insert(key, result);
+    fn end_step<'a>(&'a self, step: &'a Step, value: Value) -> BoxFuture<'a, AgentResult<()>> {
+        self.steps.lock().unwrap().insert(step.key.clone(), value);
         std::future::ready(Ok(())).boxed()
     }
 
@@ -148,6 +167,13 @@ impl TurnHost for RecordingHost {
 
     fn save_session(&self, key: String, value: Value) -> AgentResult<()> {
         self.session.lock().unwrap().insert(key, value);
+        Ok(())
+    }
+
+    fn update_session(&self, key: String, update: SessionUpdate) -> AgentResult<()> {
+        let mut session = self.session.lock().unwrap();
+        let value = update.0(session.get(&key).cloned())?;
+        session.insert(key, value);
         Ok(())
     }
 

@@ -31,13 +31,44 @@ pub(crate) enum Emission {
     },
 }
 
-/// A step of a turn. It may have finished in an earlier attempt.
+/// A step or scope of a turn, as its host knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ScopeId(pub(crate) usize);
+
+/// What a step is asked. A turn that runs again must ask the same.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct StepInput {
+    /// A hash of what is compared when the turn runs again.
+    pub(crate) hash: Option<String>,
+    /// A hash of what else the result depends on. A difference is logged.
+    pub(crate) circumstances: Option<String>,
+}
+
+/// A step of a turn that has begun. It may have finished in an earlier attempt.
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
-    /// The name and its number of occurrence in the turn: `fetch#1`.
+    /// The scope in which its work runs.
+    pub(crate) scope: ScopeId,
+    /// Its path: the steps and scopes around it, its name and its number there.
     pub(crate) key: String,
-    /// The stored result, if the step has finished.
-    pub(crate) done: Option<Value>,
+    /// Its position among the steps of its scope, from 1.
+    pub(crate) ordinal: u32,
+    /// What it is asked.
+    pub(crate) input: StepInput,
+    /// The stored value, if the step has finished.
+    pub(crate) value: Option<Value>,
+}
+
+/// Computes a session value from the stored one.
+#[derive(Clone)]
+pub(crate) struct SessionUpdate(pub(crate) Arc<UpdateFn>);
+
+type UpdateFn = dyn Fn(Option<Value>) -> AgentResult<Value> + Send + Sync;
+
+impl std::fmt::Debug for SessionUpdate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("SessionUpdate").finish()
+    }
 }
 
 /// The tasks that a message refers to.
@@ -57,9 +88,9 @@ pub(crate) trait DocumentHost: Send + Sync {
     /// The time and the id of a write of a document.
     fn write_stamp(&self) -> (Timestamp, WriteId);
 
-    /// The error that a skill gets for a failed call of the store. A turn runs again if the
-    /// store was unavailable.
-    fn unread(&self, error: StoreError) -> AgentError;
+    /// The error that a skill gets for a failed call of the store. In a turn it never returns
+    /// if the store was unavailable: the turn ends, and runs again.
+    fn store_failed(&self, error: StoreError) -> BoxFuture<'_, AgentError>;
 }
 
 /// What the engine does for a running turn.
@@ -84,15 +115,25 @@ pub(crate) trait TurnHost: DocumentHost {
     /// A value saved for the task, including changes of this turn.
     fn load(&self, key: &str) -> Option<Value>;
 
-    /// Starts the next occurrence of step `name`.
-    fn begin_step(&self, name: &str) -> Step;
+    /// Starts the next occurrence of step `name` in the current scope. It never returns if
+    /// the stored result belongs to another step: the turn ends.
+    fn begin_step(&self, name: &str, input: StepInput) -> BoxFuture<'_, AgentResult<Step>>;
+
+    /// Starts the scope `name` in the current scope.
+    fn begin_scope(&self, name: &str) -> AgentResult<ScopeId>;
+
+    /// Makes a scope the current one; returns the one before it.
+    fn enter(&self, scope: ScopeId) -> ScopeId;
+
+    /// Ends a step or scope.
+    fn leave(&self, scope: ScopeId);
 
     /// Returns when a step may start. It never returns when the time of this invocation is
     /// used up; another invocation then runs the turn again.
     fn may_start(&self) -> BoxFuture<'_, ()>;
 
-    /// Saves the result of a step; returns when it is stored.
-    fn end_step(&self, key: String, result: Value) -> BoxFuture<'_, AgentResult<()>>;
+    /// Saves the value of a step; returns when it is stored.
+    fn end_step<'a>(&'a self, step: &'a Step, value: Value) -> BoxFuture<'a, AgentResult<()>>;
 
     /// The thread of the context. The first call loads it.
     fn thread(&self) -> BoxFuture<'_, AgentResult<Thread>>;
@@ -106,6 +147,10 @@ pub(crate) trait TurnHost: DocumentHost {
 
     /// Sets a session value of the context; the turn's final commit stores it.
     fn save_session(&self, key: String, value: Value) -> AgentResult<()>;
+
+    /// Changes a session value of the context; the commit that ends the step stores it, or the
+    /// turn's final commit.
+    fn update_session(&self, key: String, update: SessionUpdate) -> AgentResult<()>;
 
     /// Adds an event to the thread; the turn's final commit stores it.
     fn add_event(&self, content: Content) -> AgentResult<()>;

@@ -14,17 +14,18 @@ pub use a2a_lambda_model::store::contract;
 pub use a2a_lambda_model::store::{
     BlobHead, BlobReader, Blobs, Committed, Download, Expect, Expiring, ExpiringThread, IN_CONTEXT,
     KeyWrite, Keyed, ListPosition, Measured, Meter, ProjectedTask, Projection, ReadBlobs,
-    ReadTasks, ReadThreads, RecordPage, RecordQuery, StateRemoved, StoreError, SweepThreads, Tail,
-    TaskWrite, ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord, ThreadState, ThreadStatus,
-    ThreadWrite, UploadTerms, UploadUrl, WriteTasks, WriteThreads, api_keys, counters, documents,
-    health, limits, push, queue, remove_below, wrap,
+    ReadTasks, ReadThreads, RecordPage, RecordQuery, SizeError, StateRemoved, StoreError,
+    SweepThreads, Tail, TaskWrite, ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord,
+    ThreadState, ThreadStatus, ThreadWrite, UploadTerms, UploadUrl, WriteTasks, WriteThreads,
+    api_keys, counters, documents, health, limits, push, queue, remove_below, wrap,
 };
 
 /// The stored form of tasks and threads, for stores of an author.
 pub mod stored {
     pub use a2a_lambda_model::stored::{
-        MAX_BYTES, SCHEMA, arrange, decode, decode_thread, encode, encode_thread, push_of_text,
-        push_text, saved_size, state_of_text, state_size, state_text, task_of_text, task_text,
+        MAX_BYTES, OPEN_MAX_BYTES, SCHEMA, arrange, decode, decode_thread, encode, encode_thread,
+        push_of_text, push_text, saved_size, state_of_text, state_size, state_text, task_of_text,
+        task_text,
     };
 }
 

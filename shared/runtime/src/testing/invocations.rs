@@ -4,10 +4,11 @@ use super::store::Hold;
 use super::{SkillTest, SkillTestError, cancel};
 use crate::auth::Caller;
 use crate::engine::{CallBudget, Leases};
-use crate::store::queue::{OpenTask, Receipt, SweepTasks, WorkItem, WorkQueue};
+use crate::store::queue::{OpenTask, Receipt, SweepTasks, WorkItem, WorkMessage, WorkQueue};
 use crate::store::{ReadTasks as _, StoreError};
 use crate::task::{Frame, SendCommand, TaskId, TaskRecord};
 use async_trait::async_trait;
+use futures::FutureExt as _;
 use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
@@ -92,7 +93,11 @@ impl SkillTest {
                 biased;
                 id = &mut queued => return Ok(InvocationEnd::Left(id)),
                 id = reached => id,
-                done = &mut work => return Ok(InvocationEnd::Done(done)),
+                done = &mut work => {
+                    // A stream may end in the moment in which its turn goes to a queue.
+                    let queued = queued.now_or_never();
+                    return Ok(queued.map_or(InvocationEnd::Done(done), InvocationEnd::Left));
+                }
             };
             match hold.take() {
                 Some((Interruption::CancelAfter(_), hold)) => {
@@ -122,6 +127,11 @@ impl SkillTest {
             };
             if record.state().is_at_rest() {
                 return Ok(());
+            }
+            if let Some(at) = record.not_before() {
+                // An outage ended its last run.
+                let now = self.clock.later(Duration::ZERO);
+                self.clock.advance(at.since(now));
             }
             let Some(dispatch) = record.dispatch() else {
                 // Its process died: the sweep notices it when the lease has ended.
@@ -201,8 +211,8 @@ struct Dropped;
 
 #[async_trait]
 impl WorkQueue for Dropped {
-    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
-        Ok(vec![true; items.len()])
+    async fn send(&self, messages: &[WorkMessage]) -> Result<Vec<bool>, StoreError> {
+        Ok(vec![true; messages.len()])
     }
 
     async fn waiting(&self) -> Result<usize, StoreError> {

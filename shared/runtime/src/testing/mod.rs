@@ -163,8 +163,9 @@ impl SkillTest {
         let command = self.command(content.into(), next);
         self.events.clear();
         *lock(&self.cause) = None;
+        let mut seen = self.last_event().await?;
         let (frames, left) = self.invoke(command, interruption).await?;
-        let (mut said, mut seen) = (None, 0);
+        let mut said = None;
         for frame in frames {
             if let Frame::Event { event, .. } = &frame {
                 seen = event.seq;
@@ -180,6 +181,15 @@ impl SkillTest {
         };
         self.check_output(&reply)?;
         Ok(reply)
+    }
+
+    /// The number of the last event of the task that the next message continues; 0 for a new one.
+    async fn last_event(&self) -> Result<u64, SkillTestError> {
+        let Some(id) = self.task.as_ref().filter(|_| self.open) else {
+            return Ok(0);
+        };
+        let record = self.stored(&self.calling()?, id).await?;
+        Ok(record.map_or(0, |record| record.last_seq()))
     }
 
     /// Notes what workers have stored after the event `seen`.

@@ -1,4 +1,5 @@
 mod invocations;
+mod replay;
 mod scripted_model;
 
 use super::*;

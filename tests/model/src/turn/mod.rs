@@ -157,6 +157,8 @@ pub(crate) enum Do {
     /// Drops the skill's future, for a hand-over.
     Drop,
     HandOver(Reply),
+    /// Gives the turn back whose run an outage ended.
+    Release(Reply),
     /// Looks for the write id of a commit that got no reply.
     Resolve,
     /// Reads the task again after a lost commit.

@@ -147,7 +147,7 @@ impl Turn {
         if meta.version != version && !self.is(Mutant::SweepWithoutCondition) {
             return Some(());
         }
-        let spent = meta.lease == Lease::Ended && meta.attempt >= self.scenario.attempts;
+        let spent = meta.lease == Lease::Ended && self.is_spent(world, task);
         if spent || (meta.lease == Lease::None && self.is(Mutant::SweepFailsByAge)) {
             self.give_up(world, task);
             return Some(());
@@ -158,7 +158,9 @@ impl Turn {
             return Some(());
         }
         // 200 is the write id of the sweep, which no call and no run uses.
+        let counted = !self.is(Mutant::AttemptNotCounted);
         self.commit(world, task, 200, |meta| {
+            meta.attempt += u8::from(counted && meta.lease == Lease::Ended);
             meta.lease = Lease::None;
             meta.queued = true;
             meta.dispatch = meta.version;

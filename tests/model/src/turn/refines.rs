@@ -212,6 +212,22 @@ fn model_and_record_agree_on_workers_hand_over_and_cancel() {
 }
 
 #[test]
+fn model_and_record_agree_on_releases_and_their_attempts() {
+    let mut walk = Walk::new(&[Kind::Queued { keyed: false }], 2, false);
+    walk.agree(&[A::Write(0, Heard)], [accept(), Change::Dispatch]);
+    walk.claims(true);
+    let releases = [walk.by_worker(Do::Drop), walk.by_worker(Do::Release(Heard))];
+    walk.agree(&releases, [Change::Release { not_before: AT }]);
+    walk.go(&[walk.by_worker(Do::Delete(false))]);
+    walk.claims(true);
+    walk.dies();
+    walk.agree(&[A::SweepRead(0)], [Change::Dispatch]);
+    walk.claims(true);
+    walk.dies();
+    walk.agree(&[A::SweepRead(0)], [fail()]);
+}
+
+#[test]
 fn model_and_record_agree_on_sweep_and_takeover() {
     let mut walk = Walk::new(&[Kind::Queued { keyed: false }], 2, false);
     walk.agree(&[A::Write(0, Heard)], [accept(), Change::Dispatch]);

@@ -29,7 +29,12 @@ impl Turn {
                 Do::Delete(false),
             ],
             At::Stored => &[Do::Beat, Do::End(Heard), Do::End(Lost)],
-            At::Dropped => &[Do::HandOver(Heard), Do::HandOver(Lost)],
+            At::Dropped => &[
+                Do::HandOver(Heard),
+                Do::HandOver(Lost),
+                Do::Release(Heard),
+                Do::Release(Lost),
+            ],
             At::UnsureClaim | At::UnsureEnd | At::UnsureHand => &[Do::Resolve],
             At::Fenced => &[Do::Look],
             At::Done => &[Do::Delete(false), Do::Delete(true)],
@@ -50,7 +55,8 @@ impl Turn {
             Do::Store => self.store(world, &mut run)?,
             Do::End(reply) => self.end(world, &mut run, reply)?,
             Do::Drop => self.drop_skill(world, &mut run)?,
-            Do::HandOver(reply) => self.hand_over(world, &mut run, reply)?,
+            Do::HandOver(reply) => self.hand_over(world, &mut run, reply, false)?,
+            Do::Release(reply) => self.hand_over(world, &mut run, reply, true)?,
             Do::Resolve => self.resolve_run(world, &mut run)?,
         }
         Self::put_back(world, who, run);
@@ -75,7 +81,7 @@ impl Turn {
         let task = usize::from(run.task);
         let meta = world.tasks[task];
         let live = meta.state == State::Working && meta.lease == Lease::Live;
-        let claimable = !meta.state.at_rest() && !live && meta.attempt < self.scenario.attempts;
+        let claimable = !meta.state.at_rest() && !live && !self.is_spent(world, task);
         if reply == Reply::Lost && (!claimable || world.lost == 0) {
             return None;
         }
@@ -90,12 +96,11 @@ impl Turn {
             self.give_up(world, task);
             run.at = At::Done;
         } else {
-            let takeover = meta.state == State::Working;
-            let counted = !(takeover && self.is(Mutant::AttemptNotCounted));
+            let dead = meta.lease == Lease::Ended && !self.is(Mutant::AttemptNotCounted);
             self.commit(world, task, wid(meta.turn, meta.epoch + 1, CLAIM), |meta| {
                 meta.state = State::Working;
                 meta.epoch += 1;
-                meta.attempt += u8::from(counted);
+                meta.attempt = (meta.attempt + u8::from(dead)).max(1);
                 meta.runs += 1;
                 meta.lease = Lease::Live;
                 meta.dispatch = 0;
@@ -112,10 +117,19 @@ impl Turn {
         Some(())
     }
 
+    /// Whether a turn without a live lease has used up its attempts.
+    pub(super) fn is_spent(&self, world: &TurnWorld, task: usize) -> bool {
+        let (meta, most) = (world.tasks[task], self.scenario.attempts);
+        match meta.lease {
+            Lease::Ended => meta.attempt >= most,
+            Lease::None | Lease::Live => meta.attempt > most,
+        }
+    }
+
     /// Fails the task, because its attempts are used up.
     pub(super) fn give_up(&self, world: &mut TurnWorld, task: usize) {
         let meta = world.tasks[task];
-        if meta.runs < self.scenario.attempts {
+        if meta.attempt < self.scenario.attempts {
             world.breaks(Broken::FailedEarly);
         }
         self.commit(world, task, wid(meta.turn, meta.epoch, GIVE_UP), |meta| {
@@ -233,8 +247,15 @@ impl Turn {
         Some(())
     }
 
-    /// Commits checkpoint and dispatch, and removes the lease.
-    fn hand_over(&self, world: &mut TurnWorld, run: &mut Run, reply: Reply) -> Option<()> {
+    /// Commits checkpoint and dispatch, and removes the lease. A release commits no
+    /// checkpoint, and its run is no attempt.
+    fn hand_over(
+        &self,
+        world: &mut TurnWorld,
+        run: &mut Run,
+        reply: Reply,
+        release: bool,
+    ) -> Option<()> {
         let early = self.is(Mutant::HandOverBeforeDrop);
         if run.at != (if early { At::Running } else { At::Dropped }) {
             return None;
@@ -254,9 +275,13 @@ impl Turn {
         let name = wid(run.turn, run.epoch, HAND);
         Self::push_payload(world, run);
         self.commit(world, usize::from(run.task), name, |meta| {
+            // The sweep has counted the run if it took its lease away.
+            let counted = meta.lease == Lease::None;
             meta.lease = Lease::None;
-            meta.attempt = 0;
-            meta.runs = 0;
+            (meta.attempt, meta.runs) = match release {
+                true => (meta.attempt, meta.runs - u8::from(!counted)),
+                false => (0, 0),
+            };
             meta.queued = true;
             meta.dispatch = if dispatched { meta.version } else { 0 };
         });

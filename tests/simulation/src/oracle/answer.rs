@@ -1,6 +1,6 @@
 //! Checks responses and frames: the tasks that clients see.
 
-use super::{Answer, Life, Moment, Oracle, Said, Seen};
+use super::{Life, Moment, Oracle, Said, Seen};
 use a2a_lambda::task::{
     Artifact, Event, LoggedEvent, Message, Part, PartContent, Task, TaskRecord,
 };
@@ -52,13 +52,10 @@ impl Oracle {
         self.said.entry(message.to_owned()).or_insert(Said::Unheard);
     }
 
-    /// Checks that every repeat of a keyed message gets the same response, as long as its task
-    /// is not deleted.
-    pub(crate) fn same_answer(&mut self, message: &str, answer: Answer) {
-        let is_over = |it: &Answer| match it {
-            Answer::Task(life) => self.tasks.get(life).is_some_and(|seen| seen.ended),
-            Answer::Reply(_) => false,
-        };
+    /// Checks that every repeat of a keyed message gets the same task, as long as it is not
+    /// deleted.
+    pub(crate) fn same_answer(&mut self, message: &str, answer: Life) {
+        let is_over = |life: &Life| self.tasks.get(life).is_some_and(|seen| seen.ended);
         let first = self.answers.get(message).cloned();
         match first {
             Some(first) if first == answer || is_over(&answer) => {}

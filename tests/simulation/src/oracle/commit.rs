@@ -3,6 +3,7 @@
 use super::skill::run_of;
 use super::{Life, Moment, Oracle, Said, Seen};
 use crate::fleet;
+use crate::skills::ECHO;
 use a2a_lambda::store::TaskWrite;
 use a2a_lambda::store::queue::TaskImage;
 use a2a_lambda::task::{LoggedEvent, Role, TaskRecord, TaskState};
@@ -29,12 +30,17 @@ impl Oracle {
         self.check_added(write, &life, &mut faults);
         self.check_thread(write, &mut faults);
         let ends = record.expired(write.now);
-        if record.state() == TaskState::Completed && !record.is_hidden() && !ends {
+        let follows = record.skill().is_some_and(|skill| skill.as_str() != ECHO);
+        if record.state() == TaskState::Completed && follows && !ends {
             self.check_artifacts(write, &mut faults);
         }
         let seen = self.tasks.remove(&life);
         let mut seen = seen.unwrap_or_else(|| Seen::new(record));
         let users = users(record);
+        let releases = record.dispatch() == Some(record.version()) && record.not_before().is_some();
+        if let Some(message) = users.last().filter(|_| releases) {
+            *self.released.entry(message.clone()).or_default() += 1;
+        }
         if ends {
             seen.ends(record, &users, &mut faults);
         } else {
@@ -184,6 +190,7 @@ impl Seen {
             log: Vec::new(),
             users: Vec::new(),
             turn: 0,
+            hand_overs: 0,
             dispatched: false,
             acknowledged: false,
             ended: false,
@@ -198,6 +205,8 @@ impl Seen {
         let image = TaskImage::of(record);
         self.dispatched &= self.turn == image.turn;
         self.turn = image.turn;
+        // A task in a terminal state keeps no number.
+        self.hand_overs = self.hand_overs.max(record.used().hand_overs);
         self.dispatched |= image.dispatch == Some(image.version);
         if let Some(id) = write.id() {
             let made = self.writes.entry(id.as_str().to_owned()).or_default();

@@ -63,6 +63,8 @@ pub(crate) struct Seen {
     /// The ids of its client's messages.
     users: Vec<String>,
     turn: u32,
+    /// How often it was handed over.
+    pub(crate) hand_overs: u32,
     /// Whether a worker was ever requested in this turn.
     pub(crate) dispatched: bool,
     pub(crate) acknowledged: bool,
@@ -101,15 +103,6 @@ pub(crate) enum Said {
     Refused,
 }
 
-/// The response to a send.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// A task.
-    Task(Life),
-    /// A reply, by its id.
-    Reply(String),
-}
-
 /// The position of a reader.
 #[derive(Debug, Clone)]
 pub(crate) struct Position {
@@ -139,12 +132,16 @@ pub(crate) struct Oracle {
     unwanted: BTreeSet<String>,
     threads: BTreeMap<String, Talk>,
     runs: BTreeMap<u64, Run>,
+    /// The first run of each turn, by its task, its number and its message.
+    marks: BTreeMap<(String, u32, String), u64>,
     effects: u64,
     results: BTreeMap<(String, u32), u64>,
     starts: BTreeMap<String, u32>,
+    /// How often the turn of each message was released.
+    released: BTreeMap<String, u32>,
     pub(crate) said: BTreeMap<String, Said>,
     /// The response to each keyed message.
-    answers: BTreeMap<String, Answer>,
+    answers: BTreeMap<String, Life>,
     pub(crate) positions: Vec<Position>,
     /// The events that each webhook received.
     brought: BTreeMap<String, Deliveries>,

@@ -12,6 +12,8 @@ pub(super) struct Run {
     /// The message that opened its turn.
     pub(super) message: String,
     pub(super) turn: u32,
+    /// The first run of its turn.
+    mark: u64,
     began: Moment,
     makes: BTreeSet<&'static str>,
     keeps: BTreeSet<String>,
@@ -24,11 +26,14 @@ impl Oracle {
         turn: u32,
         message: &str,
         program: &str,
-    ) -> u64 {
+    ) -> (u64, u64) {
         let number = self.runs.len() as u64 + 1;
+        let turn_key = (task.to_string(), turn, message.to_owned());
+        let mark = *self.marks.entry(turn_key).or_insert(number);
         let run = Run {
             message: message.to_owned(),
             turn,
+            mark,
             began: self.passes(),
             ..Run::default()
         };
@@ -37,15 +42,16 @@ impl Oracle {
         *starts += 1;
         let starts = *starts;
         self.note(|| format!("run {number} of {task} turn {turn} by {message}: {program}"));
-        // Without a step or a saved value nothing resets the attempts. A keyed message may be
-        // that of a second task.
+        // Without a step or a saved value nothing resets the attempts, and a run that was
+        // released is none. A keyed message may be that of a second task.
         let counts = !program.contains(['S', 'D', 'G']) && !self.is_repeated(message);
-        if starts > crate::clients::ATTEMPTS && counts {
+        let released = self.released.get(message).copied().unwrap_or_default();
+        if starts > crate::clients::ATTEMPTS + released && counts {
             self.broken(format!(
                 "G14: turn {turn} of task {task} ran {starts} times"
             ));
         }
-        number
+        (number, mark)
     }
 
     /// Whether a message was sent again after a task of it was deleted.
@@ -145,7 +151,7 @@ impl Oracle {
                 &["0", "end"]
             };
             let whole: Vec<String> = chunks.iter().map(|n| format!("{maker}:{n}")).collect();
-            let mine = !run.makes.contains(name) || maker == number.to_string();
+            let mine = !run.makes.contains(name) || maker == run.mark.to_string();
             if texts != whole || !mine {
                 faults.push(format!(
                     "G6: run {number} of task {id} left {name} as {texts:?}"
@@ -154,7 +160,7 @@ impl Oracle {
         }
         let blob = named("blob").and_then(|it| it.parts.first());
         let whole = blob.is_some_and(|part| match &part.content {
-            PartContent::Stored(blob) => blob.sha256 == digest_of(number),
+            PartContent::Stored(blob) => blob.sha256 == digest_of(run.mark),
             _ => false,
         });
         if run.makes.contains("blob") && !whole {
@@ -162,6 +168,7 @@ impl Oracle {
                 "G6: the blob of task {id} was not made by run {number}"
             ));
         }
+        check_said_once(write, faults);
         let session = write.thread.as_ref().map(|it| &it.record.state.session);
         let kept = |key: &String| session.is_some_and(|session| session.contains_key(key));
         // A turn of a deleted context keeps no value in it.
@@ -169,6 +176,22 @@ impl Oracle {
         if !run.keeps.iter().all(kept) && !self.unwanted.contains(&context) {
             faults.push(format!("task {id} completed without its session values"));
         }
+    }
+}
+
+/// No run of a turn says again what an earlier run has said.
+fn check_said_once(write: &TaskWrite, faults: &mut Vec<String>) {
+    let (record, id) = (&write.record, write.record.id());
+    let history = record.history().iter().chain(&record.status().message);
+    let mut texts: Vec<&str> = Vec::new();
+    for text in history
+        .filter_map(|message| message.parts.first())
+        .filter_map(text_of)
+    {
+        if text.starts_with("run ") && texts.contains(&text) {
+            faults.push(format!("G7: task {id} says `{text}` twice"));
+        }
+        texts.push(text);
     }
 }
 
@@ -190,7 +213,8 @@ fn output_of(part: &Part) -> Option<u64> {
 /// The run that sent this update or question.
 fn speaker(parts: &[Part]) -> Option<u64> {
     let text = parts.first().and_then(text_of)?;
-    text.strip_prefix("run ")?.parse().ok()
+    let (mark, _) = text.strip_prefix("run ")?.split_once(' ')?;
+    mark.parse().ok()
 }
 
 /// The run that made an event, if the event carries a run number.

@@ -1,5 +1,5 @@
-use super::{compiled, facts, rule, with};
-use crate::governance::drift::{DriftReport, NO_MANDATORY_POLICY, STALE_VERSION_HASH, drift};
+use super::{compiled, drift, facts, rule, with};
+use crate::governance::drift::{DriftReport, NO_MANDATORY_POLICY, STALE_VERSION_HASH};
 use crate::governance::merge::merge;
 use crate::layer::KnowledgeLayer;
 use a2a_lambda::task::Timestamp;

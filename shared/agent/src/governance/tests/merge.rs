@@ -1,7 +1,6 @@
-use super::{compiled, facts, rule, with};
+use super::{compiled, facts, rule, validate, with};
 use crate::governance::compile::CompiledPolicy;
 use crate::governance::merge::{MergedPolicies, Weakening, merge};
-use crate::governance::validate::validate;
 use crate::layer::KnowledgeLayer;
 use serde_json::{Value, json};
 

@@ -1,10 +1,9 @@
 //! That a mandatory rule is in every result, for all small cases and for random chains.
 
-use super::{compiled, facts, rule, with};
+use super::{compiled, facts, rule, validate, with};
 use crate::governance::compile::CompiledPolicy;
 use crate::governance::merge::{EffectiveRule, MergedPolicies, Weakening, merge};
 use crate::governance::policy::Severity;
-use crate::governance::validate::validate;
 use crate::layer::KnowledgeLayer;
 use proptest::prelude::*;
 use serde_json::{Value, json};

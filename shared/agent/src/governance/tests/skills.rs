@@ -9,12 +9,12 @@ use a2a_lambda::task::{Owner, Subject, TaskState, TenantId};
 use a2a_lambda::testing::Reply;
 use serde_json::{Value, json};
 
-fn rule(id: &str, kind: &str, target: &str, pattern: &str, severity: &str) -> Value {
+pub(super) fn rule(id: &str, kind: &str, target: &str, pattern: &str, severity: &str) -> Value {
     json!({"id": id, "kind": kind, "target": target, "pattern": pattern,
            "severity": severity, "message": format!("{id} is broken")})
 }
 
-fn policy(id: &str, mandatory: bool, merge: &str, rules: &[Value]) -> Value {
+pub(super) fn policy(id: &str, mandatory: bool, merge: &str, rules: &[Value]) -> Value {
     json!({"id": id, "layer": "company", "mandatory": mandatory, "merge": merge, "rules": rules})
 }
 
@@ -31,12 +31,12 @@ fn be(bench: &mut SkillTest, tenant: &str, subject: &str, scopes: &[&str]) {
     });
 }
 
-async fn call(bench: &mut SkillTest, skill: &str, input: Value) -> Reply {
+pub(super) async fn call(bench: &mut SkillTest, skill: &str, input: Value) -> Reply {
     let input = Content::from_data(&input).unwrap();
     bench.new_task().skill(skill).send(input).await.unwrap()
 }
 
-async fn done(bench: &mut SkillTest, skill: &str, input: Value) -> Value {
+pub(super) async fn done(bench: &mut SkillTest, skill: &str, input: Value) -> Value {
     let reply = call(bench, skill, input).await;
     reply
         .artifact_data(skill)
@@ -44,22 +44,27 @@ async fn done(bench: &mut SkillTest, skill: &str, input: Value) -> Value {
 }
 
 /// A client, after an admin has put a policy into force.
-async fn governed(policy: &Value) -> SkillTest {
+pub(super) async fn governed(policy: &Value) -> SkillTest {
     let mut bench = SkillTest::new(&agent().unwrap(), "governance_validate");
     be(&mut bench, "acme", "eve", &ADMIN);
-    let name = json!({"path": "policies/code.json", "layer": "company"});
+    put_in_force(&mut bench, "policies/code.json", policy).await;
+    bench
+}
+
+/// Puts a policy of the company into force.
+pub(super) async fn put_in_force(bench: &mut SkillTest, path: &str, policy: &Value) {
+    let name = json!({"path": path, "layer": "company"});
     let mut item = name.clone();
     item["kind"] = json!("policy");
     item["content"] = json!(policy.to_string());
     item["message"] = json!("Rules");
-    done(&mut bench, "knowledge_store", item).await;
+    done(bench, "knowledge_store", item).await;
     for status in ["proposed", "accepted"] {
         let mut change = name.clone();
         change["to"] = json!(status);
         change["message"] = json!("Yes");
-        done(&mut bench, "knowledge_status", change).await;
+        done(bench, "knowledge_status", change).await;
     }
-    bench
 }
 
 fn no_unwrap() -> Value {

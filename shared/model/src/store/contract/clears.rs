@@ -25,11 +25,11 @@ fn clearing(world: &World, thread: &ThreadRecord, at: Timestamp) -> ThreadWrite 
     }
 }
 
-/// A finished task in the context, hidden or not.
+/// A finished task in the context.
 async fn finished(
     stores: &Stores<'_>,
     world: &World,
-    of: (&Owner, &ContextId, bool),
+    of: (&Owner, &ContextId),
     at: Timestamp,
 ) -> Result<TaskRecord, Broken> {
     made(stores, world, of, (world.now, at)).await
@@ -39,12 +39,11 @@ async fn finished(
 async fn made(
     stores: &Stores<'_>,
     world: &World,
-    (owner, context, hidden): (&Owner, &ContextId, bool),
+    (owner, context): (&Owner, &ContextId),
     (made, at): (Timestamp, Timestamp),
 ) -> Result<TaskRecord, Broken> {
     let mut task = world.new_task(owner, TaskId::made_of(world.number()))?;
     task.context_id = context.clone();
-    task.hidden = hidden;
     task.created_at = made;
     let changes = [world.start(), Change::Complete { message: None }];
     let mut task = task.next(changes, world.write_id(), at, world.expiry())?;
@@ -73,7 +72,7 @@ async fn found(
     Ok(found)
 }
 
-/// The newest creation comes first. Expired and hidden tasks are included; tasks of
+/// The newest creation comes first. Expired tasks are included; tasks of
 /// other owners and of other contexts are not.
 ///
 /// # Errors
@@ -85,27 +84,23 @@ pub async fn pages_of_a_context_return_all_its_tasks(
     let (mine, other) = (context()?, ContextId::parse("c:1x")?);
     let mut expected = BTreeSet::new();
     for n in 0..7 {
-        for hidden in [false, true] {
-            // The finish time does not follow the creation time.
-            let of = (&world.owner, &mine, hidden);
-            let task = made(stores, world, of, (world.at(n), world.at(100 - n))).await?;
-            expected.insert(task.id.clone());
-        }
+        // The finish time does not follow the creation time.
+        let of = (&world.owner, &mine);
+        let task = made(stores, world, of, (world.at(n), world.at(100 - n))).await?;
+        expected.insert(task.id.clone());
     }
     let mut asked = world.new_task(&world.owner, TaskId::parse("mine")?)?;
     asked.context_id = mine.clone();
     world.stored(stores, &asked).await?;
     expected.insert(asked.id.clone());
-    let over = finished(stores, world, (&world.owner, &mine, false), world.now).await?;
+    let over = finished(stores, world, (&world.owner, &mine), world.now).await?;
     let ended = over.ended(world.write_id(), world.at(-1));
     let write = world.update(&ended, &over);
     assert_eq!(stores.tasks.commit(&write).await?, Committed::Done);
     expected.insert(over.id.clone());
-    for hidden in [false, true] {
-        finished(stores, world, (&world.owner, &other, hidden), world.now).await?;
-        for theirs in [&world.colleague, &world.stranger] {
-            finished(stores, world, (theirs, &mine, hidden), world.now).await?;
-        }
+    finished(stores, world, (&world.owner, &other), world.now).await?;
+    for theirs in [&world.colleague, &world.stranger] {
+        finished(stores, world, (theirs, &mine), world.now).await?;
     }
     for size in [1, 2, 3, 50] {
         let all = found(stores, &world.owner, &mine, size).await?;
@@ -136,7 +131,7 @@ pub async fn the_task_a_context_is_named_after_comes_last(
     assert_eq!(found(stores, &world.owner, &mine, 1).await?, []);
     world.stored(stores, &first).await?;
     for n in 1..=2 {
-        let of = (&world.owner, &mine, false);
+        let of = (&world.owner, &mine);
         made(stores, world, of, (world.at(n), world.now)).await?;
     }
     for size in [1, 2, 3] {

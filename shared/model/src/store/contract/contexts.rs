@@ -2,8 +2,8 @@
 
 use super::{Broken, Stores, World};
 use crate::store::{
-    Committed, Expiring, ExpiringThread, SweepThreads, ThreadPage, ThreadPosition, ThreadQuery,
-    ThreadRecord, ThreadState,
+    Committed, Expiring, ExpiringThread, RecordQuery, SweepThreads, ThreadPage, ThreadPosition,
+    ThreadQuery, ThreadRecord, ThreadState,
 };
 use crate::task::{Change, ContextId, TaskId, TaskRecord, Timestamp};
 use std::time::Duration;
@@ -127,6 +127,98 @@ pub async fn pages_of_contexts_join_to_the_whole_list(
         }
         assert_eq!(joined, whole, "pages of {size}");
     }
+    Ok(())
+}
+
+/// A bare thread, which a task opens, in its context.
+async fn opens(stores: &Stores<'_>, world: &World, context: &ContextId) -> Result<(), Broken> {
+    let mut thread = world.thread(&world.owner, context, 0);
+    thread.record.state = ThreadState::default();
+    thread.record.state_version = 0;
+    assert!(thread.record.is_bare());
+    assert!(stores.threads.put_thread(&thread).await?);
+    Ok(())
+}
+
+/// A context whose thread was stored for a task is listed only while it has a task. A thread
+/// with a state, or one that was written again, is listed without one.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_context_begun_for_a_task_is_listed_while_it_has_one(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let context = ContextId::parse("c:1")?;
+    opens(stores, world, &context).await?;
+    // Another context of the same name.
+    let mut theirs = finished(world, false, world.now)?;
+    theirs.owner = world.colleague.clone();
+    theirs.context_id = context.clone();
+    world.stored(stores, &theirs).await?;
+    let list = async |at| {
+        let page = listed(stores, world, None, 10, world.at(at)).await?;
+        Ok::<_, Broken>(page.threads.len())
+    };
+    assert_eq!(list(0).await?, 0, "no task");
+    let mut task = finished(world, false, world.now)?;
+    task.context_id = context.clone();
+    task.expires_at = world.at(1000);
+    world.stored(stores, &task).await?;
+    assert_eq!((list(0).await?, list(1000).await?), (1, 0));
+    assert!(stores.tasks.remove_task(&task).await?);
+    assert_eq!(list(0).await?, 0, "removed");
+    let mut again = world.thread(&world.owner, &context, 1);
+    again.record.updated_at = world.at(1);
+    again.record.state_version = 0;
+    again.record.state = ThreadState::default();
+    assert!(stores.threads.put_thread(&again).await?);
+    assert_eq!(list(1).await?, 1, "written again");
+    Ok(())
+}
+
+/// A pointer shows nothing before its task is stored. Then the context has the task, whether
+/// the create brings the pointer or finds it.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_pointer_without_its_task_shows_nothing(
+    stores: &Stores<'_>,
+    world: &World,
+) -> Result<(), Broken> {
+    let context = ContextId::parse("c:1")?;
+    opens(stores, world, &context).await?;
+    let listing = RecordQuery {
+        context_id: Some(context.clone()),
+        ..world.everything()
+    };
+    let shown = async || {
+        let (heads, _) = stores
+            .tasks
+            .tasks_in(&world.owner, &context, None, 10)
+            .await?;
+        let page = stores.tasks.list(&world.owner, &listing).await?;
+        let contexts = listed(stores, world, None, 10, world.now).await?;
+        Ok::<_, Broken>((
+            heads.len(),
+            page.records.len(),
+            page.matching,
+            contexts.threads.len(),
+        ))
+    };
+    let mut placed = finished(world, false, world.now)?;
+    placed.context_id = context.clone();
+    stores.tasks.put_pointer(&placed, world.at(1000)).await?;
+    stores.tasks.put_pointer(&placed, world.at(2000)).await?;
+    assert_eq!(shown().await?, (0, 0, 0, 0));
+    let mut alone = finished(world, false, world.now)?;
+    alone.context_id = context.clone();
+    world.stored(stores, &alone).await?;
+    assert_eq!(shown().await?, (1, 1, 1, 1));
+    let mut write = world.create(&placed);
+    write.has_pointer = true;
+    assert_eq!(stores.tasks.commit(&write).await?, Committed::Done);
+    assert_eq!(shown().await?, (2, 2, 2, 1));
     Ok(())
 }
 

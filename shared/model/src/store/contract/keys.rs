@@ -335,31 +335,3 @@ pub async fn a_caller_finds_only_its_own_key(
     }
     Ok(())
 }
-
-/// A hidden task is loaded by its id and is in no list; a failure makes it visible.
-///
-/// # Errors
-/// [`Broken`] when the store fails.
-pub async fn a_hidden_task_is_in_no_list(stores: &Stores<'_>, world: &World) -> Result<(), Broken> {
-    let mut task = world.task()?;
-    task.hidden = true;
-    let working = world.next(&task, [world.start()])?;
-    let done = world.next(&working, [Change::Complete { message: None }])?;
-    stores.tasks.commit(&world.create(&task)).await?;
-    for (next, before) in [(&working, &task), (&done, &working)] {
-        let answer = stores.tasks.commit(&world.update(next, before)).await?;
-        assert_eq!(answer, Committed::Done);
-        assert_eq!(world.loaded(stores, &task).await?.as_ref(), Some(next));
-        let page = stores.tasks.list(&world.owner, &world.everything()).await?;
-        assert_eq!((page.records.as_slice(), page.matching), ([].as_slice(), 0));
-    }
-    let mut other = world.task()?;
-    other.hidden = true;
-    stores.tasks.commit(&world.create(&other)).await?;
-    let message = Message::from_agent("f", vec![Part::text("failed")]);
-    let failed = world.next(&other, [Change::Fail { message }])?;
-    stores.tasks.commit(&world.update(&failed, &other)).await?;
-    let page = stores.tasks.list(&world.owner, &world.everything()).await?;
-    assert_eq!(page.records, [failed]);
-    Ok(())
-}

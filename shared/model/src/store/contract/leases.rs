@@ -2,7 +2,7 @@
 
 use super::{Broken, Stores, World};
 use crate::store::Committed;
-use crate::task::{Change, Message, Part, SavedSlot, TaskRecord};
+use crate::task::{Change, Message, OutputCounts, Part, SavedSlot, TaskRecord};
 use std::time::Duration;
 
 /// A stored task whose turn runs.
@@ -124,6 +124,7 @@ pub async fn a_heartbeat_does_not_make_a_commit_lose(
     let save = Change::Save {
         key: "k".to_owned(),
         value: serde_json::json!(1),
+        outputs: OutputCounts::new(),
     };
     let saved = commit(stores, world, &task, save).await?;
     assert_eq!(world.loaded(stores, &task).await?.as_ref(), Some(&saved));

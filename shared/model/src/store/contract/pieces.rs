@@ -4,8 +4,8 @@ use super::{Broken, Stores, World};
 use crate::store::queue::OpenTask;
 use crate::store::{Committed, Expect, ProjectedTask, Projection, StoreError, Tail};
 use crate::task::{
-    Artifact, ArtifactUpdate, Change, Message, Metadata, Owner, Part, Task, TaskId, TaskRecord,
-    WriteId,
+    Artifact, ArtifactUpdate, Change, Message, Metadata, OutputCounts, Owner, Part, Task, TaskId,
+    TaskRecord, WriteId,
 };
 
 /// A chunk of the artifact `id`.
@@ -43,6 +43,7 @@ fn checkpoint() -> Change {
     Change::Save {
         key: "k".to_owned(),
         value: 1.into(),
+        outputs: OutputCounts::new(),
     }
 }
 

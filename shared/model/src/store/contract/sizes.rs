@@ -3,7 +3,9 @@
 use super::{Broken, Stores, World};
 use crate::store::{Committed, StoreError, ThreadState};
 use crate::stored;
-use crate::task::{Change, Message, Part, Saved, SavedSlot, Sealed, TaskId, TaskRecord};
+use crate::task::{
+    Change, Message, OutputCounts, Part, Saved, SavedSlot, Sealed, SealedAnswer, TaskId, TaskRecord,
+};
 
 /// Sizes around the limits: an item, a value that stays in it, content that stays in
 /// the table, and what a task or a thread may keep.
@@ -93,7 +95,10 @@ pub async fn a_large_message_is_stored_in_every_place(
             .await?;
         let answers = Change::Queue {
             message: said("m-3", size),
-            secret: Some(Sealed::stored("k".repeat(size))),
+            secret: Some(SealedAnswer {
+                sealed: Sealed::stored("k".repeat(size)),
+                fingerprint: "f".repeat(52),
+            }),
         };
         let task = world.committed(stores, &task, [answers]).await?;
         let claim = Change::Claim {
@@ -113,6 +118,7 @@ fn keeping(world: &World, task: &TaskRecord, size: usize) -> Result<TaskRecord, 
     let save = |length: usize| Change::Save {
         key: "k".to_owned(),
         value: "x".repeat(length).into(),
+        outputs: OutputCounts::new(),
     };
     let besides = stored::saved_size(&world.next(task, [save(0)])?.saved);
     world.next(task, [save(size.saturating_sub(besides))])

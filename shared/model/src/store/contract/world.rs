@@ -218,6 +218,7 @@ impl World {
             thread: None,
             pushes: Vec::new(),
             key: None,
+            has_pointer: false,
             now: self.now,
         }
     }

@@ -122,6 +122,15 @@ impl ThreadRecord {
         self.is_cleared() && at <= self.expires_at.plus(SETTLED / 2)
     }
 
+    /// Whether the thread only says when its context began. It is stored before the task
+    /// that begins the context, so there may be no such task: then the context is shown
+    /// nowhere.
+    #[must_use]
+    pub fn is_bare(&self) -> bool {
+        let is_untouched = self.updated_at == self.created_at && !self.is_cleared();
+        self.version > 0 && self.state_version == 0 && is_untouched
+    }
+
     /// Whether the context has been deleted.
     #[must_use]
     pub fn is_cleared(&self) -> bool {

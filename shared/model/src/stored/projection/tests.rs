@@ -1,11 +1,9 @@
 //! A projection reads the wanted part of a long task, and nothing more.
 
 use super::*;
+use crate::stored::tests::submitted;
 use crate::stored::{arrange, pieces};
-use crate::task::{
-    Artifact, ArtifactUpdate, Change, ContextId, Generation, NewTask, Owner, Part, Subject, TaskId,
-    TenantId, Timestamp, WriteId,
-};
+use crate::task::{Artifact, ArtifactUpdate, Change, Part, Timestamp, WriteId};
 use serde_json::json;
 
 /// Long enough for a message to move to a child in the commit that stores it.
@@ -44,18 +42,8 @@ impl Written {
         let at = Timestamp::from_millis(0);
         let mut metadata = Metadata::new();
         metadata.insert("asked".to_owned(), json!("m".repeat(LONG)));
-        let task = TaskRecord::create(NewTask {
-            id: TaskId::made_of(1),
-            owner: Owner {
-                tenant: TenantId::parse("acme").unwrap(),
-                subject: Subject::parse("ann").unwrap(),
-            },
-            context_id: ContextId::made_of(1),
-            generation: Generation::V10,
-            incarnation: WriteId::made_of(1),
-            metadata,
-            created_at: at,
-        });
+        let mut task = submitted();
+        task.metadata = metadata;
         let children = BTreeMap::new();
         let mut written = Self { task, children };
         written.write(vec![

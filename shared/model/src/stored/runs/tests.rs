@@ -1,36 +1,24 @@
 //! The log of any sequence of chunks reads back as it was written, and is short.
 
 use super::super::message::StoredArtifact;
+use super::super::tests::submitted;
 use super::super::{decode, encode};
 use super::{StoredBatch, entries, events};
 use crate::task::{
-    Artifact, ArtifactUpdate, Change, ContextId, Generation, Message, Metadata, NewTask, Owner,
-    Part, Subject, TaskId, TaskRecord, TenantId, Timestamp, WriteId,
+    Artifact, ArtifactUpdate, Change, Message, Metadata, Part, TaskRecord, Timestamp, WriteId,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn begun() -> TaskRecord {
-    let at = Timestamp::from_millis(0);
-    let task = TaskRecord::create(NewTask {
-        id: TaskId::made_of(1),
-        owner: Owner {
-            tenant: TenantId::parse("acme").unwrap(),
-            subject: Subject::parse("ann").unwrap(),
-        },
-        context_id: ContextId::made_of(1),
-        generation: Generation::V10,
-        incarnation: WriteId::made_of(1),
-        metadata: Metadata::new(),
-        created_at: at,
-    });
-    then(&task, [Change::Start { lease_until: at }])
+    let lease_until = Timestamp::from_millis(1);
+    then(&submitted(), [Change::Start { lease_until }])
 }
 
 fn then(task: &TaskRecord, changes: impl IntoIterator<Item = Change>) -> TaskRecord {
     let write = WriteId::made_of(u128::from(task.version()) + 1);
-    let at = Timestamp::from_millis(0);
-    task.next(changes, write, at, at).unwrap()
+    let (at, ends) = (Timestamp::from_millis(2), Timestamp::from_millis(3));
+    task.next(changes, write, at, ends).unwrap()
 }
 
 fn update(id: &str, texts: &[&str], append: bool) -> ArtifactUpdate {

@@ -1,10 +1,14 @@
 //! A task split into pieces reads back unchanged after any sequence of changes.
 
-use super::super::{FoundChild, ItemAttributes, SCHEMA, StoreError, join, names};
-use super::{CHILD_MIN, ChildName, UNFINISHED, arrange, length, pieces, runs};
+use super::super::tests::{plain, submitted};
+use super::super::{
+    FoundChild, ItemAttributes, MAX_BYTES, OPEN_MAX_BYTES, SCHEMA, StoreError, join, names,
+};
+use super::{CHILD_MIN, ChildName, Form as _, UNFINISHED, arrange, head, length, pieces, runs};
+use crate::store::SizeError;
 use crate::task::{
-    Artifact, ArtifactUpdate, Change, ContextId, Generation, Message, Metadata, NewTask, Owner,
-    Part, Subject, TaskId, TaskRecord, TenantId, Timestamp, WriteId,
+    Artifact, ArtifactUpdate, Change, Message, Metadata, OutputCounts, Part, SavedSlot, TaskRecord,
+    Timestamp, WriteId,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -53,6 +57,7 @@ fn change(op: &Op) -> Change {
         Op::Keep(length) => Change::Save {
             key: "k".to_owned(),
             value: "z".repeat(*length).into(),
+            outputs: OutputCounts::new(),
         },
         Op::Restart => Change::Claim {
             lease_until: Timestamp::from_millis(0),
@@ -118,26 +123,20 @@ impl Table {
 }
 
 fn begin() -> TaskRecord {
+    begun(&submitted())
+}
+
+fn begun(task: &TaskRecord) -> TaskRecord {
     let at = Timestamp::from_millis(HOUR);
-    let task = TaskRecord::create(NewTask {
-        id: TaskId::made_of(1),
-        owner: Owner {
-            tenant: TenantId::parse("acme").unwrap(),
-            subject: Subject::parse("ann").unwrap(),
-        },
-        context_id: ContextId::made_of(1),
-        generation: Generation::V10,
-        incarnation: WriteId::made_of(1),
-        metadata: Metadata::new(),
-        created_at: at,
-    });
+    let lease_until = Timestamp::from_millis(2 * HOUR);
     let opening = [
         Change::Accept {
             message: said("go".to_owned()),
         },
-        Change::Start { lease_until: at },
+        Change::Start { lease_until },
     ];
-    task.next(opening, WriteId::made_of(1), at, at).unwrap()
+    let ends = Timestamp::from_millis(3 * HOUR);
+    task.next(opening, WriteId::made_of(1), at, ends).unwrap()
 }
 
 fn after(record: &TaskRecord, changes: Vec<Change>) -> TaskRecord {
@@ -233,7 +232,7 @@ fn units(record: &TaskRecord) -> usize {
 fn a_thousand_tokens_in_67_commits_cost_at_most_205_units() {
     const WORDS: [&str; 6] = ["The ", "order ", "is ", "on ", "its ", "way, "];
     let mut table = Table::default();
-    let mut task = begin();
+    let mut task = begun(&plain());
     let mut cost = units(&task);
     let mut words = WORDS.iter().cycle();
     for commit in 0..67 {
@@ -271,4 +270,90 @@ fn a_thousand_tokens_in_67_commits_cost_at_most_205_units() {
         "{cost} units; heads of {:?} bytes",
         table.written
     );
+}
+
+/// An open task of exactly `size` bytes, by what it says it has moved to children.
+fn open_task_of(size: usize) -> TaskRecord {
+    let mut task = after(&begin(), vec![asks("?")]);
+    let mut moved = size;
+    // The number is in the item too.
+    for _ in 0..3 {
+        task.layout.volume.bytes = moved as u64;
+        let item = head(&task).text().len();
+        moved = size - item;
+    }
+    task.layout.volume.bytes = moved as u64;
+    task
+}
+
+fn asks(question: &str) -> Change {
+    Change::AskInput {
+        message: said(question.to_owned()),
+        slot: SavedSlot {
+            version: 1,
+            value: serde_json::Value::Null,
+        },
+    }
+}
+
+fn fails(text: &str) -> Change {
+    Change::Fail {
+        message: said(text.to_owned()),
+    }
+}
+
+#[test]
+fn a_turn_fills_a_task_up_to_the_room_for_its_end() {
+    for size in OPEN_MAX_BYTES - 300..=OPEN_MAX_BYTES {
+        assert!(pieces(&open_task_of(size)).is_ok(), "{size}");
+    }
+    for size in OPEN_MAX_BYTES + 1..OPEN_MAX_BYTES + 300 {
+        let refused = pieces(&open_task_of(size));
+        let Err(StoreError::TooLarge(SizeError::Bytes { current, allowed })) = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!((current, allowed), (size as u64, OPEN_MAX_BYTES as u64));
+    }
+}
+
+#[test]
+fn a_task_of_any_size_can_be_failed_and_canceled() {
+    // An older program has filled it up to the last byte but some for its end.
+    let sizes = (OPEN_MAX_BYTES - 300..=OPEN_MAX_BYTES).chain([MAX_BYTES - 3_000]);
+    for size in sizes {
+        let task = open_task_of(size);
+        for end in [Change::Cancel, fails(&"why ".repeat(200))] {
+            let ended = after(&task, vec![end]);
+            assert!(pieces(&ended).is_ok(), "{size}");
+        }
+        let mut expired = task.clone();
+        expired.expires_at = expired.updated_at;
+        assert!(pieces(&expired).is_ok(), "{size}");
+    }
+}
+
+#[test]
+fn a_long_question_leaves_room_for_its_place_in_the_history() {
+    for length in [3_000, 5_000, 15_000, 17_000, 1_000_000, 3_000_000] {
+        let question = "?".repeat(length);
+        let mut task = after(&begin(), vec![asks(&question)]);
+        // The number of moved bytes is in the item too.
+        for _ in 0..3 {
+            let moved = task.layout.volume.bytes;
+            task.layout.volume.bytes = OPEN_MAX_BYTES as u64;
+            let Err(StoreError::TooLarge(SizeError::Bytes { current, allowed })) = pieces(&task)
+            else {
+                panic!("{length}: {moved}");
+            };
+            task.layout.volume.bytes = OPEN_MAX_BYTES as u64 - (current - allowed);
+        }
+        assert!(pieces(&task).is_ok(), "{length}");
+        task.layout.volume.bytes += 1;
+        assert!(pieces(&task).is_err(), "{length}");
+        task.layout.volume.bytes -= 1;
+        for end in [Change::Cancel, fails("why")] {
+            let ended = pieces(&after(&task, vec![end]));
+            assert!(ended.is_ok(), "{length}: {ended:?}");
+        }
+    }
 }

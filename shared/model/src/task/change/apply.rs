@@ -3,8 +3,8 @@
 use super::Change;
 use crate::task::{
     ArtifactUpdate, Base, Event, EventId, EventMark, LoggedEvent, Message, Metadata, PushId, Saved,
-    SavedSlot, Sealed, SkillId, SkillRoute, Status, StatusUpdate, TaskEvent, TaskFields, TaskState,
-    Timestamp, Transition, TransitionError, Used, metadata_keys,
+    SavedSlot, SealedAnswer, SkillId, SkillRoute, Status, StatusUpdate, TaskEvent, TaskFields,
+    TaskState, Timestamp, Transition, TransitionError, Used, metadata_keys,
 };
 use serde_json::Value;
 
@@ -18,35 +18,36 @@ impl TaskFields {
         change: Change,
         at: Timestamp,
     ) -> Result<Option<Event>, TransitionError> {
-        self.hidden &= !change.makes_a_task();
         let status = match change {
-            Change::Accept { message } => {
-                self.history.push(message);
-                self.set_base();
-                return Ok(None);
-            }
-            Change::Pin(skill, route) => {
-                self.pin(skill, route);
-                return Ok(None);
-            }
+            Change::Accept { message } => return Ok(self.accept(message)),
+            Change::Pin(skill, route) => return Ok(self.pin(skill, route)),
             Change::Request(request) => {
                 self.request = Some(request);
                 return Ok(None);
             }
-            Change::Dispatch => {
-                self.request_dispatch(at);
+            Change::Dispatch => return Ok(self.dispatch_again(at)),
+            Change::Release { not_before } => return self.release(not_before, at),
+            Change::HandOver { progress } => return self.hand_over(progress, at),
+            Change::Save {
+                key,
+                value,
+                outputs,
+            } => {
+                self.checkpoint(outputs.clone(), at)?;
+                self.base.saves.insert(key.clone(), outputs);
+                self.saved.data.insert(key, value);
                 return Ok(None);
             }
-            Change::HandOver { progress } => {
-                self.hand_over(progress, at)?;
+            Change::Step {
+                key,
+                result,
+                outputs,
+            } => {
+                self.checkpoint(outputs, at)?;
+                self.saved.complete_step(key, *result);
                 return Ok(None);
             }
-            Change::Save { key, value } => return self.checkpoint(key, value, |s| &mut s.data),
-            Change::Step { key, value } => return self.checkpoint(key, value, |s| &mut s.steps),
-            Change::RegisterPush(listener) => {
-                self.listen(&listener.id);
-                return Ok(None);
-            }
+            Change::RegisterPush(listener) => return Ok(self.listen(&listener.id)),
             Change::Artifact(update) => {
                 self.status.state.apply(TaskEvent::Progress)?;
                 self.grow(&update);
@@ -79,10 +80,35 @@ impl TaskFields {
         Ok(Some(Event::Status(status)))
     }
 
-    fn listen(&mut self, id: &PushId) {
+    fn accept(&mut self, message: Message) -> Option<Event> {
+        self.history.push(message);
+        self.set_base();
+        None
+    }
+
+    /// A lease that ran out was an attempt.
+    fn dispatch_again(&mut self, at: Timestamp) -> Option<Event> {
+        self.attempt += u32::from(self.lease_until.is_some());
+        self.request_dispatch(at);
+        None
+    }
+
+    fn release(
+        &mut self,
+        not_before: Timestamp,
+        at: Timestamp,
+    ) -> Result<Option<Event>, TransitionError> {
+        self.status.state.apply(TaskEvent::Progress)?;
+        self.request_dispatch(at);
+        self.not_before = Some(not_before);
+        Ok(None)
+    }
+
+    fn listen(&mut self, id: &PushId) -> Option<Event> {
         if !self.listeners.contains(id) {
             self.listeners.push(id.clone());
         }
+        None
     }
 
     /// Logs an event as number `n` of this commit.
@@ -106,10 +132,11 @@ impl TaskFields {
 
     /// Pins the skill. If the turn answered the router's question, the skill starts
     /// with the original request and the question is closed.
-    fn pin(&mut self, skill: SkillId, route: Option<SkillRoute>) {
+    fn pin(&mut self, skill: SkillId, route: Option<SkillRoute>) -> Option<Event> {
         self.skill = Some(skill);
         self.route = route;
         self.saved.slot = None;
+        None
     }
 
     fn start(
@@ -121,40 +148,33 @@ impl TaskFields {
         self.epoch += 1;
         self.attempt = 1;
         self.lease_until = Some(lease_until);
-        self.dispatch = None;
-        // The first write of a task is later than the start of its skill.
-        self.used.begin(match self.version {
-            1 => self.created_at,
-            _ => at,
-        });
         Ok(update)
     }
 
     fn resume(
         &mut self,
         message: Message,
-        secret: Option<Sealed>,
+        secret: Option<SealedAnswer>,
         lease_until: Timestamp,
         at: Timestamp,
     ) -> Result<StatusUpdate, TransitionError> {
         let update = self.step(TaskEvent::Resume, None, at)?;
         self.epoch += 1;
-        self.open_turn(message, secret);
+        self.open_turn(message, secret, at);
         self.attempt = 1;
         self.lease_until = Some(lease_until);
-        self.used.begin(at);
         Ok(update)
     }
 
     fn queue(
         &mut self,
         message: Message,
-        secret: Option<Sealed>,
+        secret: Option<SealedAnswer>,
         at: Timestamp,
     ) -> Result<StatusUpdate, TransitionError> {
         let update = self.step(TaskEvent::Queue, None, at)?;
         self.epoch += 1;
-        self.open_turn(message, secret);
+        self.open_turn(message, secret, at);
         self.request_dispatch(at);
         Ok(update)
     }
@@ -162,20 +182,22 @@ impl TaskFields {
     /// The intent is the version of this commit. A later image of the task repeats
     /// the same version, so it is not a second intent.
     fn request_dispatch(&mut self, at: Timestamp) {
-        self.used = self.used.ended(at, self.lease_until);
         self.lease_until = None;
-        self.dispatch = Some(self.version);
+        self.last_dispatch = self.version;
         self.dispatched_at = Some(at);
+        self.not_before = None;
     }
 
-    fn hand_over(&mut self, progress: bool, at: Timestamp) -> Result<(), TransitionError> {
+    fn hand_over(
+        &mut self,
+        progress: bool,
+        at: Timestamp,
+    ) -> Result<Option<Event>, TransitionError> {
         self.status.state.apply(TaskEvent::Progress)?;
-        if progress {
-            self.attempt = 0;
-        }
+        self.attempt = if progress { 0 } else { self.attempt + 1 };
         self.used.hand_overs = self.used.hand_overs.saturating_add(1);
         self.request_dispatch(at);
-        Ok(())
+        Ok(None)
     }
 
     /// A worker claims the turn. The new epoch fences out the previous worker.
@@ -200,11 +222,13 @@ impl TaskFields {
             }
         };
         self.epoch += 1;
-        self.attempt += 1;
-        self.used = self.used.ended(at, self.lease_until);
-        self.used.begin(at);
+        // Without a lease, what ended the run before has counted it or was an outage.
+        self.attempt = match self.lease_until {
+            Some(_) => self.attempt + 1,
+            None => self.attempt.max(1),
+        };
         self.lease_until = Some(lease_until);
-        self.dispatch = None;
+        self.not_before = None;
         Ok(update.map(Event::Status))
     }
 
@@ -235,7 +259,7 @@ impl TaskFields {
             self.transitions.drain(..surplus);
         }
         if state.is_at_rest() {
-            self.come_to_rest(state, at);
+            self.come_to_rest(state);
         }
         let status = Status {
             state,
@@ -250,11 +274,11 @@ impl TaskFields {
         })
     }
 
-    fn come_to_rest(&mut self, state: TaskState, at: Timestamp) {
-        self.used = self.used.ended(at, self.lease_until);
+    fn come_to_rest(&mut self, state: TaskState) {
         self.lease_until = None;
-        self.dispatch = None;
+        self.last_dispatch = 0;
         self.dispatched_at = None;
+        self.not_before = None;
         self.secret = None;
         self.request = None;
         if state.is_terminal() {
@@ -268,15 +292,20 @@ impl TaskFields {
 
     /// Opens a turn with the client's message. The steps of the last turn are
     /// dropped.
-    fn open_turn(&mut self, message: Message, secret: Option<Sealed>) {
+    fn open_turn(&mut self, message: Message, secret: Option<SealedAnswer>, at: Timestamp) {
         self.turn += 1;
         self.attempt = 0;
+        self.used.progress_at = Some(at);
         self.saved.steps.clear();
         if let Some(write) = self.write_ids.last() {
             self.turn_write = write.clone();
         }
+        self.fingerprint = None;
         match secret {
-            Some(_) => self.secret = secret,
+            Some(answer) => {
+                self.secret = Some(answer.sealed);
+                self.fingerprint = Some(answer.fingerprint);
+            }
             None => self.history.push(message),
         }
         self.set_base();

@@ -1,31 +1,37 @@
 //! Marks the output that a turn keeps if it runs again, and goes back to that mark.
 
 use crate::task::child_layout::truncate;
-use crate::task::{Artifact, Base, Event, Saved, TaskEvent, TaskFields, TransitionError};
-use serde_json::Value;
-use std::collections::BTreeMap;
+use crate::task::{
+    Artifact, Base, OutputCounts, TaskEvent, TaskFields, Timestamp, TransitionError,
+};
 
 impl TaskFields {
-    /// Saves a value. The output so far is kept if the turn runs again.
+    /// Keeps the output so far if the turn runs again. `outputs` says how many outputs that
+    /// are.
     pub(super) fn checkpoint(
         &mut self,
-        key: String,
-        value: Value,
-        place: impl FnOnce(&mut Saved) -> &mut BTreeMap<String, Value>,
-    ) -> Result<Option<Event>, TransitionError> {
+        outputs: OutputCounts,
+        at: Timestamp,
+    ) -> Result<(), TransitionError> {
         self.status.state.apply(TaskEvent::Progress)?;
+        self.used.progress_at = Some(at);
+        let before = std::mem::take(&mut self.base);
         self.set_base();
-        place(&mut self.saved).insert(key, value);
-        Ok(None)
+        self.base.turn_start = before.turn_start;
+        self.base.saves = before.saves;
+        self.base.outputs = outputs;
+        Ok(())
     }
 
-    /// Makes the current output the base that a restart keeps.
+    /// Makes the current output the base that a restart keeps: a turn begins.
     pub(super) fn set_base(&mut self) {
         let parts = |artifact: &Artifact| (artifact.id.clone(), artifact.parts.len());
         let history = self.history.len() + usize::from(self.status.message.is_some());
         self.base = Base {
             artifacts: self.artifacts.iter().map(parts).collect(),
             history,
+            turn_start: history,
+            ..Base::default()
         };
         self.replaced.clear();
         self.layout.replaced.clear();

@@ -1,7 +1,8 @@
 //! Mutable fields of a record, for tests of records that no commit makes.
 
-use super::TaskFields;
+use super::{TaskFields, TaskRecord};
 use crate::task::{Artifact, ContextId, Layout, Message, PushId, TaskId, Timestamp, WriteId};
+use std::sync::Arc;
 
 /// The fields of a record that tests set.
 #[derive(Debug)]
@@ -20,8 +21,8 @@ pub struct RecordFields<'a> {
     pub created_at: &'a mut Timestamp,
     /// When it expires.
     pub expires_at: &'a mut Timestamp,
-    /// The version that dispatched its turn.
-    pub dispatch: &'a mut Option<u64>,
+    /// The last version that dispatched its turn.
+    pub last_dispatch: &'a mut u64,
     /// When its turn was dispatched.
     pub dispatched_at: &'a mut Option<Timestamp>,
     /// Its messages.
@@ -32,6 +33,13 @@ pub struct RecordFields<'a> {
     pub listeners: &'a mut Vec<PushId>,
     /// Which parts of it are in children.
     pub layout: &'a mut Layout,
+}
+
+impl TaskRecord {
+    /// A record with these fields.
+    pub(in crate::task) fn of(fields: TaskFields) -> Self {
+        Self(Arc::new(fields))
+    }
 }
 
 impl TaskFields {
@@ -46,7 +54,7 @@ impl TaskFields {
             epoch: &mut self.epoch,
             created_at: &mut self.created_at,
             expires_at: &mut self.expires_at,
-            dispatch: &mut self.dispatch,
+            last_dispatch: &mut self.last_dispatch,
             dispatched_at: &mut self.dispatched_at,
             history: &mut self.history,
             artifacts: &mut self.artifacts,

@@ -1,6 +1,6 @@
 //! What a record says: its fields, and what follows from them.
 
-use super::{Saved, Task, TaskFields, Transition, TurnRequest};
+use super::{Base, Saved, Task, TaskFields, Transition, TurnRequest};
 use crate::task::{
     Artifact, ContextId, Event, HeldKeys, KeyHash, Layout, LoggedEvent, Message, Metadata, Owner,
     PartContent, PushId, Sealed, SkillId, SkillRoute, Status, TaskId, TaskKey, TaskState,
@@ -78,10 +78,21 @@ impl TaskFields {
         self.turn
     }
 
-    /// How often the current turn was claimed.
+    /// The number of the attempt that runs, or that runs next. A run that an outage ended
+    /// is no attempt.
     #[must_use]
     pub const fn attempt(&self) -> u32 {
         self.attempt
+    }
+
+    /// Whether a turn whose lease has run out, or that has none, has used up its `most`
+    /// attempts.
+    #[must_use]
+    pub const fn is_spent(&self, most: u32) -> bool {
+        match self.lease_until {
+            Some(_) => self.attempt >= most,
+            None => self.attempt > most,
+        }
     }
 
     /// Until when no other worker may take the running turn.
@@ -90,16 +101,37 @@ impl TaskFields {
         self.lease_until
     }
 
-    /// The version that dispatched the turn to a worker.
+    /// The version that dispatched the turn, while it waits for a worker.
     #[must_use]
     pub const fn dispatch(&self) -> Option<u64> {
-        self.dispatch
+        match (self.lease_until, self.last_dispatch) {
+            (Some(_), _) | (_, 0) => None,
+            (None, version) => Some(version),
+        }
     }
 
-    /// When the version in [`dispatch`](Self::dispatch) was committed.
+    /// The last version that dispatched the turn, also after its claim; 0 if none has.
+    #[must_use]
+    pub const fn last_dispatch(&self) -> u64 {
+        self.last_dispatch
+    }
+
+    /// When the version in [`last_dispatch`](Self::last_dispatch) was committed.
     #[must_use]
     pub const fn dispatched_at(&self) -> Option<Timestamp> {
         self.dispatched_at
+    }
+
+    /// No worker begins the turn before: an outage ended its last run.
+    #[must_use]
+    pub const fn not_before(&self) -> Option<Timestamp> {
+        self.not_before
+    }
+
+    /// When the current turn last stored progress: its opening, a step or a saved value.
+    #[must_use]
+    pub fn progress_at(&self) -> Timestamp {
+        self.used.progress_at.unwrap_or(self.created_at)
     }
 
     /// What its turns have used.
@@ -150,10 +182,23 @@ impl TaskFields {
         &self.saved
     }
 
+    /// What its running turn starts from if it runs again.
+    #[must_use]
+    pub const fn base(&self) -> &Base {
+        &self.base
+    }
+
     /// An answer that stays out of the history (credentials).
     #[must_use]
     pub const fn secret(&self) -> Option<&Sealed> {
         self.secret.as_ref()
+    }
+
+    /// The keyed hash of the client's last message, if that was an answer that stays out of
+    /// the history.
+    #[must_use]
+    pub fn fingerprint(&self) -> Option<&str> {
+        self.fingerprint.as_deref()
     }
 
     /// The request of the running turn; kept until the turn has ended.
@@ -228,13 +273,6 @@ impl TaskFields {
     #[must_use]
     pub const fn incarnation(&self) -> &WriteId {
         &self.incarnation
-    }
-
-    /// Whether the task is hidden from clients: it only keeps a reply for a client
-    /// that repeats a send under the same idempotency key.
-    #[must_use]
-    pub const fn is_hidden(&self) -> bool {
-        self.hidden
     }
 
     /// The last activity; of a task at rest, the end of its last turn. Canceling an

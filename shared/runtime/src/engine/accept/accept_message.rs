@@ -10,7 +10,7 @@ mod turn_input;
 
 use super::Acceptance;
 use super::context_status::ContextStatus;
-use super::request_hash::parts_hash;
+use super::repeat::MessagePrint;
 use crate::auth::Caller;
 use crate::engine::budget::{CallBudget, TurnBudget};
 use crate::engine::seal::check_answer;
@@ -22,14 +22,12 @@ use crate::task::{
     TaskState, Timestamp, WriteId,
 };
 use crate::telemetry::scope::CallScope;
+use a2a_lambda_model::stored;
 pub use routing::RoutePreview;
 use turn_input::routing_message;
 
-/// The task a message is for.
-enum SendTarget {
-    New,
-    Known(TaskRecord),
-}
+/// Bytes of a message above which its task is stored before its skill runs.
+const LARGE: usize = stored::OPEN_MAX_BYTES / 2;
 
 impl Engine {
     /// Accepts a message: loads, routes and decodes. An error means that nothing was
@@ -58,30 +56,33 @@ impl Engine {
         if command.push.is_some() && self.pushes.is_none() {
             return Err(A2aError::PushNotSupported.into());
         }
+        let print = MessagePrint::of(&command);
         // Messages of A2A 0.1 have no id.
         if command.message.id.is_empty() {
             command.message.id = format!("msg-{:032x}", self.ids.next());
         }
         let target = self.target(caller, &command).await?;
-        let work = match target {
-            SendTarget::New => self.new_turn(caller, command, budget).await?,
-            SendTarget::Known(record) if record.state().is_interrupted() => {
-                Box::pin(self.resume(caller, record, command, budget)).await?
+        let work = match (target, &print) {
+            (Some(record), Some(print)) => {
+                if self.is_repeat(&record, print).await? {
+                    return Ok(Acceptance::Repeat(record));
+                }
+                if !record.state().is_interrupted() {
+                    return Err(closed_error(record.state()).into());
+                }
+                Box::pin(self.resume(caller, record, command, print, budget)).await?
             }
-            SendTarget::Known(record) if is_repeat(&record, &command) => {
-                return Ok(Acceptance::Replay(record));
-            }
-            SendTarget::Known(record) => return Err(closed_error(record.state()).into()),
+            _ => self.new_turn(caller, command, budget).await?,
         };
-        Ok(Acceptance::Run(Box::new(work)))
+        Ok(Acceptance::Run(Box::new(TurnSpec { print, ..work })))
     }
 
-    /// The stored task that a message names, or [`SendTarget::New`] if it opens one.
+    /// The stored task that a message names; `None` if it opens one.
     async fn target(
         &self,
         caller: &Caller,
         command: &SendCommand,
-    ) -> Result<SendTarget, EngineError> {
+    ) -> Result<Option<TaskRecord>, EngineError> {
         let now = self.reader.clock.now();
         // A2A 1.0 §3.4.2: a task id that a client sends names an existing task.
         if let Some(id) = &command.message.task_id {
@@ -90,7 +91,7 @@ impl Engine {
         }
         if let Some(id) = &command.client_task_id {
             let found = self.tasks.load(&caller.owner, id, now).await?;
-            if let Some(record) = found.filter(|record| !record.is_hidden()) {
+            if let Some(record) = found {
                 return named_task(record, command);
             }
             // A client cannot create a task under an id that has the form of server-made
@@ -99,7 +100,7 @@ impl Engine {
                 return Err(A2aError::TaskNotFound.into());
             }
         }
-        Ok(SendTarget::New)
+        Ok(None)
     }
 
     /// Makes the record of a new task and reads the state of its context.
@@ -151,6 +152,7 @@ impl Engine {
         let mode = command.mode;
         let listen = self.registers_push(&record, &command).await?;
         let message = placed(command.message, &record);
+        let is_large = stored::message_size(&message) > LARGE;
         let mut opening = vec![Change::Accept { message }];
         let job = self.route_message(routed, &command.accepted_output_modes, &mut opening)?;
         if let Some(skill) = skill_of(&job) {
@@ -167,8 +169,9 @@ impl Engine {
                 lease_until: self.lease_until(budget.deadline()),
             }
         });
-        // A retry finds the task by the client's id, so its first write is not deferred.
-        let force = queued || command.client_task_id.is_some();
+        // A retry finds the task by the client's id, so its first write is not deferred. Nor
+        // does a skill run for a message that may be too large to be stored.
+        let force = queued || command.client_task_id.is_some() || (is_large && job.makes_task());
         self.refresh(&mut context_status, now).await?;
         let budget = TurnBudget::of_invocation(budget.deadline(), self.reader.clock.now());
         Ok(TurnSpec {
@@ -186,6 +189,7 @@ impl Engine {
         caller: &Caller,
         record: TaskRecord,
         mut command: SendCommand,
+        print: &MessagePrint,
         budget: CallBudget,
     ) -> Result<TurnSpec, EngineError> {
         let now = self.reader.clock.now();
@@ -201,7 +205,7 @@ impl Engine {
         let message = placed(command.message.clone(), &record);
         // The answer to an auth-required task may hold credentials, so it is sealed.
         let secret = match is_secret {
-            true => Some(self.seal_answer(&record, &message).await?),
+            true => Some(self.seal_answer(&record, &message, &print.bytes()).await?),
             false => None,
         };
         let mut pin = Vec::new();
@@ -290,13 +294,16 @@ fn placed(mut message: Message, record: &TaskRecord) -> Message {
 }
 
 /// The task that a message names; an error if the message also names another context.
-fn named_task(record: TaskRecord, command: &SendCommand) -> Result<SendTarget, EngineError> {
+fn named_task(
+    record: TaskRecord,
+    command: &SendCommand,
+) -> Result<Option<TaskRecord>, EngineError> {
     let context = command.message.context_id.as_ref();
     if context.is_some_and(|context| context != record.context_id()) {
         let why = "the task belongs to another context";
         return Err(A2aError::invalid("message.contextId", why).into());
     }
-    Ok(SendTarget::Known(record))
+    Ok(Some(record))
 }
 
 /// Whether a worker runs the turn: the client does not wait, or the skill is declared
@@ -336,16 +343,4 @@ const fn closed_error(state: TaskState) -> A2aError {
     } else {
         A2aError::TaskBusy
     }
-}
-
-/// Whether the message repeats the last user message of the task. A2A 0.1 has no message
-/// ids: a client that sends the same content under its own task id again is retrying.
-fn is_repeat(record: &TaskRecord, command: &SendCommand) -> bool {
-    let last = record
-        .history()
-        .iter()
-        .rev()
-        .find(|message| message.role == Role::User);
-    command.client_task_id.is_some()
-        && last.is_some_and(|said| parts_hash(&said.parts) == parts_hash(&command.message.parts))
 }

@@ -85,7 +85,7 @@ impl Engine {
         };
         let record = self.tasks.load(owner, &first, now).await?;
         match record.filter(|record| record.context_id() == id) {
-            Some(record) if !record.is_hidden() => self.status_from_task(&record, now, true),
+            Some(record) => self.status_from_task(&record, now, true),
             // A server-made id is never created by a message that names it.
             _ => Err(A2aError::ContextExpired.into()),
         }

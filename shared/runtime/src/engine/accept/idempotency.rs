@@ -1,4 +1,5 @@
-//! Recognises repeated sends by their idempotency key.
+//! Recognises repeated sends by their idempotency key. `repeat` recognises a message without
+//! one.
 //!
 //! A keyed send looks up its key before everything else, and stores the key in one
 //! transaction with the task. So the second of two sends finds the first one's task,
@@ -9,26 +10,14 @@ use super::request_hash::request_hash;
 use crate::auth::Caller;
 use crate::engine::budget::CallBudget;
 use crate::engine::commit::send_key::SendKey;
-use crate::engine::turn::event_sink::EventSink;
-use crate::engine::turn::spec::{TurnInput, TurnSpec};
-use crate::engine::{Engine, EngineError, Reader};
-use crate::task::{A2aError, IdempotencyKey, Message, SendCommand, TaskRecord, TaskState};
-
-/// `Retry-After` in seconds while a reply is still being made.
-const RETRY_AFTER: u64 = 1;
+use crate::engine::turn::spec::TurnSpec;
+use crate::engine::{Engine, EngineError};
+use crate::task::{IdempotencyKey, SendCommand, TaskRecord};
 
 impl TurnSpec {
-    /// Makes this the turn of a keyed send, which is never deferred. If the skill makes
-    /// no task, a hidden task keeps its reply.
+    /// Makes this the turn of a keyed send, which is never deferred. It makes a task, also
+    /// if its skill answers with a message.
     pub(in crate::engine) fn keyed(&mut self, key: SendKey) {
-        let makes_task = match &self.job {
-            TurnInput::Skill(skill, _) => skill.makes_task(),
-            TurnInput::Ask { .. } | TurnInput::Fail(_) => true,
-        };
-        // The skill makes no task, so clients must not see the one that stores the reply.
-        if self.record.version() == 0 && !makes_task && !self.force {
-            self.record.hide();
-        }
         self.key = Some(key);
         self.force = true;
     }
@@ -95,56 +84,6 @@ impl Engine {
             .await?;
         Ok(found.map(|keyed| key.task_of(keyed)).transpose()?)
     }
-}
-
-impl Reader {
-    /// The reply that a hidden task keeps.
-    ///
-    /// # Errors
-    /// [`A2aError::Unavailable`] while the reply is being made: a repeated send gets it
-    /// later. [`A2aError::TaskNotFound`] if the task ended without a reply.
-    pub(in crate::engine) async fn reply(
-        &self,
-        record: &TaskRecord,
-    ) -> Result<Message, EngineError> {
-        if !record.state().is_at_rest() {
-            let retry_after = RETRY_AFTER;
-            return Err(A2aError::Unavailable { retry_after }.into());
-        }
-        let message = record.status().message.clone();
-        let (TaskState::Completed, Some(mut message)) = (record.state(), message) else {
-            return Err(A2aError::TaskNotFound.into());
-        };
-        self.fit_message(&mut message).await?;
-        Ok(as_message(message))
-    }
-
-    /// Shows a task that another invocation runs, or the reply it keeps, in time before
-    /// the limits of `budget`.
-    pub(in crate::engine) async fn follow(
-        &self,
-        caller: &Caller,
-        record: TaskRecord,
-        budget: CallBudget,
-        sink: &mut EventSink,
-    ) -> Result<(), EngineError> {
-        if !record.is_hidden() {
-            return self.tail(caller, &record, budget, sink).await;
-        }
-        let until = self.reply_ends(&budget);
-        let record = self.rested(caller, record, until).await?;
-        if !record.is_hidden() {
-            return self.tail(caller, &record, budget, sink).await;
-        }
-        sink.message(self.reply(&record).await?);
-        Ok(())
-    }
-}
-
-/// A message that is the whole response: it names no task.
-pub(in crate::engine) fn as_message(mut message: Message) -> Message {
-    message.task_id = None;
-    message
 }
 
 #[cfg(test)]

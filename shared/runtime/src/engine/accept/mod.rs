@@ -3,6 +3,7 @@
 mod accept_message;
 pub(super) mod context_status;
 pub(super) mod idempotency;
+pub(super) mod repeat;
 mod request_hash;
 
 pub use accept_message::RoutePreview;
@@ -14,9 +15,7 @@ use crate::task::TaskRecord;
 pub(in crate::engine) enum Acceptance {
     /// It runs a turn.
     Run(Box<TurnSpec>),
-    /// A2A 0.1: the message repeats the last one of its task. The task is returned and no
-    /// turn runs.
-    Replay(TaskRecord),
-    /// A send under the same idempotency key was accepted before. Its task is returned.
+    /// The message was accepted before: its idempotency key has a task, or it is the
+    /// client's last message in its task. The task is returned, and no turn runs.
     Repeat(TaskRecord),
 }

@@ -1,8 +1,8 @@
 //! Hashes what a send asks for, so that a repeated send is recognised.
 
 use crate::engine::handler::upload::UploadReference;
+use crate::skill::field_hash::FieldHasher;
 use crate::task::{IdempotencyKey, Metadata, Part, PartContent, SendCommand};
-use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 /// A hash of what a send asks for. It leaves out how the client wants the response, and
@@ -22,7 +22,7 @@ pub(super) fn request_hash(command: &SendCommand) -> Vec<u8> {
         hash.feed("reference", id.as_bytes());
     }
     for metadata in [&message.metadata, &command.metadata] {
-        hash.metadata(metadata);
+        feed_metadata(&mut hash, metadata);
     }
     hash.feed("parts", parts_hash(&message.parts));
     hash.finish()
@@ -45,57 +45,12 @@ pub(in crate::engine) fn parts_hash(parts: &[Part]) -> Vec<u8> {
         }
         hash.feed("name", part.filename.as_deref().unwrap_or_default());
         hash.feed("type", part.media_type.as_deref().unwrap_or_default());
-        hash.metadata(&part.metadata);
+        feed_metadata(&mut hash, &part.metadata);
     }
     hash.finish()
 }
 
-/// Hashes fields with their names and lengths, so that different lists have different
-/// hashes.
-#[derive(Default)]
-struct FieldHasher(Sha256);
-
-impl FieldHasher {
-    fn feed(&mut self, name: &str, bytes: impl AsRef<[u8]>) {
-        let bytes = bytes.as_ref();
-        self.0.update(name.as_bytes());
-        self.0.update([0]);
-        self.0.update((bytes.len() as u64).to_be_bytes());
-        self.0.update(bytes);
-    }
-
-    /// Leaves out the idempotency key, which is not part of what a send asks for.
-    fn metadata(&mut self, metadata: &Metadata) {
-        self.members(metadata, |name| name != IdempotencyKey::METADATA);
-    }
-
-    fn members(&mut self, members: &Metadata, counts: fn(&str) -> bool) {
-        let mut names: Vec<&String> = members.keys().filter(|name| counts(name)).collect();
-        // The members of a JSON object have no order.
-        names.sort_unstable();
-        self.feed("members", names.len().to_be_bytes());
-        for name in names {
-            self.feed("member", name);
-            if let Some(value) = members.get(name) {
-                self.value(value);
-            }
-        }
-    }
-
-    fn value(&mut self, value: &Value) {
-        match value {
-            Value::Object(members) => self.members(members, |_| true),
-            Value::Array(entries) => {
-                self.feed("entries", entries.len().to_be_bytes());
-                for entry in entries {
-                    self.value(entry);
-                }
-            }
-            scalar => self.feed("scalar", scalar.to_string()),
-        }
-    }
-
-    fn finish(self) -> Vec<u8> {
-        self.0.finalize().to_vec()
-    }
+/// Leaves out the idempotency key, which is not part of what a send asks for.
+fn feed_metadata(hash: &mut FieldHasher, metadata: &Metadata) {
+    hash.members(metadata, |name| name != IdempotencyKey::METADATA);
 }

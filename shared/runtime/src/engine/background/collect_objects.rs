@@ -9,9 +9,7 @@
 //! spares open tasks and objects younger than a day: an object is always older than the
 //! commit that names it.
 
-use super::redispatch::has_doubled;
 use crate::engine::files::object_key::{self, ObjectName};
-
 use crate::engine::{Clock, Engine, EngineError};
 use crate::store::queue::{ObjectsPlace, SweepObjects};
 use crate::store::{Blobs, StoreError};
@@ -167,6 +165,17 @@ impl ObjectPass {
                 now >= self.life || has_doubled(YOUNG, self.before.map(|at| age(&name, at)), now)
             })
     }
+}
+
+/// Whether an age has passed 1, 2, 4, 8, … times `unit` since it was `before`. Without
+/// `before`: whether it has reached `unit`.
+fn has_doubled(unit: Duration, before: Option<Duration>, now: Duration) -> bool {
+    let doublings = |age: Duration| {
+        let units = age.as_millis() / unit.as_millis().max(1);
+        // The bit length grows by one at 1, 2, 4, 8, … units.
+        u128::BITS - units.leading_zeros()
+    };
+    doublings(now) > before.map_or(0, doublings)
 }
 
 /// Removes the unreferenced ones of these objects and returns their number. Objects

@@ -1,6 +1,5 @@
 //! Where a sweep continues in the shards of an index.
 
-use super::redispatch::RedispatchPass;
 use std::collections::VecDeque;
 
 /// The shards of an index that are still to be read, each with its position. They are
@@ -8,8 +7,6 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub(in crate::engine) struct ShardWalk {
     shards: VecDeque<(u32, Option<String>)>,
-    /// The pass that `restart` has started.
-    pub(in crate::engine) pass: Option<RedispatchPass>,
 }
 
 impl ShardWalk {
@@ -19,7 +16,6 @@ impl ShardWalk {
         let turns = (0..shards).map(|n| (first.wrapping_add(n) % shards, None));
         Self {
             shards: turns.collect(),
-            pass: None,
         }
     }
 

@@ -9,9 +9,8 @@ use super::collect_objects::CollectReport;
 use super::expire_contexts::ThreadSweepReport;
 use super::leases::Leases;
 use super::push_delivery::resend_pushes;
-use super::redispatch::{QUEUED, Redispatch, RedispatchPass};
+use super::redispatch::{QUEUED, Redispatch};
 use super::shard_walk::ShardWalk;
-use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::{Engine, EngineError};
 use crate::store::SweepThreads;
 use crate::store::queue::{OpenTask, SweepObjects, SweepTasks, TaskImage, WorkItem, WorkQueue};
@@ -32,7 +31,7 @@ pub struct SweepReport {
     pub looked_at: usize,
     /// Turns dispatched again.
     pub redispatched: usize,
-    /// Those of them that no relay had sent, or that a full queue held.
+    /// Those of them that the sweep itself sent to the queue, as no relay had.
     pub resent: usize,
     /// Tasks failed, because no attempts are left.
     pub failed: usize,
@@ -87,7 +86,7 @@ impl Engine {
         let until = self.share(deadline, 3);
         let walk = &mut places.tasks;
         self.restart(walk, store.open_shards());
-        let again = Redispatch::new(queue, walk.pass.unwrap_or_default());
+        let again = Redispatch::new(queue);
         let done = self.sweep_tasks(store, again, Leases::Respect, walk, until, &mut swept.tasks);
         let done = Box::pin(done).await;
         swept.note(done);
@@ -122,18 +121,13 @@ impl Engine {
     pub(in crate::engine) fn restart(&self, walk: &mut ShardWalk, shards: u32) {
         if walk.is_done() {
             let first = self.ids.next() % u128::from(shards.max(1));
-            let pass = RedispatchPass {
-                began: self.reader.clock.now(),
-                before: walk.pass.map(|last| last.began),
-            };
             *walk = ShardWalk::of(shards, u32::try_from(first).unwrap_or_default());
-            walk.pass = Some(pass);
         }
     }
 
     /// Looks at all open tasks. Dead turns are dispatched again, turns that wait for a
-    /// worker go to `queue` again, and tasks without attempts left are failed. Age
-    /// alone fails no task.
+    /// worker go to `queue` again. Tasks without attempts left, and those without progress
+    /// for [`Policy::task_run_max`](crate::engine::Policy::task_run_max), are failed.
     ///
     /// # Errors
     /// When the index cannot be read. A task with an error is left to the next sweep.
@@ -144,12 +138,8 @@ impl Engine {
         leases: Leases,
     ) -> Result<SweepReport, EngineError> {
         let mut report = SweepReport::default();
-        let pass = RedispatchPass {
-            began: self.reader.clock.now(),
-            before: None,
-        };
         let mut walk = ShardWalk::of(tasks.open_shards(), 0);
-        let again = Redispatch::new(queue, pass);
+        let again = Redispatch::new(queue);
         self.sweep_tasks(tasks, again, leases, &mut walk, None, &mut report)
             .await?;
         Ok(report)
@@ -209,14 +199,13 @@ impl Engine {
         }
     }
 
-    /// Looks at one task. Returns its turn, with the start of its wait, if it has
-    /// waited too long for a worker.
+    /// Looks at one task. Returns its turn if it has waited too long for a worker.
     async fn sweep_one(
         &self,
         head: TaskRecord,
         leases: Leases,
         report: &mut SweepReport,
-    ) -> Result<Option<(WorkItem, Timestamp)>, EngineError> {
+    ) -> Result<Option<WorkItem>, EngineError> {
         report.looked_at += 1;
         if head.state().is_at_rest() {
             // A task at rest is in the index only while a push delivery is unconfirmed.
@@ -229,9 +218,11 @@ impl Engine {
         if !self.is_overdue(&head, leases) {
             return Ok(None);
         }
-        let is_spent = |it: &TaskRecord| it.attempt() >= self.reader.policy.max_attempts;
-        if let Some(item) = TaskImage::of(&head).asks().filter(|_| !is_spent(&head)) {
-            return Ok(Some((item, asked_at(&head))));
+        let may_run = |it: &TaskRecord| {
+            !it.is_spent(self.reader.policy.max_attempts) && self.run_limit(it).is_none()
+        };
+        if let Some(item) = TaskImage::of(&head).asks().filter(|_| may_run(&head)) {
+            return Ok(Some(item));
         }
         // A write is decided on the whole task, not on its head.
         let record = if head.is_partial() {
@@ -244,15 +235,13 @@ impl Engine {
         let Some(record) = record.filter(dead) else {
             return Ok(None);
         };
-        if is_spent(&record) {
+        if !may_run(&record) {
             report.failed += usize::from(self.give_up_on(record).await?);
             return Ok(None);
         }
         self.extend_thread(&record).await;
-        let written = self
-            .commit(Commit::new(record, vec![Change::Dispatch]))
-            .await?;
-        report.redispatched += usize::from(matches!(written, CommitOutcome::Stored(_)));
+        let written = self.write_unclaimed(record, Change::Dispatch).await?;
+        report.redispatched += usize::from(written.is_some());
         Ok(None)
     }
 
@@ -268,7 +257,8 @@ impl Engine {
 
 /// Since when a task without a lease has waited for a worker.
 fn asked_at(record: &TaskRecord) -> Timestamp {
-    record.dispatched_at().unwrap_or(record.updated_at())
+    let since = record.not_before().or(record.dispatched_at());
+    since.unwrap_or(record.updated_at())
 }
 
 impl SweepRound {

@@ -6,19 +6,17 @@
 //! that set it. The relay only moves ids, the queue may repeat them, and the claim of the
 //! task decides.
 
-use super::redispatch::QUEUED;
 use crate::auth::Caller;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::turn::event_sink::EventSink;
 use crate::engine::turn::report::log_given_up;
-use crate::engine::turn::slot::{NoSlotReason, TurnSlot};
 use crate::engine::turn::spec::{TurnEnd, TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
 use crate::skill::route::{self, RouteRequest, Routed, Words};
 use crate::skill::{AgentError, Content, TurnFacts, TurnStart};
-use crate::store::queue::{Ack, Receipt, TaskImage, WorkItem, WorkQueue};
-use crate::task::{Change, Message, Metadata, Role, TaskRecord, TaskState, Timestamp};
+use crate::store::queue::{Ack, Receipt, TaskImage, WorkItem, WorkMessage, WorkQueue};
+use crate::task::{A2aError, Change, Message, Metadata, Role, TaskRecord, Timestamp};
 use crate::telemetry::TraceContext;
 use crate::telemetry::scope::CallScope;
 use std::sync::Arc;
@@ -29,20 +27,21 @@ use std::time::Duration;
 ///
 /// It keeps no state: it forwards an image only if the intent is the image's own version.
 /// So it skips a later image that still carries the intent, and each new intent is a new
-/// version.
-pub async fn relay(queue: &dyn WorkQueue, images: &[TaskImage]) -> Vec<usize> {
+/// version. A turn that must not begin yet is sent with a delay.
+pub async fn relay(queue: &dyn WorkQueue, images: &[TaskImage], now: Timestamp) -> Vec<usize> {
     let mut asking = Vec::new();
-    let mut items = Vec::new();
+    let mut messages = Vec::new();
     for (index, image) in images.iter().enumerate() {
         if let Some(item) = image.asks().filter(|item| item.dispatch == image.version) {
             asking.push(index);
-            items.push(item);
+            let delay = image.not_before.map_or(Duration::ZERO, |at| at.since(now));
+            messages.push(WorkMessage { item, delay });
         }
     }
-    if items.is_empty() {
+    if messages.is_empty() {
         return Vec::new();
     }
-    match queue.send(&items).await {
+    match queue.send(&messages).await {
         Ok(taken) => {
             let lost = |place: usize| !taken.get(place).copied().unwrap_or(false);
             let places = asking.into_iter().enumerate();
@@ -58,8 +57,13 @@ pub async fn relay(queue: &dyn WorkQueue, images: &[TaskImage]) -> Vec<usize> {
     }
 }
 
-/// The shortest time for which the message of a turn without a slot is hidden.
-const SLOT_PAUSE: Duration = Duration::from_secs(5);
+/// How long the message of a turn is hidden after the first outage that keeps a worker
+/// from the task. Each further receive doubles the time.
+const OUTAGE: Duration = Duration::from_secs(60);
+/// The longest such time.
+const OUTAGE_MAX: Duration = Duration::from_secs(15 * 60);
+/// The longest time for which the message of a turn with a live lease is hidden.
+const LIVE_MAX: Duration = Duration::from_secs(3600);
 
 /// What the stored task says about the message that names it.
 enum WorkDecision {
@@ -72,8 +76,7 @@ enum WorkDecision {
 impl Engine {
     /// Runs the turn a message names; returns whether to delete or keep the message. The
     /// message is deleted only if this worker's own commit is stored, if the task is at
-    /// rest or absent, or if the sweep sends another message because the turn has waited
-    /// long for a slot.
+    /// rest or absent, or if a later dispatch of the task has a message of its own.
     pub async fn work(
         &self,
         item: &WorkItem,
@@ -85,6 +88,11 @@ impl Engine {
             Ok(ack) => ack,
             Err(error) => {
                 error.log();
+                if error.is_outage()
+                    && let Err(error) = receipt.hide(grown(OUTAGE, receipt, OUTAGE_MAX)).await
+                {
+                    EngineError::from(error).log();
+                }
                 Ack::Keep
             }
         }
@@ -103,26 +111,17 @@ impl Engine {
             WorkDecision::Free(record) => record,
             WorkDecision::Settled(ack) => return Ok(ack),
         };
-        // Each claim counts as an attempt, so a task that kills its workers ends too.
-        if record.attempt() >= self.reader.policy.max_attempts {
+        // Each lease that runs out counts as an attempt, so a task that kills its workers
+        // ends too.
+        if record.is_spent(self.reader.policy.max_attempts) || self.run_limit(&record).is_some() {
             return Ok(ack_of(self.give_up_on(record).await?));
         }
-        if let Some(error) = self.claim_limit(&record) {
-            return Ok(ack_of(self.fail_unclaimed(record, &error).await?));
-        }
-        let mut slot = self.turn_slot(&item.owner.tenant, deadline);
-        let done = match slot.take().await {
-            Ok(()) => Box::pin(self.work_in(&mut slot, item, record, receipt, deadline)).await,
-            Err(none) => self.wait_for_slot(&record, none, receipt).await,
-        };
-        slot.free().await;
-        done
+        Box::pin(self.claim_and_run(item, record, receipt, deadline)).await
     }
 
-    /// Claims the turn and runs it. The caller frees the slot.
-    async fn work_in(
+    /// Claims the turn and runs it.
+    async fn claim_and_run(
         &self,
-        slot: &mut TurnSlot,
         item: &WorkItem,
         record: TaskRecord,
         receipt: &dyn Receipt,
@@ -132,37 +131,41 @@ impl Engine {
             lease_until: self.lease_until(deadline),
         };
         let looked = record.updated_at();
-        let claimed = match self.commit(Commit::new(record, vec![claim])).await? {
-            CommitOutcome::Stored(claimed) => claimed,
-            CommitOutcome::Lost(_) | CommitOutcome::ThreadMoved | CommitOutcome::KeyTaken(_) => {
-                return self.fenced(item).await;
-            }
+        let Some(claimed) = self.write_unclaimed(record, claim).await? else {
+            return self.fenced(item).await;
         };
         // A claim is activity: the context stays alive while its task runs.
         if self.needs_thread_extension(looked, claimed.updated_at()) {
             self.extend_thread(&claimed).await;
         }
-        let loaded = LoadedMessage {
-            first: self.load_message_files(first_request_of(&claimed)).await?,
-            said: match claimed.secret() {
-                Some(sealed) => self.open_answer(&claimed, sealed).await?,
-                None => self.load_message_files(last_message(&claimed)).await?,
-            },
+        let ended = match self.load_turn(&claimed).await {
+            Ok(loaded) => {
+                let work = self.claimed_turn(claimed, &loaded, deadline);
+                let mut sink = EventSink::none();
+                // The turn continues the trace of the call that made it.
+                let request = work.record.request();
+                let trace =
+                    request.and_then(|kept| TraceContext::parse(kept.trace_parent.as_deref()?));
+                let turn = self.run(work, Some(receipt), &mut sink);
+                Box::pin(CallScope::current().in_span(trace).run(turn)).await?
+            }
+            Err(error) => Box::pin(self.release(claimed, error)).await?,
         };
-        let work = self.claimed_turn(claimed, &loaded, deadline);
-        let mut sink = EventSink::none();
-        // The turn continues the trace of the call that made it.
-        let request = work.record.request();
-        let trace = request.and_then(|kept| TraceContext::parse(kept.trace_parent.as_deref()?));
-        let turn = self.run_in(slot, work, Some(receipt), &mut sink);
-        let ended = Box::pin(CallScope::current().in_span(trace).run(turn)).await?;
         match ended {
-            TurnEnd::Stopped(_)
-            | TurnEnd::HandedOver(_)
-            | TurnEnd::Queued(_)
-            | TurnEnd::Message(_) => Ok(Ack::Delete),
+            TurnEnd::Stopped(_) | TurnEnd::HandedOver(_) | TurnEnd::Message(_) => Ok(Ack::Delete),
             TurnEnd::Superseded(_) | TurnEnd::Duplicate(_) => self.fenced(item).await,
         }
+    }
+
+    /// Reads the messages of a claimed turn.
+    async fn load_turn(&self, claimed: &TaskRecord) -> Result<LoadedMessage, EngineError> {
+        Ok(LoadedMessage {
+            first: self.load_message_files(first_request_of(claimed)).await?,
+            said: match claimed.secret() {
+                Some(sealed) => self.open_answer(claimed, sealed).await?,
+                None => self.load_message_files(last_message(claimed)).await?,
+            },
+        })
     }
 
     /// Reads the task of a message and decides whether its turn can be claimed.
@@ -177,67 +180,69 @@ impl Engine {
             tracing::warn!(task.id = %item.task, "dropped a message: no task `{}`", item.task);
             return Ok(WorkDecision::Settled(Ack::Delete));
         };
-        // The queue may deliver a message twice.
-        if record.state().is_at_rest() {
+        if is_settled(&record, item) {
             return Ok(WorkDecision::Settled(Ack::Delete));
         }
-        match record.lease_until().filter(|until| *until > now) {
-            // The message arrives again when the lease of the other worker could be over.
-            Some(until) if record.state() == TaskState::Working => {
-                receipt.hide(until.since(now)).await?;
-                Ok(WorkDecision::Settled(Ack::Keep))
-            }
-            _ => Ok(WorkDecision::Free(record)),
-        }
+        let hidden = match (record.lease_until(), record.not_before()) {
+            // Another worker has the turn. Its own message brings it back if it dies, so this
+            // one returns less often each time.
+            (Some(until), _) if until > now => grown(until.since(now), receipt, LIVE_MAX),
+            (_, Some(at)) if at > now => at.since(now),
+            _ => return Ok(WorkDecision::Free(record)),
+        };
+        receipt.hide(hidden).await?;
+        Ok(WorkDecision::Settled(Ack::Keep))
     }
 
     /// Decides about a message when another writer has the task. The message is kept
-    /// until the task rests: it starts the next attempt if the other writer dies.
+    /// until the task rests or is dispatched again: it starts the next attempt if the
+    /// other writer dies.
     async fn fenced(&self, item: &WorkItem) -> Result<Ack, EngineError> {
         let now = self.reader.clock.now();
         let found = self.tasks.head(&item.owner, &item.task, now).await?;
         let record = found.filter(|record| *record.incarnation() == item.incarnation);
-        let rests = record.is_none_or(|record| record.state().is_at_rest());
-        Ok(if rests { Ack::Delete } else { Ack::Keep })
+        Ok(ack_of(
+            record.is_none_or(|record| is_settled(&record, item)),
+        ))
     }
 
-    /// Decides about a message whose turn has no slot. The attempts do not count it.
-    ///
-    /// The message is hidden for as long as the turn has waited, which doubles the time.
-    /// A turn that has waited long is also in the hands of the sweep, which sends another
-    /// message each time. So half of its messages are deleted here, at random: the task
-    /// keeps its intent, and the messages do not add up.
-    async fn wait_for_slot(
-        &self,
-        record: &TaskRecord,
-        why: NoSlotReason,
-        receipt: &dyn Receipt,
-    ) -> Result<Ack, EngineError> {
-        let since = record.dispatched_at().unwrap_or(record.updated_at());
-        let waited = self.reader.clock.now().since(since);
-        if why == NoSlotReason::AllTaken && waited < QUEUED {
-            receipt.hide(waited.max(SLOT_PAUSE)).await?;
-            return Ok(Ack::Keep);
-        }
-        if self.ids.next().is_multiple_of(2) {
-            return Ok(Ack::Delete);
-        }
-        // At a random time, so that turns that wait for the same slots do not all ask
-        // for them at once.
-        receipt.hide(SLOT_PAUSE + self.up_to(QUEUED)).await?;
-        Ok(Ack::Keep)
-    }
-
-    /// Writes `failed` with the number of attempts; `false` if another write came first.
+    /// Fails a task whose turn must not run again; `false` if another write came first.
     pub(in crate::engine) async fn give_up_on(
         &self,
         record: TaskRecord,
     ) -> Result<bool, EngineError> {
-        let attempts = record.attempt();
-        let text = format!("the task could not be finished in {attempts} attempts");
-        tracing::error!(task.id = %record.id(), "task `{}` has no attempts left", record.id());
-        let error = AgentError::domain("ATTEMPTS_EXHAUSTED", text);
+        let most = self.reader.policy.max_attempts;
+        let error = match self.run_limit(&record) {
+            Some(error) if !record.is_spent(most) => error,
+            _ => {
+                let text = format!("the task could not be finished in {most} attempts");
+                tracing::error!(task.id = %record.id(), "task `{}` has no attempts left", record.id());
+                AgentError::domain("ATTEMPTS_EXHAUSTED", text)
+            }
+        };
         self.fail_unclaimed(record, &error).await
+    }
+
+    /// Writes a change of the runtime to a task that no worker has claimed. A task that has
+    /// no room for it fails. `None` if the change is not stored.
+    pub(in crate::engine) async fn write_unclaimed(
+        &self,
+        record: TaskRecord,
+        change: Change,
+    ) -> Result<Option<TaskRecord>, EngineError> {
+        match self.commit(Commit::new(record.clone(), vec![change])).await {
+            Ok(CommitOutcome::Stored(record)) => Ok(Some(record)),
+            Ok(_) => Ok(None),
+            Err(EngineError {
+                refusal: A2aError::StateTooLarge { current, allowed },
+                ..
+            }) => {
+                let error = AgentError::state_too_large(current, allowed);
+                self.fail_unclaimed(record, &error).await?;
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Fails a task that no worker has claimed; `false` if another write came first.
@@ -356,9 +361,22 @@ impl Engine {
     }
 }
 
-/// The message is deleted if the failure is stored.
-const fn ack_of(stored: bool) -> Ack {
-    if stored { Ack::Delete } else { Ack::Keep }
+/// The message is deleted if its work is done.
+const fn ack_of(done: bool) -> Ack {
+    if done { Ack::Delete } else { Ack::Keep }
+}
+
+/// Whether a message has no work: the task is at rest, or a later dispatch of it has a
+/// message of its own.
+fn is_settled(record: &TaskRecord, item: &WorkItem) -> bool {
+    let last = (record.turn(), record.last_dispatch());
+    record.state().is_at_rest() || (item.turn, item.dispatch) < last
+}
+
+/// `time`, doubled with each receive of the message after the first, up to `most`.
+fn grown(time: Duration, receipt: &dyn Receipt, most: Duration) -> Duration {
+    let doublings = receipt.receives().saturating_sub(1).min(16);
+    time.saturating_mul(1 << doublings).min(most)
 }
 
 /// The messages of a stored turn, with the bytes of their files.

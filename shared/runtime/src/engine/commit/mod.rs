@@ -47,7 +47,7 @@ pub(super) enum CommitOutcome {
 }
 
 /// One change of a task, with what is stored together with it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Commit {
     /// The record that the changes are applied to. One that is not stored yet
     /// (version 0) is created.
@@ -56,8 +56,8 @@ pub(super) struct Commit {
     on_conflict: OnConflict,
     /// The thread as the turn leaves it, in the same transaction.
     thread: Option<ThreadWrite>,
-    /// The thread that the task opens, stored in parallel.
-    opens: Option<ThreadWrite>,
+    /// Whether the context has the pointer to the task.
+    has_pointer: bool,
     /// The idempotency key of the send, in the same transaction.
     key: Option<SendKey>,
     /// The write id; a new one if it is absent.
@@ -72,7 +72,7 @@ impl Commit {
             changes: changes.into(),
             on_conflict: OnConflict::Return,
             thread: None,
-            opens: None,
+            has_pointer: false,
             key: None,
             write: None,
         }
@@ -86,9 +86,12 @@ impl Commit {
         }
     }
 
-    /// Stores the thread of a new context in parallel.
-    pub(super) fn opening(self, opens: Option<ThreadWrite>) -> Self {
-        Self { opens, ..self }
+    /// Says whether the context has the pointer to the task.
+    pub(super) fn with_pointer(self, has_pointer: bool) -> Self {
+        Self {
+            has_pointer,
+            ..self
+        }
     }
 
     /// Stores an idempotency key in the same transaction.
@@ -114,29 +117,17 @@ impl Engine {
     ///
     /// # Errors
     /// When the store is unavailable, or the base does not accept the changes.
-    pub(super) async fn commit(&self, mut commit: Commit) -> Result<CommitOutcome, EngineError> {
-        let opens = commit.opens.take();
-        let commit = Box::pin(self.commit_task(commit));
-        let Some(opens) = opens else {
-            return commit.await;
-        };
-        // Nothing that has to survive is written after the response, so the thread is
-        // awaited.
-        let (written, kept) = futures::join!(commit, self.open_thread(opens));
-        kept?;
-        written
-    }
-
-    async fn commit_task(&self, commit: Commit) -> Result<CommitOutcome, EngineError> {
+    pub(super) async fn commit(&self, commit: Commit) -> Result<CommitOutcome, EngineError> {
         let Commit {
             mut base,
             mut changes,
             on_conflict,
             thread,
+            has_pointer,
             key,
-            ..
+            write,
         } = commit;
-        let id = commit.write.unwrap_or_else(|| self.write_id(&base));
+        let id = write.unwrap_or_else(|| self.write_id(&base));
         let registers = changes
             .iter()
             .all(|it| matches!(it, Change::RegisterPush(_)));
@@ -147,6 +138,7 @@ impl Engine {
             let write = self.task_write(&base, &changes, &id, key.as_ref())?;
             let write = TaskWrite {
                 thread: thread.clone(),
+                has_pointer,
                 ..write
             };
             match self.tasks.commit(&write).await? {
@@ -207,6 +199,7 @@ impl Engine {
             thread: None,
             pushes: self.push_records(base, changes, now),
             key: key.map(|key| key.write(kept_until)),
+            has_pointer: false,
             now,
         })
     }
@@ -230,6 +223,7 @@ impl Engine {
             thread: None,
             pushes: Vec::new(),
             key: None,
+            has_pointer: false,
             now,
         };
         let committed = self.tasks.commit(&write).await?;
@@ -261,5 +255,7 @@ impl Engine {
     }
 }
 
+#[cfg(test)]
+mod size_tests;
 #[cfg(test)]
 mod tests;

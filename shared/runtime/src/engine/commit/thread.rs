@@ -1,24 +1,62 @@
-//! Stores the thread of a context: the one that a commit opens, and the one that a
-//! message refreshes.
+//! Stores the thread of a context: the one that a task opens, and the one that a message
+//! refreshes.
 
 use crate::engine::{Engine, EngineError};
 use crate::store::ThreadWrite;
+use crate::task::TaskRecord;
 
 impl Engine {
+    /// Stores what the context of a task has to hold before the task is stored: the pointer
+    /// to the task, and the thread that it opens. A context that knows a task without items
+    /// shows nothing. A task that its context does not know would be missing in each list
+    /// of the context, and outlive its deletion.
+    pub(in crate::engine) async fn place(
+        &self,
+        pointer: Option<TaskRecord>,
+        opens: Option<ThreadWrite>,
+    ) -> Result<(), EngineError> {
+        let ttl = self.reader.policy.task_ttl;
+        let until = self.reader.clock.now().plus(ttl).plus(ttl);
+        let point = async {
+            match &pointer {
+                Some(record) => Ok(self.tasks.put_pointer(record, until).await?),
+                None => Ok::<(), EngineError>(()),
+            }
+        };
+        let open = async {
+            match opens {
+                Some(opens) => self.open_thread(opens).await,
+                None => Ok(()),
+            }
+        };
+        futures::try_join!(point, open).map(|_| ())
+    }
+
     /// Stores the thread of a new context, unless another task of the context has stored
     /// it meanwhile. The thread it replaces may be gone since it was read: native TTL
     /// removes a thread after its tombstone.
-    pub(super) async fn open_thread(&self, mut opens: ThreadWrite) -> Result<(), EngineError> {
-        if self.keep_thread(&opens).await? || opens.expect == 0 {
+    async fn open_thread(&self, mut opens: ThreadWrite) -> Result<(), EngineError> {
+        if self.put_contended(&opens).await? || opens.expect == 0 {
             return Ok(());
         }
         let (owner, id) = (&opens.record.owner, &opens.record.context_id);
         if self.threads.load_thread_head(owner, id).await?.is_none() {
             opens.expect = 0;
             opens.record.version = 1;
-            self.keep_thread(&opens).await?;
+            self.put_contended(&opens).await?;
         }
         Ok(())
+    }
+
+    /// Stores a thread, and again while transactions of other tasks have its item.
+    async fn put_contended(&self, write: &ThreadWrite) -> Result<bool, EngineError> {
+        let mut races = self.races(None);
+        loop {
+            match self.keep_thread(write).await {
+                Err(error) if error.is_contended() && self.back_off(&mut races).await => {}
+                result => return result,
+            }
+        }
     }
 
     /// Stores a thread; `false` if another write came first.

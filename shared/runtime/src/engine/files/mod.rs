@@ -17,10 +17,10 @@ mod verified_reader;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) use download::{content_type, disposition};
 pub(super) use response::{ResponseBudget, mark};
-pub(super) use verified_reader::ReadFailure;
 
 use self::object_key::Attempt;
 use self::verified_reader::VerifiedReader;
+use super::turn::turn_break::BreakSignal;
 use super::{Engine, EngineError, Reader};
 use crate::store::{BlobReader, Measured, StoreError};
 use crate::task::{Blob, Change, Message, Part, PartContent, Task, TaskRecord, WriteId};
@@ -139,18 +139,18 @@ impl Reader {
     }
 
     /// Opens the bytes a pointer names: they are read in pieces and checked on the way.
-    /// If the store fails during a read, `unread` holds the cause.
+    /// If the store fails during a read, `signal` ends the turn.
     ///
     /// # Errors
     /// When the object is missing.
     pub(super) async fn open_blob(
         &self,
         blob: Blob,
-        unread: ReadFailure,
+        signal: Arc<BreakSignal>,
     ) -> Result<BlobReader, StoreError> {
         let found = self.blobs.open(&blob.key).await?;
         let source = found.ok_or_else(|| missing(&blob))?;
-        Ok(Box::pin(VerifiedReader::new(source, blob, unread)))
+        Ok(Box::pin(VerifiedReader::new(source, blob, signal)))
     }
 
     /// A message as a skill gets it: with the bytes of its files, up to the response
@@ -242,6 +242,7 @@ macro_rules! parts_of {
             | Change::Dispatch
             | Change::Claim { .. }
             | Change::HandOver { .. }
+            | Change::Release { .. }
             | Change::Start { .. }
             | Change::Update { message: None, .. }
             | Change::Save { .. }

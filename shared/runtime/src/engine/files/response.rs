@@ -148,18 +148,6 @@ impl Reader {
         self.room(1).take(encoded_size::message(message))
     }
 
-    /// Cuts a message to the budget of its own response.
-    ///
-    /// # Errors
-    /// As [`Reader::fit`].
-    pub(in crate::engine) async fn fit_message(
-        &self,
-        message: &mut Message,
-    ) -> Result<(), EngineError> {
-        self.fit_parts(&mut message.parts, &mut message.metadata)
-            .await
-    }
-
     async fn fit_parts(
         &self,
         parts: &mut [Part],

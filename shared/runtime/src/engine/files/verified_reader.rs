@@ -1,16 +1,14 @@
 //! Reads a stored file in pieces and checks its size and SHA-256 on the way.
 
+use crate::engine::turn::turn_break::{BreakSignal, TurnBreak};
 use crate::store::{BlobReader, StoreError};
 use crate::task::Blob;
 use sha2::{Digest as _, Sha256};
 use std::io::{Error, Result};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
-
-/// Holds the error of the store if a read failed because of the store.
-pub(in crate::engine) type ReadFailure = Arc<Mutex<Option<StoreError>>>;
 
 /// A reader that ends with an error unless its bytes match the pointer. The digest is
 /// known only at the end, so earlier bytes have been passed on by then.
@@ -19,18 +17,19 @@ pub(super) struct VerifiedReader {
     blob: Blob,
     hash: Sha256,
     read: u64,
-    unread: ReadFailure,
+    /// Ends the turn if the store fails.
+    signal: Arc<BreakSignal>,
 }
 
 impl VerifiedReader {
     /// Reads the bytes of `blob` from `source`.
-    pub(super) fn new(source: BlobReader, blob: Blob, unread: ReadFailure) -> Self {
+    pub(super) fn new(source: BlobReader, blob: Blob, signal: Arc<BreakSignal>) -> Self {
         Self {
             source,
             blob,
             hash: Sha256::new(),
             read: 0,
-            unread,
+            signal,
         }
     }
 
@@ -50,11 +49,10 @@ impl VerifiedReader {
         )))
     }
 
-    /// Records that the store failed: the stored bytes may still be right.
-    fn broken(&self, error: Error) -> Error {
+    /// Ends the turn, since the store failed: the stored bytes may still be right.
+    fn end_turn(&self, error: &Error) {
         let why = StoreError::Unavailable(format!("failed to read an object: {error}"));
-        *self.unread.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
-        error
+        self.signal.set(TurnBreak::Outage(why));
     }
 }
 
@@ -70,7 +68,11 @@ impl AsyncRead for VerifiedReader {
         }
         let before = space.filled().len();
         let given = ready!(self.source.as_mut().poll_read(cx, space));
-        given.map_err(|error| self.broken(error))?;
+        if let Err(error) = given {
+            self.end_turn(&error);
+            // The skill must not see the error: the turn ends and runs again.
+            return Poll::Pending;
+        }
         let bytes = space.filled().get(before..).unwrap_or_default();
         if bytes.is_empty() {
             return Poll::Ready(self.end());

@@ -5,7 +5,7 @@ use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::{Engine, EngineError};
 use crate::skill::TurnFacts;
 use crate::store::StoreError;
-use crate::task::{A2aError, CancelCommand, Change, Task, TaskRecord};
+use crate::task::{A2aError, CancelCommand, Change, Task, TaskRecord, TaskState};
 
 /// How often the engine tries again after another write came first.
 const ROUNDS: usize = 8;
@@ -17,8 +17,8 @@ impl Engine {
     /// running turn has the old epoch.
     ///
     /// # Errors
-    /// [`A2aError::TaskNotFound`]; [`A2aError::TaskNotCancelable`] at a terminal state,
-    /// also for a second cancel.
+    /// [`A2aError::TaskNotFound`]; [`A2aError::TaskNotCancelable`] if the task has ended
+    /// otherwise.
     pub async fn cancel(
         &self,
         caller: &Caller,
@@ -26,6 +26,10 @@ impl Engine {
     ) -> Result<Task, EngineError> {
         let mut record = self.reader.load(caller, &command.id).await?;
         for _ in 0..ROUNDS {
+            // A2A 1.0 §3.3.1: multiple cancellation requests have the same effect.
+            if record.state() == TaskState::Canceled {
+                return self.reader.answer(&record, HISTORY).await;
+            }
             if record.state().is_terminal() {
                 return Err(A2aError::TaskNotCancelable {
                     state: record.state(),

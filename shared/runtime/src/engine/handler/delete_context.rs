@@ -66,8 +66,7 @@ enum TaskRemoval {
 }
 
 impl Engine {
-    /// Deletes a context with its tasks, including hidden tasks, which only keep a reply.
-    /// No read finds it from now on. Its id is refused until the sweep has finished the
+    /// Deletes a context with its tasks. No read finds it from now on. Its id is refused until the sweep has finished the
     /// deletion; the ids of its tasks are free immediately.
     ///
     /// # Errors
@@ -152,7 +151,7 @@ impl Engine {
             let (heads, next) = self.tasks.tasks_in(owner, id, after, READ).await?;
             for task in &heads {
                 seen.holds_thread |= self.holds_thread(task, now);
-                seen.busy |= !task.is_hidden() && !task.state().is_at_rest();
+                seen.busy |= !task.state().is_at_rest();
                 let began = seen.began.unwrap_or(task.created_at());
                 seen.began = Some(began.min(task.created_at()));
             }

@@ -15,7 +15,6 @@ impl Reader {
     pub async fn get(&self, caller: &Caller, query: &GetQuery) -> Result<Task, EngineError> {
         let now = self.clock.now();
         let head = self.tasks.head(&caller.owner, &query.id, now).await?;
-        let head = head.filter(|head| !head.is_hidden());
         let mut room = self.room(1);
         let wanted = Projection {
             history_length: query.history_length,
@@ -37,19 +36,6 @@ impl Reader {
 
     /// The stored task. Another caller's task looks absent.
     pub(in crate::engine) async fn load(
-        &self,
-        caller: &Caller,
-        id: &TaskId,
-    ) -> Result<TaskRecord, EngineError> {
-        let found = self.load_any(caller, id).await?;
-        if found.is_hidden() {
-            return Err(A2aError::TaskNotFound.into());
-        }
-        Ok(found)
-    }
-
-    /// The same, also for a hidden task, which only keeps a reply.
-    pub(in crate::engine) async fn load_any(
         &self,
         caller: &Caller,
         id: &TaskId,
@@ -77,7 +63,7 @@ impl Reader {
         record: &TaskRecord,
         shown: Result<(), EngineError>,
     ) -> Result<(), EngineError> {
-        if shown.as_ref().is_err_and(EngineError::is_corrupt) {
+        if shown.as_ref().is_err_and(EngineError::is_unreadable) {
             let (owner, now) = (record.owner(), self.clock.now());
             let head = self.tasks.head(owner, record.id(), now).await?;
             if !head.is_some_and(|head| head.is_same_task(record)) {
@@ -94,8 +80,7 @@ impl Reader {
         record: &TaskRecord,
         sink: &mut EventSink,
     ) -> Result<(), EngineError> {
-        // A hidden task only keeps a reply and is never shown.
-        if !sink.is_stream() || record.is_hidden() {
+        if !sink.is_stream() {
             return Ok(());
         }
         // A2A 1.0 §3.1.2: the first event of a stream is the task.

@@ -168,7 +168,7 @@ fn bare(head: &TaskRecord) -> Task {
 /// Shows a damaged task as `bare`, so that it does not hide the caller's other tasks.
 fn or_bare(shown: Result<Task, EngineError>, bare: &Task) -> Result<Task, EngineError> {
     shown.or_else(|error| {
-        if !error.is_corrupt() {
+        if !error.is_unreadable() {
             return Err(error);
         }
         error.log();

@@ -37,7 +37,6 @@ impl Engine {
         let (history_length, mode) = (command.history_length, command.mode);
         let work = match self.accept(caller, command, budget).await? {
             Acceptance::Run(work) => work,
-            Acceptance::Replay(record) => return self.sent(&record, history_length).await,
             Acceptance::Repeat(record) => {
                 // Boxed, as what else is rare: a future is moved with room for all it awaits.
                 let record = Box::pin(self.waited(caller, record, mode, waits_until)).await?;
@@ -65,11 +64,11 @@ impl Engine {
             budget: work.budget.waiting_until(waits_until),
             ..work
         };
-        match Box::pin(self.run(work, &mut EventSink::none())).await? {
+        match Box::pin(self.run(work, None, &mut EventSink::none())).await? {
             TurnEnd::Stopped(record)
             | TurnEnd::HandedOver(record)
             | TurnEnd::Superseded(Some(record)) => self.sent(&record, history_length).await,
-            TurnEnd::Queued(record) | TurnEnd::Duplicate(record) => {
+            TurnEnd::Duplicate(record) => {
                 let record = Box::pin(self.waited(caller, record, mode, waits_until)).await?;
                 self.sent(&record, history_length).await
             }
@@ -101,18 +100,14 @@ impl Engine {
         mode: SendMode,
         waits_until: Timestamp,
     ) -> Result<TaskRecord, EngineError> {
-        // A2A 1.0 §3.2.2: a blocking send waits for a terminal or interrupted state. A
-        // hidden task has only its reply to show, so every send waits for it.
-        if mode == SendMode::Blocking || record.is_hidden() {
+        // A2A 1.0 §3.2.2: a blocking send waits for a terminal or interrupted state.
+        if mode == SendMode::Blocking {
             return self.reader.rested(caller, record, waits_until).await;
         }
         Ok(record)
     }
 
     async fn sent(&self, record: &TaskRecord, history_length: usize) -> Result<Sent, EngineError> {
-        if record.is_hidden() {
-            return Ok(Sent::Message(self.reader.reply(record).await?));
-        }
         Ok(Sent::Task(Box::new(
             self.reader.answer(record, history_length).await?,
         )))

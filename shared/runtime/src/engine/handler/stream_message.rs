@@ -41,8 +41,8 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let work = match admission {
             Acceptance::Run(work) => work,
-            Acceptance::Replay(record) | Acceptance::Repeat(record) => {
-                return self.reader.follow(caller, record, budget, sink).await;
+            Acceptance::Repeat(record) => {
+                return self.reader.tail(caller, &record, budget, sink).await;
             }
         };
         if work.is_reset() {
@@ -50,12 +50,9 @@ impl Engine {
         }
         if work.queued {
             let record = Box::pin(self.enqueue(*work, sink)).await?;
-            return self.reader.follow(caller, record, budget, sink).await;
+            return self.reader.tail(caller, &record, budget, sink).await;
         }
-        match Box::pin(self.run(*work, sink)).await? {
-            TurnEnd::Stopped(record) if record.is_hidden() => {
-                self.reader.follow(caller, record, budget, sink).await
-            }
+        match Box::pin(self.run(*work, None, sink)).await? {
             TurnEnd::Stopped(_) => Ok(()),
             TurnEnd::Message(message) => {
                 sink.message(message);
@@ -64,9 +61,8 @@ impl Engine {
             // Another invocation continues the turn, or another writer was faster: show
             // what is stored.
             TurnEnd::HandedOver(record)
-            | TurnEnd::Queued(record)
             | TurnEnd::Superseded(Some(record))
-            | TurnEnd::Duplicate(record) => self.reader.follow(caller, record, budget, sink).await,
+            | TurnEnd::Duplicate(record) => self.reader.tail(caller, &record, budget, sink).await,
             TurnEnd::Superseded(None) => Err(A2aError::TaskNotFound.into()),
         }
     }

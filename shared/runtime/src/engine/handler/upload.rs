@@ -225,12 +225,12 @@ impl Engine {
         let blobs = &self.blobs;
         // Uploads of another caller have another prefix, so they look like missing
         // ones.
-        let Some(head) = blobs.head(&key).await? else {
+        let Some(head) = received(blobs.head(&key).await)? else {
             return Ok(Err("names an upload that was never received"));
         };
         let sha256 = match head.sha256 {
             Some(sha256) => sha256,
-            None => match blobs.open(&key).await? {
+            None => match received(blobs.open(&key).await)? {
                 Some(mut bytes) => digest_of(&mut bytes).await?,
                 None => return Ok(Err("names an upload that was never received")),
             },
@@ -244,6 +244,15 @@ impl Engine {
             sha256,
             upload: Some(reference.id),
         }))
+    }
+}
+
+/// What was received under a key that a client names. S3 refuses a key without an object if
+/// the role may not list the bucket.
+fn received<T>(found: Result<Option<T>, StoreError>) -> Result<Option<T>, StoreError> {
+    match found {
+        Err(StoreError::Denied(_)) => Ok(None),
+        found => found,
     }
 }
 

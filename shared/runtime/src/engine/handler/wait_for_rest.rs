@@ -28,7 +28,7 @@ impl Reader {
             }
             now = self.clock.now();
         }
-        let found = self.load_any(caller, record.id()).await?;
+        let found = self.load(caller, record.id()).await?;
         let same = Some(found).filter(|found| found.is_same_task(&record));
         Ok(same.ok_or(A2aError::TaskNotFound)?)
     }

@@ -1,14 +1,17 @@
 //! What a running skill asks of its event loop.
 
 use crate::skill::turn_host::Emission;
+use crate::task::StepResult;
 use serde_json::Value;
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// A request of the skill to the event loop.
 #[derive(Debug)]
 pub(in crate::engine) enum SkillCommand {
-    /// Show this as an event.
-    Emit(Emission),
+    /// Show this as an event. The path is that of the scope that says it; `None` if its count
+    /// has the output already.
+    Emit(Option<Arc<str>>, Emission),
     /// The time is up and a step wants to start: hand the turn over.
     Stop,
     /// Save a value; acknowledge it when it is stored.
@@ -20,7 +23,9 @@ pub(in crate::engine) enum SkillCommand {
     /// Save a step's result; acknowledge it when it is stored.
     Step {
         key: String,
-        value: Value,
+        result: Box<StepResult>,
+        /// The operations of the thread that the commit of the step applies.
+        updates: Vec<u64>,
         stored: oneshot::Sender<()>,
     },
 }

@@ -3,14 +3,16 @@
 
 use super::command::SkillCommand;
 use super::heartbeat::Heartbeat;
-use super::slot::{NoSlotReason, TurnSlot};
+use super::skill_host::TurnHandle;
+use super::turn_break::TurnBreak;
 use super::write_buffer::WriteBuffer;
 use crate::engine::EngineError;
 use crate::engine::budget::TurnBudget;
 use crate::engine::clock::wake_up;
-use crate::engine::commit::{CommitOutcome, OnConflict};
+use crate::engine::commit::CommitOutcome;
 use crate::skill::SkillOutcome;
 use futures::future::BoxFuture;
+use futures::{FutureExt as _, TryFutureExt as _};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -23,14 +25,15 @@ pub(in crate::engine) enum LoopEnd {
     Returned(SkillOutcome),
     /// Another writer has the task.
     Lost,
-    /// The turn has no slot, and nothing of it is stored.
-    NoSlot(NoSlotReason),
     /// The time is up: a worker continues the turn.
     TimeUp,
+    /// The turn ends without the return value of its skill.
+    Broken(TurnBreak),
 }
 
-/// The write in flight, if there is one.
-type PendingWrite<'a> = Option<BoxFuture<'a, Result<CommitOutcome, EngineError>>>;
+/// The write in flight, if there is one: a commit, or without an outcome what its task needs
+/// before.
+type PendingWrite<'a> = Option<BoxFuture<'a, Result<Option<CommitOutcome>, EngineError>>>;
 
 /// Polls everything until the skill returns, another writer has the task or the time is
 /// up. Then it applies the requests the skill has already sent and waits for the write in
@@ -40,29 +43,32 @@ type PendingWrite<'a> = Option<BoxFuture<'a, Result<CommitOutcome, EngineError>>
 /// When the store fails.
 pub(in crate::engine) async fn drive(
     skill: &mut BoxFuture<'_, SkillOutcome>,
+    turn: &TurnHandle<'_>,
     mut inbox: mpsc::Receiver<SkillCommand>,
     buffer: &mut WriteBuffer<'_>,
     heartbeat: &mut Heartbeat<'_>,
-    slot: &mut TurnSlot,
     budget: TurnBudget,
 ) -> Result<LoopEnd, EngineError> {
     let engine = buffer.engine;
     let last = budget.stop_at.map(|at| at.plus(GRACE));
-    let mut writing: PendingWrite<'_> = None;
+    // The context learns of the task while the skill runs, so a short send waits for it no
+    // longer. A skill that makes no task may answer with a message.
+    let mut writing = buffer.makes_task.then(|| placing(buffer)).flatten();
     let ended = loop {
         // One write at a time: what arrives meanwhile goes into the next one.
-        if writing.is_none() && buffer.due() && slot.may_write() {
-            let commit = buffer.next_commit(OnConflict::Reapply);
-            writing = Some(Box::pin(engine.commit(commit)));
+        if writing.is_none() && buffer.due() {
+            writing = placing(buffer).or_else(|| {
+                let commit = turn.turn_thread().commit(buffer.next_turn_commit());
+                Some(commit.map_ok(Some).boxed())
+            });
         }
-        let waits = writing.is_some() || slot.is_asked();
-        let wake = buffer.wakes_at().filter(|_| !waits);
+        let wake = buffer.wakes_at().filter(|_| writing.is_none());
         tokio::select! {
             // Without `biased` the order is random, and the simulation could not replay a
             // run.
             biased;
             written = finished(&mut writing) => {
-                if !buffer.stored(written?).await? {
+                if !stored(buffer, written?).await? {
                     return Ok(LoopEnd::Lost);
                 }
             }
@@ -73,6 +79,7 @@ pub(in crate::engine) async fn drive(
                     return Ok(LoopEnd::Lost);
                 }
             }
+            reason = turn.broken() => break LoopEnd::Broken(reason),
             // A full write buffer is back-pressure: the skill waits until a write is
             // stored.
             Some(ask) = inbox.recv(), if !buffer.full() => match ask {
@@ -80,10 +87,6 @@ pub(in crate::engine) async fn drive(
                 ask => buffer.note(ask),
             },
             outcome = &mut *skill => break LoopEnd::Returned(outcome),
-            // A skill that has returned needs no slot any more.
-            taken = slot.tick() => if let Err(none) = taken {
-                break LoopEnd::NoSlot(none);
-            },
             () = wake_up(&*engine.reader.clock, last) => break LoopEnd::TimeUp,
             () = wake_up(&*engine.reader.clock, wake) => {}
         }
@@ -93,15 +96,32 @@ pub(in crate::engine) async fn drive(
         buffer.note(ask);
     }
     if let Some(writing) = writing
-        && !buffer.stored(writing.await?).await?
+        && !stored(buffer, writing.await?).await?
     {
         return Ok(LoopEnd::Lost);
     }
     Ok(ended)
 }
 
+/// What has to be stored before the task, as a write in flight.
+fn placing<'e>(buffer: &mut WriteBuffer<'e>) -> PendingWrite<'e> {
+    let placed = buffer.placement(false)?;
+    Some(placed.map_ok(|()| None).boxed())
+}
+
+/// Handles the result of a write; `false` if the task is lost.
+async fn stored(
+    buffer: &mut WriteBuffer<'_>,
+    written: Option<CommitOutcome>,
+) -> Result<bool, EngineError> {
+    match written {
+        Some(written) => buffer.stored(written).await,
+        None => Ok(true),
+    }
+}
+
 /// Waits for the write in flight; never returns if there is none.
-async fn finished(writing: &mut PendingWrite<'_>) -> Result<CommitOutcome, EngineError> {
+async fn finished(writing: &mut PendingWrite<'_>) -> Result<Option<CommitOutcome>, EngineError> {
     match writing {
         Some(write) => {
             let written = write.await;

@@ -3,16 +3,15 @@
 use super::spec::TurnEnd;
 use super::state_size::check_state_size;
 use super::thread::TurnThread;
-use super::write_buffer::{WriteBuffer, size_of};
+use super::write_buffer::{WriteBuffer, opens_a_turn, size_of};
 use crate::engine::accept::context_status::serves_as_thread;
-use crate::engine::accept::idempotency::as_message;
 use crate::engine::commit::contention::exhausted;
 use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::error::Cause;
 use crate::engine::{Engine, EngineError};
 use crate::skill::{AgentError, AuthHint, Content, Settled, TurnFacts};
 use crate::skill::{AnySkill, SkillOutcome};
-use crate::store::{StoreError, ThreadWrite, stored};
+use crate::store::{StoreError, stored};
 use crate::task::metadata_keys;
 use crate::task::{A2aError, Change, ContextId, Message, TaskRecord, WriteId};
 use a2a_lambda_model::redact::without_values;
@@ -29,37 +28,40 @@ impl WriteBuffer<'_> {
     /// Stores the skill's outcome, with everything that is not stored yet.
     ///
     /// # Errors
-    /// When the store is unavailable; the task is then left to a takeover.
+    /// When the store is unavailable; then the turn is released.
     pub(in crate::engine) async fn finish_turn(
         mut self,
         outcome: SkillOutcome,
         turn_thread: &TurnThread<'_>,
     ) -> Result<TurnEnd, EngineError> {
-        // INVARIANT: an unavailable store never fails a task. The turn runs again.
-        if matches!(outcome, SkillOutcome::Failed(_))
-            && let Some(away) = turn_thread.unread()
-        {
-            return Err(away.into());
-        }
         match outcome {
             SkillOutcome::Message(content) if self.is_unseen() => {
-                let reply = self.replies(content, turn_thread);
-                let stored = self.record.version() > 0;
-                if !stored && self.is_given(&reply, turn_thread).await? {
-                    return Ok(TurnEnd::Message(as_message(reply)));
+                let reply = self.says(content);
+                if self.is_given(&reply, turn_thread).await? {
+                    return Ok(TurnEnd::Message(self.alone(reply, turn_thread)));
                 }
-                self.keep(reply);
+                // No response can hold the reply: the client gets a task, and fetches the
+                // large values by URL.
+                self.push(Change::Complete {
+                    message: Some(reply),
+                });
             }
             outcome => self.apply_outcome(outcome),
         }
+        // A transaction with the thread opens it, and takes the pointer along.
+        if turn_thread.is_unchanged() {
+            match self.placement(false) {
+                Some(placed) => placed.await?,
+                None if self.record.version() > 0 => turn_thread.extend(&self.record).await,
+                None => {}
+            }
+        }
         let (base, changes) = self.take();
-        let opens = self.take_opens(&base, &changes);
         let changes = Arc::new(changes);
-        let finished = self.finish(&base, &changes, turn_thread, opens.clone());
+        let finished = self.finish(&base, &changes, turn_thread);
         let written = match Box::pin(finished).await {
-            Err(error) if too_large(&error) => {
-                let opens = opens.or_else(|| self.opens.take());
-                self.give_up(base, &changes, &error, opens).await?
+            Err(error) if too_large(&error) || error.of_the_skill().is_some() => {
+                self.give_up(base, &changes, &error).await?
             }
             written => written?,
         };
@@ -73,18 +75,13 @@ impl WriteBuffer<'_> {
     /// Makes the final commit, with the turn's thread changes in the same transaction.
     /// After a lost race for the thread it applies them to the thread's new state.
     async fn finish(
-        &self,
+        &mut self,
         base: &TaskRecord,
         changes: &Arc<Vec<Change>>,
         turn_thread: &TurnThread<'_>,
-        opens: Option<ThreadWrite>,
     ) -> Result<CommitOutcome, EngineError> {
         if turn_thread.is_unchanged() {
-            if opens.is_none() && base.version() > 0 {
-                turn_thread.extend(base).await;
-            }
-            let commit = Commit::of_turn(base.clone(), Arc::clone(changes)).opening(opens);
-            return self.engine.commit(commit).await;
+            return self.commit(base.clone(), Arc::clone(changes)).await;
         }
         let mut changes = Arc::clone(changes);
         // All tries share one write id, so that a try that was stored without a
@@ -101,7 +98,7 @@ impl WriteBuffer<'_> {
                 decided => return decided,
             }
             if !self.engine.back_off(&mut races).await {
-                return self.exhausted(base, changes, opens).await;
+                return self.exhausted(base, changes).await;
             }
         }
     }
@@ -116,6 +113,7 @@ impl WriteBuffer<'_> {
     ) -> Result<CommitOutcome, EngineError> {
         let commit = Commit::of_turn(base.clone(), Arc::clone(changes))
             .with_thread(turn_thread.write().await?)
+            .with_pointer(self.has_pointer)
             .under(write.clone());
         self.engine.commit(commit).await
     }
@@ -123,10 +121,9 @@ impl WriteBuffer<'_> {
     /// Fails a turn that lost every race for its thread until its time was over. The
     /// skill does not run again. The task keeps what the skill made.
     async fn exhausted(
-        &self,
+        &mut self,
         base: &TaskRecord,
         changes: Arc<Vec<Change>>,
-        opens: Option<ThreadWrite>,
     ) -> Result<CommitOutcome, EngineError> {
         let mut changes = Arc::unwrap_or_clone(changes);
         let last = match changes.pop() {
@@ -137,14 +134,23 @@ impl WriteBuffer<'_> {
             }
         };
         changes.push(last);
-        self.engine
-            .commit(Commit::of_turn(base.clone(), changes).opening(opens))
-            .await
+        self.place(false).await?;
+        self.commit(base.clone(), changes).await
     }
 
-    /// The reply of a skill that makes no task.
-    fn replies(&self, content: Content, turn_thread: &TurnThread<'_>) -> Message {
-        let mut reply = self.says(content);
+    /// A commit of the turn without its thread.
+    async fn commit(
+        &self,
+        base: TaskRecord,
+        changes: impl Into<Arc<Vec<Change>>>,
+    ) -> Result<CommitOutcome, EngineError> {
+        let commit = Commit::of_turn(base, changes).with_pointer(self.has_pointer);
+        self.engine.commit(commit).await
+    }
+
+    /// A reply that is the whole response: it names no task.
+    fn alone(&self, mut reply: Message, turn_thread: &TurnThread<'_>) -> Message {
+        reply.task_id = None;
         let kept = !turn_thread.is_unchanged() || !serves_as_thread(&self.record);
         if !kept {
             // A2A 1.0, `Message` in a2a.proto: a message of the server names a context. Nothing
@@ -183,7 +189,9 @@ impl WriteBuffer<'_> {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
                 // The client learns of this from a task, which fails when it is stored.
-                Err(error) if too_large(&error) => return Ok(false),
+                Err(error) if too_large(&error) || error.of_the_skill().is_some() => {
+                    return Ok(false);
+                }
                 Err(error) if error.is_contended() => lost = error,
                 Err(error) => return Err(error),
             }
@@ -193,34 +201,40 @@ impl WriteBuffer<'_> {
         }
     }
 
-    /// Fails the task without the changes that can never be stored.
-    async fn give_up(
-        &self,
+    /// Fails the task without the changes that can never be stored. A new task keeps its
+    /// opening.
+    ///
+    /// # Errors
+    /// [`A2aError::StateTooLarge`] if the opening alone is too large; then nothing is
+    /// stored.
+    pub(super) async fn give_up(
+        &mut self,
         base: TaskRecord,
         changes: &[Change],
         error: &EngineError,
-        opens: Option<ThreadWrite>,
     ) -> Result<CommitOutcome, EngineError> {
         let written = changes.iter().map(size_of).sum::<usize>() as u64;
         let (current, allowed) = match error.refusal {
             A2aError::StateTooLarge { current, allowed } => (current, allowed),
-            _ => (written, stored::MAX_BYTES as u64),
+            _ => (written, stored::OPEN_MAX_BYTES as u64),
         };
-        let opening = |change: &&Change| {
-            base.version() == 0 && matches!(change, Change::Pin(..) | Change::Start { .. })
+        let opening = changes
+            .iter()
+            .filter(|it| base.version() == 0 && opens_a_turn(it));
+        let mut kept: Vec<Change> = opening.cloned().collect();
+        let error = match error.of_the_skill() {
+            Some(error) => error.clone(),
+            None => AgentError::state_too_large(current, allowed),
         };
-        let mut kept: Vec<Change> = changes.iter().filter(opening).cloned().collect();
-        let error = AgentError::state_too_large(current, allowed);
         kept.push(self.engine.failure(&base, &error));
-        self.engine
-            .commit(Commit::of_turn(base, kept).opening(opens))
-            .await
+        self.place(false).await?;
+        self.commit(base, kept).await
     }
 
     /// The failure of a turn with output that cannot be stored. It drops what is not
     /// stored.
     pub(in crate::engine) fn overflow(&mut self) -> AgentError {
-        AgentError::state_too_large(self.discard() as u64, stored::MAX_BYTES as u64)
+        AgentError::state_too_large(self.discard() as u64, stored::OPEN_MAX_BYTES as u64)
     }
 
     /// The outcome, or a failure if the task would keep too much with it.
@@ -237,16 +251,6 @@ impl WriteBuffer<'_> {
             Ok(()) => outcome,
             Err(error) => SkillOutcome::Failed(error.into()),
         }
-    }
-
-    /// Keeps a reply that no response can hold in a hidden task, like the reply of a
-    /// keyed send. The client fetches its large values by URL. A repeat of a keyed send
-    /// finds the reply there.
-    fn keep(&mut self, reply: Message) {
-        self.record.hide();
-        self.push(Change::Complete {
-            message: Some(reply),
-        });
     }
 
     /// Turns the skill's return value into changes.
@@ -323,7 +327,7 @@ impl Engine {
         facts: &TurnFacts,
         record: &TaskRecord,
     ) {
-        if !record.state().is_terminal() || record.is_hidden() {
+        if !record.state().is_terminal() {
             return;
         }
         let Some(settled) = settled(record, facts) else {

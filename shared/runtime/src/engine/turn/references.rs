@@ -81,7 +81,7 @@ impl<'e> NamedTasks<'e> {
         let now = self.engine.reader.clock.now();
         let tasks = &self.engine.tasks;
         let head = tasks.head(&self.owner, &id, now).await?;
-        let Some(head) = head.filter(|head| !head.is_hidden()) else {
+        let Some(head) = head else {
             return Ok(None);
         };
         // A skill gets the artifacts of a referenced task, not its history.

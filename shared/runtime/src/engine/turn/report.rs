@@ -72,9 +72,7 @@ impl<'e> TurnReport<'e> {
     pub(in crate::engine) fn end(&self, ended: &Result<TurnEnd, EngineError>) {
         let record = match ended {
             Ok(TurnEnd::Duplicate(_)) => return,
-            Ok(
-                TurnEnd::Stopped(record) | TurnEnd::HandedOver(record) | TurnEnd::Queued(record),
-            ) => Some(record),
+            Ok(TurnEnd::Stopped(record) | TurnEnd::HandedOver(record)) => Some(record),
             Ok(TurnEnd::Superseded(record)) => record.as_ref(),
             Ok(TurnEnd::Message(_)) | Err(_) => None,
         };

@@ -11,55 +11,35 @@ use super::finish::too_large;
 use super::heartbeat::Heartbeat;
 use super::report::{TurnReport, note, skill_of};
 use super::skill_host::TurnHandle;
-use super::slot::{NoSlotReason, TurnSlot};
 use super::spec::{TurnEnd, TurnSpec};
-use super::write_buffer::WriteBuffer;
+use super::turn_break::TurnBreak;
+use super::write_buffer::{WriteBuffer, registers_push};
 use crate::engine::{Engine, EngineError};
 use crate::skill::session;
 use crate::skill::{AgentError, AnySkill, SessionAdapter, SkillOutcome, TaskContext, TurnStart};
 use crate::store::queue::Receipt;
-use crate::task::{Change, TaskRecord};
+use crate::task::TaskRecord;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
 
 impl Engine {
-    /// Runs a turn in its call, until the task rests, another writer takes it, or the
-    /// turn is handed over. Without a slot the turn is stored for a worker. If its skill
-    /// has begun, it begins again there.
+    /// Runs a turn until the task rests, another writer takes it, or the
+    /// turn is handed over. `receipt` is that of the queue message that brought the turn
+    /// to a worker.
     ///
     /// # Errors
-    /// When the opening cannot be stored; then nothing has changed. A later store error
-    /// ends the turn and leaves the task to a takeover. [`A2aError::Forbidden`] if the
-    /// tenant is blocked; then nothing has changed.
-    ///
-    /// [`A2aError::Forbidden`]: crate::task::A2aError::Forbidden
+    /// When the opening cannot be stored; then nothing has changed. A later outage ends
+    /// this run and releases the turn; another store error leaves it to a takeover.
     pub(in crate::engine) async fn run(
         &self,
-        work: TurnSpec,
-        sink: &mut EventSink,
-    ) -> Result<TurnEnd, EngineError> {
-        let mut slot = self.turn_slot(&work.record.owner().tenant, work.budget.deadline);
-        let ended = Box::pin(self.run_in(&mut slot, work, None, sink)).await;
-        slot.free().await;
-        ended
-    }
-
-    /// The same for a turn that may have a slot already. The caller frees the slot.
-    /// `receipt` is that of the queue message that brought the turn to a worker.
-    ///
-    /// # Errors
-    /// Those of [`Engine::run`].
-    pub(in crate::engine) async fn run_in(
-        &self,
-        slot: &mut TurnSlot,
         work: TurnSpec,
         receipt: Option<&dyn Receipt>,
         sink: &mut EventSink,
     ) -> Result<TurnEnd, EngineError> {
         let report = TurnReport::begin(self, &work, receipt.is_some());
         // Boxed here, so that the wrappers of the report hold a pointer, not the whole turn.
-        let turn = Box::pin(self.run_turn(slot, work, receipt, sink));
+        let turn = Box::pin(self.run_turn(work, receipt, sink));
         let ended = report.run(turn).await;
         report.end(&ended);
         ended
@@ -67,11 +47,11 @@ impl Engine {
 
     async fn run_turn(
         &self,
-        slot: &mut TurnSlot,
         work: TurnSpec,
         receipt: Option<&dyn Receipt>,
         sink: &mut EventSink,
     ) -> Result<TurnEnd, EngineError> {
+        let (_, base) = work.replay();
         let (turn, inbox) = TurnHandle::new(self, &work);
         let makes_task = work.job.makes_task();
         let is_stream = sink.is_stream();
@@ -80,17 +60,13 @@ impl Engine {
         let budget = work.budget;
         let (record, opening) = (work.record, work.opening);
         let buffer = WriteBuffer::new(self, record, opening, makes_task, budget, sink);
-        let mut buffer = buffer.opening(opens);
-        if work.force {
-            if work.job.runs_skill()
-                && let Err(none) = slot.take().await
-            {
-                // Boxed, as what else is rare: a future is moved with room for all it awaits.
-                return Box::pin(buffer.queue(work.key, none)).await;
-            }
-            if let Some(first) = buffer.open_as(work.key).await? {
-                return Ok(TurnEnd::Duplicate(first));
-            }
+        let mut buffer = buffer
+            .opening(opens, work.print)
+            .after_outputs(base.outputs);
+        if work.force
+            && let Some(first) = buffer.open_as(work.key).await?
+        {
+            return Ok(TurnEnd::Duplicate(first));
         }
         let (skill, call) = match work.job.into_run() {
             Ok(run) => run,
@@ -101,37 +77,52 @@ impl Engine {
         let mut context = TaskContext::new(&turn, &work.facts);
         let adapter = self.agent.adapter(skill.metadata());
         let mut running = guarded(&*skill, adapter, &mut context, call);
-        let opened = match watched && !work.force {
-            true => poll_and_open(&mut running, &mut buffer, slot).await?,
-            false => Ok(()),
-        };
+        if watched && !work.force {
+            poll_and_open(&mut running, &mut buffer).await?;
+        }
         let mut heartbeat = Heartbeat::new(self, receipt, budget, is_stream);
-        let ended_by = match opened {
-            Ok(()) => {
-                drive(
-                    &mut running,
-                    inbox,
-                    &mut buffer,
-                    &mut heartbeat,
-                    slot,
-                    budget,
-                )
-                .await
-            }
-            Err(none) => Ok(LoopEnd::NoSlot(none)),
-        };
+        let ended_by = drive(
+            &mut running,
+            &turn,
+            inbox,
+            &mut buffer,
+            &mut heartbeat,
+            budget,
+        )
+        .await;
         // INVARIANT: the skill's future is dropped before the turn is handed over, so
         // that a hand-over never makes two runs of one turn overlap.
         drop(running);
-        let outcome = match self.outcome(ended_by, &mut buffer)? {
-            Ok(outcome) => outcome,
-            Err(left) => return Box::pin(leave(left, &turn, buffer)).await,
-        };
-        let ended = Box::pin(buffer.finish_turn(outcome, turn.turn_thread())).await?;
+        if matches!(ended_by, Ok(LoopEnd::Returned(_))) {
+            turn.log_unasked();
+        }
+        let ended = Box::pin(self.end_run(ended_by, &turn, buffer)).await?;
         if let TurnEnd::Stopped(record) = &ended {
             self.completed(&*skill, &work.facts, record).await;
         }
         Ok(ended)
+    }
+
+    /// Stores how a run has ended. A run that an outage ended releases its turn.
+    ///
+    /// # Errors
+    /// Those of [`Engine::release`].
+    async fn end_run(
+        &self,
+        ended_by: Result<LoopEnd, EngineError>,
+        turn: &TurnHandle<'_>,
+        mut buffer: WriteBuffer<'_>,
+    ) -> Result<TurnEnd, EngineError> {
+        let stored = buffer.record.clone();
+        let ended = match self.outcome(ended_by, &mut buffer) {
+            Ok(Ok(outcome)) => Box::pin(buffer.finish_turn(outcome, turn.turn_thread())).await,
+            Ok(Err(left)) => Box::pin(leave(left, turn, buffer)).await,
+            Err(error) => Err(error),
+        };
+        match ended {
+            Err(error) => Box::pin(self.release(stored, error)).await,
+            ended => ended,
+        }
     }
 
     /// The outcome of the skill, or how its turn leaves this process.
@@ -146,7 +137,6 @@ impl Engine {
         Ok(match ended_by {
             Ok(LoopEnd::Returned(outcome)) => Ok(outcome),
             Ok(LoopEnd::Lost) => Err(Leave::Lost),
-            Ok(LoopEnd::NoSlot(why)) => Err(Leave::Queue(why)),
             Ok(LoopEnd::TimeUp) if buffer.can_go_on() => {
                 match self.hand_over_limit(&buffer.record) {
                     Some(error) => Ok(SkillOutcome::Failed(error)),
@@ -154,13 +144,15 @@ impl Engine {
                 }
             }
             Ok(LoopEnd::TimeUp) => Ok(SkillOutcome::Failed(AgentError::deadline())),
+            Ok(LoopEnd::Broken(TurnBreak::Failed(error))) => Ok(SkillOutcome::Failed(error)),
+            Ok(LoopEnd::Broken(TurnBreak::Outage(error))) => return Err(error.into()),
             Err(error) if too_large(&error) => Ok(SkillOutcome::Failed(buffer.overflow())),
             Err(error) => return Err(error),
         })
     }
 
-    /// Stores a turn for a worker and returns its task. If an earlier send has the
-    /// idempotency key, this is the task of that send.
+    /// Stores a turn for a worker and returns its task. If the message was accepted
+    /// before, this is its task.
     pub(in crate::engine) async fn enqueue(
         &self,
         work: TurnSpec,
@@ -169,7 +161,7 @@ impl Engine {
         note(&work, skill_of(&work).as_deref());
         let opens = work.context_status.and_then(|context| context.opens);
         let mut buffer = WriteBuffer::new(self, work.record, work.opening, true, work.budget, sink)
-            .opening(opens);
+            .opening(opens, work.print);
         let repeated = buffer.open_as(work.key).await?;
         Ok(repeated.unwrap_or(buffer.record))
     }
@@ -181,8 +173,6 @@ enum Leave {
     Lost,
     /// A worker continues the turn.
     HandOver,
-    /// A worker begins the turn again.
-    Queue(NoSlotReason),
 }
 
 async fn leave(
@@ -191,8 +181,7 @@ async fn leave(
     buffer: WriteBuffer<'_>,
 ) -> Result<TurnEnd, EngineError> {
     match left {
-        Leave::HandOver => buffer.hand_over().await,
-        Leave::Queue(why) => buffer.queue(None, why).await,
+        Leave::HandOver => buffer.hand_over(turn.turn_thread()).await,
         Leave::Lost => {
             turn.end();
             Ok(TurnEnd::Superseded(buffer.lost))
@@ -200,34 +189,22 @@ async fn leave(
     }
 }
 
-const fn registers_push(change: &Change) -> bool {
-    matches!(change, Change::RegisterPush(_))
-}
-
 /// Polls the skill once, and stores the opening of its turn. A skill that returns a
 /// message on its first poll makes no task, even on a stream. Any other stream shows the
-/// stored task first, and a push config gets all events of the turn. Without a slot
-/// nothing is stored.
+/// stored task first, and a push config gets all events of the turn.
 async fn poll_and_open(
     running: &mut BoxFuture<'_, SkillOutcome>,
     buffer: &mut WriteBuffer<'_>,
-    slot: &mut TurnSlot,
-) -> Result<Result<(), NoSlotReason>, EngineError> {
+) -> Result<(), EngineError> {
     let first = (&mut *running).now_or_never();
     if !matches!(first, Some(SkillOutcome::Message(_))) && buffer.makes_task {
-        // A skill that has returned needs no slot.
-        if first.is_none()
-            && let Err(none) = slot.take().await
-        {
-            return Ok(Err(none));
-        }
         buffer.open().await?;
     }
     if let Some(outcome) = first {
         // What the skill emitted before it returned is still in the inbox.
         *running = Box::pin(std::future::ready(outcome));
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// The skill's future. A panic in it fails the turn and not the process. The panic hook

@@ -1,39 +1,33 @@
-//! How long a task may run: the total of its turns, over all hand-overs.
+//! How long a turn may take without progress, and how often a task may be handed over.
 //!
-//! Each invocation of a turn ends, but a turn can be handed over again and again. The
-//! total ends a turn that makes progress for ever.
+//! Each invocation of a turn ends, but a turn can be handed over or released again and
+//! again. These limits end a turn that makes no progress, or progress for ever.
 
 use crate::engine::Engine;
 use crate::skill::AgentError;
-use crate::task::{TaskRecord, Used};
+use crate::task::TaskRecord;
 
 impl Engine {
-    /// The error of a task that must not be handed over once more. The attempt that ends
-    /// now counts.
+    /// The error of a task that must not be handed over once more.
     pub(in crate::engine) fn hand_over_limit(&self, record: &TaskRecord) -> Option<AgentError> {
-        // This process runs the attempt, so the stored lease does not end it.
-        let used = record.used().ended(self.reader.clock.now(), None);
         let most = self.reader.policy.task_hand_overs_max;
-        if used.hand_overs < most {
-            return self.run_time_limit(used);
+        if record.used().hand_overs < most {
+            return self.run_limit(record);
         }
         let text = format!("the task was handed over {most} times, and no task may be more often");
         Some(exceeded(text).with_detail("handOversMax", most))
     }
 
-    /// The error of a task that no worker may claim once more.
-    pub(in crate::engine) fn claim_limit(&self, record: &TaskRecord) -> Option<AgentError> {
-        let now = self.reader.clock.now();
-        self.run_time_limit(record.used().ended(now, record.lease_until()))
-    }
-
-    fn run_time_limit(&self, used: Used) -> Option<AgentError> {
-        let (ran, most) = (used.run_time, self.reader.policy.task_run_max);
-        if ran < most {
+    /// The error of a task whose turn must not run again: it has made no progress for too
+    /// long.
+    pub(in crate::engine) fn run_limit(&self, record: &TaskRecord) -> Option<AgentError> {
+        let idle = self.reader.clock.now().since(record.progress_at());
+        let most = self.reader.policy.task_run_max;
+        if idle < most {
             return None;
         }
-        let (ran, most) = (ran.as_secs(), most.as_secs());
-        let text = format!("the task ran for {ran} s, and a task may run for {most} s in all");
+        let (idle, most) = (idle.as_secs(), most.as_secs());
+        let text = format!("the task made no progress for {idle} s, and {most} s are allowed");
         Some(exceeded(text).with_detail("runMaxSeconds", most))
     }
 }

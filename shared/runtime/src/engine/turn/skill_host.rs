@@ -6,21 +6,27 @@
 
 use super::command::SkillCommand;
 use super::references::NamedTasks;
+use super::replayed_output::ReplayedOutput;
+use super::scopes::{Scopes, StepChangedError, StepPlace};
 use super::spec::TurnSpec;
 use super::state_size::{StateTooLargeError, check_state_size};
 use super::thread::TurnThread;
+use super::turn_break::{BreakSignal, TurnBreak};
 use crate::auth::Caller;
-use crate::engine::Engine;
 use crate::engine::clock::lock;
 use crate::engine::files::chained_reader::ChainedReader;
 use crate::engine::files::object_key::Attempt;
+use crate::engine::{Engine, EngineError};
 use crate::skill::state::States;
-use crate::skill::turn_host::{DocumentHost, Emission, References, Step, TurnHost};
+use crate::skill::turn_host::{
+    DocumentHost, Emission, References, ScopeId, SessionUpdate, Step, StepInput, TurnHost,
+};
 use crate::skill::{AgentError, AgentResult, Artifact, Content, TurnFacts};
 use crate::store::documents::Documents;
 use crate::store::{BlobReader, StoreError, stored};
 use crate::task::{
-    Blob, Change, Message, PartContent, Saved, TaskKey, TaskRecord, Timestamp, WriteId,
+    Blob, Message, OutputCounts, PartContent, Saved, StepResult, TaskId, TaskKey, TaskRecord,
+    Timestamp, WriteId,
 };
 use crate::thread::Thread;
 use a2a_lambda_model::store::read_up_to;
@@ -42,10 +48,16 @@ pub(in crate::engine) struct TurnHandle<'e> {
     engine: &'e Engine,
     asks: mpsc::Sender<SkillCommand>,
     saved: Mutex<Saved>,
-    steps: Mutex<BTreeMap<String, u32>>,
+    scopes: Scopes,
+    replayed: ReplayedOutput,
+    /// The outputs before each value that an earlier run of the turn saved.
+    earlier_saves: Mutex<BTreeMap<String, OutputCounts>>,
+    /// Ends the turn from inside the skill.
+    signal: Arc<BreakSignal>,
     turn_thread: TurnThread<'e>,
     references: NamedTasks<'e>,
     task: TaskKey,
+    task_id: TaskId,
     attempt: Attempt,
     stop_at: Option<Timestamp>,
     ends_at: Option<Timestamp>,
@@ -59,24 +71,19 @@ impl<'e> TurnHandle<'e> {
         work: &TurnSpec,
     ) -> (Self, mpsc::Receiver<SkillCommand>) {
         let (asks, inbox) = mpsc::channel(1);
-        let mut saved = work.record.saved().clone();
-        if work
-            .opening
-            .iter()
-            .any(|change| matches!(change, Change::Resume { .. }))
-        {
-            // Steps belong to one turn. The opening removes those of the last turn, but
-            // it is not stored yet.
-            saved.steps.clear();
-        }
+        let (saved, base) = work.replay();
         let turn = Self {
             engine,
             asks,
+            earlier_saves: Mutex::new(base.saves),
+            scopes: Scopes::new(&saved, base.outputs),
+            replayed: ReplayedOutput::new(&work.record),
+            signal: Arc::default(),
             saved: Mutex::new(saved),
-            steps: Mutex::default(),
             turn_thread: TurnThread::new(engine, work),
             references: NamedTasks::new(engine, work),
             task: work.record.key(),
+            task_id: work.record.id().clone(),
             attempt: Attempt::of(&work.record, engine.reader.clock.now()),
             stop_at: work.budget.stop_at,
             ends_at: work.budget.ends_at(),
@@ -93,6 +100,37 @@ impl<'e> TurnHandle<'e> {
     /// The turn's view of its thread, with its own changes.
     pub(in crate::engine) const fn turn_thread(&self) -> &TurnThread<'e> {
         &self.turn_thread
+    }
+
+    /// Waits until the turn ends from inside its skill.
+    pub(in crate::engine) async fn broken(&self) -> TurnBreak {
+        self.signal.wait().await
+    }
+
+    /// Logs the results of steps that the skill has not asked for.
+    pub(in crate::engine) fn log_unasked(&self) {
+        let steps = self.scopes.unasked();
+        if !steps.is_empty() {
+            let id = &self.task_id;
+            tracing::warn!(task.id = %id, steps = ?steps, "a turn of task `{id}` ended without asking for the stored results of some steps");
+        }
+    }
+
+    /// The value, or the error that the skill gets. If the store was unavailable, the turn ends
+    /// and this never returns.
+    async fn stored<T>(&self, result: Result<T, StoreError>) -> AgentResult<T> {
+        match result {
+            Ok(value) => Ok(value),
+            Err(error) => Err(self.store_failed(error).await),
+        }
+    }
+
+    /// Ends the turn: the stored results are those of other steps.
+    async fn end_changed(&self, error: &StepChangedError) -> ! {
+        let id = &self.task_id;
+        tracing::error!(task.id = %id, "a step of task `{id}` has changed while its turn was open: {error}");
+        let error = AgentError::step_changed("").with_cause(error);
+        self.signal.end(TurnBreak::Failed(error)).await
     }
 
     /// Stores a file under a key of this attempt, before any commit names it. A file of
@@ -122,25 +160,24 @@ impl<'e> TurnHandle<'e> {
             .map_err(|_| AgentError::canceled())
     }
 
-    /// Adds a value to the map that `of` selects, unless the task would keep too much.
-    fn keep(
-        &self,
-        of: fn(&mut Saved) -> &mut BTreeMap<String, Value>,
-        key: &str,
-        value: &Value,
-    ) -> Result<(), StateTooLargeError> {
+    /// Changes what the task keeps, unless it would keep too much. The skill may continue
+    /// after the error, with the values from before.
+    fn keep(&self, change: impl FnOnce(&mut Saved)) -> Result<(), StateTooLargeError> {
         let mut saved = lock(&self.saved);
-        let before = of(&mut saved).insert(key.to_owned(), value.clone());
+        let mut next = saved.clone();
+        change(&mut next);
         let allowed = self.engine.reader.policy.state_max_bytes;
-        let fits = check_state_size(stored::saved_size(&saved), allowed);
-        // The skill may continue after the error, with the value from before.
-        if fits.is_err() {
-            match before {
-                Some(before) => of(&mut saved).insert(key.to_owned(), before),
-                None => of(&mut saved).remove(key),
-            };
+        check_state_size(stored::saved_size(&next), allowed)?;
+        *saved = next;
+        Ok(())
+    }
+
+    /// Logs that a stored result depends on something that is different now.
+    fn note_circumstances(&self, key: &str, stored: Option<&String>, input: &StepInput) {
+        if stored != input.circumstances.as_ref() {
+            let id = &self.task_id;
+            tracing::info!(task.id = %id, step = key, "task `{id}` keeps the result of a step that would be asked differently now");
         }
-        fits
     }
 
     async fn kept(&self, ask: SkillCommand, stored: oneshot::Receiver<()>) -> AgentResult<()> {
@@ -160,44 +197,50 @@ impl DocumentHost for TurnHandle<'_> {
         (self.engine.reader.clock.now(), id)
     }
 
-    fn unread(&self, error: StoreError) -> AgentError {
-        self.turn_thread.failed(error)
+    fn store_failed(&self, error: StoreError) -> BoxFuture<'_, AgentError> {
+        Box::pin(async move {
+            if error.is_outage() {
+                self.signal.end(TurnBreak::Outage(error)).await;
+            }
+            AgentError::from(EngineError::from(error))
+        })
     }
 }
 
 impl TurnHost for TurnHandle<'_> {
     fn emit(&self, emission: Emission) -> BoxFuture<'_, AgentResult<()>> {
-        Box::pin(self.ask(SkillCommand::Emit(emission)))
+        let scope = self.scopes.next_output();
+        match self.replayed.left(emission, scope.is_none()) {
+            Some(emission) => Box::pin(self.ask(SkillCommand::Emit(scope, emission))),
+            None => Box::pin(std::future::ready(Ok(()))),
+        }
     }
 
     fn store_file(&self, mut artifact: Artifact) -> BoxFuture<'_, AgentResult<Artifact>> {
         Box::pin(async {
             if let Some(source) = artifact.source() {
                 let content = self.keep_file(source.take()?).await;
-                let content = content.map_err(|error| self.turn_thread.failed(error))?;
-                artifact.fill(content);
+                artifact.fill(self.stored(content).await?);
             }
             Ok(artifact)
         })
     }
 
     fn read_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Bytes>> {
-        Box::pin(async move {
-            let bytes = self.engine.reader.bytes_of(&blob).await;
-            bytes.map_err(|error| self.turn_thread.failed(error))
-        })
+        Box::pin(async move { self.stored(self.engine.reader.bytes_of(&blob).await).await })
     }
 
     fn open_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<BlobReader>> {
         Box::pin(async move {
-            let (reader, unread) = (&self.engine.reader, self.turn_thread.unread_by());
-            let opened = reader.open_blob(blob, unread).await;
-            opened.map_err(|error| self.turn_thread.failed(error))
+            let (reader, signal) = (&self.engine.reader, Arc::clone(&self.signal));
+            self.stored(reader.open_blob(blob, signal).await).await
         })
     }
 
     fn save(&self, key: String, value: Value) -> BoxFuture<'_, AgentResult<()>> {
-        if let Err(error) = self.keep(|saved| &mut saved.data, &key, &value) {
+        lock(&self.earlier_saves).remove(&key);
+        let (name, data) = (key.clone(), value.clone());
+        if let Err(error) = self.keep(|saved| drop(saved.data.insert(name, data))) {
             return Box::pin(std::future::ready(Err(error.into())));
         }
         let (stored, done) = oneshot::channel();
@@ -205,16 +248,59 @@ impl TurnHost for TurnHandle<'_> {
     }
 
     fn load(&self, key: &str) -> Option<Value> {
+        if let Some(counts) = lock(&self.earlier_saves).get(key) {
+            self.scopes.skip_outputs(counts);
+        }
         lock(&self.saved).data.get(key).cloned()
     }
 
-    fn begin_step(&self, name: &str) -> Step {
-        let mut counts = lock(&self.steps);
-        let count = counts.entry(name.to_owned()).or_default();
-        *count += 1;
-        let key = format!("{name}#{count}");
-        let done = lock(&self.saved).steps.get(&key).cloned();
-        Step { key, done }
+    fn begin_step(&self, name: &str, input: StepInput) -> BoxFuture<'_, AgentResult<Step>> {
+        let place = match self.scopes.begin_step(name) {
+            Ok(place) => place,
+            Err(error) => return Box::pin(std::future::ready(Err(error))),
+        };
+        let found = self
+            .scopes
+            .find(&lock(&self.saved), &place, &input)
+            .map(|result| {
+                if let Some(result) = result {
+                    self.note_circumstances(&place.key, result.circumstances_hash.as_ref(), &input);
+                    let mut operations = self.turn_thread.operations();
+                    operations.replay(&place.key.as_str().into(), result);
+                }
+                result.map(|result| result.value.clone())
+            });
+        let value = match found {
+            Ok(value) => value,
+            Err(error) => return Box::pin(async move { self.end_changed(&error).await }),
+        };
+        let StepPlace {
+            scope,
+            key,
+            ordinal,
+            ..
+        } = place;
+        let step = Step {
+            scope,
+            key,
+            ordinal,
+            input,
+            value,
+        };
+        Box::pin(std::future::ready(Ok(step)))
+    }
+
+    fn begin_scope(&self, name: &str) -> AgentResult<ScopeId> {
+        self.scopes.begin_scope(name)
+    }
+
+    fn enter(&self, scope: ScopeId) -> ScopeId {
+        self.scopes.enter(scope)
+    }
+
+    fn leave(&self, scope: ScopeId) {
+        let (path, outer) = self.scopes.leave(scope);
+        self.turn_thread.operations().leave(&path, &outer);
     }
 
     fn may_start(&self) -> BoxFuture<'_, ()> {
@@ -229,43 +315,61 @@ impl TurnHost for TurnHandle<'_> {
         })
     }
 
-    fn end_step(&self, key: String, result: Value) -> BoxFuture<'_, AgentResult<()>> {
-        if let Err(error) = self.keep(|saved| &mut saved.steps, &key, &result) {
+    fn end_step<'a>(&'a self, step: &'a Step, value: Value) -> BoxFuture<'a, AgentResult<()>> {
+        let (updates, operations) = {
+            let operations = self.turn_thread.operations();
+            let (keys, updates) = operations.updates_of(&step.key);
+            (updates, operations.stored_of(&step.key, &keys))
+        };
+        let result = StepResult {
+            value,
+            ordinal: step.ordinal,
+            input_hash: step.input.hash.clone(),
+            circumstances_hash: step.input.circumstances.clone(),
+            operations,
+        };
+        let (key, kept) = (step.key.clone(), result.clone());
+        if let Err(error) = self.keep(|saved| saved.complete_step(key, kept)) {
             return Box::pin(std::future::ready(Err(error.into())));
         }
         let (stored, done) = oneshot::channel();
-        Box::pin(self.kept(
-            SkillCommand::Step {
-                key,
-                value: result,
-                stored,
-            },
-            done,
-        ))
+        let command = SkillCommand::Step {
+            key: step.key.clone(),
+            result: Box::new(result),
+            updates,
+            stored,
+        };
+        Box::pin(self.kept(command, done))
     }
 
     fn thread(&self) -> BoxFuture<'_, AgentResult<Thread>> {
-        Box::pin(self.turn_thread.thread())
+        Box::pin(async { self.stored(self.turn_thread.thread().await).await })
     }
 
     fn references(&self) -> BoxFuture<'_, AgentResult<&References>> {
-        Box::pin(async {
-            let found = self.references.load().await;
-            found.map_err(|error| self.turn_thread.failed(error))
-        })
+        Box::pin(async { self.stored(self.references.load().await).await })
     }
 
     fn load_session(&self, key: String) -> BoxFuture<'_, AgentResult<Option<Value>>> {
-        Box::pin(self.turn_thread.load(key))
+        Box::pin(async move { self.stored(self.turn_thread.load(&key).await).await? })
     }
 
     fn save_session(&self, key: String, value: Value) -> AgentResult<()> {
-        self.turn_thread.save(key, value);
+        let scope = self.scopes.path();
+        self.turn_thread.operations().set(scope, key, value);
+        Ok(())
+    }
+
+    fn update_session(&self, key: String, update: SessionUpdate) -> AgentResult<()> {
+        let scope = self.scopes.path();
+        self.turn_thread.operations().update(scope, key, update);
         Ok(())
     }
 
     fn add_event(&self, content: Content) -> AgentResult<()> {
-        self.turn_thread.add_event(content);
+        let (scope, number) = self.scopes.next_event();
+        let event = self.turn_thread.event(content, &scope, number);
+        self.turn_thread.operations().append(scope, event);
         Ok(())
     }
 

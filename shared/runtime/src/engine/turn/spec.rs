@@ -1,10 +1,11 @@
 //! What a turn needs to run, and how it ended.
 
 use crate::engine::accept::context_status::ContextStatus;
+use crate::engine::accept::repeat::MessagePrint;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::send_key::SendKey;
 use crate::skill::{AgentError, AnySkill, Content, SkillOutcome, TurnFacts, TurnStart};
-use crate::task::{Change, Message, SavedSlot, TaskRecord};
+use crate::task::{Base, Change, Message, Saved, SavedSlot, TaskRecord};
 use std::sync::Arc;
 
 /// A turn that is ready to run.
@@ -15,6 +16,8 @@ pub(in crate::engine) struct TurnSpec {
     pub(in crate::engine) opening: Vec<Change>,
     /// The idempotency key of the send, stored with the opening.
     pub(in crate::engine) key: Option<SendKey>,
+    /// Recognises the message that opened the turn, if the message names a task.
+    pub(in crate::engine) print: Option<MessagePrint>,
     /// Whether the opening must be stored before the skill runs.
     pub(in crate::engine) force: bool,
     pub(in crate::engine) job: TurnInput,
@@ -39,6 +42,7 @@ impl TurnSpec {
             record,
             opening: Vec::new(),
             key: None,
+            print: None,
             force: false,
             job,
             facts,
@@ -46,6 +50,19 @@ impl TurnSpec {
             queued: false,
             budget,
         }
+    }
+
+    /// The stored values that the turn begins with, and the base of what it has said before.
+    pub(in crate::engine) fn replay(&self) -> (Saved, Base) {
+        let mut saved = self.record.saved().clone();
+        let is_resume = |change: &Change| matches!(change, Change::Resume { .. });
+        if self.opening.iter().any(is_resume) {
+            // Both belong to one turn. The opening removes those of the last turn, but it is
+            // not stored yet.
+            saved.steps.clear();
+            return (saved, Base::default());
+        }
+        (saved, self.record.base().clone())
     }
 
     /// Whether the thread state had expired when the message arrived.
@@ -87,11 +104,6 @@ impl TurnInput {
         }
     }
 
-    /// Whether a skill runs.
-    pub(in crate::engine) const fn runs_skill(&self) -> bool {
-        matches!(self, Self::Skill(..))
-    }
-
     /// Whether the turn makes a task, whatever its outcome.
     pub(in crate::engine) fn makes_task(&self) -> bool {
         match self {
@@ -108,12 +120,11 @@ pub(in crate::engine) enum TurnEnd {
     Stopped(TaskRecord),
     /// The skill answered with a message; no task was made.
     Message(Message),
-    /// The turn was handed over to another invocation.
+    /// The turn was handed over to another invocation, or released in an outage.
     HandedOver(TaskRecord),
-    /// The turn had no slot, and is stored for a worker.
-    Queued(TaskRecord),
     /// Another writer has the task; the record as it is stored now.
     Superseded(Option<TaskRecord>),
-    /// An earlier send has the idempotency key; its task.
+    /// The message was accepted before: the task of an earlier send with its key, or of
+    /// the same message.
     Duplicate(TaskRecord),
 }

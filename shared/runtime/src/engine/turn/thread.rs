@@ -1,49 +1,32 @@
 //! The thread of a turn: read when the skill asks for it, changed by operations that
 //! can be applied again to a newer state.
 //!
-//! - here: the session values and events that the turn sets, and the write that stores them
+//! - here: the session values that the turn reads, and the write that stores its changes
 //! - `messages`: reads the messages of the context
+//! - `operations`: what the turn does to the state of the thread
 
 mod messages;
+mod operations;
+
+use self::operations::{Operations, SessionView};
 
 use super::spec::TurnSpec;
 use super::state_size::check_state_size;
 use crate::engine::clock::lock;
-use crate::engine::files::ReadFailure;
+use crate::engine::commit::contention::exhausted;
+use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::{Engine, EngineError};
-use crate::skill::{AgentError, AgentResult, Content};
+use crate::skill::{AgentResult, Content};
 use crate::store::{StoreError, ThreadRecord, ThreadState, ThreadWrite, stored};
 use crate::task::{Change, ContextId, Message, Owner, TaskId, TaskRecord, Timestamp, WriteId};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 use tokio::sync::OnceCell;
 
-/// One change of the thread state. It can be applied again to a newer state, and
-/// changes nothing where it is applied already.
-#[derive(Debug, Clone)]
-enum ThreadOperation {
-    /// Adds the event once. Its id names the task's incarnation, the turn and the
-    /// position in the turn.
-    Append(Message),
-    /// Sets the value.
-    Set { key: String, value: Value },
-}
-
-impl ThreadOperation {
-    fn apply(self, state: &mut ThreadState) {
-        match self {
-            Self::Append(event) => {
-                if !state.events.iter().any(|there| there.id == event.id) {
-                    state.events.push(event);
-                }
-            }
-            Self::Set { key, value } => {
-                state.session.insert(key, value);
-            }
-        }
-    }
-}
+/// How many hexadecimal digits of the hash of a scope are in the ids of its events.
+const SCOPE_HASH: usize = 16;
 
 /// A turn's view of its thread.
 pub(in crate::engine) struct TurnThread<'e> {
@@ -64,17 +47,19 @@ pub(in crate::engine) struct TurnThread<'e> {
     looked: Timestamp,
     /// The messages of the turn's own task.
     own: Vec<Message>,
-    operations: Mutex<Vec<ThreadOperation>>,
+    operations: Mutex<Operations>,
     /// The session values as first read.
     session: OnceCell<BTreeMap<String, Value>>,
-    /// Why the thread could not be read, if the store was unavailable.
-    unread: ReadFailure,
 }
 
 impl<'e> TurnThread<'e> {
     pub(in crate::engine) fn new(engine: &'e Engine, work: &TurnSpec) -> Self {
         let record = &work.record;
         let mut own = messages_of(record);
+        if work.opening.is_empty() {
+            // The turn runs again: what it said itself it has not said yet.
+            own.truncate(record.base().turn_start);
+        }
         own.extend(work.opening.iter().filter_map(said).cloned());
         let context_status = work.context_status.as_ref();
         Self {
@@ -91,7 +76,6 @@ impl<'e> TurnThread<'e> {
             own,
             operations: Mutex::default(),
             session: OnceCell::new(),
-            unread: ReadFailure::default(),
         }
     }
 
@@ -100,30 +84,18 @@ impl<'e> TurnThread<'e> {
         self.stop_at
     }
 
-    /// Why the skill could not read its thread, if the store was unavailable. A failure
-    /// that follows from it says nothing about the task.
-    pub(in crate::engine) fn unread(&self) -> Option<StoreError> {
-        lock(&self.unread).take()
-    }
-
-    /// Where reads of this turn note that the store was unavailable.
-    pub(in crate::engine) fn unread_by(&self) -> ReadFailure {
-        self.unread.clone()
-    }
-
-    /// The error that a skill gets for a failed read.
-    pub(in crate::engine) fn failed(&self, error: StoreError) -> AgentError {
-        if let StoreError::Unavailable(why) | StoreError::Contended(why) = &error {
-            *lock(&self.unread) = Some(StoreError::Unavailable(why.clone()));
-        }
-        AgentError::from(EngineError::from(error))
-    }
-
     /// The thread stored under the context id, even if an earlier context with this id
     /// left it.
     async fn left(&self) -> Result<Option<ThreadRecord>, StoreError> {
-        let threads = &self.engine.threads;
-        threads.load_thread(&self.owner, &self.context).await
+        let mut races = self.engine.races(self.stop_at);
+        loop {
+            let threads = &self.engine.threads;
+            match threads.load_thread(&self.owner, &self.context).await {
+                // A transaction of another task has the thread for a moment.
+                Err(StoreError::Contended(_)) if self.engine.back_off(&mut races).await => {}
+                result => return result,
+            }
+        }
     }
 
     /// The stored thread, if it belongs to this context.
@@ -151,40 +123,52 @@ impl<'e> TurnThread<'e> {
 
     /// A session value; this turn's own changes come first. The state may be large, so
     /// a turn reads it once.
-    pub(in crate::engine) async fn load(&self, key: String) -> AgentResult<Option<Value>> {
-        let own = lock(&self.operations)
-            .iter()
-            .rev()
-            .find_map(|operation| match operation {
-                ThreadOperation::Set { key: set, value } if *set == key => Some(value.clone()),
-                ThreadOperation::Set { .. } | ThreadOperation::Append(_) => None,
-            });
-        if own.is_some() {
-            return Ok(own);
-        }
+    ///
+    /// # Errors
+    /// When the thread cannot be read. The inner error is that of an update.
+    pub(in crate::engine) async fn load(
+        &self,
+        key: &str,
+    ) -> Result<AgentResult<Option<Value>>, StoreError> {
+        let view = lock(&self.operations).view(key);
+        let updates = match view {
+            Ok(SessionView::Known(value)) => return Ok(Ok(Some(value))),
+            Ok(SessionView::Stored(updates)) => updates,
+            Err(error) => return Ok(Err(error)),
+        };
         let look = || async {
             let found = self.stored().await?;
             Ok(self.unexpired_state(found).unwrap_or_default().session)
         };
         let session = self.session.get_or_try_init(look).await;
-        let session = session.map_err(|error: StoreError| self.failed(error))?;
-        Ok(session.get(&key).cloned())
+        let stored = session?.get(key).cloned();
+        let updated = updates
+            .iter()
+            .try_fold(stored, |value, update| update.0(value).map(Some));
+        Ok(updated)
     }
 
-    /// Sets a session value in the turn's final commit.
-    pub(in crate::engine) fn save(&self, key: String, value: Value) {
-        lock(&self.operations).push(ThreadOperation::Set { key, value });
+    /// Changes the operations of the turn.
+    pub(in crate::engine) fn operations(&self) -> MutexGuard<'_, Operations> {
+        lock(&self.operations)
     }
 
-    /// Adds an event in the turn's final commit.
-    pub(in crate::engine) fn add_event(&self, content: Content) {
-        let mut operations = lock(&self.operations);
-        let (place, turn) = (operations.len() + 1, self.turn);
+    /// An event of the thread. Its id names the task's incarnation, the turn, the scope and the
+    /// number in the scope, so that it is the same in each run of the turn.
+    pub(in crate::engine) fn event(&self, content: Content, scope: &str, number: u32) -> Message {
+        let turn = self.turn;
+        let place = match scope {
+            "" => number.to_string(),
+            scope => {
+                let hash = hex::encode(Sha256::digest(scope));
+                format!("{}-{number}", hash.get(..SCOPE_HASH).unwrap_or_default())
+            }
+        };
         let id = format!("evt-{}-{turn}-{place}", self.incarnation);
         let mut event = Message::from_agent(id, content.into_parts());
         event.task_id = Some(self.task.clone());
         event.context_id = Some(self.context.clone());
-        operations.push(ThreadOperation::Append(event));
+        event
     }
 
     /// Whether the turn changes nothing in its thread.
@@ -208,6 +192,11 @@ impl<'e> TurnThread<'e> {
     /// # Errors
     /// When the thread cannot be read, or its state would be too large.
     pub(in crate::engine) async fn write(&self) -> Result<Option<ThreadWrite>, EngineError> {
+        self.write_of(None).await
+    }
+
+    /// The same for the operations with these ids alone; all without ids.
+    async fn write_of(&self, ids: Option<&[u64]>) -> Result<Option<ThreadWrite>, EngineError> {
         let now = self.engine.reader.clock.now();
         let left = self.left().await?;
         if left.as_ref().is_some_and(ThreadRecord::is_cleared) {
@@ -227,15 +216,54 @@ impl<'e> TurnThread<'e> {
         if record.state_expires_at <= now {
             record.state = ThreadState::default();
         }
-        for operation in lock(&self.operations).clone() {
-            operation.apply(&mut record.state);
-        }
+        let applied = lock(&self.operations).apply(&mut record.state, ids);
+        applied.map_err(EngineError::of_skill)?;
         let allowed = self.engine.reader.policy.state_max_bytes;
         check_state_size(stored::state_size(&record.state), allowed)?;
         let mut write = self.engine.renewed(record, now);
         write.record.state_version = write.record.version;
         Ok(Some(write))
     }
+
+    /// Stores a commit of the turn. If its steps update session values, it applies these
+    /// updates in the same transaction, and again after another task was faster.
+    ///
+    /// # Errors
+    /// Those of [`Engine::commit`], and of [`TurnThread::write`]. When every race was lost.
+    pub(in crate::engine) async fn commit(
+        &self,
+        commit: TurnCommit,
+    ) -> Result<CommitOutcome, EngineError> {
+        let TurnCommit { commit, updates } = commit;
+        if updates.is_empty() {
+            return self.engine.commit(commit).await;
+        }
+        let mut races = self.engine.races(self.stop_at);
+        loop {
+            let thread = self.write_of(Some(&updates)).await?;
+            let state = thread.as_ref().map(|write| write.record.state.clone());
+            match self.engine.commit(commit.clone().with_thread(thread)).await {
+                Ok(CommitOutcome::ThreadMoved) => {}
+                Err(error) if error.is_contended() => {}
+                Ok(stored @ CommitOutcome::Stored(_)) => {
+                    let state = state.unwrap_or_default();
+                    lock(&self.operations).note_applied(&updates, &state);
+                    return Ok(stored);
+                }
+                decided => return decided,
+            }
+            if !self.engine.back_off(&mut races).await {
+                return Err(exhausted().into());
+            }
+        }
+    }
+}
+
+/// A commit of a turn, with the ids of the session updates of its steps.
+#[derive(Debug)]
+pub(in crate::engine) struct TurnCommit {
+    pub(in crate::engine) commit: Commit,
+    pub(in crate::engine) updates: Vec<u64>,
 }
 
 /// The messages of a task, with the one in its status.
@@ -260,3 +288,6 @@ const fn said(change: &Change) -> Option<&Message> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

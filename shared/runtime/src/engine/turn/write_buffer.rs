@@ -11,19 +11,24 @@
 mod changes;
 
 use super::event_sink::EventSink;
-use super::slot::NoSlotReason;
+use super::finish::too_large;
 use super::spec::TurnEnd;
+use super::thread::{TurnCommit, TurnThread};
 use crate::auth::Caller;
+use crate::engine::accept::repeat::MessagePrint;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::send_key::SendKey;
 use crate::engine::commit::{Commit, CommitOutcome, OnConflict};
 use crate::engine::{Engine, EngineError};
 use crate::store::{Keyed, ThreadWrite};
 use crate::task::{
-    A2aError, Change, PartContent, Saved, SavedSlot, SkillId, TaskRecord, Timestamp, WriteId,
+    A2aError, Change, OutputCounts, PartContent, Saved, SavedSlot, SkillId, StepResult, TaskRecord,
+    Timestamp, WriteId,
 };
 use crate::telemetry::scope::CallScope;
+use futures::future::BoxFuture;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -55,11 +60,20 @@ pub(in crate::engine) struct WriteBuffer<'e> {
     progress: bool,
     waiters: Vec<oneshot::Sender<()>>,
     in_flight: Vec<oneshot::Sender<()>>,
-    /// The thread to store with the first write that makes the task visible. A context
-    /// without a visible task has no thread.
-    pub(in crate::engine) opens: Option<ThreadWrite>,
+    /// What the last write of a task that was not stored before it holds.
+    first: Option<Arc<Vec<Change>>>,
+    /// The thread to store before the first write.
+    opens: Option<ThreadWrite>,
+    /// Whether the context has the pointer to the task.
+    pub(super) has_pointer: bool,
+    /// Recognises the message that opened the turn.
+    print: Option<MessagePrint>,
     /// The artifact names to which this attempt can append.
     artifact_names: BTreeSet<String>,
+    /// How many outputs the turn has said, by scope.
+    outputs: OutputCounts,
+    /// The updates of session values that the next commit applies.
+    updates: Vec<u64>,
     /// When the last write began.
     last_group: Option<Timestamp>,
     /// The last write id that the turn made itself.
@@ -95,28 +109,76 @@ impl<'e> WriteBuffer<'e> {
             progress: false,
             waiters: Vec::new(),
             in_flight: Vec::new(),
+            first: None,
             opens: None,
+            has_pointer: false,
+            print: None,
             artifact_names,
+            outputs: OutputCounts::new(),
+            updates: Vec::new(),
             last_group: None,
             last_write: None,
         }
     }
 
-    /// Sets the thread to store with the first write.
-    pub(in crate::engine) fn opening(mut self, opens: Option<ThreadWrite>) -> Self {
+    /// Sets the thread to store before the first write, and what recognises the message.
+    pub(in crate::engine) fn opening(
+        mut self,
+        opens: Option<ThreadWrite>,
+        print: Option<MessagePrint>,
+    ) -> Self {
         self.opens = opens;
+        self.print = print;
         self
+    }
+
+    /// Sets how many outputs the turn has said before, by scope.
+    pub(in crate::engine) fn after_outputs(mut self, outputs: OutputCounts) -> Self {
+        self.outputs = outputs;
+        self
+    }
+
+    /// What has to be stored before the next write: the thread that the task opens, and
+    /// the pointer to the task unless that write is a transaction, which takes it along.
+    /// `None` if the context knows the task. It can run while the skill runs.
+    pub(in crate::engine) fn placement(
+        &mut self,
+        in_transaction: bool,
+    ) -> Option<BoxFuture<'e, Result<(), EngineError>>> {
+        let in_transaction = in_transaction || self.pending.iter().any(registers_push);
+        let is_known = self.record.version() > 0 || self.record.names_its_context();
+        let points = !is_known && !in_transaction && !self.has_pointer;
+        let pointer = points.then(|| self.record.clone());
+        let opens = self.opens.take();
+        if pointer.is_none() && opens.is_none() {
+            return None;
+        }
+        self.has_pointer |= points;
+        let engine = self.engine;
+        Some(Box::pin(engine.place(pointer, opens)))
+    }
+
+    /// Stores what has to be stored before the next write.
+    pub(in crate::engine) async fn place(
+        &mut self,
+        in_transaction: bool,
+    ) -> Result<(), EngineError> {
+        match self.placement(in_transaction) {
+            Some(placed) => placed.await,
+            None => Ok(()),
+        }
     }
 
     /// Stores the opening of the turn; `false` if another writer was faster.
     pub(in crate::engine) async fn open(&mut self) -> Result<bool, EngineError> {
+        self.place(false).await?;
         let commit = self.next_commit(OnConflict::Return);
         let written = self.engine.commit(commit).await?;
         self.stored(written).await
     }
 
     /// Stores the opening in one transaction with the key of the send. Returns the task
-    /// of an earlier send that has the key.
+    /// of an earlier send that has the key, or of another copy of the message.
     ///
     /// # Errors
     /// [`A2aError::TaskBusy`] if another writer was faster;
@@ -125,43 +187,26 @@ impl<'e> WriteBuffer<'e> {
         &mut self,
         key: Option<SendKey>,
     ) -> Result<Option<TaskRecord>, EngineError> {
+        self.place(key.is_some()).await?;
         let commit = self.next_commit(OnConflict::Return).with_key(key.clone());
         let written = self.engine.commit(commit).await?;
         if let (CommitOutcome::KeyTaken(keyed), Some(key)) = (&written, key) {
             return Ok(Some(key.task_of(Keyed::clone(keyed))?));
         }
-        if !self.stored(written).await? {
-            return Err(A2aError::TaskBusy.into());
+        if self.stored(written).await? {
+            return Ok(None);
         }
-        Ok(None)
+        if let (Some(current), Some(print)) = (&self.lost, &self.print)
+            && self.engine.is_repeat(current, print).await?
+        {
+            return Ok(self.lost.take());
+        }
+        Err(A2aError::TaskBusy.into())
     }
 
-    /// Stores the turn for a worker, because there is no slot for it. Of what is not
-    /// stored only the opening is kept: the skill begins again.
-    ///
-    /// # Errors
-    /// Those of [`WriteBuffer::open_as`]. [`A2aError::Forbidden`] if an operator has
-    /// blocked the tenant; then nothing is stored.
-    pub(in crate::engine) async fn queue(
-        mut self,
-        key: Option<SendKey>,
-        why: NoSlotReason,
-    ) -> Result<TurnEnd, EngineError> {
-        if why == NoSlotReason::Blocked {
-            return Err(A2aError::Forbidden.into());
-        }
-        let pending = std::mem::take(&mut self.pending);
-        self.discard();
-        self.pending = pending.into_iter().filter_map(changes::queued).collect();
-        Ok(match self.open_as(key).await? {
-            Some(first) => TurnEnd::Duplicate(first),
-            None => TurnEnd::Queued(self.record),
-        })
-    }
-
-    /// Whether clients can see nothing of the task: it is not stored, or it is hidden.
+    /// Whether clients can see nothing of the task.
     pub(in crate::engine) fn is_unseen(&self) -> bool {
-        !self.emitted && (self.record.version() == 0 || self.record.is_hidden())
+        !self.emitted && self.record.version() == 0
     }
 
     /// Whether the next write should start now.
@@ -208,22 +253,35 @@ impl<'e> WriteBuffer<'e> {
     }
 
     /// Hands the turn over: one commit stores what is buffered, ends the lease and asks
-    /// for a worker.
-    pub(in crate::engine) async fn hand_over(mut self) -> Result<TurnEnd, EngineError> {
+    /// for a worker. A task that becomes too large by it fails.
+    pub(in crate::engine) async fn hand_over(
+        mut self,
+        turn_thread: &TurnThread<'_>,
+    ) -> Result<TurnEnd, EngineError> {
         let progress = self.progress || self.pending.iter().any(is_progress);
         let repeats = !progress && self.record.saved().steps.is_empty();
         self.keep_trace();
         self.push(Change::HandOver { progress });
-        if self.opens.is_none() {
-            self.engine.extend_thread(&self.record).await;
+        match self.placement(false) {
+            Some(placed) => placed.await?,
+            None => self.engine.extend_thread(&self.record).await,
         }
-        let commit = self.next_commit(OnConflict::Reapply);
-        let written = self.engine.commit(commit).await?;
-        if self.stored(written).await? {
+        let commit = self.next_turn_commit();
+        let written = match turn_thread.commit(commit).await {
+            Err(error) if too_large(&error) => {
+                let first = self.first.take().unwrap_or_default();
+                let base = self.record.clone();
+                self.give_up(base, &first, &error).await?
+            }
+            written => written?,
+        };
+        if !self.stored(written).await? {
+            Ok(TurnEnd::Superseded(self.lost))
+        } else if self.record.state().is_terminal() {
+            Ok(TurnEnd::Stopped(self.record))
+        } else {
             log_hand_over(&self.record, repeats);
             Ok(TurnEnd::HandedOver(self.record))
-        } else {
-            Ok(TurnEnd::Superseded(self.lost))
         }
     }
 
@@ -280,16 +338,25 @@ impl<'e> WriteBuffer<'e> {
         (self.record.clone(), std::mem::take(&mut self.pending))
     }
 
-    /// The next group as a commit, with the thread it opens.
+    /// The next group as a commit.
     pub(in crate::engine) fn next_commit(&mut self, on_conflict: OnConflict) -> Commit {
         let (base, changes) = self.take();
-        let opens = self.take_opens(&base, &changes);
         let write = self.next_write(&base);
+        let changes = Arc::new(changes);
+        self.first = (base.version() == 0).then(|| Arc::clone(&changes));
         let commit = match on_conflict {
             OnConflict::Reapply => Commit::of_turn(base, changes),
             OnConflict::Return => Commit::new(base, changes),
         };
-        commit.under(write).opening(opens)
+        commit.under(write).with_pointer(self.has_pointer)
+    }
+
+    /// The next group as a commit of the running turn.
+    pub(in crate::engine) fn next_turn_commit(&mut self) -> TurnCommit {
+        TurnCommit {
+            updates: std::mem::take(&mut self.updates),
+            commit: self.next_commit(OnConflict::Reapply),
+        }
     }
 
     /// The id of the next write on `base`. Only the first one of a turn is random: the others
@@ -303,16 +370,6 @@ impl<'e> WriteBuffer<'e> {
         let next = next.unwrap_or_else(|| self.engine.write_id(base));
         self.last_write = Some(next.clone());
         next
-    }
-
-    /// The thread that a write of `changes` on `base` opens.
-    pub(in crate::engine) fn take_opens(
-        &mut self,
-        base: &TaskRecord,
-        changes: &[Change],
-    ) -> Option<ThreadWrite> {
-        let shows = !base.is_hidden() || changes.iter().any(Change::makes_a_task);
-        shows.then(|| self.opens.take()).flatten()
     }
 
     /// Handles the result of a write: shows its events and wakes what waits for it;
@@ -344,10 +401,12 @@ impl<'e> WriteBuffer<'e> {
         }
     }
 
-    /// Drops what is not stored, the last group included: it can never be stored.
-    /// Returns its bytes.
+    /// Drops what is not stored, the last group included: it can never be stored. A new
+    /// task keeps its opening. Returns the bytes.
     pub(in crate::engine) fn discard(&mut self) -> usize {
-        self.pending.clear();
+        let first = self.first.take().unwrap_or_default();
+        let opening = first.iter().filter(|change| opens_a_turn(change));
+        self.pending = opening.cloned().collect();
         self.waiters.clear();
         self.in_flight.clear();
         self.taken + std::mem::take(&mut self.bytes)
@@ -358,10 +417,14 @@ impl<'e> WriteBuffer<'e> {
         let mut saved = self.record.saved().clone();
         for change in &self.pending {
             match change {
-                Change::Save { key, value } => saved.data.insert(key.clone(), value.clone()),
-                Change::Step { key, value } => saved.steps.insert(key.clone(), value.clone()),
-                _ => None,
-            };
+                Change::Save { key, value, .. } => {
+                    saved.data.insert(key.clone(), value.clone());
+                }
+                Change::Step { key, result, .. } => {
+                    saved.complete_step(key.clone(), StepResult::clone(result));
+                }
+                _ => {}
+            }
         }
         saved.slot = Some(slot.clone());
         saved
@@ -388,6 +451,22 @@ fn log_hand_over(record: &TaskRecord, repeats: bool) {
     }
 }
 
+/// Whether the change belongs to the opening of a turn, and not to the output of its skill.
+pub(super) const fn opens_a_turn(change: &Change) -> bool {
+    matches!(
+        change,
+        Change::Accept { .. }
+            | Change::Pin(..)
+            | Change::Request(_)
+            | Change::RegisterPush(_)
+            | Change::Start { .. }
+    )
+}
+
+pub(super) const fn registers_push(change: &Change) -> bool {
+    matches!(change, Change::RegisterPush(_))
+}
+
 /// Whether a repeated turn does not do this work again.
 const fn is_progress(change: &Change) -> bool {
     matches!(change, Change::Save { .. } | Change::Step { .. })
@@ -401,9 +480,8 @@ pub(in crate::engine) fn size_of(change: &Change) -> usize {
             ..
         } => &message.parts,
         Change::Artifact(update) => &update.artifact.parts,
-        Change::Save { value, .. } | Change::Step { value, .. } => {
-            return value.to_string().len();
-        }
+        Change::Save { value, .. } => return value.to_string().len(),
+        Change::Step { result, .. } => return result.value.to_string().len(),
         _ => return 0,
     };
     parts

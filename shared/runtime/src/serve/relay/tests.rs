@@ -1,6 +1,6 @@
 use super::*;
 use crate::store::StoreError;
-use crate::store::queue::{PushItem, WorkItem};
+use crate::store::queue::{PushItem, WorkMessage};
 use async_trait::async_trait;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -26,14 +26,14 @@ struct Takes {
 
 #[async_trait]
 impl WorkQueue for Takes {
-    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
+    async fn send(&self, messages: &[WorkMessage]) -> Result<Vec<bool>, StoreError> {
         if self.away {
             return Err(StoreError::Unavailable("away".to_owned()));
         }
-        let taken = |item: &WorkItem| !self.refused.contains(&item.dispatch);
-        let versions = items.iter().map(|item| item.dispatch);
-        self.sent.lock().unwrap().extend(versions);
-        Ok(items.iter().map(taken).collect())
+        let versions: Vec<u64> = messages.iter().map(|it| it.item.dispatch).collect();
+        self.sent.lock().unwrap().extend(&versions);
+        let taken = |version: &u64| !self.refused.contains(version);
+        Ok(versions.iter().map(taken).collect())
     }
 
     async fn waiting(&self) -> Result<usize, StoreError> {
@@ -123,9 +123,9 @@ struct Order(Mutex<Vec<&'static str>>);
 
 #[async_trait]
 impl WorkQueue for Order {
-    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
+    async fn send(&self, messages: &[WorkMessage]) -> Result<Vec<bool>, StoreError> {
         self.0.lock().unwrap().push("turns");
-        Ok(vec![true; items.len()])
+        Ok(vec![true; messages.len()])
     }
 
     async fn waiting(&self) -> Result<usize, StoreError> {

@@ -22,7 +22,7 @@ pub(super) struct LimitTables {
 impl LimitTables {
     fn is_blocked(&self, pool: &SlotPool) -> bool {
         match pool {
-            SlotPool::Streams(tenant) | SlotPool::Turns(tenant) => self.blocked.contains(tenant),
+            SlotPool::Streams(tenant) => self.blocked.contains(tenant),
             SlotPool::AllStreams(..) => false,
         }
     }

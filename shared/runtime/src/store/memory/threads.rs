@@ -75,15 +75,20 @@ impl Tables {
         }
         for task in self.tasks.values() {
             let own = (task.owner().clone(), task.context_id().clone());
-            let seen = !task.is_hidden() && !task.expired(query.now);
+            let seen = !task.expired(query.now);
             if task.names_its_context() && seen && !self.threads.contains_key(&own) {
                 let thread = ThreadRecord::from_first_task(task, query.ttl, query.now);
                 found.push((position(task.status().timestamp, &thread), thread));
             }
         }
+        let has_task = |thread: &ThreadRecord| {
+            let mut tasks = self.tasks.values().filter(|task| !task.expired(query.now));
+            tasks.any(|it| it.owner() == owner && it.context_id() == &thread.context_id)
+        };
         let listed = |(place, thread): &(ThreadPosition, ThreadRecord)| {
             let after = query.after.as_ref().is_none_or(|after| place < after);
-            after && thread.owner == *owner && thread.lives(query.now)
+            let lives = thread.owner == *owner && thread.lives(query.now);
+            after && lives && (!thread.is_bare() || has_task(thread))
         };
         found.retain(listed);
         found.sort_by(|(a, _), (b, _)| b.cmp(a));

@@ -96,6 +96,33 @@ async fn a_turn_whose_time_is_over_continues_in_another_invocation() {
     assert!(runs > 1 && steps >= 3, "{runs} {steps}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_turn_handed_over_as_its_stream_ends_goes_on() {
+    /// Is slow once.
+    #[skill(id = "slow", tags = ["test"])]
+    async fn slow(cx: &mut TaskContext<'_>, _: String) -> AgentResult<String> {
+        static RUNS: AtomicU32 = AtomicU32::new(0);
+        if RUNS.fetch_add(1, Ordering::SeqCst) == 0 {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+        }
+        cx.step("done", async { Ok("done".to_owned()) }).await
+    }
+    let agent = Agent::builder("agent").skill(slow).build().unwrap();
+    let mut client = SkillTest::new(&agent, "slow");
+    // Below 20 s the stream ends when the engine drops the skill.
+    client.time_left(Duration::from_secs(10));
+    let reply = client.send("go").await.unwrap();
+    assert_eq!(reply.artifact_text("slow").as_deref(), Some("done"));
+}
+
+#[tokio::test]
+async fn events_of_earlier_turns_are_not_shown_again_after_a_crash() {
+    let mut client = bench("stepper");
+    client.send("one").await.unwrap();
+    client.crash_after(0).send("two").await.unwrap();
+    assert_eq!(shown(&client), ["working", "stepper", "completed"]);
+}
+
 #[tokio::test]
 async fn a_background_skill_runs_to_its_end_without_waiting() {
     let (mut client, _) = kitchen();

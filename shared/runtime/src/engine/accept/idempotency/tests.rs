@@ -244,13 +244,6 @@ impl KeyedFixture {
         }
     }
 
-    async fn message(&self, command: SendCommand) -> Message {
-        match self.sent(command).await.unwrap() {
-            Sent::Message(message) => message,
-            Sent::Task(task) => panic!("{task:?}"),
-        }
-    }
-
     async fn frames(&self, command: SendCommand) -> Vec<Frame> {
         let (frames, mut shown) = tokio::sync::mpsc::unbounded_channel();
         let done = self
@@ -507,44 +500,25 @@ async fn a_key_whose_task_has_expired_is_new() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repeat_gets_the_same_reply_and_its_task_stays_hidden() {
+async fn a_keyed_send_to_a_message_skill_returns_its_completed_task() {
     let fixture = KeyedFixture::new();
-    let replies = join_all((0..16).map(|_| fixture.message(say("greet", "hi", "k")))).await;
-    let first = &replies[0];
-    assert!(replies.iter().all(|reply| reply == first));
-    assert_eq!(first.task_id, None);
-    // Nothing is stored in the context that the reply offers.
-    assert!(!first.context_id.as_ref().unwrap().is_server_made());
-    assert_eq!(
-        fixture.frames(say("greet", "hi", "k")).await,
-        [Frame::Message(first.clone())]
-    );
+    let tasks = join_all((0..16).map(|_| fixture.task(say("greet", "hi", "k")))).await;
+    let first = &tasks[0];
+    assert!(tasks.iter().all(|task| task == first));
+    assert_eq!(first.status.state, TaskState::Completed);
+    let reply = first.status.message.as_ref().unwrap();
+    assert_eq!(reply.parts, [Part::text("hello")]);
+    let frames = fixture.frames(say("greet", "hi", "k")).await;
+    assert_eq!(frames, [Frame::Task(Box::new(first.clone()))]);
     assert_eq!(fixture.starts(), 1);
-    let mut in_context = say("greet", "hi", "other");
-    in_context.message.context_id = ContextId::parse("mine").ok();
-    let said = fixture.message(in_context).await;
-    assert_eq!(said.context_id, ContextId::parse("mine").ok());
-    // A client that guesses the id does not find the task either.
     let list = fixture.store.memory.list(&owner(), &everything()).await;
-    assert_eq!(list.unwrap().records, []);
-    for key in ["k", "other"] {
-        let key = IdempotencyKey::parse(key).unwrap().hash(&owner());
-        let now = Timestamp::default();
-        let keyed = fixture.store.memory.load_key(&owner(), &key, now).await;
-        let id = keyed.unwrap().unwrap().record.id().clone();
-        let query = GetQuery {
-            id: id.clone(),
-            history_length: 0,
-        };
-        let got = fixture.engine.reader().get(&ann(), &query).await;
-        assert_eq!(got.unwrap_err().refusal, A2aError::TaskNotFound);
-        let mut next = say("work", "go on", "");
-        next.message.task_id = Some(id.clone());
-        assert_eq!(fixture.sent(next).await, Err(A2aError::TaskNotFound));
-        let mut next = say("work", "go on", "");
-        next.message.reference_task_ids = vec![id.to_string()];
-        fixture.task(next).await;
-    }
+    let ids: Vec<TaskId> = list
+        .unwrap()
+        .records
+        .iter()
+        .map(|it| it.id().clone())
+        .collect();
+    assert_eq!(ids, std::slice::from_ref(&first.id));
 }
 
 fn everything() -> RecordQuery {
@@ -562,18 +536,16 @@ fn everything() -> RecordQuery {
 #[tokio::test(start_paused = true)]
 async fn a_worker_makes_the_reply_after_the_first_send_died() {
     let fixture = KeyedFixture::new();
-    let send = fixture.message(say("greet", "slowly", "k"));
+    let send = fixture.task(say("greet", "slowly", "k"));
     let died = tokio::time::timeout(Duration::from_secs(1), send).await;
     assert!(died.is_err());
-    // No process makes the reply now, and there is no visible task to respond with.
-    let early = fixture.sent(say("greet", "slowly", "k")).await;
-    assert!(
-        matches!(early, Err(A2aError::Unavailable { .. })),
-        "{early:?}"
-    );
+    // No process makes the reply now.
+    let early = fixture.task(say("greet", "slowly", "k")).await;
+    assert_eq!(early.status.state, TaskState::Working);
     tokio::time::advance(2 * MINUTE).await;
     assert_eq!(fixture.take_over().await, Ack::Delete);
-    let reply = fixture.message(say("greet", "slowly", "k")).await;
+    let task = fixture.task(say("greet", "slowly", "k")).await;
+    let reply = task.status.message.unwrap();
     assert_eq!(reply.parts, [Part::text("hello")]);
     assert_eq!(fixture.starts(), 2);
     assert_eq!(fixture.open().await, []);
@@ -602,15 +574,19 @@ async fn a_message_skill_that_fails_or_sends_an_update_makes_a_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_made_context_has_a_thread_once_a_task_is_visible() {
-    for (text, kept) in [("quietly", false), ("badly", true), ("aloud", true)] {
+async fn a_client_made_context_has_a_thread_once_it_has_a_task() {
+    for (text, key, kept) in [
+        ("quietly", "", false),
+        ("quietly", "k", true),
+        ("badly", "", true),
+    ] {
         let fixture = KeyedFixture::new();
         let id = ContextId::parse("mine").unwrap();
-        let mut command = say("greet", text, "k");
+        let mut command = say("greet", text, key);
         command.message.context_id = Some(id.clone());
         fixture.sent(command).await.unwrap();
         let thread = fixture.threads.load_thread(&owner(), &id).await.unwrap();
-        assert_eq!(thread.is_some(), kept, "{text}");
+        assert_eq!(thread.is_some(), kept, "{text} {key}");
     }
 }
 

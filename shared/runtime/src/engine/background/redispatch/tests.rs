@@ -1,13 +1,13 @@
 //! Tests that the sweep sends old intents again: after a relay outage and with full
 //! queues, on tokio's paused clock.
 
-use super::{QUEUED, Redispatch, RedispatchPass, has_doubled};
+use super::Redispatch;
 use crate::engine::background::shard_walk::ShardWalk;
 use crate::engine::doubles::{START, owner, services};
 use crate::engine::{Engine, Leases, Policy, SweepReport};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
-use crate::store::queue::{OpenTask, SweepTasks, WorkItem, WorkQueue};
+use crate::store::queue::{OpenTask, SweepTasks, WorkMessage, WorkQueue};
 use crate::store::wrap::WrapTasks;
 use crate::store::{StoreError, WriteTasks};
 use crate::task::{
@@ -75,17 +75,6 @@ impl Backlog {
         }
     }
 
-    /// Adds one message for each task, as the relay does.
-    fn with_messages(self) -> Self {
-        let standing = self.standing.lock().unwrap();
-        self.messages
-            .lock()
-            .unwrap()
-            .extend(standing.keys().cloned());
-        drop(standing);
-        self
-    }
-
     /// Lets workers take `count` messages.
     fn work(&self, count: usize) {
         let mut messages = self.messages.lock().unwrap();
@@ -148,8 +137,8 @@ impl SweepTasks for Backlog {
 
 #[async_trait]
 impl WorkQueue for Backlog {
-    async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
-        for item in items {
+    async fn send(&self, messages: &[WorkMessage]) -> Result<Vec<bool>, StoreError> {
+        for WorkMessage { item, .. } in messages {
             assert_eq!((item.turn, item.dispatch), (1, 1), "the current intent");
             self.messages.lock().unwrap().push(item.task.clone());
             *self
@@ -159,7 +148,7 @@ impl WorkQueue for Backlog {
                 .entry(item.task.clone())
                 .or_default() += 1;
         }
-        Ok(vec![true; items.len()])
+        Ok(vec![true; messages.len()])
     }
 
     async fn waiting(&self) -> Result<usize, StoreError> {
@@ -197,7 +186,7 @@ impl BacklogFixture {
         let until = self.engine.reader.clock.now().plus(SHARE);
         let (engine, backlog, walk) = (&self.engine, &*self.backlog, &mut self.walk);
         engine.restart(walk, 1);
-        let again = Redispatch::new(backlog, walk.pass.unwrap());
+        let again = Redispatch::new(backlog);
         let (leases, mut report) = (Leases::Respect, SweepReport::default());
         let swept = engine.sweep_tasks(backlog, again, leases, walk, Some(until), &mut report);
         swept.await.unwrap();
@@ -220,38 +209,7 @@ async fn sweep_resends_all_turns_within_five_rounds_after_a_relay_outage() {
     let sent = fixture.backlog.sent();
     assert_eq!(sent.len(), LOST as usize);
     let extra = sent.iter().sum::<usize>() - sent.len();
-    assert!(extra <= rounds * super::ADDED, "{extra}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn turns_in_a_full_queue_are_resent_when_their_age_doubles() {
-    let mut fixture =
-        BacklogFixture::new(|now| Backlog::of(500, Duration::from_secs(1), now).with_messages());
-    let mut rounds = Vec::new();
-    for _ in 0..=24 {
-        rounds.push(fixture.round().await.redispatched);
-    }
-    let when: Vec<_> = (0..25).filter(|round| rounds[*round] > 0).collect();
-    // Rounds are five minutes apart.
-    assert_eq!(when, [1, 2, 4, 8, 16]);
-    assert_eq!(fixture.backlog.sent(), vec![5; 500]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn sweep_adds_at_most_1000_turns_a_round_to_a_full_queue() {
-    let make = |now| Backlog::of(20_000, 120 * MINUTE, now).with_messages();
-    let mut fixture = BacklogFixture::new(make);
-    let mut total = 0;
-    for round in 0..12 {
-        let report = fixture.round().await;
-        assert!(report.redispatched <= 1000, "round {round}");
-        assert_eq!(
-            report.looked_at, 20_000,
-            "the sweep still looks at every task"
-        );
-        total += report.redispatched;
-    }
-    assert!(total > 1000, "{total}");
+    assert_eq!(extra, 0, "no turn was sent twice");
 }
 
 #[tokio::test(start_paused = true)]
@@ -274,69 +232,9 @@ async fn queue_counts_as_full_from_100_messages_or_if_unreadable() {
             backlog.is_mute = is_mute;
             backlog
         });
-        // The pass before began a second ago, so no age has doubled since.
         tokio::time::sleep(11 * MINUTE).await;
-        fixture.walk.pass = Some(RedispatchPass {
-            began: fixture
-                .engine
-                .reader
-                .clock
-                .now()
-                .minus(Duration::from_secs(1)),
-            before: None,
-        });
         let report = fixture.round().await;
         assert_eq!(report.redispatched, sent, "{waits}");
         assert_eq!(report.resent, sent, "the relay has sent none of them");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn new_process_resends_every_intent_older_than_five_minutes() {
-    let mut fixture =
-        BacklogFixture::new(|now| Backlog::of(500, Duration::from_secs(1), now).with_messages());
-    tokio::time::sleep(11 * MINUTE).await;
-    assert_eq!(fixture.round().await.redispatched, 500);
-}
-
-/// For every duration of the passes and of the time between them.
-#[test]
-fn each_doubling_of_an_age_is_seen_exactly_once() {
-    for steps in [&[1, 7, 2, 30, 1][..], &[5], &[299, 1, 300], &[13, 600]] {
-        let (mut before, mut seen) = (None, Vec::new());
-        let mut age = Duration::ZERO;
-        for step in steps.iter().cycle() {
-            age += Duration::from_secs(*step);
-            if age > QUEUED * 70 {
-                break;
-            }
-            if has_doubled(QUEUED, before, age) {
-                seen.push(age);
-            }
-            before = Some(age);
-        }
-        let reached = [1, 2, 4, 8, 16, 32, 64].map(|n| QUEUED * n);
-        let largest = Duration::from_secs(*steps.iter().max().unwrap());
-        if largest <= QUEUED {
-            assert_eq!(seen.len(), reached.len(), "{steps:?} {seen:?}");
-        }
-        for reached in reached {
-            let first = seen.iter().find(|age| **age >= reached);
-            assert!(
-                first.is_some_and(|age| *age < reached + largest),
-                "{steps:?}"
-            );
-        }
-    }
-    assert!(!has_doubled(
-        QUEUED,
-        None,
-        QUEUED - Duration::from_millis(1)
-    ));
-    assert!(has_doubled(QUEUED, None, QUEUED));
-    assert!(!has_doubled(
-        QUEUED,
-        Some(QUEUED),
-        QUEUED * 2 - Duration::from_millis(1)
-    ));
 }

@@ -1,7 +1,6 @@
 //! Rounds of sweeps over an index without an end, on tokio's paused clock.
 
 use super::{Leases, Redispatch, ShardWalk, SweepPlaces, SweepReport};
-use crate::engine::background::redispatch::RedispatchPass;
 use crate::engine::doubles::{FakeQueue, owner, services};
 use crate::engine::{Engine, Policy};
 use crate::prelude::*;
@@ -114,7 +113,7 @@ impl SweepFixture {
     ) -> Result<(), super::EngineError> {
         let (until, mut report) = (self.now().plus(SECOND * seconds), SweepReport::default());
         let (line, leases) = (FakeQueue::default(), Leases::Respect);
-        let again = Redispatch::new(&line, RedispatchPass::default());
+        let again = Redispatch::new(&line);
         self.engine
             .sweep_tasks(&self.index, again, leases, walk, Some(until), &mut report)
             .await
@@ -204,6 +203,18 @@ fn a_walk_begins_at_any_shard_and_reads_all() {
     }
 }
 
+fn new_task(created_at: Timestamp) -> crate::task::TaskRecord {
+    crate::task::TaskRecord::create(crate::task::NewTask {
+        id: TaskId::made_of(1),
+        owner: owner(),
+        context_id: ContextId::made_of(1),
+        generation: crate::task::Generation::V10,
+        incarnation: WriteId::made_of(1),
+        metadata: crate::task::Metadata::new(),
+        created_at,
+    })
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_page_that_was_cut_short_is_read_again() {
     /// One page with a task, which takes longer than the round; counts how often it was
@@ -226,16 +237,8 @@ async fn a_page_that_was_cut_short_is_read_again() {
     }
 
     let fixture = SweepFixture::new();
-    let task = crate::task::TaskRecord::create(crate::task::NewTask {
-        id: TaskId::made_of(1),
-        owner: owner(),
-        context_id: ContextId::made_of(1),
-        generation: crate::task::Generation::V10,
-        incarnation: WriteId::made_of(1),
-        metadata: crate::task::Metadata::new(),
-        created_at: fixture.now(),
-    });
     let at = fixture.now();
+    let task = new_task(at);
     let record = task.next([], WriteId::made_of(1), at, at).unwrap();
     let write = crate::store::TaskWrite {
         record,
@@ -243,6 +246,7 @@ async fn a_page_that_was_cut_short_is_read_again() {
         thread: None,
         pushes: Vec::new(),
         key: None,
+        has_pointer: false,
         now: at,
     };
     crate::store::WriteTasks::commit(&*fixture.index.memory, &write)
@@ -257,7 +261,7 @@ async fn a_page_that_was_cut_short_is_read_again() {
     for _ in 0..2 {
         let (until, mut report) = (fixture.now().plus(SECOND * 30), SweepReport::default());
         let line = FakeQueue::default();
-        let again = Redispatch::new(&line, RedispatchPass::default());
+        let again = Redispatch::new(&line);
         let swept = fixture.engine.sweep_tasks(
             &index,
             again,

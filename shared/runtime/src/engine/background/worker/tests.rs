@@ -4,15 +4,17 @@
 use super::relay;
 use crate::auth::Caller;
 use crate::engine::CallBudget;
-use crate::engine::doubles::{FakeQueue, ann, owner, send_command, sent_task, services, work_item};
+use crate::engine::doubles::{
+    FakeQueue, START, ann, owner, send_command, sent_task, services, work_item,
+};
 use crate::engine::{Engine, EngineError, Leases, Policy, SweepReport};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
-use crate::store::queue::{Ack, OpenTask, SweepTasks, TaskImage, WorkItem, WorkQueue};
+use crate::store::queue::{Ack, OpenTask, SweepTasks, TaskImage, WorkItem, WorkMessage, WorkQueue};
 use crate::store::{Measured, ReadTasks as _, RecordQuery, StoreError};
 use crate::task::{
-    CancelCommand, Event, Frame, Generation, Message, Part, PartContent, SendCommand, SendMode,
-    Sent, SubscribeCommand, Task, TaskId, TaskRecord, TaskState,
+    CancelCommand, Event, Frame, Generation, Message, OutputCounts, Part, PartContent, SendCommand,
+    SendMode, Sent, StepResult, SubscribeCommand, Task, TaskId, TaskRecord, TaskState,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -183,19 +185,6 @@ impl WorkerFixture {
         let index = Index(vec![OpenTask { owner, task }]);
         let swept = self.engine.sweep(&index, &self.line, leases);
         swept.await.unwrap()
-    }
-}
-
-fn image(record: &TaskRecord) -> TaskImage {
-    TaskImage {
-        owner: record.owner().clone(),
-        task: record.id().clone(),
-        incarnation: record.incarnation().clone(),
-        turn: record.turn(),
-        version: record.version(),
-        dispatch: record.dispatch(),
-        notify: None,
-        listeners: Vec::new(),
     }
 }
 
@@ -417,7 +406,7 @@ async fn message_of_a_deleted_task_leaves_its_successor_unchanged() {
 async fn relay_forwards_an_intent_only_from_the_image_that_set_it() {
     let fixture = WorkerFixture::new();
     let task = fixture.send("quick", SendMode::Immediate).await;
-    let asking = image(&fixture.record(&task.id).await);
+    let asking = TaskImage::of(&fixture.record(&task.id).await);
     let later = TaskImage {
         version: asking.version + 1,
         ..asking.clone()
@@ -427,7 +416,7 @@ async fn relay_forwards_an_intent_only_from_the_image_that_set_it() {
         ..asking.clone()
     };
     assert_eq!(
-        relay(&fixture.line, &[later, quiet, asking]).await,
+        relay(&fixture.line, &[later, quiet, asking], START).await,
         Vec::<usize>::new()
     );
     assert_eq!(fixture.line.items.lock().unwrap().len(), 1);
@@ -438,8 +427,8 @@ async fn relay_reports_images_the_queue_did_not_accept() {
     struct Full;
     #[async_trait]
     impl WorkQueue for Full {
-        async fn send(&self, items: &[WorkItem]) -> Result<Vec<bool>, StoreError> {
-            Ok((0..items.len()).map(|place| place == 0).collect())
+        async fn send(&self, messages: &[WorkMessage]) -> Result<Vec<bool>, StoreError> {
+            Ok((0..messages.len()).map(|place| place == 0).collect())
         }
 
         async fn waiting(&self) -> Result<usize, StoreError> {
@@ -448,13 +437,13 @@ async fn relay_reports_images_the_queue_did_not_accept() {
     }
     let fixture = WorkerFixture::new();
     let task = fixture.send("quick", SendMode::Immediate).await;
-    let asking = image(&fixture.record(&task.id).await);
+    let asking = TaskImage::of(&fixture.record(&task.id).await);
     let quiet = TaskImage {
         dispatch: None,
         ..asking.clone()
     };
     let images = [quiet, asking.clone(), asking];
-    assert_eq!(relay(&Full, &images).await, [2]);
+    assert_eq!(relay(&Full, &images, START).await, [2]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -537,7 +526,7 @@ async fn worker_keeps_the_message_of_a_turn_with_a_live_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fenced_worker_changes_nothing_and_keeps_its_message() {
+async fn fenced_worker_changes_nothing_and_ends_its_message() {
     let fixture = WorkerFixture::new();
     let task = fixture.send("long", SendMode::Immediate).await;
     let item = fixture.item(&task.id).await;
@@ -551,7 +540,8 @@ async fn fenced_worker_changes_nothing_and_keeps_its_message() {
         fixture.engine.work(&item, &fixture.line, None).await
     };
     let (first, second) = tokio::join!(first, thief);
-    assert_eq!((first, second), (Ack::Keep, Ack::Delete));
+    // The second dispatch has a message of its own.
+    assert_eq!((first, second), (Ack::Delete, Ack::Delete));
     let record = fixture.record(&task.id).await;
     assert_eq!((record.state(), record.epoch()), (TaskState::Completed, 2));
 }
@@ -689,11 +679,17 @@ fn turn_starts_without_the_steps_of_the_previous_turn() {
         world.start(),
         Change::Step {
             key: "step#1".to_owned(),
-            value: 1.into(),
+            result: Box::new(StepResult {
+                value: 1.into(),
+                ordinal: 1,
+                ..StepResult::default()
+            }),
+            outputs: OutputCounts::new(),
         },
         Change::Save {
             key: "k".to_owned(),
             value: 2.into(),
+            outputs: OutputCounts::new(),
         },
         Change::AskInput {
             message: message(),

@@ -3,7 +3,7 @@ use crate::engine::{Policy, SystemClock};
 use crate::store::contract::World;
 use crate::store::memory::MemoryStore;
 use crate::store::{Blobs, Measured, ReadBlobs, StoreError};
-use crate::task::{Artifact, Metadata, TaskId, Timestamp};
+use crate::task::{Artifact, Metadata, StatusUpdate, TaskId, Timestamp};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -293,15 +293,24 @@ async fn oversized_status_message_is_left_out_and_the_task_marked() {
 }
 
 #[tokio::test]
-async fn oversized_part_of_a_message_becomes_a_digest_and_a_mark() {
+async fn oversized_part_of_an_event_becomes_a_digest_and_a_mark() {
     let desk = Desk::new(true, 50_000);
     let mut long = Part::text("x".repeat(60_000));
     long.metadata
         .insert("own".to_owned(), Value::from("y".repeat(60_000)));
-    let mut message = Message::from_agent("m-1", vec![Part::text("short"), long]);
-    desk.reader.fit_message(&mut message).await.unwrap();
+    let mut status = task(Vec::new()).status;
+    status.message = Some(Message::from_agent("m-1", vec![Part::text("short"), long]));
+    let mut event = Event::Status(StatusUpdate {
+        status,
+        metadata: Metadata::new(),
+    });
+    desk.reader.fit_event(&mut event).await.unwrap();
+    let Event::Status(update) = event else {
+        panic!("{event:?}");
+    };
     let marked = Metadata::from_iter([(TRUNCATED.to_owned(), Value::Bool(true))]);
-    assert_eq!(message.metadata, marked);
+    assert_eq!(update.metadata, marked);
+    let message = update.status.message.unwrap();
     let [short, named] = &message.parts[..] else {
         panic!("{message:?}");
     };

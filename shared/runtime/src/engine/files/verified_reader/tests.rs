@@ -2,8 +2,9 @@ use super::*;
 use crate::store::Measured;
 use a2a_lambda_model::store::read_up_to;
 use bytes::Bytes;
+use futures::FutureExt as _;
 
-fn checked(named: &'static [u8], stored: BlobReader) -> (BlobReader, ReadFailure) {
+fn checked(named: &'static [u8], stored: BlobReader) -> (BlobReader, Arc<BreakSignal>) {
     let measured = Measured::of(named);
     let blob = Blob {
         key: "k".to_owned(),
@@ -11,15 +12,15 @@ fn checked(named: &'static [u8], stored: BlobReader) -> (BlobReader, ReadFailure
         sha256: measured.sha256,
         upload: None,
     };
-    let unread = ReadFailure::default();
-    let reader = VerifiedReader::new(stored, blob, unread.clone());
-    (Box::pin(reader), unread)
+    let signal = Arc::<BreakSignal>::default();
+    let reader = VerifiedReader::new(stored, blob, signal.clone());
+    (Box::pin(reader), signal)
 }
 
 async fn read(named: &'static [u8], stored: &'static [u8]) -> Result<Bytes> {
-    let (mut reader, unread) = checked(named, Box::pin(std::io::Cursor::new(stored)));
+    let (mut reader, signal) = checked(named, Box::pin(std::io::Cursor::new(stored)));
     let read = read_up_to(&mut reader, usize::MAX).await;
-    assert!(unread.lock().unwrap().is_none(), "the store did not fail");
+    assert!(signal.wait().now_or_never().is_none(), "the store failed");
     read.map_err(Error::other)
 }
 
@@ -53,11 +54,12 @@ impl AsyncRead for Away {
 }
 
 #[tokio::test]
-async fn store_failure_during_a_read_is_reported_as_unavailable() {
-    let (mut reader, unread) = checked(b"bytes", Box::pin(Away));
-    assert!(read_up_to(&mut reader, 9).await.is_err());
-    let why = unread.lock().unwrap().take();
-    assert!(matches!(why, Some(StoreError::Unavailable(_))), "{why:?}");
+async fn store_failure_during_a_read_ends_the_turn_and_never_returns() {
+    let (mut reader, signal) = checked(b"bytes", Box::pin(Away));
+    assert!(read_up_to(&mut reader, 9).now_or_never().is_none());
+    let reason = signal.wait().await;
+    let is_outage = matches!(reason, TurnBreak::Outage(StoreError::Unavailable(_)));
+    assert!(is_outage, "{reason:?}");
 }
 
 #[tokio::test]

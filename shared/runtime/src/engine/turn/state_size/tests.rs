@@ -7,8 +7,8 @@ use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::{ReadTasks, stored};
 use crate::task::{
-    Generation, Message, Owner, Part, Saved, SavedSlot, SendCommand, SendMode, Sent, Subject, Task,
-    TaskRecord, TaskState, TenantId, Timestamp,
+    Generation, Message, Owner, Part, Saved, SavedSlot, SendCommand, SendMode, Sent, StepResult,
+    Subject, Task, TaskRecord, TaskState, TenantId, Timestamp,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -120,7 +120,14 @@ fn kept(way: &str, length: usize) -> usize {
     };
     match way {
         "data" => drop(saved.data.insert("k".to_owned(), text)),
-        "step" => drop(saved.steps.insert("s#1".to_owned(), text)),
+        "step" => saved.complete_step(
+            "s#1".to_owned(),
+            StepResult {
+                value: text,
+                ordinal: 1,
+                ..StepResult::default()
+            },
+        ),
         _ => saved.slot = Some(slot(text)),
     }
     stored::saved_size(&saved)

@@ -1,8 +1,7 @@
 //! Reads the messages of a context: those of its tasks, and the events that skills added.
 
-use super::{ThreadOperation, TurnThread, messages_of};
+use super::{TurnThread, messages_of};
 use crate::engine::clock::lock;
-use crate::skill::AgentResult;
 use crate::store::{ProjectedTask, Projection, StoreError, ThreadRecord};
 use crate::task::{Message, TaskId, TaskRecord, Timestamp, moved};
 use crate::thread::Thread;
@@ -13,8 +12,7 @@ const REBUILT: usize = 100;
 const TASKS: usize = 20;
 /// About this many bytes are read for it outside the tasks' own DynamoDB items.
 const SPOKEN: usize = 8 * 1024 * 1024;
-/// At most this many pages of tasks are read for it: hidden and expired tasks make a
-/// page short.
+/// At most this many pages of tasks are read for it: expired tasks make a page short.
 const PAGES: usize = 10;
 
 /// The messages of one task.
@@ -26,23 +24,18 @@ struct TaskMessages {
 impl TurnThread<'_> {
     /// What was said in the context so far, oldest first: the messages of each task,
     /// followed by the events that skills added in that task.
-    pub(in crate::engine) async fn thread(&self) -> AgentResult<Thread> {
-        let left = self.left().await.map_err(|error| self.failed(error))?;
+    pub(in crate::engine) async fn thread(&self) -> Result<Thread, StoreError> {
+        let left = self.left().await?;
         let over = left.as_ref().is_some_and(ThreadRecord::is_cleared);
         let found = left.filter(|thread| self.is_own(thread));
         let began = found.as_ref().map(|thread| thread.created_at);
         let began = self.began.or(began).unwrap_or(self.created);
         let mut events = self.unexpired_state(found).unwrap_or_default().events;
-        for operation in lock(&self.operations).iter() {
-            if let ThreadOperation::Append(event) = operation {
-                events.push(event.clone());
-            }
-        }
+        events.extend(lock(&self.operations).events());
         let (others, cut) = if over {
             (Vec::new(), false)
         } else {
-            let others = self.others(began).await;
-            others.map_err(|error| self.failed(error))?
+            self.others(began).await?
         };
         let own = TaskMessages {
             task: self.task.clone(),
@@ -108,7 +101,7 @@ impl TurnThread<'_> {
                     // All tasks after this one are older still.
                     return Ok(cut(tasks, false));
                 }
-                if *task.id() != self.task && !task.is_hidden() && !task.expired(now) {
+                if *task.id() != self.task && !task.expired(now) {
                     said += count_messages(&task);
                     tasks.push(task);
                 }

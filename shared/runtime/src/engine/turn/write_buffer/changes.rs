@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::engine::turn::command::SkillCommand;
 use crate::skill::turn_host::Emission;
 use crate::skill::{Artifact as Made, Content};
-use crate::task::{ArtifactUpdate, Change, Message, Metadata, TaskRecord};
+use crate::task::{ArtifactUpdate, Change, Message, Metadata, TaskRecord, is_below};
 use sha2::{Digest as _, Sha256};
 
 impl WriteBuffer<'_> {
@@ -14,19 +14,39 @@ impl WriteBuffer<'_> {
     pub(in crate::engine) fn note(&mut self, ask: SkillCommand) {
         self.emitted = true;
         match ask {
-            SkillCommand::Emit(emission) => {
+            SkillCommand::Emit(scope, emission) => {
+                if let Some(scope) = scope {
+                    *self.outputs.entry(scope.to_string()).or_default() += 1;
+                }
                 let change = self.shown(emission);
                 self.push(change);
             }
             SkillCommand::Save { key, value, stored } => {
                 self.waiters.push(stored);
-                self.push(Change::Save { key, value });
+                self.push(Change::Save {
+                    key,
+                    value,
+                    outputs: self.outputs.clone(),
+                });
             }
             // The event loop has taken it, or is about to end.
             SkillCommand::Stop => {}
-            SkillCommand::Step { key, value, stored } => {
+            SkillCommand::Step {
+                key,
+                result,
+                updates,
+                stored,
+            } => {
                 self.waiters.push(stored);
-                self.push(Change::Step { key, value });
+                self.updates.extend(updates);
+                // No run of the turn says again what a completed step has said.
+                self.outputs
+                    .retain(|scope, _| *scope != key && !is_below(scope, &key));
+                self.push(Change::Step {
+                    key,
+                    result,
+                    outputs: self.outputs.clone(),
+                });
             }
         }
     }
@@ -95,32 +115,4 @@ fn artifact_id(record: &TaskRecord, name: &str) -> String {
     hash.update(name);
     let hex = hex::encode(hash.finalize());
     format!("artifact-{}", hex.get(..32).unwrap_or_default())
-}
-
-/// The opening of a turn as a worker needs it; `None` for what the skill has done.
-pub(super) fn queued(change: Change) -> Option<Change> {
-    match change {
-        Change::Accept { .. }
-        | Change::Pin(..)
-        | Change::Request(_)
-        | Change::Dispatch
-        | Change::Queue { .. }
-        | Change::RegisterPush(_) => Some(change),
-        Change::Start { .. } => Some(Change::Dispatch),
-        Change::Resume {
-            message, secret, ..
-        } => Some(Change::Queue { message, secret }),
-        Change::Claim { .. }
-        | Change::HandOver { .. }
-        | Change::Update { .. }
-        | Change::Artifact(_)
-        | Change::Save { .. }
-        | Change::Step { .. }
-        | Change::AskInput { .. }
-        | Change::AskAuth { .. }
-        | Change::Complete { .. }
-        | Change::Fail { .. }
-        | Change::Reject { .. }
-        | Change::Cancel => None,
-    }
 }

@@ -1,0 +1,175 @@
+//! A check ends with its turn, and a turn that runs again does not repeat it.
+
+use super::skills::{call, done, governed, policy, put_in_force, rule};
+use super::{SEARCHES, compiled, facts, with};
+use crate::governance::check::Check;
+use crate::governance::merge::merge;
+use crate::layer::KnowledgeLayer;
+use a2a_lambda::SkillTest;
+use a2a_lambda::prelude::*;
+use a2a_lambda::task::TaskState;
+use a2a_lambda::testing::SkillTestError;
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// The longest content for the expression of [`slow`].
+const LONGEST: usize = 32 * 1024;
+/// The rules of a policy of [`slow`] rules. A search for each costs as much as it may with the
+/// longest content, so a step has as many.
+const RULES: usize = 4;
+
+/// A policy of the company with expressions of the largest size, for `src`. No text of these
+/// tests begins as they do, so that the tests are fast.
+fn slow(id: &str) -> Value {
+    let expression = "z{1000}";
+    let rules: Vec<_> = (0..RULES)
+        .map(|at| {
+            rule(
+                &format!("r{at}"),
+                "must_not_match",
+                "code",
+                expression,
+                "block",
+            )
+        })
+        .map(|rule| with(rule, json!({"appliesTo": ["src/**"]})))
+        .collect();
+    policy(id, false, "merge", &rules)
+}
+
+fn context(bytes: usize) -> Value {
+    json!({"layer": "project", "context": {"content": "x".repeat(bytes)}})
+}
+
+/// A client of a company with so many slow policies, and one that the content breaks.
+async fn slowly_governed(policies: usize) -> SkillTest {
+    let forbidden = rule("z-last", "must_not_use", "code", "x", "block");
+    let mut bench = governed(&policy("zz", false, "merge", &[forbidden])).await;
+    for at in 0..policies {
+        put_in_force(
+            &mut bench,
+            &format!("policies/{at}.json"),
+            &slow(&format!("p{at}")),
+        )
+        .await;
+    }
+    SEARCHES.take();
+    bench
+}
+
+#[tokio::test]
+async fn a_check_continues_behind_its_steps_after_a_crash() {
+    let mut bench = slowly_governed(3).await;
+    let undisturbed = done(&mut bench, "governance_validate", context(LONGEST)).await;
+    assert_eq!(undisturbed["violations"].as_array().unwrap().len(), 1);
+    let all: Vec<usize> = (0..3 * RULES + 1).collect();
+    for steps in 1..=3 {
+        SEARCHES.take();
+        bench.crash_after(steps);
+        let found = done(&mut bench, "governance_validate", context(LONGEST)).await;
+        assert_eq!(found, undisturbed);
+        assert_eq!(SEARCHES.take(), all, "{steps}");
+    }
+}
+
+#[tokio::test]
+async fn a_short_check_stores_no_step() {
+    let mut bench = slowly_governed(1).await;
+    bench.new_task().skill("governance_validate").crash_after(2);
+    let input = Content::from_data(&context(LONGEST - 1)).unwrap();
+    let ended = bench.send(input).await;
+    assert!(
+        matches!(ended, Err(SkillTestError::NoCrash { .. })),
+        "{ended:?}"
+    );
+    assert_eq!(SEARCHES.take().len(), RULES + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_search_starts_only_if_the_time_left_suffices() {
+    let mut bench = slowly_governed(1).await;
+    bench.time_left(Duration::from_secs(5));
+    let reply = call(&mut bench, "governance_validate", context(LONGEST)).await;
+    // Each invocation hands the turn over, until the limit of hand-overs ends the task.
+    assert_eq!(reply.state(), Some(TaskState::Failed), "{reply:?}");
+    assert_eq!(SEARCHES.take(), Vec::<usize>::new());
+    let found = done(&mut bench, "governance_validate", context(LONGEST / 2)).await;
+    assert_eq!(found["valid"], false);
+}
+
+#[tokio::test]
+async fn a_context_too_large_for_its_rules_is_refused() {
+    let mut bench = slowly_governed(16).await;
+    for (bytes, text) in [
+        (
+            256 * 1024,
+            "`content` has 262144 bytes, expected at most 32768 for the rule `r0` of the policy `p0`",
+        ),
+        (LONGEST, "`context` is too large for the policies in force"),
+    ] {
+        let reply = call(&mut bench, "governance_validate", context(bytes)).await;
+        assert_eq!(reply.error_code(), Some("CHECK_TOO_LARGE"));
+        assert!(reply.text().contains(text), "{}", reply.text());
+    }
+    assert_eq!(SEARCHES.take(), Vec::<usize>::new());
+    done(&mut bench, "governance_validate", context(LONGEST - 1)).await;
+    // Rules for other paths search nothing.
+    let mut elsewhere = context(256 * 1024);
+    elsewhere["context"]["path"] = json!("docs/a.md");
+    done(&mut bench, "governance_validate", elsewhere).await;
+}
+
+/// The attempts of the test below.
+#[derive(Default)]
+struct Attempts(AtomicU32);
+
+/// Checks with other policies in each attempt.
+#[skill(id = "check", tags = ["test"])]
+async fn check(
+    cx: &mut TaskContext<'_>,
+    attempts: State<Attempts>,
+    _input: String,
+) -> AgentResult<String> {
+    let attempt = attempts.0.fetch_add(1, Ordering::SeqCst);
+    let policies: Vec<_> = (0..3).map(|at| compiled(slow(&format!("p{at}")))).collect();
+    let merged = merge(&policies, KnowledgeLayer::Project);
+    let facts = facts(json!({"content": "x".repeat(LONGEST)}));
+    let check = Check::new(&merged, &facts, None).await?;
+    check.run(cx, &format!("version {attempt}")).await?;
+    Ok("checked".to_owned())
+}
+
+#[tokio::test]
+async fn a_check_begins_again_with_other_policies() {
+    let agent = Agent::builder("test")
+        .skill(check)
+        .state_value(Attempts::default());
+    let mut bench = SkillTest::new(&agent.build().unwrap(), "check");
+    bench.crash_after(2).send("go").await.unwrap();
+    let all = 3 * RULES;
+    let expected: Vec<usize> = (0..2 * RULES).chain(0..all).collect();
+    assert_eq!(SEARCHES.take(), expected);
+}
+
+/// Ends while a check runs.
+#[skill(id = "end", tags = ["test"])]
+async fn end(cx: &mut TaskContext<'_>, _input: String) -> AgentResult<String> {
+    let policies = [compiled(slow("p"))];
+    let merged = merge(&policies, KnowledgeLayer::Project);
+    let facts = facts(json!({"content": "x".repeat(LONGEST)}));
+    let running = Check::new(&merged, &facts, None).await?;
+    tokio::select! {
+        biased;
+        () = tokio::task::yield_now() => Ok("ended".to_owned()),
+        found = running.run(cx, "version") => Ok(format!("{found:?}")),
+    }
+}
+
+#[tokio::test]
+async fn a_check_ends_with_its_turn() {
+    let agent = Agent::builder("test").skill(end).build().unwrap();
+    let reply = SkillTest::new(&agent, "end").send("go").await.unwrap();
+    assert_eq!(reply.artifact_text("end").as_deref(), Some("ended"));
+    assert_eq!(SEARCHES.take(), [0]);
+}

@@ -1,0 +1,46 @@
+//! Gives a turn back whose run was ended by an outage.
+//!
+//! An outage says nothing about the task, so the run is no attempt. The turn runs again
+//! later: the wait is as long as the turn has made no progress, so it doubles by itself.
+
+use super::spec::TurnEnd;
+use crate::engine::commit::{Commit, CommitOutcome};
+use crate::engine::{Engine, EngineError};
+use crate::task::{Change, TaskRecord};
+use std::time::Duration;
+
+/// The shortest wait.
+const FIRST: Duration = Duration::from_secs(10);
+/// The longest wait: the longest delay of a message.
+const LAST: Duration = crate::store::queue::DELAY_MAX;
+
+impl Engine {
+    /// Releases the turn that `record`, the task as this run last stored it, was in when
+    /// `error` ended the run.
+    ///
+    /// # Errors
+    /// `error`, if it is not an outage or the turn is not stored. When the release cannot
+    /// be stored; then the lease runs out, which counts as an attempt.
+    pub(in crate::engine) async fn release(
+        &self,
+        record: TaskRecord,
+        error: EngineError,
+    ) -> Result<TurnEnd, EngineError> {
+        if !error.is_outage() || record.version() == 0 || record.lease_until().is_none() {
+            return Err(error);
+        }
+        let now = self.reader.clock.now();
+        let wait = now.since(record.progress_at()).clamp(FIRST, LAST);
+        let (id, wait_s) = (record.id().clone(), wait.as_secs());
+        tracing::warn!(task.id = %id, wait_s, error.cause = error.cause.as_ref().map(tracing::field::display), "an outage ended a run of task `{id}`");
+        let not_before = now.plus(wait);
+        let release = Commit::of_turn(record, vec![Change::Release { not_before }]);
+        match self.commit(release).await? {
+            CommitOutcome::Stored(record) => Ok(TurnEnd::HandedOver(record)),
+            CommitOutcome::Lost(current) => Ok(TurnEnd::Superseded(current)),
+            CommitOutcome::ThreadMoved | CommitOutcome::KeyTaken(_) => {
+                Err(EngineError::broken("unexpected conflict in a release"))
+            }
+        }
+    }
+}

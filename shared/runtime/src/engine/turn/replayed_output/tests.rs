@@ -1,0 +1,61 @@
+use super::*;
+use crate::skill::{Artifact, Content};
+use crate::task::Metadata;
+
+/// A turn that has said these chunks of the artifact `text`.
+fn replayed(chunks: &[&str]) -> ReplayedOutput {
+    let artifact = chunk(chunks).into_task_artifact("a-1");
+    ReplayedOutput {
+        stored: vec![artifact],
+        dropped: Mutex::default(),
+    }
+}
+
+fn chunk(texts: &[&str]) -> Artifact {
+    let parts = texts.iter().map(|text| Part::text(*text));
+    Artifact::from_parts("text", parts.collect())
+}
+
+/// Says the chunks again, of which `said` were said before; gets what is left, with `+` for an
+/// appended chunk.
+fn left(stored: &[&str], chunks: &[&str], said: usize) -> Vec<String> {
+    let replayed = replayed(stored);
+    let mut left = Vec::new();
+    for (place, text) in chunks.iter().enumerate() {
+        let emission = Emission::Artifact {
+            artifact: chunk(&[text]),
+            append: place > 0,
+            last_chunk: false,
+        };
+        if let Some(Emission::Artifact {
+            artifact, append, ..
+        }) = replayed.left(emission, place < said)
+        {
+            let sign = if append { "+" } else { "" };
+            left.push(format!("{sign}{}", artifact.text().unwrap()));
+        }
+    }
+    left
+}
+
+#[test]
+fn chunks_that_were_said_are_dropped() {
+    assert_eq!(left(&["a", "b"], &["a", "b", "c"], 2), ["+c"]);
+    assert_eq!(left(&["a"], &["a", "b"], 1), ["+b"]);
+    assert_eq!(left(&[], &["a", "b"], 0), ["a", "+b"]);
+}
+
+#[test]
+fn another_text_replaces_the_one_that_was_cut_off() {
+    assert_eq!(left(&["a", "b"], &["x", "b", "c"], 2), ["xb", "+c"]);
+    assert_eq!(left(&["a", "b"], &["a", "x", "c"], 2), ["ax", "+c"]);
+    assert_eq!(left(&["a"], &["x", "y"], 1), ["xy"]);
+}
+
+#[test]
+fn a_message_that_was_said_is_dropped() {
+    let replayed = replayed(&[]);
+    let update = || Emission::Update(Content::from_text("hi"), Metadata::new());
+    assert!(replayed.left(update(), true).is_none());
+    assert!(replayed.left(update(), false).is_some());
+}

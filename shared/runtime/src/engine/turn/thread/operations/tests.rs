@@ -1,0 +1,108 @@
+use super::*;
+use serde_json::json;
+
+fn add(many: u64) -> SessionUpdate {
+    SessionUpdate(Arc::new(move |value| {
+        let before = value.and_then(|value| value.as_u64()).unwrap_or(0);
+        Ok(json!(before + many))
+    }))
+}
+
+fn stored(value: u64) -> ThreadState {
+    let mut state = ThreadState::default();
+    state.session.insert("n".to_owned(), json!(value));
+    state
+}
+
+fn value(state: &ThreadState) -> u64 {
+    state.session["n"].as_u64().unwrap()
+}
+
+fn result(operations: Vec<ThreadOperation>) -> StepResult {
+    StepResult {
+        operations,
+        ..StepResult::default()
+    }
+}
+
+#[test]
+fn an_update_is_applied_to_the_newest_state() {
+    let mut operations = Operations::default();
+    operations.update("".into(), "n".to_owned(), add(1));
+    for before in [0, 41] {
+        let mut state = stored(before);
+        operations.apply(&mut state, None).unwrap();
+        assert_eq!(value(&state), before + 1);
+    }
+}
+
+#[test]
+fn the_update_of_a_step_is_applied_once_over_its_crash() {
+    let run = || {
+        let mut operations = Operations::default();
+        operations.set("".into(), "n".to_owned(), json!(10));
+        operations
+    };
+    let mut first = run();
+    first.update("s#1".into(), "n".to_owned(), add(1));
+    let (keys, ids) = first.updates_of("s#1");
+    let kept = first.stored_of("s#1", &keys);
+    let mut state = stored(3);
+    first.apply(&mut state, Some(&ids)).unwrap();
+    assert_eq!(value(&state), 11);
+    first.note_applied(&ids, &state);
+    first.leave("s#1", &"".into());
+    let mut undisturbed = state.clone();
+    first.apply(&mut undisturbed, None).unwrap();
+    // The process dies after the commit of the step; the next run has the result alone.
+    let mut second = run();
+    second.replay(&"s#1".into(), &result(kept));
+    second.leave("s#1", &"".into());
+    second.apply(&mut state, None).unwrap();
+    assert_eq!((value(&undisturbed), value(&state)), (11, 11));
+}
+
+#[test]
+fn the_step_of_a_branch_does_not_apply_an_update_of_the_other_branch() {
+    let mut operations = Operations::default();
+    operations.update("a#1>x#1".into(), "n".to_owned(), add(100));
+    operations.update("b#1>y#1".into(), "n".to_owned(), add(1));
+    let (_, ids) = operations.updates_of("b#1>y#1");
+    let mut state = stored(0);
+    operations.apply(&mut state, Some(&ids)).unwrap();
+    assert_eq!(value(&state), 1);
+    operations.note_applied(&ids, &state);
+    operations.apply(&mut state, None).unwrap();
+    assert_eq!(value(&state), 101);
+}
+
+#[test]
+fn an_outer_step_keeps_what_the_steps_inside_it_did() {
+    let mut operations = Operations::default();
+    operations.set("s#1>t#1".into(), "k".to_owned(), json!("inner"));
+    operations.leave("s#1>t#1", &"s#1".into());
+    operations.set("s#1".into(), "k".to_owned(), json!("outer"));
+    let stored = operations.stored_of("s#1", &[]);
+    assert_eq!(stored.len(), 2);
+    let mut second = Operations::default();
+    second.replay(&"s#1".into(), &result(stored));
+    let mut state = ThreadState::default();
+    second.apply(&mut state, None).unwrap();
+    assert_eq!(state.session["k"], json!("outer"));
+}
+
+#[test]
+fn a_view_has_the_changes_of_the_turn_in_order() {
+    let mut operations = Operations::default();
+    operations.update("".into(), "n".to_owned(), add(1));
+    assert!(matches!(
+        operations.view("n"),
+        Ok(SessionView::Stored(updates)) if updates.len() == 1
+    ));
+    operations.set("".into(), "n".to_owned(), json!(5));
+    operations.update("".into(), "n".to_owned(), add(2));
+    assert!(matches!(
+        operations.view("n"),
+        Ok(SessionView::Known(value)) if value == json!(7)
+    ));
+}

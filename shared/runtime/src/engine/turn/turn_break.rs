@@ -1,0 +1,50 @@
+//! Ends a turn from inside its skill. The skill cannot catch it: the call that found the
+//! reason never returns, and the event loop drops the skill.
+
+use crate::engine::clock::lock;
+use crate::skill::AgentError;
+use crate::store::StoreError;
+use std::sync::Mutex;
+use tokio::sync::Notify;
+
+/// Why a turn ends without the return value of its skill.
+#[derive(Debug)]
+pub(in crate::engine) enum TurnBreak {
+    /// A store was unavailable. The turn runs again.
+    Outage(StoreError),
+    /// The task fails.
+    Failed(AgentError),
+}
+
+/// Takes the reason from the skill to the event loop.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct BreakSignal {
+    reason: Mutex<Option<TurnBreak>>,
+    changed: Notify,
+}
+
+impl BreakSignal {
+    /// Ends the turn. The caller must not return to the skill.
+    pub(in crate::engine) fn set(&self, reason: TurnBreak) {
+        lock(&self.reason).get_or_insert(reason);
+        self.changed.notify_one();
+    }
+
+    /// Ends the turn. It never returns.
+    pub(in crate::engine) async fn end(&self, reason: TurnBreak) -> ! {
+        self.set(reason);
+        loop {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Waits until the turn ends. It may be dropped and called again.
+    pub(in crate::engine) async fn wait(&self) -> TurnBreak {
+        loop {
+            if let Some(reason) = lock(&self.reason).take() {
+                return reason;
+            }
+            self.changed.notified().await;
+        }
+    }
+}
