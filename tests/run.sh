@@ -13,7 +13,7 @@ logs=$target/test-logs
 
 steps=(fmt clippy docs features tests conformance model simulation doc-tests faults kill interop stack template bans)
 # Steps that need a release build, an emulator, a tool from a registry, or much time.
-more=(docker-tests emulator watch ship stack-rights stack-parameters fresh-clone author sam histories page models clients sizes)
+more=(docker-tests emulator watch ship stack-rights stack-parameters fresh-clone author sam histories replays page models clients sizes)
 
 describe() {
   case $1 in
@@ -25,6 +25,7 @@ describe() {
     conformance) echo "our vectors over every binding, and their responses read by the official Rust types" ;;
     simulation) echo "10,000 random histories of the real engine, process deaths and planted faults" ;;
     histories) echo "100,000 more random histories" ;;
+    replays) echo "20,000 generated programs, interrupted at every point: a turn that runs again is the same turn" ;;
     model) echo "every interleaving of the task protocol, with crashes and glitches, and its mutants" ;;
     doc-tests) echo "the examples in the documentation" ;;
     docker-tests) echo "compiles the LocalStack suite; runs it where Docker is available" ;;
@@ -120,6 +121,12 @@ simulation() {
 }
 step_simulation() { simulation "histories 10000" kills mutants; }
 step_histories() { simulation "histories 100000 10001"; }
+# Alone and optimised: the default run tries fewer programs in the step `tests`.
+step_replays() {
+  A2A_REPLAY_PROGRAMS=20000 cargo test --locked --profile proof -p a2a-lambda-replay -- --nocapture |
+    tee "$logs/replays.figures"
+  grep -E "^replay: " "$logs/replays.figures" >&3
+}
 
 # Also prints the states explored and the mutants caught to the terminal.
 step_model() {

@@ -70,8 +70,6 @@ mod references;
 #[cfg(test)]
 mod repeats;
 #[cfg(test)]
-mod replay;
-#[cfg(test)]
 mod replies;
 #[cfg(test)]
 mod response_limits;

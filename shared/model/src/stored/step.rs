@@ -28,9 +28,9 @@ enum StoredOperation<'a> {
     #[serde(rename = "e")]
     Append(StoredMessage<'a>),
     #[serde(rename = "s")]
-    Set(Cow<'a, str>, Cow<'a, Value>),
+    Set(Cow<'a, str>, Cow<'a, str>, Cow<'a, Value>),
     #[serde(rename = "a")]
-    Applied(Cow<'a, str>),
+    Applied(Cow<'a, str>, Cow<'a, [String]>),
 }
 
 impl<'a> From<&'a StepResult> for StoredStep<'a> {
@@ -66,10 +66,12 @@ impl<'a> From<&'a ThreadOperation> for StoredOperation<'a> {
     fn from(operation: &'a ThreadOperation) -> Self {
         match operation {
             ThreadOperation::Append(event) => Self::Append(StoredMessage::from(event)),
-            ThreadOperation::Set { key, value } => {
-                Self::Set(Cow::Borrowed(key), Cow::Borrowed(value))
+            ThreadOperation::Set { id, key, value } => {
+                Self::Set(Cow::Borrowed(id), Cow::Borrowed(key), Cow::Borrowed(value))
             }
-            ThreadOperation::Applied { key } => Self::Applied(Cow::Borrowed(key)),
+            ThreadOperation::Applied { key, outside } => {
+                Self::Applied(Cow::Borrowed(key), Cow::Borrowed(outside))
+            }
         }
     }
 }
@@ -78,12 +80,14 @@ impl StoredOperation<'_> {
     fn into_operation(self) -> Result<ThreadOperation, StoreError> {
         Ok(match self {
             Self::Append(event) => ThreadOperation::Append(event.into_message()?),
-            Self::Set(key, value) => ThreadOperation::Set {
+            Self::Set(id, key, value) => ThreadOperation::Set {
+                id: id.into_owned(),
                 key: key.into_owned(),
                 value: value.into_owned(),
             },
-            Self::Applied(key) => ThreadOperation::Applied {
+            Self::Applied(key, outside) => ThreadOperation::Applied {
                 key: key.into_owned(),
+                outside: outside.into_owned(),
             },
         })
     }

@@ -112,8 +112,11 @@ simple! {
     };
     ThreadOperation: values => match values.choice(3) {
         0 => Self::Append(values.make()),
-        1 => Self::Set { key: values.make(), value: values.make() },
-        _ => Self::Applied { key: values.make() },
+        1 => Self::Set { id: values.make(), key: values.make(), value: values.make() },
+        _ => Self::Applied {
+                key: values.make(),
+                outside: values.make(),
+            },
     };
     PartContent: values => match values.choice(5) {
         0 => Self::Text(values.make()),

@@ -33,15 +33,20 @@ pub enum ThreadOperation {
     Append(Message),
     /// Sets a session value.
     Set {
+        /// The path of the scope that made the change, and its number there.
+        id: String,
         /// The key of the value.
         key: String,
         /// The value.
         value: Value,
     },
-    /// The commit of the step has applied all earlier changes of this session value.
+    /// The commit of the step has applied its changes of this session value.
     Applied {
         /// The key of the value.
         key: String,
+        /// The changes that it has also applied: the turn made them outside of the step. These
+        /// are their ids.
+        outside: Vec<String>,
     },
 }
 

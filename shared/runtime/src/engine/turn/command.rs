@@ -1,5 +1,6 @@
 //! What a running skill asks of its event loop.
 
+use super::thread::StepUpdates;
 use crate::skill::turn_host::Emission;
 use crate::task::StepResult;
 use serde_json::Value;
@@ -24,8 +25,8 @@ pub(in crate::engine) enum SkillCommand {
     Step {
         key: String,
         result: Box<StepResult>,
-        /// The operations of the thread that the commit of the step applies.
-        updates: Vec<u64>,
+        /// What the commit of the step applies to the session.
+        updates: StepUpdates,
         stored: oneshot::Sender<()>,
     },
 }

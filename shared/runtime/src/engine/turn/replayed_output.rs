@@ -1,8 +1,8 @@
 //! Drops the outputs that an earlier run of the turn has said.
 //!
 //! A step that was open when its process died runs again, and a model may then write another
-//! text. So chunks are compared with the stored artifact: where they differ, the artifact
-//! begins again, and no artifact is made of two texts.
+//! text. So the chunks of an open step are compared with the stored artifact: where they
+//! differ, the artifact begins again, and no artifact is made of two texts.
 
 use crate::engine::clock::lock;
 use crate::skill::turn_host::Emission;
@@ -38,8 +38,13 @@ impl ReplayedOutput {
     }
 
     /// What is left to say of `emission`. `is_said`: the earlier run has said an output at
-    /// this position.
-    pub(in crate::engine) fn left(&self, emission: Emission, is_said: bool) -> Option<Emission> {
+    /// this position. `may_differ`: a step says it that has no result yet.
+    pub(in crate::engine) fn left(
+        &self,
+        emission: Emission,
+        is_said: bool,
+        may_differ: bool,
+    ) -> Option<Emission> {
         let Emission::Artifact {
             mut artifact,
             append,
@@ -62,7 +67,8 @@ impl ReplayedOutput {
                 let before = written.len();
                 written.extend(artifact.parts.iter().cloned());
                 let compared = if is_said { written.len() } else { before };
-                let is_same = self.has(&artifact.name, written.get(..compared).unwrap_or_default());
+                let is_same = !may_differ
+                    || self.has(&artifact.name, written.get(..compared).unwrap_or_default());
                 if is_same {
                     (is_said.then_some(Chunks::Dropped(written)), true, !is_said)
                 } else {

@@ -37,6 +37,8 @@ struct OpenScope {
     begun: BTreeMap<String, u32>,
     /// How many steps it has begun.
     steps: u32,
+    /// Whether it is a step or inside one.
+    is_in_step: bool,
     /// The step that is open in it.
     open_step: Option<ScopeId>,
     /// The names of the scopes that are open in it.
@@ -105,6 +107,9 @@ impl Scopes {
             scope.steps += 1;
             ordinal = scope.steps;
             scope.open_step = Some(inner);
+        }
+        if let Some(step) = state.scope_mut(inner) {
+            step.is_in_step = true;
         }
         state.unasked.remove(&key);
         Ok(StepPlace {
@@ -223,6 +228,13 @@ impl Scopes {
         }
     }
 
+    /// Whether a step is open around what runs now. It may do another thing than in an earlier
+    /// run of the turn.
+    pub(in crate::engine) fn is_in_step(&self) -> bool {
+        let state = lock(&self.state);
+        state.scope(state.current).is_some_and(|it| it.is_in_step)
+    }
+
     /// The skill has loaded a value that an earlier run of the turn saved after these outputs,
     /// and continues behind them.
     pub(in crate::engine) fn skip_outputs(&self, counts: &OutputCounts) {
@@ -261,6 +273,7 @@ impl ScopeTable {
     /// Begins the next step or scope of this name in the current scope.
     fn begin(&mut self, name: &str, outputs: &OutputCounts) -> ScopeId {
         let (id, outer) = (ScopeId(self.scopes.len()), self.current);
+        let is_in_step = self.scope(outer).is_some_and(|scope| scope.is_in_step);
         let mut path = String::new();
         if let Some(scope) = self.scope_mut(outer) {
             let number = scope.begun.entry(name.to_owned()).or_default();
@@ -273,8 +286,9 @@ impl ScopeTable {
             path.push_str(&name.replace('%', "%25").replace(PATH_SEPARATOR, "%3E"));
             path.push_str(&format!("#{number}"));
         }
-        self.scopes
-            .push(OpenScope::new(path.into(), outer, outputs));
+        let mut inner = OpenScope::new(path.into(), outer, outputs);
+        inner.is_in_step = is_in_step;
+        self.scopes.push(inner);
         id
     }
 }
@@ -287,6 +301,7 @@ impl OpenScope {
             outer,
             begun: BTreeMap::new(),
             steps: 0,
+            is_in_step: false,
             open_step: None,
             open_scopes: BTreeMap::new(),
             events: 0,

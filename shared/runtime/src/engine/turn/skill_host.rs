@@ -210,7 +210,8 @@ impl DocumentHost for TurnHandle<'_> {
 impl TurnHost for TurnHandle<'_> {
     fn emit(&self, emission: Emission) -> BoxFuture<'_, AgentResult<()>> {
         let scope = self.scopes.next_output();
-        match self.replayed.left(emission, scope.is_none()) {
+        let may_differ = self.scopes.is_in_step();
+        match self.replayed.left(emission, scope.is_none(), may_differ) {
             Some(emission) => Box::pin(self.ask(SkillCommand::Emit(scope, emission))),
             None => Box::pin(std::future::ready(Ok(()))),
         }
@@ -318,8 +319,9 @@ impl TurnHost for TurnHandle<'_> {
     fn end_step<'a>(&'a self, step: &'a Step, value: Value) -> BoxFuture<'a, AgentResult<()>> {
         let (updates, operations) = {
             let operations = self.turn_thread.operations();
-            let (keys, updates) = operations.updates_of(&step.key);
-            (updates, operations.stored_of(&step.key, &keys))
+            let updates = operations.updates_of(&step.key);
+            let stored = operations.stored_of(&updates);
+            (updates, stored)
         };
         let result = StepResult {
             value,

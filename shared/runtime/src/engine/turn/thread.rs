@@ -8,6 +8,7 @@
 mod messages;
 mod operations;
 
+pub(in crate::engine) use self::operations::StepUpdates;
 use self::operations::{Operations, SessionView};
 
 use super::spec::TurnSpec;
@@ -195,8 +196,11 @@ impl<'e> TurnThread<'e> {
         self.write_of(None).await
     }
 
-    /// The same for the operations with these ids alone; all without ids.
-    async fn write_of(&self, ids: Option<&[u64]>) -> Result<Option<ThreadWrite>, EngineError> {
+    /// The same for these updates of steps alone.
+    async fn write_of(
+        &self,
+        updates: Option<&[StepUpdates]>,
+    ) -> Result<Option<ThreadWrite>, EngineError> {
         let now = self.engine.reader.clock.now();
         let left = self.left().await?;
         if left.as_ref().is_some_and(ThreadRecord::is_cleared) {
@@ -216,7 +220,7 @@ impl<'e> TurnThread<'e> {
         if record.state_expires_at <= now {
             record.state = ThreadState::default();
         }
-        let applied = lock(&self.operations).apply(&mut record.state, ids);
+        let applied = lock(&self.operations).apply(&mut record.state, updates);
         applied.map_err(EngineError::of_skill)?;
         let allowed = self.engine.reader.policy.state_max_bytes;
         check_state_size(stored::state_size(&record.state), allowed)?;
@@ -259,11 +263,11 @@ impl<'e> TurnThread<'e> {
     }
 }
 
-/// A commit of a turn, with the ids of the session updates of its steps.
+/// A commit of a turn, with the session updates of its steps.
 #[derive(Debug)]
 pub(in crate::engine) struct TurnCommit {
     pub(in crate::engine) commit: Commit,
-    pub(in crate::engine) updates: Vec<u64>,
+    pub(in crate::engine) updates: Vec<StepUpdates>,
 }
 
 /// The messages of a task, with the one in its status.

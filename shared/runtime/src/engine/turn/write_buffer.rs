@@ -13,7 +13,7 @@ mod changes;
 use super::event_sink::EventSink;
 use super::finish::too_large;
 use super::spec::TurnEnd;
-use super::thread::{TurnCommit, TurnThread};
+use super::thread::{StepUpdates, TurnCommit, TurnThread};
 use crate::auth::Caller;
 use crate::engine::accept::repeat::MessagePrint;
 use crate::engine::budget::TurnBudget;
@@ -73,7 +73,7 @@ pub(in crate::engine) struct WriteBuffer<'e> {
     /// How many outputs the turn has said, by scope.
     outputs: OutputCounts,
     /// The updates of session values that the next commit applies.
-    updates: Vec<u64>,
+    updates: Vec<StepUpdates>,
     /// When the last write began.
     last_group: Option<Timestamp>,
     /// The last write id that the turn made itself.

@@ -1,25 +1,44 @@
 //! What a turn does to the state of its thread.
 //!
 //! The operations can be applied again to a newer state, after another task was faster. Each
-//! belongs to a scope of the turn. Those of a completed step are stored with its result.
+//! belongs to a scope of the turn. Those of a completed step are stored with its result. Each
+//! has an id that is the same in each run of the turn, so that a run knows which of them the
+//! commit of a step has applied.
 
 use crate::skill::AgentResult;
 use crate::skill::turn_host::SessionUpdate;
 use crate::store::ThreadState;
 use crate::task::{Message, StepResult, ThreadOperation, is_below};
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The operations of a turn, in order.
 #[derive(Debug, Clone, Default)]
 pub(in crate::engine) struct Operations {
     entries: Vec<ScopedOperation>,
-    next_id: u64,
+    /// How many operations each scope has made.
+    made: BTreeMap<Arc<str>, u32>,
+    /// Those that the commit of a step has applied in an earlier run.
+    applied: BTreeSet<OperationId>,
+}
+
+/// The scope that made an operation, and its number there.
+type OperationId = Arc<str>;
+
+/// What the commit of a step applies to the session.
+#[derive(Debug)]
+pub(in crate::engine) struct StepUpdates {
+    step: Arc<str>,
+    /// The keys that the step updates.
+    keys: Vec<String>,
+    /// The operations of these keys, also those before it in the scopes around it.
+    ids: Vec<OperationId>,
 }
 
 #[derive(Debug, Clone)]
 struct ScopedOperation {
-    id: u64,
+    id: OperationId,
     /// The path of the scope that it belongs to.
     scope: Arc<str>,
     operation: TurnOperation,
@@ -37,11 +56,12 @@ enum TurnOperation {
         key: String,
         update: SessionUpdate,
     },
-    /// The commit of a step has applied what came before. The value is known if this run of the
-    /// turn made the commit.
+    /// The commit of a step has applied the operations of the step, and these outside of it.
+    /// The value is known if this run of the turn made the commit.
     Applied {
         key: String,
         value: Option<Value>,
+        outside: Vec<OperationId>,
     },
 }
 
@@ -85,8 +105,15 @@ pub(in crate::engine) enum SessionView {
 
 impl Operations {
     fn push(&mut self, scope: Arc<str>, operation: TurnOperation) {
-        let id = self.next_id;
-        self.next_id += 1;
+        let number = self.made.entry(Arc::clone(&scope)).or_default();
+        *number += 1;
+        let id = format!("{scope}/{number}").into();
+        if !self.applied.contains(&id) {
+            self.add(id, scope, operation);
+        }
+    }
+
+    fn add(&mut self, id: OperationId, scope: Arc<str>, operation: TurnOperation) {
         self.entries.push(ScopedOperation {
             id,
             scope,
@@ -122,8 +149,7 @@ impl Operations {
 
     /// Whether there is nothing to apply.
     pub(in crate::engine) fn is_empty(&self) -> bool {
-        let mut entries = self.entries.iter();
-        entries.all(|entry| matches!(entry.operation, TurnOperation::Applied { .. }))
+        self.entries.iter().all(ScopedOperation::is_applied)
     }
 
     /// The session value `key` as the turn sees it. An update fails with the error of its
@@ -160,75 +186,89 @@ impl Operations {
         }
     }
 
-    /// The session keys that the step updates, with the ids of the operations that its commit
-    /// has to apply.
-    pub(in crate::engine) fn updates_of(&self, step: &str) -> (Vec<String>, Vec<u64>) {
-        let within = |entry: &&ScopedOperation| is_within(&entry.scope, step);
-        let is_update =
-            |entry: &ScopedOperation| matches!(entry.operation, TurnOperation::Update { .. });
-        let mut keys: Vec<String> = Vec::new();
-        for entry in self
-            .entries
-            .iter()
-            .filter(within)
-            .filter(|it| is_update(it))
-        {
-            keys.extend(entry.operation.key().map(str::to_owned));
+    /// What the commit of a step has to apply.
+    pub(in crate::engine) fn updates_of(&self, step: &str) -> StepUpdates {
+        let within = self.entries.iter().filter(|it| is_within(&it.scope, step));
+        let keys = within.filter_map(|entry| match &entry.operation {
+            TurnOperation::Update { key, .. } => Some(key.clone()),
+            _ => None,
+        });
+        let keys: BTreeSet<String> = keys.collect();
+        let related = self.entries.iter().filter(|entry| {
+            let is_updated = entry.operation.key().is_some_and(|key| keys.contains(key));
+            is_updated && !entry.is_applied() && is_related(&entry.scope, step)
+        });
+        StepUpdates {
+            step: step.into(),
+            ids: related.map(|entry| Arc::clone(&entry.id)).collect(),
+            keys: keys.into_iter().collect(),
         }
-        keys.sort_unstable();
-        keys.dedup();
-        let mut ids = Vec::new();
-        for entry in &self.entries {
-            let key = entry.operation.key();
-            let is_updated = key.is_some_and(|key| keys.iter().any(|it| it == key));
-            if is_updated && is_related(&entry.scope, step) {
-                ids.push(entry.id);
-            }
-        }
-        (keys, ids)
     }
 
-    /// What is stored with the result of a step. Its commit applies the changes of
-    /// `updated_keys`.
-    pub(in crate::engine) fn stored_of(
-        &self,
-        step: &str,
-        updated_keys: &[String],
-    ) -> Vec<ThreadOperation> {
+    /// What is stored with the result of a step. Its commit applies the `updates`.
+    pub(in crate::engine) fn stored_of(&self, updates: &StepUpdates) -> Vec<ThreadOperation> {
+        let step = &*updates.step;
         let within = self.entries.iter().filter(|it| is_within(&it.scope, step));
         let stored = within.filter_map(|entry| match &entry.operation {
             TurnOperation::Append(event) => Some(ThreadOperation::Append(event.clone())),
-            TurnOperation::Set { key, .. } if updated_keys.contains(key) => None,
+            TurnOperation::Set { key, .. } if updates.keys.contains(key) => None,
             TurnOperation::Set { key, value } => Some(ThreadOperation::Set {
+                id: entry.id.to_string(),
                 key: key.clone(),
                 value: value.clone(),
             }),
-            TurnOperation::Applied { key, .. } => {
-                Some(ThreadOperation::Applied { key: key.clone() })
-            }
+            TurnOperation::Applied { key, outside, .. } => Some(ThreadOperation::Applied {
+                key: key.clone(),
+                outside: outside.iter().map(ToString::to_string).collect(),
+            }),
             TurnOperation::Update { .. } => None,
         });
-        let applied = updated_keys
-            .iter()
-            .map(|key| ThreadOperation::Applied { key: key.clone() });
+        let applied = updates.keys.iter().map(|key| ThreadOperation::Applied {
+            key: key.clone(),
+            outside: self
+                .outside_of(updates, key)
+                .map(|id| id.to_string())
+                .collect(),
+        });
         stored.chain(applied).collect()
+    }
+
+    /// The operations of `key` that the commit of a step applies, and that it did not make.
+    fn outside_of<'s>(
+        &'s self,
+        updates: &'s StepUpdates,
+        key: &'s str,
+    ) -> impl Iterator<Item = &'s OperationId> {
+        let outside = self.entries.iter().filter(move |entry| {
+            let is_of_key = entry.operation.key() == Some(key);
+            is_of_key && updates.ids.contains(&entry.id) && !is_within(&entry.scope, &updates.step)
+        });
+        outside.map(|entry| &entry.id)
     }
 
     /// Adds what a step did in an earlier run of the turn.
     pub(in crate::engine) fn replay(&mut self, step: &Arc<str>, result: &StepResult) {
         for operation in &result.operations {
-            let operation = match operation.clone() {
-                ThreadOperation::Append(event) => TurnOperation::Append(event),
-                ThreadOperation::Set { key, value } => TurnOperation::Set { key, value },
-                ThreadOperation::Applied { key } => {
-                    self.entries.retain(|entry| {
-                        entry.operation.key() != Some(&key) || !is_related(&entry.scope, step)
-                    });
-                    TurnOperation::Applied { key, value: None }
+            let (id, operation) = match operation.clone() {
+                ThreadOperation::Append(event) => (no_id(), TurnOperation::Append(event)),
+                ThreadOperation::Set { id, key, value } => {
+                    (id.into(), TurnOperation::Set { key, value })
+                }
+                ThreadOperation::Applied { key, outside } => {
+                    let outside: Vec<OperationId> = outside.into_iter().map(Arc::from).collect();
+                    self.applied.extend(outside.iter().cloned());
+                    let operation = TurnOperation::Applied {
+                        key,
+                        value: None,
+                        outside,
+                    };
+                    (no_id(), operation)
                 }
             };
-            self.push(Arc::clone(step), operation);
+            self.add(id, Arc::clone(step), operation);
         }
+        let applied = &self.applied;
+        self.entries.retain(|entry| !applied.contains(&entry.id));
     }
 
     /// Applies the operations that `which` selects.
@@ -238,32 +278,53 @@ impl Operations {
     pub(in crate::engine) fn apply(
         &self,
         state: &mut ThreadState,
-        which: Option<&[u64]>,
+        which: Option<&[StepUpdates]>,
     ) -> AgentResult<()> {
+        let is_of = |entry: &ScopedOperation, updates: &[StepUpdates]| {
+            updates.iter().any(|it| it.ids.contains(&entry.id))
+        };
         for entry in &self.entries {
-            if which.is_none_or(|ids| ids.contains(&entry.id)) {
+            if which.is_none_or(|updates| is_of(entry, updates)) {
                 entry.operation.apply(state)?;
             }
         }
         Ok(())
     }
 
-    /// Notes that a commit of steps has applied these operations. `state` is what it stored.
-    pub(in crate::engine) fn note_applied(&mut self, ids: &[u64], state: &ThreadState) {
-        let mut last: Vec<(Arc<str>, String)> = Vec::new();
-        self.entries.retain(|entry| {
-            let is_applied = ids.contains(&entry.id);
-            if let Some(key) = entry.operation.key().filter(|_| is_applied) {
-                last.retain(|(_, other)| other != key);
-                last.push((Arc::clone(&entry.scope), key.to_owned()));
+    /// Notes that a commit of steps has applied these updates. `state` is what it stored.
+    pub(in crate::engine) fn note_applied(&mut self, updates: &[StepUpdates], state: &ThreadState) {
+        for updates in updates {
+            for key in &updates.keys {
+                let operation = TurnOperation::Applied {
+                    key: key.clone(),
+                    value: state.session.get(key).cloned(),
+                    outside: self.outside_of(updates, key).cloned().collect(),
+                };
+                self.add(no_id(), Arc::clone(&updates.step), operation);
             }
-            !is_applied
-        });
-        for (scope, key) in last {
-            let value = state.session.get(&key).cloned();
-            self.push(scope, TurnOperation::Applied { key, value });
         }
+        self.entries
+            .retain(|entry| !updates.iter().any(|it| it.ids.contains(&entry.id)));
     }
+}
+
+impl StepUpdates {
+    /// The updates, if there is something to apply.
+    pub(in crate::engine) fn into_some(self) -> Option<Self> {
+        (!self.keys.is_empty()).then_some(self)
+    }
+}
+
+impl ScopedOperation {
+    /// Whether a commit of a step has applied it.
+    fn is_applied(&self) -> bool {
+        matches!(self.operation, TurnOperation::Applied { .. })
+    }
+}
+
+/// The id of what no commit of a step applies.
+fn no_id() -> OperationId {
+    "".into()
 }
 
 /// Whether `scope` is the step or inside it.

@@ -38,7 +38,7 @@ impl WriteBuffer<'_> {
                 stored,
             } => {
                 self.waiters.push(stored);
-                self.updates.extend(updates);
+                self.updates.extend(updates.into_some());
                 // No run of the turn says again what a completed step has said.
                 self.outputs
                     .retain(|scope, _| *scope != key && !is_below(scope, &key));

@@ -7,7 +7,7 @@ use super::skills::{World, agent};
 use a2a_lambda::SkillTest;
 use a2a_lambda::task::{Artifact, Event, PartContent, Task};
 use a2a_lambda::testing::SkillTestError;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,6 +73,7 @@ pub(super) struct Observed {
     pub(super) thread: Vec<String>,
     pub(super) sealed: BTreeMap<String, usize>,
     pub(super) places: u64,
+    pub(super) before_steps: BTreeSet<u64>,
     pub(super) begun: u64,
     pub(super) violations: Vec<String>,
 }
@@ -140,6 +141,7 @@ pub(super) async fn observe(
         thread: notes.thread,
         sealed: notes.sealed,
         places: notes.places,
+        before_steps: notes.before_steps,
         begun: notes.begun,
         violations: notes.violations,
     }))

@@ -41,12 +41,16 @@ pub(super) enum Op {
     UpdateSession(u8),
     /// Adds one to a number that all branches share.
     CountSession,
+    /// Loads that number in a step.
+    LoadCount,
     LoadSession(Key),
     AddEvent,
     /// Counts the events of its branch in the thread.
     CountEvents,
     SaveData(u8),
     LoadData(u8),
+    /// Says so many things and saves how far it is after each; begins where it was.
+    Resume(u8),
     /// A worker whose model gives these answers, and then a text.
     Worker {
         streams: bool,
@@ -86,6 +90,14 @@ impl Program {
 }
 
 impl Op {
+    /// Whether it begins with a step.
+    pub(super) const fn is_step(&self) -> bool {
+        let loads = matches!(self, Self::LoadData(_) | Self::LoadCount);
+        loads
+            || matches!(self, Self::LoadSession(Key::Updated(_)))
+            || matches!(self, Self::Step { .. } | Self::Worker { .. })
+    }
+
     fn has_branches(&self) -> bool {
         matches!(self, Self::Join(_)) || self.bodies().into_iter().flatten().any(Self::has_branches)
     }

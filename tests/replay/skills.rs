@@ -13,6 +13,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+/// Whether a turn writes the chunks of one artifact more than once. A turn that runs again then
+/// compares the first ones with the last artifact, and writes them again.
+const ARTIFACTS_WRITTEN_TWICE: bool = false;
+
 /// A program and the log of its run.
 #[derive(Debug, Clone)]
 pub(super) struct World {
@@ -59,6 +63,7 @@ impl Run {
         };
         let turns = &self.0.program.turns;
         let sum = runner.body(&turns[turn], place, sum).await?;
+        self.0.log.place(false).await;
         let goes_on = turn + 1 < turns.len();
         if !goes_on && self.0.program.fails {
             return Err(AgentError::domain("PROGRAM", format!("failed with {sum}")));
@@ -211,7 +216,9 @@ impl<'a> Runner<'a> {
         Box::pin(async move {
             let mut sum = sum;
             for (number, op) in body.iter().enumerate() {
-                self.log().place().await;
+                if op.is_step() {
+                    self.log().place(true).await;
+                }
                 sum = self.op(op, place.inner(number), sum).await?;
             }
             Ok(sum)
@@ -258,7 +265,24 @@ impl<'a> Runner<'a> {
                 let load = async { cx.load_data::<Value>(&key) };
                 return Ok(mix(sum, &cx.step("load", load).await?));
             }
+            Op::Resume(many) => return self.resume(*many, &place, sum).await,
             session => return self.session(session, &place, sum).await,
+        }
+        Ok(sum)
+    }
+
+    async fn resume(self, many: u8, place: &Place, sum: u32) -> AgentResult<u32> {
+        let (cx, log, key) = (self.cx, self.log(), place.inner("r").path);
+        let (begin, mut sum) = cx.load_data(&key)?.unwrap_or((0, sum));
+        for number in begin..many {
+            let text = place.inner(number).text(sum);
+            log.says(&text);
+            cx.send_intermediate_update(text.clone()).await?;
+            log.said(text);
+            sum = mix(sum, &number);
+            let mark = log.mark();
+            cx.save_data(&key, &(number + 1, sum)).await?;
+            log.seal(mark);
         }
         Ok(sum)
     }
@@ -279,7 +303,7 @@ impl<'a> Runner<'a> {
             Op::LoadSession(Key::Saved(_)) => {
                 return Ok(mix(sum, &cx.load_session::<Value>(&name).await?));
             }
-            Op::LoadSession(Key::Updated(_)) => {
+            Op::LoadSession(Key::Updated(_)) | Op::LoadCount => {
                 let load = cx.load_session::<Value>(&name);
                 return Ok(mix(sum, &cx.step("load", load).await?));
             }
@@ -304,10 +328,8 @@ impl<'a> Runner<'a> {
         let work = async {
             log.effect(&branch, &key, &sum.to_string());
             ran.store(true, Ordering::Relaxed);
-            if body.is_empty() && !fails {
-                log.in_step(&key).await;
-            }
             let sum = self.body(body, place, sum).await?;
+            log.in_step(&key, body.is_empty() && !fails).await;
             mark.store(log.mark(), Ordering::Relaxed);
             match fails {
                 true => Err(AgentError::domain("STEP", sum.to_string())),
@@ -351,7 +373,11 @@ impl<'a> Runner<'a> {
         sum: u32,
     ) -> AgentResult<u32> {
         let mut sum = sum;
-        let mut chunks = self.cx.artifact_chunks(place.key(&format!("a{name}")));
+        let name = match ARTIFACTS_WRITTEN_TWICE {
+            true => format!("a{name}"),
+            false => format!("c{}", place.path),
+        };
+        let mut chunks = self.cx.artifact_chunks(place.key(&name));
         for (number, piece) in pieces.iter().enumerate() {
             let place = place.inner(format!("c{number}"));
             let text = place.text(sum);

@@ -57,6 +57,8 @@ pub(super) struct Notes {
     pub(super) thread: Vec<String>,
     /// How many places to wait at have passed.
     pub(super) places: u64,
+    /// The places before a step.
+    pub(super) before_steps: BTreeSet<u64>,
     waited: BTreeSet<String>,
     /// How many times the skill began a turn.
     pub(super) begun: u64,
@@ -139,12 +141,16 @@ impl Log {
         self.notes().session_keys.insert(key.to_owned());
     }
 
-    /// A place where the program can wait.
-    pub(super) async fn place(&self) {
+    /// A place where the program can wait. `before_step` tells whether a step begins after it.
+    pub(super) async fn place(&self, before_step: bool) {
         let place = {
             let mut notes = self.notes();
             notes.places += 1;
-            notes.places
+            let place = notes.places;
+            if before_step {
+                notes.before_steps.insert(place);
+            }
+            place
         };
         if let Wait::At(at, time) = self.wait
             && at == place
@@ -153,14 +159,15 @@ impl Log {
         }
     }
 
-    /// A place in a step without steps in it.
-    pub(super) async fn in_step(&self, key: &str) {
+    /// A place at the end of a step. `is_leaf` tells whether it is stored and has no steps in it.
+    pub(super) async fn in_step(&self, key: &str, is_leaf: bool) {
         if let Wait::InSteps(time) = self.wait
+            && is_leaf
             && self.notes().waited.insert(key.to_owned())
         {
             tokio::time::sleep(time).await;
         }
-        self.place().await;
+        self.place(false).await;
     }
 }
 

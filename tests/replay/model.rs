@@ -110,7 +110,7 @@ fn input(prompt: &Prompt, call: &Call) -> Value {
 impl Model for PromptedModel {
     fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
         Box::pin(async move {
-            self.0.place().await;
+            self.0.place(false).await;
             Ok(self.reply(&request))
         })
     }
@@ -120,7 +120,7 @@ impl Model for PromptedModel {
         request: ModelRequest,
     ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
         Box::pin(async move {
-            self.0.place().await;
+            self.0.place(false).await;
             let deltas = deltas(self.reply(&request));
             Ok(stream::iter(deltas).map(Ok).boxed())
         })

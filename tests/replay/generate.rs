@@ -1,0 +1,236 @@
+//! Generates programs from seeds.
+
+use super::program::{Body, Call, Key, Op, Program};
+
+/// A seeded xorshift generator: the only source of randomness.
+#[derive(Debug)]
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Self {
+        // Seeds that follow each other must not begin alike, and the state must not be 0.
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33
+    }
+
+    /// A number below `end`.
+    pub(super) fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    fn small(&mut self, end: u8) -> u8 {
+        u8::try_from(self.below(u64::from(end))).unwrap()
+    }
+
+    /// Whether one of `times` cases is there.
+    fn one_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+}
+
+/// The kinds of operations.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Say,
+    Artifact,
+    Chunks,
+    SaveSession,
+    UpdateSession,
+    LoadSession,
+    CountSession,
+    LoadCount,
+    AddEvent,
+    CountEvents,
+    SaveData,
+    LoadData,
+    Resume,
+    Step,
+    StepOfSteps,
+    Scope,
+    Join,
+    Worker,
+}
+
+/// Kinds that belong together. A program has few of them beside its steps, and therefore often
+/// several operations of each.
+const THEMES: [&[Kind]; 8] = [
+    &[Kind::Say, Kind::Artifact, Kind::Chunks],
+    &[Kind::SaveSession, Kind::UpdateSession, Kind::LoadSession],
+    &[Kind::CountSession, Kind::LoadCount],
+    &[Kind::AddEvent, Kind::CountEvents],
+    &[Kind::SaveData, Kind::LoadData],
+    &[Kind::Say, Kind::Resume],
+    &[Kind::Scope, Kind::Join],
+    &[Kind::Worker],
+];
+
+/// Whether branches that run at the same time update one session value. The commit of a step can
+/// take along the update of a branch at its side, which the next run applies again or loses.
+const SHARED_UPDATES: bool = false;
+
+/// How deep operations are in each other.
+const DEPTH: u64 = 4;
+
+/// What a generated program may still have.
+struct Limits {
+    kinds: Vec<Kind>,
+    /// How many names there are of each kind.
+    names: u8,
+    operations: u64,
+    depth: u64,
+    /// How many branches are around.
+    branches: u64,
+}
+
+/// The program of a seed.
+pub(super) fn program(seed: u64) -> Program {
+    let mut random = Random::new(seed);
+    for _ in 0..8 {
+        random.next();
+    }
+    let turns = 1 + random.below(5) / 4;
+    let mut kinds = vec![Kind::Step, Kind::StepOfSteps];
+    for _ in 0..1 + random.below(3) {
+        kinds.extend(THEMES[usize::try_from(random.below(8)).unwrap()]);
+    }
+    let mut limits = Limits {
+        kinds,
+        names: 1 + random.small(2),
+        operations: match random.below(8) {
+            0 => 16,
+            _ => 3 + random.below(5),
+        },
+        depth: 0,
+        branches: 0,
+    };
+    let turns = (0..turns).map(|_| body(&mut random, &mut limits, 6));
+    Program {
+        turns: turns.collect(),
+        fails: random.one_in(8),
+    }
+}
+
+fn body(random: &mut Random, limits: &mut Limits, most: u64) -> Body {
+    limits.depth += 1;
+    let many = 1 + random.below(most);
+    let mut ops = Body::new();
+    for _ in 0..many {
+        if limits.operations == 0 {
+            break;
+        }
+        limits.operations -= 1;
+        ops.push(op(random, limits));
+    }
+    limits.depth -= 1;
+    ops
+}
+
+fn op(random: &mut Random, limits: &mut Limits) -> Op {
+    let kinds = u64::try_from(limits.kinds.len()).unwrap();
+    let kind = limits.kinds[usize::try_from(random.below(kinds)).unwrap()];
+    let name = random.small(limits.names);
+    match kind {
+        Kind::Say => Op::Say,
+        Kind::Artifact => Op::Artifact(name),
+        Kind::SaveSession => Op::SaveSession(key(random, name)),
+        Kind::UpdateSession => Op::UpdateSession(name),
+        Kind::CountSession if SHARED_UPDATES || limits.branches == 0 => Op::CountSession,
+        // Branches change it at the same time.
+        Kind::LoadCount if limits.branches == 0 => Op::LoadCount,
+        Kind::LoadSession => Op::LoadSession(key(random, name)),
+        Kind::AddEvent => Op::AddEvent,
+        Kind::CountEvents => Op::CountEvents,
+        Kind::SaveData => Op::SaveData(name),
+        Kind::LoadData => Op::LoadData(name),
+        Kind::Resume => Op::Resume(1 + name),
+        Kind::StepOfSteps if limits.depth < DEPTH => {
+            let body = body(random, limits, 4);
+            step(random, name, body)
+        }
+        Kind::Scope if limits.depth < DEPTH => Op::Scope(body(random, limits, 3)),
+        Kind::Join if limits.depth < DEPTH => join(random, limits),
+        Kind::Chunks if limits.depth < DEPTH => chunks(random, limits, name),
+        Kind::Worker if limits.depth < DEPTH => Op::Worker {
+            streams: random.one_in(3),
+            answers: answers(random, limits),
+        },
+        _ => step(random, name, Body::new()),
+    }
+}
+
+fn chunks(random: &mut Random, limits: &mut Limits, name: u8) -> Op {
+    let pieces = (0..=random.below(3)).map(|_| match random.one_in(2) {
+        true => body(random, limits, 2),
+        false => Body::new(),
+    });
+    Op::Chunks {
+        name,
+        pieces: pieces.collect(),
+    }
+}
+
+fn key(random: &mut Random, name: u8) -> Key {
+    match random.one_in(3) {
+        true => Key::Saved(name),
+        false => Key::Updated(name),
+    }
+}
+
+fn step(random: &mut Random, name: u8, body: Body) -> Op {
+    Op::Step {
+        name,
+        asked: random.one_in(2),
+        fails: random.one_in(6),
+        body,
+    }
+}
+
+fn join(random: &mut Random, limits: &mut Limits) -> Op {
+    let many = match random.below(24) {
+        0 => 20,
+        number => 2 + number % 3,
+    };
+    limits.branches += 1;
+    let branches = (0..many).map(|_| match limits.operations {
+        0 => vec![step(random, 0, Body::new())],
+        _ => body(random, limits, 3),
+    });
+    let branches = branches.collect();
+    limits.branches -= 1;
+    Op::Join(branches)
+}
+
+/// The answers of a model that call tools.
+fn answers(random: &mut Random, limits: &mut Limits) -> Vec<Vec<Call>> {
+    let mut number = 0;
+    let mut answers = Vec::new();
+    for _ in 0..random.below(3) {
+        let mut calls: Vec<Call> = Vec::new();
+        for _ in 0..=random.below(3) {
+            match calls.last() {
+                Some(last) if random.one_in(4) => calls.push(last.clone()),
+                _ => calls.push(call(random, limits, number)),
+            }
+            number += 1;
+        }
+        answers.push(calls);
+    }
+    answers
+}
+
+fn call(random: &mut Random, limits: &mut Limits, number: u8) -> Call {
+    match random.one_in(3) {
+        true => Call::Function { number },
+        false => Call::Skill {
+            number,
+            fails: random.one_in(6),
+            body: body(random, limits, 3),
+        },
+    }
+}

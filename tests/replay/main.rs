@@ -1,0 +1,167 @@
+//! A turn that runs again is the same turn. Generated programs, interrupted at every point, lead
+//! to what they lead to undisturbed: the task, the effects, what the next message of the context
+//! sees, and the events of a stream.
+//!
+//! A step that was open at an interruption may repeat its effect. Order is compared within a
+//! branch of the program.
+//!
+//! - `program`, `generate`, `shrink`: programs as data
+//! - `skills`, `model`, `log`: run a program and note what it does
+//! - `run`, `compare`: interrupt it, and compare
+//! - `deploy`: deployments between two runs of a turn
+//!
+//! `A2A_REPLAY_SEED=<seed>` runs one program, `A2A_REPLAY_PROGRAMS=<number>` more or fewer.
+#![cfg(test)]
+
+mod compare;
+mod deploy;
+mod generate;
+mod log;
+mod model;
+mod program;
+mod run;
+mod shrink;
+mod skills;
+
+use compare::differences;
+use log::Effects;
+use program::Program;
+use run::{Observed, Point, observe};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The programs of the default run.
+const PROGRAMS: u64 = 120;
+
+/// A point at which a program makes a difference: its turn, and the differences in words.
+type Difference = (usize, Point, Vec<String>);
+
+/// A program with its undisturbed run.
+struct Case {
+    program: Arc<Program>,
+    undisturbed: Observed,
+    effects: Arc<Effects>,
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the settings of the product do not name programs of a test"
+)]
+fn setting(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// A runtime whose clock is stopped.
+fn runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_time().start_paused(true).build().unwrap()
+}
+
+impl Case {
+    async fn new(program: Arc<Program>) -> Self {
+        let undisturbed = observe(&program, 0, Point::Undisturbed, None).await;
+        let undisturbed = undisturbed.unwrap().unwrap();
+        Self {
+            effects: Arc::new(undisturbed.effects.clone()),
+            program,
+            undisturbed,
+        }
+    }
+
+    /// Runs the program; returns what is different. `None` if there is no such point.
+    async fn judge(&self, turn: usize, point: Point) -> Option<Vec<String>> {
+        let effects = Arc::clone(&self.effects);
+        match observe(&self.program, turn, point, Some(effects)).await {
+            Ok(observed) => {
+                let branches = self.program.has_branches();
+                Some(differences(&self.undisturbed, &observed?, branches))
+            }
+            Err(error) => Some(vec![format!("no reply: {error}")]),
+        }
+    }
+
+    /// Interrupts a turn everywhere; adds the number of points. Returns the first difference.
+    async fn interrupt(&self, turn: usize, seed: u64, points: &mut u64) -> Option<Difference> {
+        let mut crashes = 0;
+        while let Some(found) = self.judge(turn, Point::Crash(crashes)).await {
+            if !found.is_empty() {
+                return Some((turn, Point::Crash(crashes), found));
+            }
+            crashes += 1;
+        }
+        *points += crashes;
+        let (places, mut random) = (self.undisturbed.places, generate::Random::new(seed));
+        let steps = &self.undisturbed.before_steps;
+        let mut others = vec![Point::HandOvers];
+        others.extend(
+            (1..=places)
+                .filter(|place| !steps.contains(place))
+                .map(Point::HandOver),
+        );
+        others.extend(steps.iter().copied().map(Point::HandOverAtStep));
+        for _ in 0..2 {
+            let place = 1 + random.below(places + 1);
+            others.push(Point::Both(random.below(crashes + 1), place));
+        }
+        for point in others {
+            let found = self.judge(turn, point).await.unwrap_or_default();
+            if !found.is_empty() {
+                return Some((turn, point, found));
+            }
+            *points += 1;
+        }
+        None
+    }
+}
+
+/// Interrupts each turn of a program everywhere.
+fn interrupt(program: &Arc<Program>, seed: u64, points: &mut u64) -> Option<Difference> {
+    runtime().block_on(async {
+        let case = Case::new(Arc::clone(program)).await;
+        for turn in 0..case.undisturbed.turns.len() {
+            let difference = case.interrupt(turn, seed, points).await;
+            if difference.is_some() {
+                return difference;
+            }
+        }
+        None
+    })
+}
+
+/// Fails with the smallest program that is found to make a difference.
+fn report(seed: u64, mut program: Arc<Program>, mut difference: Difference) -> ! {
+    'smaller: loop {
+        for smaller in shrink::smaller(&program) {
+            let smaller = Arc::new(smaller);
+            if let Some(wrong) = interrupt(&smaller, seed, &mut 0) {
+                (program, difference) = (smaller, wrong);
+                continue 'smaller;
+            }
+        }
+        break;
+    }
+    let (turn, point, found) = difference;
+    let found = found.join("\n");
+    panic!(
+        "seed {seed}, made smaller, turn {turn}, {point:?}:\n{found}\n{program:?}\n\
+         replay: A2A_REPLAY_SEED={seed} cargo test --locked --workspace --test replay same_turn"
+    );
+}
+
+#[test]
+fn a_turn_that_runs_again_is_the_same_turn() {
+    let began = Instant::now();
+    let chosen = setting("A2A_REPLAY_SEED");
+    let count = setting("A2A_REPLAY_PROGRAMS").unwrap_or(PROGRAMS);
+    let seeds = chosen.map_or(1..=count, |seed| seed..=seed);
+    let (mut programs, mut points) = (0, 0);
+    for seed in seeds {
+        let program = Arc::new(generate::program(seed));
+        if let Some(difference) = interrupt(&program, seed, &mut points) {
+            report(seed, program, difference);
+        }
+        programs += 1;
+    }
+    let time = began.elapsed().as_secs_f64();
+    println!("replay: {programs} programs, {points} points, {time:.1} s, 0 differences");
+}
