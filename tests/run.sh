@@ -196,7 +196,7 @@ step_stack_rights() {
 }
 step_stack_parameters() {
   stack stack-parameters --parameters
-  grep -E 'parameters: ' "$logs/stack-parameters.figures" >&3
+  grep -E '^red|parameters, ' "$logs/stack-parameters.figures" >&3
 }
 # What is replaced: tests/stack/README.md.
 step_author() {

@@ -132,8 +132,9 @@ def _deployment_of(template):
 class Deployment:
     """A stack on the emulator. Its templates are below `root`."""
 
-    def __init__(self, emulator, packages, root=ROOT, name="stack"):
+    def __init__(self, emulator, packages, root=ROOT, name="stack", change=str):
         self.emulator, self.packages, self.root, self.name = emulator, packages, root, name
+        self.change = change
         self.cloudformation, self.s3 = emulator.client("cloudformation"), emulator.client("s3")
         self.lambdas, self.iam = emulator.client("lambda"), emulator.client("iam")
         self.edited, self.template, self.second = [], None, 0
@@ -193,7 +194,7 @@ class Deployment:
     def _source(self, change=str):
         from samtranslator.yaml_helper import yaml_parse
 
-        return yaml_parse(change((self.root / "template.yaml").read_text()))
+        return yaml_parse(change(self.change((self.root / "template.yaml").read_text())))
 
     def transformed(self, changed, change=str):
         """What `sam deploy` does: CloudFormation transforms the template with the values of its parameters."""

@@ -6,7 +6,7 @@ sets a property that no caller meets. It is read in the transformed template, in
 changed value must appear.
 """
 
-from world import BASE, DOMAIN
+from world import BASE, DOMAIN, World
 
 URL = f"https://{DOMAIN}{BASE}"
 # Parameter: its new value, others that it needs, where it is read, what is found there.
@@ -34,7 +34,13 @@ EXEMPT = {
     "Stage": ("prod", {}, "ApiStage StageName", "prod"),
     "LogRetentionDays": ("7", {}, "LogsOfReference RetentionInDays", "7"),
     "Tracing": ("Active", {}, "WorkerFunction TracingConfig Mode", "Active"),
-    "SkillPolicyArn": ("", {}, "WorkerFunctionRole ManagedPolicyArns", 2),
+    "MemorySize": ("1024", {}, "WorkerFunction MemorySize", "1024"),
+    "Layers": ("arn:aws:lambda:x", {}, "RelayFunction Layers", ["arn:aws:lambda:x"]),
+    "VpcSubnetIds": ("subnet-a,subnet-b", {}, "RpcFunction VpcConfig SubnetIds", ["subnet-a", "subnet-b"]),
+    "VpcSecurityGroupIds": ("sg-a", {"VpcSubnetIds": "subnet-a"}, "RpcFunction VpcConfig SecurityGroupIds", ["sg-a"]),
+    "KmsKeyArn": ("arn:aws:kms:x", {}, "Table SSESpecification KMSMasterKeyId", "arn:aws:kms:x"),
+    "PermissionsBoundaryArn": ("arn:aws:iam::1:policy/x", {}, "SweepFunctionRole PermissionsBoundary", "arn:aws:iam::1:policy/x"),
+    "SkillPolicyArn": ("", {}, "WorkerFunctionRole ManagedPolicyArns", None),
     "DetailedApiMetrics": ("on", {}, "ApiStage MethodSettings 0 MetricsEnabled", True),
     "AccessLog": ("on", {}, "ApiStage AccessLogSetting DestinationArn", None),
     "WebAclArn": ("arn:aws:wafv2:x", {}, "WebAclAssociation WebACLArn", "arn:aws:wafv2:x"),
@@ -52,6 +58,12 @@ EXEMPT = {
     "AlarmEmail": ("b@example.com", {}, "AlarmTopic Subscription 0 Endpoint", "b@example.com"),
     "AlarmTopicArn": ("arn:aws:sns:x", {"AlarmEmail": ""}, "Alarms Parameters AlarmTopicArn", "arn:aws:sns:x"),
 }
+# A fault in the template: what becomes what, and the parameter that callers then do not meet.
+PLANTED = [
+    ("    MemorySize: 256\n", "    MemorySize: 256\n    AutoPublishAlias: live\n", "Settings"),
+    ("      AlwaysDeploy: true\n", "", "DisableExecuteApi"),
+    ("        A2A_LOG: !If [LogsDebug, \"info,a2a_lambda=debug\", !Ref LogLevel]\n", "        A2A_LOG: info\n", "LogLevel"),
+]
 
 
 def _at(value, steps):
@@ -82,21 +94,41 @@ def _property(deployment, place, changed):
     resource = template["Resources"][name]
     if steps == ["Condition"]:
         return deployment.resolved(template, {"Condition": resource["Condition"]}, changed)
-    found = _at(deployment.resolved(template, resource["Properties"], changed), steps)
-    return len(found) if isinstance(found, list) else found
+    return _at(deployment.resolved(template, resource["Properties"], changed), steps)
+
+
+def _called(world, name):
+    """What is wrong with a parameter once it is deployed with another value, or None."""
+    value, others, place, expected = CALLED[name]
+    before = _seen(world, place)
+    with world.changed(**others, **{name: value}):
+        after = _seen(world, place)
+    return f"{name}={value}: {place} was {before}, and is {after}" if after != expected or after == before else None
+
+
+def _planted(world):
+    """Deploys the template with each fault beside the stack. Yields those that no row reports."""
+    for number, (good, bad, parameter) in enumerate(PLANTED):
+        other = World(world.emulator, world.packages, world.binaries, stack=f"planted{number}", change=lambda it: it.replace(good, bad))
+        try:
+            seen = _called(other, parameter)
+        finally:
+            other.stop()
+        if seen:
+            what = bad.strip().split("\n")[-1].strip() or f"without {good.strip()}"
+            print(f"red  {what}: {seen}", flush=True)
+        else:
+            yield f"{parameter} is met with {bad!r} in place of {good!r}"
 
 
 def run(world):
-    """Tries each parameter. Returns the number of faults."""
+    """Tries each parameter, and the planted faults. Returns the number of faults."""
     faults, known = [], set(world.deployment.template["Parameters"])
     faults += [f"no row for the parameter {name}" for name in sorted(known - CALLED.keys() - EXEMPT.keys())]
     faults += [f"a row for {name}, which is no parameter" for name in sorted((CALLED.keys() | EXEMPT.keys()) - known)]
-    for name, (value, others, place, expected) in CALLED.items():
-        before = _seen(world, place)
-        with world.changed(**others, **{name: value}):
-            after = _seen(world, place)
-        if after != expected or after == before:
-            faults.append(f"{name}={value}: {place} was {before}, and is {after}")
+    for name, (_, _, place, _) in CALLED.items():
+        if fault := _called(world, name):
+            faults.append(fault)
         else:
             print(f"met  {name}: {place}", flush=True)
     for name, (value, others, place, expected) in EXEMPT.items():
@@ -106,7 +138,8 @@ def run(world):
             faults.append(f"{name}={value}: {place} was {before}, and is {after}")
         else:
             print(f"sets  {name}: {place}", flush=True)
+    faults += _planted(world)
     for fault in faults:
         print(f"FAILED: {fault}")
-    print(f"{len(known)} parameters: {len(CALLED)} met where callers meet them, {len(EXEMPT)} set a property")
+    print(f"{len(known)} parameters, {len(PLANTED)} planted faults: {len(CALLED)} met where callers meet them, {len(EXEMPT)} set a property")
     return len(faults)

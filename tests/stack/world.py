@@ -111,11 +111,11 @@ class Caller:
 class World:
     """The stack, its gateway and its operator."""
 
-    def __init__(self, emulator, packages, binaries=None, patience=60, root=ROOT, stack="stack"):
+    def __init__(self, emulator, packages, binaries=None, patience=60, root=ROOT, stack="stack", change=str):
         self.emulator, self.binaries, self.patience, self.packages = emulator, binaries, patience, packages
         # Of each case: its seconds, and the lines of its decisions.
         self.times, self.marks = {}, {}
-        self.deployment = Deployment(emulator, packages, root, stack)
+        self.deployment = Deployment(emulator, packages, root, stack, change)
         self.deployment.create()
         self.functions = Functions(self.deployment)
         self.gateway = Gateway(self.functions, {DOMAIN: BASE})

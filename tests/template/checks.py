@@ -127,6 +127,9 @@ CONDITIONS = {
 }
 # Writing logs, and writing traces to X-Ray. SAM adds the second for `Tracing`.
 MANAGED = (":policy/service-role/AWSLambdaBasicExecutionRole", ":policy/AWSXrayWriteOnlyAccess")
+# Making network interfaces: SAM adds it for `VpcConfig`.
+_VPC = ":policy/service-role/AWSLambdaVPCAccessExecutionRole"
+_LIMITS = {"Ref": "LimitsOfFunctions"}
 # The images that start the relay: of tasks that ask for a worker, and of tasks with an event for webhooks.
 FORWARDED = [
     {"dynamodb": {"Keys": {"SK": {"S": ["META"]}}, "NewImage": {name: {"N": [{"exists": True}]}}}}
@@ -365,8 +368,9 @@ def rights(stack):
     for name, directory in stack.functions.items():
         role = stack.transformed["Resources"][f"{name}Role"]["Properties"]
         managed = role.get("ManagedPolicyArns", [])
-        others = [m for m in managed if not (isinstance(m, str) and m.endswith(MANAGED))]
-        if others != ([_AUTHORS] if directory in RUNS_TURNS else []):
+        allowed = MANAGED + ((_VPC,) if directory in RUNS_TURNS else ())
+        others = [m for m in managed if not (isinstance(m, str) and m.endswith(allowed))]
+        if others != [_LIMITS] + ([_AUTHORS] if directory in RUNS_TURNS else []):
             wrong.append(f"{directory}: managed policies {managed}")
         granted = {}
         for policy in role.get("Policies", []):
@@ -385,23 +389,84 @@ def rights(stack):
     return wrong
 
 
-def log_rights(stack):
-    """The managed policy that writes logs is for any log group. A boundary leaves the one of the stack."""
-    wrong = []
-    for name in stack.functions:
-        role = stack.transformed["Resources"][f"{name}Role"]["Properties"]
-        if role.get("PermissionsBoundary") != {"Ref": "OneLogGroup"}:
-            wrong.append(f"{name}: has no boundary")
+def limits(stack):
+    """The policies that SAM attaches are for any log group and any interface. A denial leaves those of the stack."""
     expected = [
-        {"Effect": "Allow", "NotAction": ["logs:*"], "Resource": "*"},
+        {"Effect": "Deny", "Action": ["logs:*"], "NotResource": {"Fn::GetAtt": [_log_group(stack), "Arn"]}},
         {
-            "Effect": "Allow",
-            "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
-            "Resource": {"Fn::GetAtt": [_log_group(stack), "Arn"]},
+            "Effect": "Deny",
+            "Action": [f"ec2:{it}" for it in ("AssignPrivateIpAddresses", "CreateNetworkInterface",
+                                              "DeleteNetworkInterface", "UnassignPrivateIpAddresses")],
+            "Resource": "*",
+            "Condition": {"Null": {"lambda:SourceFunctionArn": "false"}},
         },
+        {"Fn::If": ["HasKmsKey", {
+            "Effect": "Allow",
+            "Action": ["kms:Decrypt", "kms:GenerateDataKey"],
+            "Resource": {"Ref": "KmsKeyArn"},
+            "Condition": {"StringLike": {"kms:ViaService": ["dynamodb.*", "s3.*", "secretsmanager.*"]}},
+        }, {"Ref": "AWS::NoValue"}]},
     ]
-    boundary = stack.transformed["Resources"]["OneLogGroup"]["Properties"]["PolicyDocument"]["Statement"]
-    return wrong if boundary == expected else wrong + [f"the boundary is {boundary}"]
+    found = stack.transformed["Resources"]["LimitsOfFunctions"]["Properties"]["PolicyDocument"]["Statement"]
+    return [] if found == expected else [f"the limits of all roles are {found}"]
+
+
+def places(stack):
+    """Who runs skills has the memory and the VPC of the operator. `push` checks addresses, so it is in none."""
+    vpc = {"SubnetIds": {"Ref": "VpcSubnetIds"}, "SecurityGroupIds": {"Ref": "VpcSecurityGroupIds"}}
+    wrong = []
+    for name, directory in stack.functions.items():
+        properties = stack.transformed["Resources"][name]["Properties"]
+        found = properties["MemorySize"], properties.get("VpcConfig")
+        skills = {"Ref": "MemorySize"}, {"Fn::If": ["HasVpc", vpc, {"Ref": "AWS::NoValue"}]}
+        if found != (skills if directory in RUNS_TURNS else (256, None)):
+            wrong.append(f"{directory}: has {found}")
+        boundary = stack.transformed["Resources"][f"{name}Role"]["Properties"].get("PermissionsBoundary")
+        if boundary != {"Fn::If": ["HasBoundary", {"Ref": "PermissionsBoundaryArn"}, {"Ref": "AWS::NoValue"}]}:
+            wrong.append(f"{directory}: has the boundary {boundary}")
+    return wrong
+
+
+def keys(stack):
+    """What the stack stores is encrypted with the operator's key, if there is one."""
+    key = {"Ref": "KmsKeyArn"}
+    stored = [it for kind in ("AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SecretsManager::Secret")
+              for it in stack.of_type(kind).items()]
+    return [f"{name}: has no key of the operator" for name, it in stored if not _names(it["Properties"], key)]
+
+
+def _names(value, wanted):
+    """Whether `value` contains `wanted`."""
+    if value == wanted:
+        return True
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+    return any(_names(it, wanted) for it in parts)
+
+
+def wired(stack):
+    """Each parameter is the value of something, also where only a condition names it."""
+    # SAM replaces some parameters of the API by their values.
+    used = [stack.transformed["Resources"], stack.source["Resources"]]
+    conditions = stack.source["Conditions"]
+    wrong = []
+    for parameter in stack.source["Parameters"]:
+        ways = [parameter] + [name for name, it in conditions.items() if _names(it, {"Ref": parameter})]
+        ways += [name for name, it in conditions.items() if any(_names(it, {"Condition": way}) for way in ways)]
+        if not any(_mentions(used, way) for way in ways):
+            wrong.append(f"{parameter}: changes nothing")
+    return wrong
+
+
+def _mentions(value, name):
+    """Whether `value` refers to a parameter, or depends on a condition."""
+    if isinstance(value, dict):
+        return (
+            value.get("Ref") == name or value.get("Condition") == name
+            or _list(value.get("Fn::If", [None]))[0] == name
+            or "${" + name + "}" in str(value.get("Fn::Sub", ""))
+            or any(_mentions(it, name) for it in value.values())
+        )
+    return isinstance(value, list) and any(_mentions(it, name) for it in value)
 
 
 def settings(stack):
@@ -638,7 +703,7 @@ def environment(stack):
     return wrong
 
 
-def updates(stack):
+def updates(stack, release):
     """A changed parameter reaches callers: SAM would publish a version, or deploy the API, for other changes only."""
     kept = {"AWS::Lambda::Version", "AWS::Lambda::Alias", "AWS::CodeDeploy::DeploymentGroup"}
     wrong = [f"{name}: callers keep its version" for name, it in stack.transformed["Resources"].items() if it["Type"] in kept]
@@ -647,8 +712,12 @@ def updates(stack):
         if before != (None if directory == "ops" else "CheckedSettings"):
             wrong.append(f"{name}: waits for {before}, and not for a program that accepts the settings")
     asked = stack.transformed["Resources"].get("CheckedSettings", {}).get("Properties", {})
-    if (asked.get("ServiceToken"), asked.get("Settings")) != ({"Fn::GetAtt": ["OpsFunction", "Arn"]}, {"Ref": "Settings"}):
-        wrong.append("nothing checks the settings")
+    expected = {
+        "ServiceToken": {"Fn::GetAtt": ["OpsFunction", "Arn"]}, "ServiceTimeout": 60, "Settings": {"Ref": "Settings"},
+        "CorsOrigin": {"Ref": "CorsOrigin"}, "Release": release,
+    }
+    if asked != expected:
+        wrong.append(f"the settings are checked with {asked}")
     if stack.source["Resources"]["Api"]["Properties"].get("AlwaysDeploy") is not True:
         wrong.append("Api: a changed parameter is not deployed")
     return wrong

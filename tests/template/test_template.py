@@ -15,6 +15,7 @@ from stack import ROOT, Stack, alarms_text, manifest, template_text
 
 STACK = Stack()
 CARGO = manifest()
+RELEASE = CARGO["workspace"]["package"]["version"]
 
 
 def nested():
@@ -137,7 +138,13 @@ class TheTemplate(unittest.TestCase):
         self.assertEqual(checks.rights(STACK), [])
 
     def test_lets_the_functions_write_to_one_log_group(self):
-        self.assertEqual(checks.log_rights(STACK), [])
+        self.assertEqual(checks.limits(STACK), [])
+
+    def test_skills_have_the_memory_the_network_and_the_boundary_of_the_operator(self):
+        self.assertEqual(checks.places(STACK), [])
+
+    def test_a_key_of_the_operator_encrypts_what_is_stored(self):
+        self.assertEqual(checks.keys(STACK), [])
 
     def test_a_closed_default_endpoint_needs_an_address_of_your_own(self):
         rule = STACK.source["Rules"]["ClosedEndpoint"]
@@ -185,7 +192,8 @@ class TheTemplate(unittest.TestCase):
         self.assertEqual(checks.environment(STACK), [])
 
     def test_a_deployed_parameter_is_in_force(self):
-        self.assertEqual(checks.updates(STACK), [])
+        self.assertEqual(checks.updates(STACK, RELEASE), [])
+        self.assertEqual(checks.wired(STACK), [])
 
     def test_widgets_find_metrics_that_functions_emit(self):
         dashboard = yaml_parse((ROOT / "infra/dashboard.yaml").read_text())
@@ -349,16 +357,21 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
 
     def test_settings_that_no_program_has_seen(self):
         line = "    DependsOn: CheckedSettings\n"
-        self.assertTrue(checks.updates(self.broken(line, "")))
-        self.assertTrue(checks.updates(self.broken("      Settings: !Ref Settings\n", "")))
+        self.assertTrue(checks.updates(self.broken(line, ""), RELEASE))
+        self.assertTrue(checks.updates(self.broken("      Settings: !Ref Settings\n", ""), RELEASE))
+        self.assertTrue(checks.updates(self.broken(f'      Release: "{RELEASE}"\n', ""), RELEASE))
         self.assertTrue(checks.environment(self.broken("MaxLength: 2048", "MaxLength: 4000")))
 
     def test_functions_whose_callers_keep_a_version(self):
         line = "    MemorySize: 256\n"
-        self.assertTrue(checks.updates(self.broken(line, line + "    AutoPublishAlias: live\n")))
+        self.assertTrue(checks.updates(self.broken(line, line + "    AutoPublishAlias: live\n"), RELEASE))
+
+    def test_a_parameter_that_changes_nothing(self):
+        self.assertTrue(checks.wired(self.broken("MaximumConcurrency: !Ref WorkerConcurrency", "MaximumConcurrency: 50")))
+        self.assertTrue(checks.wired(self.broken("RetentionInDays: !Ref LogRetentionDays", "RetentionInDays: 30", 2)))
 
     def test_an_api_that_keeps_its_parameters(self):
-        self.assertTrue(checks.updates(self.broken("      AlwaysDeploy: true\n", "")))
+        self.assertTrue(checks.updates(self.broken("      AlwaysDeploy: true\n", ""), RELEASE))
 
     def test_a_log_level_that_drops_lines_of_metrics(self):
         self.assertTrue(checks.logs(self.broken("!If [LogsDebug, DEBUG, INFO]", "WARN")))
@@ -453,7 +466,7 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         self.assertTrue(checks.rights(copy))
 
     def test_a_managed_policy_with_broad_rights(self):
-        copy = self.broken("      Policies:\n        - Version", "      Policies:\n        - AmazonS3FullAccess\n        - Version")
+        copy = self.broken("      Policies:\n        - !Ref", "      Policies:\n        - AmazonS3FullAccess\n        - !Ref")
         self.assertTrue(checks.rights(copy))
 
     def test_dev_identities_in_a_deployed_function(self):
@@ -593,8 +606,17 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         self.assertTrue(checks.rights(self.broken(line, "")))
 
     def test_a_function_that_could_write_to_every_log_group(self):
-        self.assertTrue(checks.log_rights(self.broken("    PermissionsBoundary: !Ref OneLogGroup\n", "")))
-        self.assertTrue(checks.log_rights(self.broken("Resource: !GetAtt LogsOfReference.Arn", 'Resource: "*"')))
+        self.assertTrue(checks.rights(self.broken("        - !Ref LimitsOfFunctions\n", "")))
+        self.assertTrue(checks.limits(self.broken("NotResource: !GetAtt LogsOfReference.Arn", 'NotResource: "*"')))
+
+    def test_a_webhook_function_in_a_vpc(self):
+        line = "      RecursiveLoop: Allow\n"
+        vpc = "      VpcConfig: !If [HasVpc, {SubnetIds: !Ref VpcSubnetIds, SecurityGroupIds: !Ref VpcSecurityGroupIds}, !Ref AWS::NoValue]\n"
+        self.assertTrue(checks.places(self.broken(line, line + vpc)))
+        self.assertTrue(checks.places(self.broken("      MemorySize: !Ref MemorySize\n", "")))
+
+    def test_a_bucket_without_the_key_of_the_operator(self):
+        self.assertTrue(checks.keys(self.broken(", KMSMasterKeyID: !Ref KmsKeyArn}, {", "}, {")))
 
     def test_a_secret_where_none_is_needed(self):
         variable = "          A2A_WORK_QUEUE_URL: !Ref WorkQueue\n"

@@ -1,5 +1,7 @@
 //! The command `template`: writes the SAM template of an agent that is one program, and once the
-//! names of its stacks.
+//! names of its stacks. An author's own changes are in a file beside it.
+
+mod changes;
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -14,6 +16,8 @@ const FILES: [(&str, &str); 3] = [
         include_str!("../assets/dashboard.yaml"),
     ),
 ];
+/// What an author changes in the template.
+const CHANGES: &str = "infra/changes.yaml";
 /// What precedes the folder of a function in the template of the library.
 const FUNCTIONS: &str = "CodeUri: functions/";
 /// The comment of the library's template that does not hold for one program.
@@ -73,9 +77,30 @@ pub enum TemplateError {
 /// # Errors
 /// [`TemplateError`] when a file cannot be used, or differs under `--check`.
 pub fn run(options: &WriteTemplate, id: &str) -> Result<(), TemplateError> {
+    write_templates(options, id)?;
+    if options.check {
+        return Ok(());
+    }
+    let path = options.folder.join(SAMCONFIG);
+    let Some(old) = read(&path)? else {
+        return Ok(());
+    };
+    let text = with_stack_names(&old, id)?;
+    if text == old {
+        Ok(())
+    } else {
+        write(&path, &text)
+    }
+}
+
+fn write_templates(options: &WriteTemplate, id: &str) -> Result<(), TemplateError> {
+    let own = read(&options.folder.join(CHANGES))?.unwrap_or_default();
     for (name, text) in FILES {
         let path = options.folder.join(name);
-        let text = of_one_program(text, &options.code).replace(LOGS, &logs_of(id));
+        let mut text = of_one_program(text, &options.code).replace(LOGS, &logs_of(id));
+        if name == "template.yaml" {
+            text = changes::merged(&text, &own);
+        }
         if read(&path)?.is_some_and(|old| old == text) {
             continue;
         }
@@ -84,18 +109,7 @@ pub fn run(options: &WriteTemplate, id: &str) -> Result<(), TemplateError> {
         }
         write(&path, &text)?;
     }
-    let path = options.folder.join(SAMCONFIG);
-    match read(&path)? {
-        Some(old) if !options.check => {
-            let text = with_stack_names(&old, id)?;
-            if text == old {
-                Ok(())
-            } else {
-                write(&path, &text)
-            }
-        }
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> TemplateError {
@@ -178,7 +192,7 @@ fn of_one_program(text: &str, code: &str) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let head = format!(
         "# Written by the command `template` of a2a-local {version}. Run it again after an upgrade\n\
-         # of the library; put your own resources into another file.\n"
+         # of the library, or of `{CHANGES}`, where your changes of template.yaml are.\n"
     );
     let one = "# `sam build` runs cargo-lambda once: `A2A_FUNCTION` tells the program which function it\n# is. ";
     let text = text.replace(FOLDERS, one);
@@ -224,6 +238,13 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "writes the files; RELEASING.md says when"]
+    fn the_folder_for_authors_is_written() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../template");
+        write_templates(&options(&folder, false), "restaurant").unwrap();
+    }
+
+    #[test]
     fn a_template_that_was_changed_or_is_old_is_reported_and_written_again() {
         let name = format!("a2a-template-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
@@ -240,6 +261,13 @@ mod tests {
         assert!(matches!(differs, TemplateError::Differs(path) if path == alarms));
         run(&options(&folder, false), "restaurant").unwrap();
         run(&options(&folder, true), "restaurant").unwrap();
+        let timeout = "Resources:\n  WorkerFunction:\n    Properties:\n      Timeout: 60\n";
+        fs::write(folder.join(CHANGES), timeout).unwrap();
+        run(&options(&folder, true), "restaurant").unwrap_err();
+        run(&options(&folder, false), "restaurant").unwrap();
+        run(&options(&folder, true), "restaurant").unwrap();
+        let text = fs::read_to_string(folder.join("template.yaml")).unwrap();
+        assert!(text.contains("      Timeout: 60\n      Environment:\n        Variables:\n          A2A_FUNCTION: worker\n"));
         fs::remove_dir_all(&folder).unwrap();
     }
 
