@@ -177,13 +177,18 @@ class Deployment:
         [stack] = self.cloudformation.describe_stacks(**named)["Stacks"]
         return template, {it["ParameterKey"]: it["ParameterValue"] for it in stack["Parameters"]}
 
-    def next_release(self):
-        """Deploys a template with one more parameter, which sets a variable of every function."""
-        parameter = '  NextRelease: {Type: String, Default: old}\n'
-        variable = '        A2A_NEXT_RELEASE: !Ref NextRelease\n'
-        changed = self.transformed({}, lambda text: text.replace("  Stage:\n", parameter + "  Stage:\n", 1).replace(
-            "        A2A_AUTH: gateway\n", variable + "        A2A_AUTH: gateway\n", 1))
-        self._stack("update_stack", self.name, changed, self.parameters | {"NextRelease": "new"})
+    def next_release(self, variable):
+        """Deploys a later release: its template has one more parameter, and sets one more variable."""
+        def later(text):
+            for old, new in (
+                ("  Stage:\n", "  NextRelease: {Type: String, Default: old}\n  Stage:\n"),
+                ("        A2A_AUTH: gateway\n", f"        {variable}\n        A2A_AUTH: gateway\n"),
+                ('      Release: "', '      Release: "1'),
+            ):
+                text = text.replace(old, new, 1)
+            return text
+
+        self._stack("update_stack", self.name, self.transformed({}, later), self.parameters | {"NextRelease": "new"})
 
     def restore(self, saved):
         """Deploys what was saved."""

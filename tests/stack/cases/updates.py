@@ -1,7 +1,9 @@
 """A second deployment: what a changed parameter means to callers. The programs stay the same."""
 
+import contextlib
+
 from deploy import Failed
-from world import BASE, DOMAIN, World, Wrong, check, message
+from world import BASE, DOMAIN, World, Wrong, check
 
 
 def case_a_changed_rate_limits_callers(world):
@@ -87,20 +89,49 @@ def case_settings_that_the_program_refuses_fail_their_deployment(world):
         check(reason in why and "0123456789abcdef" not in why, "the reason is named", settings, why)
 
 
-def case_a_running_function_tolerates_a_setting_that_it_does_not_know(world):
-    """Lambda changes variables before code: the program of the release before sees them for seconds."""
+def case_an_upgrade_that_refuses_the_settings_fails_its_deployment(world):
+    """`Settings` is as before, and the custom resource asks because of the release."""
+    before = _revisions(world)
+    try:
+        world.deployment.next_release('A2A_LEASE: "0s"')
+    except Failed as failed:
+        check("A2A_LEASE" in str(failed), "the reason is named", str(failed))
+    else:
+        raise Wrong("a release that refuses its settings is deployed")
+    changed = {name for name, it in _revisions(world).items() if it != before[name]}
+    check(changed <= {world.deployment.functions["ops"]}, "no other function has changed", sorted(changed))
+    check(world.owner().send("echo hello")["id"], "the agent answers")
+
+
+@contextlib.contextmanager
+def _reader(world, variables):
+    """The log of `tasks-get`, which has these variables."""
     name, lambdas = world.deployment.functions["tasks-get"], world.deployment.lambdas
-    variables = world.variables("tasks-get")
-    given = variables | {"A2A_SETTINGS": '{"A2A_SETTING_OF_THE_NEXT_RELEASE": "x", "A2A_LEASE": "6s"}'}
-    lambdas.update_function_configuration(FunctionName=name, Environment={"Variables": given})
+    before = world.variables("tasks-get")
+    lambdas.update_function_configuration(FunctionName=name, Environment={"Variables": variables})
     world.functions.refresh()
     try:
-        check(world.caller().call("GET", "/tasks")[0] == 200, "it answers")
-        log = (world.emulator.folder / f"{name}.log").read_text()
-        check("A2A_SETTING_OF_THE_NEXT_RELEASE" in log, "and reports the setting")
+        yield world.emulator.folder / f"{name}.log"
     finally:
-        lambdas.update_function_configuration(FunctionName=name, Environment={"Variables": variables})
+        lambdas.update_function_configuration(FunctionName=name, Environment={"Variables": before})
         world.functions.refresh()
+
+
+def case_a_program_runs_with_the_settings_of_the_release_after_it(world):
+    """Lambda changes variables before code: the program of the release before sees them for seconds."""
+    later = {"A2A_SETTINGS": '{"A2A_SETTING_OF_THE_NEXT_RELEASE": "x", "A2A_LEASE": "6s"}'}
+    with _reader(world, world.variables("tasks-get") | later) as log:
+        check(world.caller().call("GET", "/tasks")[0] == 200, "it answers")
+        check("A2A_SETTING_OF_THE_NEXT_RELEASE" in log.read_text(), "and reports the setting")
+
+
+def case_a_program_runs_with_the_settings_of_the_release_before_it(world):
+    """When a deployment is taken back, the new program sees the old variables for seconds."""
+    earlier = {name: it for name, it in world.variables("tasks-get").items() if name != "A2A_SETTINGS"}
+    earlier |= {"A2A_TURNS_PER_TENANT": "100", "A2A_RATE_LIMIT": "100", "A2A_CARD": "union"}
+    with _reader(world, earlier) as log:
+        check(world.caller().call("GET", "/tasks")[0] == 200, "it answers")
+        check("A2A_TURNS_PER_TENANT" in log.read_text(), "and reports the setting that is gone")
 
 
 def _revisions(world):
@@ -140,7 +171,7 @@ def case_a_deployment_is_taken_back_with_what_was_saved_before_it(world):
     """After a release that added a parameter. The commands are those of docs/operations.md."""
     deployment = world.deployment
     saved = deployment.saved()
-    deployment.next_release()
+    deployment.next_release("A2A_NEXT_RELEASE: !Ref NextRelease")
     check(world.variables("tasks-get")["A2A_NEXT_RELEASE"] == "new", "the next release is deployed")
     deployment.restore(saved)
     check("A2A_NEXT_RELEASE" not in world.variables("tasks-get"), "and is gone")
