@@ -36,7 +36,7 @@ EXEMPT = {
     "Tracing": ("Active", {}, "WorkerFunction TracingConfig Mode", "Active"),
     "MemorySize": ("1024", {}, "WorkerFunction MemorySize", "1024"),
     "Layers": ("arn:aws:lambda:x", {}, "RelayFunction Layers", ["arn:aws:lambda:x"]),
-    "VpcSubnetIds": ("subnet-a,subnet-b", {}, "RpcFunction VpcConfig SubnetIds", ["subnet-a", "subnet-b"]),
+    "VpcSubnetIds": ("subnet-a,subnet-b", {"VpcSecurityGroupIds": "sg-a"}, "RpcFunction VpcConfig SubnetIds", ["subnet-a", "subnet-b"]),
     "VpcSecurityGroupIds": ("sg-a", {"VpcSubnetIds": "subnet-a"}, "RpcFunction VpcConfig SecurityGroupIds", ["sg-a"]),
     "KmsKeyArn": ("arn:aws:kms:x", {}, "Table SSESpecification KMSMasterKeyId", "arn:aws:kms:x"),
     "PermissionsBoundaryArn": ("arn:aws:iam::1:policy/x", {}, "SweepFunctionRole PermissionsBoundary", "arn:aws:iam::1:policy/x"),

@@ -413,7 +413,7 @@ def limits(stack):
 
 def places(stack):
     """Who runs skills has the memory and the VPC of the operator. `push` checks addresses, so it is in none."""
-    vpc = {"SubnetIds": {"Ref": "VpcSubnetIds"}, "SecurityGroupIds": {"Ref": "VpcSecurityGroupIds"}}
+    vpc = {it: {"Fn::Split": [",", {"Ref": f"Vpc{it}"}]} for it in ("SubnetIds", "SecurityGroupIds")}
     wrong = []
     for name, directory in stack.functions.items():
         properties = stack.transformed["Resources"][name]["Properties"]

@@ -611,7 +611,7 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
 
     def test_a_webhook_function_in_a_vpc(self):
         line = "      RecursiveLoop: Allow\n"
-        vpc = "      VpcConfig: !If [HasVpc, {SubnetIds: !Ref VpcSubnetIds, SecurityGroupIds: !Ref VpcSecurityGroupIds}, !Ref AWS::NoValue]\n"
+        vpc = "      VpcConfig: !If [HasVpc, {SubnetIds: !Split [\",\", !Ref VpcSubnetIds], SecurityGroupIds: !Split [\",\", !Ref VpcSecurityGroupIds]}, !Ref AWS::NoValue]\n"
         self.assertTrue(checks.places(self.broken(line, line + vpc)))
         self.assertTrue(checks.places(self.broken("      MemorySize: !Ref MemorySize\n", "")))
 

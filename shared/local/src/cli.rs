@@ -113,7 +113,7 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
     // The other commands act on a deployment, and have nothing to do with the file.
     let configuration = match cli.command {
         None => Configuration::load()
-            .and_then(Configuration::known)
+            .and_then(Configuration::refuse_unknown)
             .map_err(ConfigError::from)?,
         Some(_) => Configuration::default(),
     };

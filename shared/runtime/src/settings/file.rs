@@ -110,7 +110,7 @@ impl Configuration {
     ///
     /// # Errors
     /// [`SettingsError::Object`] when a member of `A2A_SETTINGS` is not a setting.
-    pub fn known(self) -> Result<Self, SettingsError> {
+    pub fn refuse_unknown(self) -> Result<Self, SettingsError> {
         match self.unknown.first() {
             Some(name) => Err(SettingsError::Object(FileError::Unknown(name.clone()))),
             None => Ok(self),
