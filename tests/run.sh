@@ -11,7 +11,7 @@ export CARGO_TARGET_DIR=$target
 export CARGO_TERM_COLOR=never
 logs=$target/test-logs
 
-steps=(fmt clippy docs features tests conformance model simulation doc-tests faults kill interop stack template bans)
+steps=(fmt clippy docs features tests conformance model simulation replay doc-tests faults kill interop stack template bans)
 # Steps that need a release build, an emulator, a tool from a registry, or much time.
 more=(docker-tests emulator watch ship stack-rights stack-parameters fresh-clone author sam histories replays page models clients sizes)
 
@@ -25,7 +25,8 @@ describe() {
     conformance) echo "our vectors over every binding, and their responses read by the official Rust types" ;;
     simulation) echo "10,000 random histories of the real engine, process deaths and planted faults" ;;
     histories) echo "100,000 more random histories" ;;
-    replays) echo "20,000 generated programs, interrupted at every point: a turn that runs again is the same turn" ;;
+    replay) echo "600 generated programs, interrupted at every point: a turn that runs again is the same turn" ;;
+    replays) echo "20,000 more generated programs" ;;
     model) echo "every interleaving of the task protocol, with crashes and glitches, and its mutants" ;;
     doc-tests) echo "the examples in the documentation" ;;
     docker-tests) echo "compiles the LocalStack suite; runs it where Docker is available" ;;
@@ -84,16 +85,17 @@ step_features() {
   done
 }
 
-# The slow suites (faults, kill, conformance) have steps of their own.
+# The slow suites (faults, kill, conformance, replay) have steps of their own.
 step_tests() {
   if cargo nextest --version >/dev/null 2>&1; then
-    cargo nextest run --locked --workspace -E 'not binary(faults) and not binary(kill) and not binary(conformance)'
+    cargo nextest run --locked --workspace \
+      -E 'not binary(faults) and not binary(kill) and not binary(conformance) and not binary(replay)'
   else
     local suites
     suites=$(cargo metadata --locked --no-deps --format-version 1 | python3 -c '
 import json, sys
 targets = [it for package in json.load(sys.stdin)["packages"] for it in package["targets"]]
-suites = {it["name"] for it in targets if it["kind"] == ["test"]} - {"faults", "kill", "conformance"}
+suites = {it["name"] for it in targets if it["kind"] == ["test"]} - {"faults", "kill", "conformance", "replay"}
 print(*(f"--test={name}" for name in sorted(suites)))')
     # shellcheck disable=SC2086
     cargo test --locked --workspace --lib --bins --examples $suites
@@ -121,12 +123,14 @@ simulation() {
 }
 step_simulation() { simulation "histories 10000" kills mutants; }
 step_histories() { simulation "histories 100000 10001"; }
-# Alone and optimised: the default run tries fewer programs in the step `tests`.
-step_replays() {
-  A2A_REPLAY_PROGRAMS=20000 cargo test --locked --profile proof -p a2a-lambda-replay -- --nocapture |
-    tee "$logs/replays.figures"
-  grep -E "^replay: " "$logs/replays.figures" >&3
+# Optimised: in a debug build a program takes a second.
+replay() {
+  A2A_REPLAY_PROGRAMS=$2 cargo test --locked --profile proof -p a2a-lambda-replay -- --nocapture |
+    tee "$logs/$1.figures"
+  grep -E "^replay: " "$logs/$1.figures" >&3
 }
+step_replay() { replay replay 600; }
+step_replays() { replay replays 20000; }
 
 # Also prints the states explored and the mutants caught to the terminal.
 step_model() {

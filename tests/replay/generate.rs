@@ -70,10 +70,6 @@ const THEMES: [&[Kind]; 8] = [
     &[Kind::Worker],
 ];
 
-/// Whether branches that run at the same time update one session value. The commit of a step can
-/// take along the update of a branch at its side, which the next run applies again or loses.
-const SHARED_UPDATES: bool = false;
-
 /// How deep operations are in each other.
 const DEPTH: u64 = 4;
 
@@ -140,7 +136,7 @@ fn op(random: &mut Random, limits: &mut Limits) -> Op {
         Kind::Artifact => Op::Artifact(name),
         Kind::SaveSession => Op::SaveSession(key(random, name)),
         Kind::UpdateSession => Op::UpdateSession(name),
-        Kind::CountSession if SHARED_UPDATES || limits.branches == 0 => Op::CountSession,
+        Kind::CountSession => Op::CountSession,
         // Branches change it at the same time.
         Kind::LoadCount if limits.branches == 0 => Op::LoadCount,
         Kind::LoadSession => Op::LoadSession(key(random, name)),

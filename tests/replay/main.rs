@@ -30,8 +30,8 @@ use run::{Observed, Point, observe};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The programs of the default run.
-const PROGRAMS: u64 = 120;
+/// The programs that are tried if nothing else is said.
+const PROGRAMS: u64 = 100;
 
 /// A point at which a program makes a difference: its turn, and the differences in words.
 type Difference = (usize, Point, Vec<String>);
@@ -144,7 +144,7 @@ fn report(seed: u64, mut program: Arc<Program>, mut difference: Difference) -> !
     let found = found.join("\n");
     panic!(
         "seed {seed}, made smaller, turn {turn}, {point:?}:\n{found}\n{program:?}\n\
-         replay: A2A_REPLAY_SEED={seed} cargo test --locked --workspace --test replay same_turn"
+         replay: A2A_REPLAY_SEED={seed} cargo test --locked --profile proof -p a2a-lambda-replay"
     );
 }
 

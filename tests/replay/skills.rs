@@ -13,10 +13,6 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Whether a turn writes the chunks of one artifact more than once. A turn that runs again then
-/// compares the first ones with the last artifact, and writes them again.
-const ARTIFACTS_WRITTEN_TWICE: bool = false;
-
 /// A program and the log of its run.
 #[derive(Debug, Clone)]
 pub(super) struct World {
@@ -60,6 +56,8 @@ impl Run {
         let place = Place {
             path: format!("t{turn}"),
             branch: format!("t{turn}"),
+            outermost: None,
+            step: None,
         };
         let turns = &self.0.program.turns;
         let sum = runner.body(&turns[turn], place, sum).await?;
@@ -156,7 +154,13 @@ impl SkillHandler for Sub {
         self.0.log.effect(&branch, &path, "call");
         let body: Body = serde_json::from_value(body).unwrap();
         let runner = Runner { world: &self.0, cx };
-        let place = Place { path, branch };
+        let end = Some(path.len());
+        let place = Place {
+            path,
+            branch,
+            outermost: end,
+            step: end,
+        };
         let sum = runner.body(&body, place, 0).await?;
         if fails {
             return Err(AgentError::domain("TOOL", format!("failed with {sum}")));
@@ -172,6 +176,10 @@ struct Place {
     path: String,
     /// The branches around it: order counts within them.
     branch: String,
+    /// Where the path of the outermost step ends.
+    outermost: Option<usize>,
+    /// Where the path of the innermost step ends.
+    step: Option<usize>,
 }
 
 impl Place {
@@ -179,7 +187,31 @@ impl Place {
         Self {
             path: format!("{}/{name}", self.path),
             branch: self.branch.clone(),
+            ..*self
         }
+    }
+
+    fn in_step(self) -> Self {
+        let end = self.path.len();
+        Self {
+            outermost: self.outermost.or(Some(end)),
+            step: Some(end),
+            ..self
+        }
+    }
+
+    /// The name of an artifact in chunks. A step that is open at an interruption runs again, and
+    /// says again what it has said in two series of one name. So it has no two of one name, nor
+    /// have the steps in it.
+    fn series(&self, name: u8) -> String {
+        let in_step = self.outermost.and_then(|step| self.path.get(step..));
+        self.key(&in_step.map_or_else(|| format!("a{name}"), |path| format!("c{path}")))
+    }
+
+    /// The name of a value of the task. One that a step saves is saved in this step alone.
+    fn data(&self, name: u8) -> String {
+        let step = self.step.and_then(|step| self.path.get(..step));
+        self.key(&format!("d{name}{}", step.unwrap_or_default()))
     }
 
     fn branch(&self, number: usize) -> Self {
@@ -187,6 +219,7 @@ impl Place {
         Self {
             branch: path.clone(),
             path,
+            ..*self
         }
     }
 
@@ -257,11 +290,11 @@ impl<'a> Runner<'a> {
             }
             Op::SaveData(name) => {
                 let mark = self.log().mark();
-                cx.save_data(&place.key(&format!("d{name}")), &sum).await?;
+                cx.save_data(&place.data(*name), &sum).await?;
                 self.log().seal(mark);
             }
             Op::LoadData(name) => {
-                let key = place.key(&format!("d{name}"));
+                let key = place.data(*name);
                 let load = async { cx.load_data::<Value>(&key) };
                 return Ok(mix(sum, &cx.step("load", load).await?));
             }
@@ -328,7 +361,7 @@ impl<'a> Runner<'a> {
         let work = async {
             log.effect(&branch, &key, &sum.to_string());
             ran.store(true, Ordering::Relaxed);
-            let sum = self.body(body, place, sum).await?;
+            let sum = self.body(body, place.in_step(), sum).await?;
             log.in_step(&key, body.is_empty() && !fails).await;
             mark.store(log.mark(), Ordering::Relaxed);
             match fails {
@@ -373,11 +406,7 @@ impl<'a> Runner<'a> {
         sum: u32,
     ) -> AgentResult<u32> {
         let mut sum = sum;
-        let name = match ARTIFACTS_WRITTEN_TWICE {
-            true => format!("a{name}"),
-            false => format!("c{}", place.path),
-        };
-        let mut chunks = self.cx.artifact_chunks(place.key(&name));
+        let mut chunks = self.cx.artifact_chunks(place.series(name));
         for (number, piece) in pieces.iter().enumerate() {
             let place = place.inner(format!("c{number}"));
             let text = place.text(sum);

@@ -55,14 +55,11 @@ impl ReplayedOutput {
         };
         let mut dropped = lock(&self.dropped);
         let chunks = dropped.remove(&artifact.name);
-        let (chunks, append, is_left) = match chunks.filter(|_| append) {
+        let (chunks, append, is_left) = match chunks {
+            // It says what was dropped before, and so it says what follows.
+            Some(Chunks::Differ) => (Some(Chunks::Differ), append, true),
             None if append => (None, true, !is_said),
-            None => {
-                let chunks = is_said.then(|| Chunks::Dropped(artifact.parts.clone()));
-                (chunks, false, !is_said)
-            }
-            Some(Chunks::Differ) => (Some(Chunks::Differ), true, true),
-            Some(Chunks::Dropped(mut written)) => {
+            Some(Chunks::Dropped(mut written)) if append => {
                 // What was said must be the same with this chunk, else without it.
                 let before = written.len();
                 written.extend(artifact.parts.iter().cloned());
@@ -75,6 +72,10 @@ impl ReplayedOutput {
                     artifact.parts = written;
                     (Some(Chunks::Differ), false, true)
                 }
+            }
+            _ => {
+                let chunks = is_said.then(|| Chunks::Dropped(artifact.parts.clone()));
+                (chunks, false, !is_said)
             }
         };
         if let Some(chunks) = chunks {
