@@ -13,7 +13,7 @@ logs=$target/test-logs
 
 steps=(fmt clippy docs features tests conformance model simulation replay doc-tests faults kill interop stack template bans)
 # Steps that need a release build, an emulator, a tool from a registry, or much time.
-more=(docker-tests emulator watch ship stack-rights fresh-clone author sam histories replays page models clients sizes)
+more=(docker-tests emulator watch ship stack-rights stack-parameters fresh-clone author sam histories replays page models clients sizes)
 
 describe() {
   case $1 in
@@ -35,6 +35,7 @@ describe() {
     kill) echo "the program killed at each store call of seven scenarios, and streams cut after every frame" ;;
     interop) echo "real A2A clients against the local agent" ;;
     stack) echo "the template deployed to an emulator with IAM, its routes called and its functions driven" ;;
+    stack-parameters) echo "each parameter of the template, changed by a second deployment and read back" ;;
     stack-rights) echo "each action that a role grants is needed" ;;
     fresh-clone) echo "clone, sam build, deploy, curl: from a clone to the first answer" ;;
     author) echo "the folder template, copied as an author does: built, tested and run" ;;
@@ -197,6 +198,10 @@ step_stack_rights() {
   stack stack-rights --rights
   grep -E '^not shown|grants, ' "$logs/stack-rights.figures" >&3
 }
+step_stack_parameters() {
+  stack stack-parameters --parameters
+  grep -E '^red|parameters, ' "$logs/stack-parameters.figures" >&3
+}
 # What is replaced: tests/stack/README.md.
 step_author() {
   venv author tests/author/requirements.txt
@@ -241,6 +246,7 @@ step_sam() {
   venv sam tests/template/sam.txt
   sam_validate
   sam_validate --lint
+  "$target/venv/sam/bin/python" -B tests/template/sam_parser.py
 }
 
 # Contacts no AWS account, so region and credentials are dummies. Without --lint the SAM

@@ -11,7 +11,6 @@ use crate::export::{Export, ExportError};
 use crate::local_settings::ConfigError;
 use crate::page::{AgentPage, HandedOn, PageParts};
 use crate::pumps::{Pumps, PumpsError};
-use crate::restore::{self, RestoreError};
 use crate::server::{Functions, serve};
 use crate::sign::{self, SignError};
 use crate::template::{self, TemplateError};
@@ -89,9 +88,6 @@ pub enum RunError {
     /// A tenant may not be blocked, or its block may not have ended.
     #[error(transparent)]
     Block(#[from] BlockTenantError),
-    /// The bucket may not match its restored table yet.
-    #[error(transparent)]
-    Restore(#[from] RestoreError),
     /// The router cannot be evaluated.
     #[error(transparent)]
     EvalRouter(#[from] EvalRouterError),
@@ -116,7 +112,9 @@ pub enum RunError {
 pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
     // The other commands act on a deployment, and have nothing to do with the file.
     let configuration = match cli.command {
-        None => Configuration::load().map_err(ConfigError::from)?,
+        None => Configuration::load()
+            .and_then(Configuration::refuse_unknown)
+            .map_err(ConfigError::from)?,
         Some(_) => Configuration::default(),
     };
     let filter = configuration.get("A2A_LOG");
@@ -135,8 +133,12 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
         Some(Command::EraseTenant(options)) => Ok(erase::run(&options).await?),
         Some(Command::BlockTenant(options)) => Ok(block::run(&options, true).await?),
         Some(Command::UnblockTenant(options)) => Ok(block::run(&options, false).await?),
-        Some(Command::RestoreObjects(options)) => Ok(restore::run(&options).await?),
-        Some(Command::Template(options)) => Ok(template::run(&options)?),
+        Some(Command::Template(options)) => {
+            let settings = Settings::read_public(&configuration).map_err(ConfigError::from)?;
+            let agent = agents.named(None).build(&settings);
+            let agent = agent.map_err(RunError::Agent)?;
+            Ok(template::run(&options, &agent.manifest().id)?)
+        }
         Some(Command::EvalRouter(options)) => {
             Ok(print(&Box::pin(eval_router::run(&options, agents)).await?)?)
         }

@@ -5,7 +5,6 @@ use crate::block::BlockTenant;
 use crate::embedded::DATA;
 use crate::erase::EraseTenant;
 use crate::eval_router::EvalRouter;
-use crate::restore::RestoreObjects;
 use crate::sign::SignCard;
 use crate::template::WriteTemplate;
 use crate::watch::Watch;
@@ -55,7 +54,8 @@ pub enum Command {
     /// Writes the SAM template of an agent whose Lambda functions are one program.
     ///
     /// Run it again after an upgrade of the library. It replaces `template.yaml` and the files
-    /// in `infra` that it names.
+    /// in `infra` that it names. It names the stacks in `samconfig.toml` that have no name, after
+    /// the agent.
     Template(WriteTemplate),
     /// Compares the skills that the router chooses with those that a file names.
     ///
@@ -83,7 +83,7 @@ pub enum Command {
     /// at least twice: it ends when it finds nothing any more. It can be cut and
     /// run again at any time. Its role needs dynamodb:Scan and
     /// dynamodb:BatchWriteItem on the table, s3:ListBucket, s3:ListBucketVersions,
-    /// s3:PutObject, s3:DeleteObject and s3:DeleteObjectVersion on the bucket.
+    /// s3:DeleteObject and s3:DeleteObjectVersion on the bucket.
     EraseTenant(EraseTenant),
     /// Refuses all calls of one tenant, and ends its streams.
     ///
@@ -93,13 +93,6 @@ pub enum Command {
     BlockTenant(BlockTenant),
     /// Ends the block of a tenant.
     UnblockTenant(BlockTenant),
-    /// Lets the bucket follow a table that was restored to an earlier time.
-    ///
-    /// It takes away the delete markers that were set since, so that the table's
-    /// objects can be read again, and then repeats the erasures of tenants that
-    /// ended since. Run it before the functions use the restored table. Its role
-    /// needs what erase-tenant needs.
-    RestoreObjects(RestoreObjects),
 }
 
 /// Whose list, and to how many partitions.

@@ -26,7 +26,6 @@ mod objects;
 pub mod page;
 pub mod pumps;
 pub mod queue;
-pub mod restore;
 pub mod server;
 pub mod sign;
 mod sigv4;

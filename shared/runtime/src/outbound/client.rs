@@ -132,6 +132,16 @@ impl Fetcher {
         self.send(url, request, body, limit).await
     }
 
+    /// Puts `body` to `url`.
+    ///
+    /// # Errors
+    /// As [`Fetcher::post`].
+    #[cfg(feature = "lambda")]
+    pub(crate) async fn put(&self, url: &OutboundUrl, body: Bytes) -> Result<Fetched, FetchError> {
+        let request = http::Request::put(url.as_str());
+        self.send(url, request, body, 0).await
+    }
+
     async fn send(
         &self,
         url: &OutboundUrl,

@@ -59,6 +59,7 @@ fn report(swept: &SweepRound, is_done: bool) {
         tracing::Level::INFO,
         sweep.looked_at = swept.tasks.looked_at,
         sweep.redispatched = swept.tasks.redispatched,
+        sweep.resent = swept.tasks.resent,
         sweep.failed = swept.tasks.failed,
         sweep.pushed = swept.tasks.pushed,
         sweep.threads_looked_at = swept.threads.looked_at,

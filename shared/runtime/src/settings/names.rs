@@ -55,6 +55,7 @@ pub(super) const NAMES: &[&str] = &[
     "A2A_ROUTING",
     "A2A_SECRET_KEY",
     "A2A_SECRET_KEY_ID",
+    "A2A_SETTINGS",
     "A2A_SKILL_SECRET",
     "A2A_STATE_MAX_BYTES",
     "A2A_STATE_TTL",
@@ -137,6 +138,7 @@ mod tests {
             "A2A_LOG",
             "A2A_MODEL_KEY",
             "A2A_PORT",
+            "A2A_SETTINGS",
             "A2A_SKILL_SECRET",
         ];
         read.extend(elsewhere.map(str::to_owned));

@@ -31,6 +31,8 @@ pub struct SweepReport {
     pub looked_at: usize,
     /// Turns dispatched again.
     pub redispatched: usize,
+    /// Those of them that the sweep itself sent to the queue, as no relay had.
+    pub resent: usize,
     /// Tasks failed, because no attempts are left.
     pub failed: usize,
     /// Push deliveries queued again.
@@ -175,7 +177,9 @@ impl Engine {
                     Err(error) => error.log(),
                 }
             }
-            report.redispatched += again.send(standing).await;
+            let sent = again.send(standing).await;
+            report.redispatched += sent;
+            report.resent += sent;
             if let Some(next) = next {
                 walk.continue_after(shard, next);
             }

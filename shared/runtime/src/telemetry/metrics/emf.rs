@@ -259,8 +259,10 @@ fn place<'a>(measured: &Measurement<'a>) -> (&'static str, Vec<Dimension<'a>>) {
         Family::Routes => ("Routes", vec![("how", label(0))]),
         Family::StatesCleaned => ("StatesCleaned", vec![(FUNCTION, None)]),
         Family::TasksCleaned => ("TasksCleaned", vec![(FUNCTION, None)]),
+        Family::TurnsResent => ("TurnsResent", vec![(FUNCTION, None)]),
         Family::ColdStarts => ("ColdStarts", vec![(FUNCTION, None)]),
         Family::ColdStart => ("ColdStart", vec![(FUNCTION, None)]),
+        Family::UnknownSettings => ("UnknownSettings", vec![(FUNCTION, None)]),
         Family::Units => {
             let name = match label(0) {
                 Some("read") => "ReadUnits",
@@ -284,7 +286,9 @@ fn first(family: Family, amount: u64) -> Values {
         | Family::RateLimited
         | Family::StatesCleaned
         | Family::TasksCleaned
+        | Family::TurnsResent
         | Family::ColdStarts
+        | Family::UnknownSettings
         | Family::ModelTokens
         | Family::Routes => Values::Sum(amount),
     }

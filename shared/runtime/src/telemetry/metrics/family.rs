@@ -11,8 +11,10 @@ pub(super) enum Family {
     RateLimited,
     StatesCleaned,
     TasksCleaned,
+    TurnsResent,
     ColdStarts,
     ColdStart,
+    UnknownSettings,
     ModelTokens,
     Routes,
     Units,
@@ -44,7 +46,7 @@ pub(super) const BOUNDS: [u64; 15] = [
 
 impl Family {
     /// All of them, in the order of the text.
-    pub(super) const ALL: [Self; 13] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::Requests,
         Self::RequestDuration,
         Self::Errors,
@@ -53,8 +55,10 @@ impl Family {
         Self::RateLimited,
         Self::StatesCleaned,
         Self::TasksCleaned,
+        Self::TurnsResent,
         Self::ColdStarts,
         Self::ColdStart,
+        Self::UnknownSettings,
         Self::ModelTokens,
         Self::Routes,
         Self::Units,
@@ -94,8 +98,10 @@ impl Family {
             ),
             Self::StatesCleaned => ("a2a_states_cleaned_total", Counter, &[]),
             Self::TasksCleaned => ("a2a_tasks_cleaned_total", Counter, &[]),
+            Self::TurnsResent => ("a2a_turns_resent_total", Counter, &[]),
             Self::ColdStarts => ("a2a_cold_starts_total", Counter, &["function"]),
             Self::ColdStart => ("a2a_cold_start_seconds", Histogram, &["function"]),
+            Self::UnknownSettings => ("a2a_unknown_settings_total", Counter, &["function"]),
             Self::ModelTokens => ("a2a_model_tokens_total", Counter, &["skill_name"]),
             Self::Routes => ("a2a_routes_total", Counter, &["how", "skill_name"]),
             Self::Units => ("a2a_dynamodb_units_total", Thousandths, &["kind"]),
@@ -114,8 +120,10 @@ impl Family {
             }
             Self::StatesCleaned => "Expired states of contexts that a sweep removed.",
             Self::TasksCleaned => "Tasks that a sweep removed.",
+            Self::TurnsResent => "Turns that waited, and that a sweep sent to the work queue.",
             Self::ColdStarts => "Starts of a process of a function.",
             Self::ColdStart => "Time that a function needed to start.",
+            Self::UnknownSettings => "Settings that a starting function did not know.",
             Self::ModelTokens => "Tokens that language models read and wrote in turns.",
             Self::Routes => {
                 "Messages that got a skill, or the question which one, by what decided."

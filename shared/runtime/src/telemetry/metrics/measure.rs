@@ -34,6 +34,8 @@ pub(super) struct Fields {
     pub(super) tokens: Option<u64>,
     pub(super) states_cleaned: Option<u64>,
     pub(super) tasks_cleaned: Option<u64>,
+    pub(super) turns_resent: Option<u64>,
+    pub(super) unknown_settings: Option<u64>,
     pub(super) read_units: Option<f64>,
     pub(super) write_units: Option<f64>,
 }
@@ -137,6 +139,7 @@ impl Fields {
         let cleaned = [
             (Family::StatesCleaned, self.states_cleaned),
             (Family::TasksCleaned, self.tasks_cleaned),
+            (Family::TurnsResent, self.turns_resent),
         ];
         let measured = |(family, amount): (_, Option<u64>)| Measurement {
             family,
@@ -153,6 +156,11 @@ impl Fields {
             labels: labels.clone(),
             amount: 1,
         }];
+        all.extend(self.unknown_settings.map(|unknown| Measurement {
+            family: Family::UnknownSettings,
+            labels: labels.clone(),
+            amount: unknown,
+        }));
         all.extend(self.ms.map(|ms| Measurement {
             family: Family::ColdStart,
             labels,
@@ -210,6 +218,8 @@ impl Visit for Fields {
             }
             "a2a_states_cleaned_total" => self.states_cleaned = Some(value),
             "sweep.tasks_removed" => self.tasks_cleaned = Some(value),
+            "sweep.resent" => self.turns_resent = Some(value),
+            "settings.unknown" => self.unknown_settings = Some(value),
             _ => {}
         }
     }
