@@ -69,7 +69,11 @@ fn ops(works: bool, change: impl FnOnce(&mut Settings)) -> HttpService {
 }
 
 fn scopes(scopes: &str) -> Identity {
-    let context = json!({"tenant": "acme", "subject": "ann", "scopes": scopes});
+    scopes_of("main", scopes)
+}
+
+fn scopes_of(tenant: &str, scopes: &str) -> Identity {
+    let context = json!({"tenant": tenant, "subject": "ann", "scopes": scopes});
     Identity {
         authorizer: context.as_object().cloned(),
         authorization: None,
@@ -126,6 +130,18 @@ async fn the_report_and_the_metrics_require_the_scope_ops() {
 }
 
 #[tokio::test]
+async fn another_tenants_issuer_cannot_show_its_callers_the_operators_paths() {
+    let edge = ops(true, |settings| {
+        behind_a_gateway(settings);
+        settings.metrics = MetricsMode::Table;
+    });
+    for path in [REPORT, "/metrics"] {
+        let reply = get(&edge, path, scopes_of("evil", "ops")).await;
+        assert_eq!(reply.status, 403, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn the_report_names_the_dependency_that_is_down() {
     let edge = ops(false, behind_a_gateway);
     let reply = get(&edge, REPORT, scopes("ops")).await;
@@ -145,7 +161,7 @@ async fn a_local_agent_shows_the_report_at_the_public_path() {
 }
 
 #[tokio::test]
-async fn metrics_are_the_sums_of_all_processes_or_not_found() {
+async fn metrics_are_the_sums_of_all_processes_or_name_the_parameter() {
     for (mode, status) in [
         (MetricsMode::Both, 200),
         (MetricsMode::Table, 200),
@@ -166,6 +182,8 @@ async fn metrics_are_the_sums_of_all_processes_or_not_found() {
                 "{}",
                 reply.text()
             );
+        } else {
+            assert!(reply.text().contains("the parameter `Metrics`"), "{mode:?}");
         }
     }
 }

@@ -434,7 +434,7 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         self.assertTrue(checks.rights(self.broken('["A#keys"]', '["A#keys", "T#main"]')))
 
     def test_an_authorizer_that_could_make_keys(self):
-        right = "Action: [dynamodb:GetItem]\n"
+        right = "Action: [dynamodb:GetItem, dynamodb:Query]\n"
         self.assertTrue(checks.rights(self.broken(right, "Action: [dynamodb:GetItem, dynamodb:PutItem]\n")))
 
     def test_a_function_that_reads_the_first_key(self):

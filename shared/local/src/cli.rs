@@ -8,7 +8,7 @@ use crate::embedded::{Embedded, EmbeddedError, TABLE};
 use crate::erase::{self, EraseTenantError};
 use crate::eval_router::{self, EvalRouterError};
 use crate::export::{Export, ExportError};
-use crate::local_settings::ConfigError;
+use crate::local_settings::{ConfigError, DEV, auth_among};
 use crate::page::{AgentPage, HandedOn, PageParts};
 use crate::pumps::{Pumps, PumpsError};
 use crate::server::{Functions, serve};
@@ -126,6 +126,9 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
     match cli.command {
         Some(Command::Aws { data, memory }) => aws((!memory).then_some(data.as_path())).await,
         Some(Command::Watch(options)) => {
+            // Each function reads the file too, and none of them compares credentials.
+            let configuration = Configuration::load().map_err(ConfigError::from)?;
+            auth_among(&[DEV], &configuration)?;
             Ok(Box::pin(watch::run(&options, interrupted(), print)).await?)
         }
         Some(Command::GrowList(options)) => grow_list(options).await,

@@ -8,11 +8,15 @@ use crate::eval_router::EvalRouter;
 use crate::sign::SignCard;
 use crate::template::WriteTemplate;
 use crate::watch::Watch;
-use a2a_lambda::auth::AuthMode;
 use a2a_lambda::store::dynamodb::MAX_SHARDS;
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 use std::net::IpAddr;
 use std::path::PathBuf;
+
+/// The values of `A2A_AUTH` with which this program serves an agent.
+pub(crate) const AUTH: [&str; 3] = ["dev", "keys", "jwt"];
+/// The values of `A2A_CARD`.
+pub(crate) const CARD: [&str; 2] = ["union", "v1"];
 
 /// Runs the whole agent on this machine: no AWS account, nothing to install.
 ///
@@ -133,16 +137,16 @@ pub struct Serve {
     #[arg(long, conflicts_with = "data")]
     pub memory: bool,
     /// Who may call: everybody under any name, callers with an API key, or callers with
-    /// a JWT or an API key.
-    #[arg(long, value_enum, default_value_t = Auth::Dev)]
-    pub auth: Auth,
+    /// a JWT or an API key. Else `A2A_AUTH`, else dev.
+    #[arg(long, value_parser = AUTH)]
+    pub auth: Option<String>,
     /// Which agent to serve.
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
     /// Which members the agent card has: `union` for clients of every protocol
     /// generation, `v1` for those of 1.0 only.
-    #[arg(long, value_enum)]
-    pub card: Option<Card>,
+    #[arg(long, value_parser = CARD)]
+    pub card: Option<String>,
     /// Use this AWS emulator instead of the embedded one.
     #[arg(long, value_name = "URL")]
     pub endpoint: Option<String>,
@@ -152,46 +156,6 @@ pub struct Serve {
     /// Allow development identities beyond loopback.
     #[arg(long)]
     pub insecure_dev: bool,
-}
-
-/// Who may call the local agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Auth {
-    /// Everybody, under any name.
-    Dev,
-    /// Callers with an API key.
-    Keys,
-    /// Callers with a JWT of `A2A_JWT_ISSUER`, or with an API key.
-    Jwt,
-}
-
-impl Auth {
-    pub(crate) const fn mode(self) -> AuthMode {
-        match self {
-            Self::Dev => AuthMode::Dev,
-            Self::Keys => AuthMode::Keys,
-            Self::Jwt => AuthMode::Jwt,
-        }
-    }
-}
-
-/// The forms of the card.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Card {
-    /// For every generation.
-    Union,
-    /// For 1.0.
-    V1,
-}
-
-impl Card {
-    /// The value of `A2A_CARD`.
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Self::Union => "union",
-            Self::V1 => "v1",
-        }
-    }
 }
 
 #[cfg(test)]

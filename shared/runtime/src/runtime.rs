@@ -323,6 +323,7 @@ impl RuntimeBuilder {
             checks = checks.like("table", name);
         }
         let health = Health::new(checks, Arc::clone(&self.clock));
+        let operator = settings.credentials.first_owner.tenant.clone();
         let router = match agent.skills().nth(1) {
             Some(_) => router(self.router_model, self.model.as_ref(), &settings)?,
             // There is nothing to choose.
@@ -358,7 +359,7 @@ impl RuntimeBuilder {
             settings: Arc::new(settings),
             log,
             credentials: self.credentials,
-            ops: Arc::new(Ops::new(health, shown)),
+            ops: Arc::new(Ops::new(health, shown, operator)),
         })
     }
 }
