@@ -9,79 +9,79 @@ use http_body_util::BodyExt as _;
 use http_body_util::combinators::UnsyncBoxBody;
 use serde_json::Value;
 use std::cell::RefCell;
+use std::fmt::Display;
 use std::time::{Duration, Instant};
+use tokio::time::timeout;
 
 /// How long the head of a response may take, and each piece of its body.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// The most bytes of a response.
 const LIMIT: usize = 64 * 1024 * 1024;
-/// The most characters of a text in a transcript.
+/// The most characters of a text, and lines of a value, in a transcript.
 const SHOWN: usize = 120;
+const LINES: usize = 40;
 
-/// Why a call has no result.
-#[derive(Debug, thiserror::Error)]
-#[error("{text}")]
+/// Why a step does not work, or cannot be shown.
+#[derive(Default)]
 pub(super) struct Fault {
-    /// The HTTP status, 0 without a response.
+    pub(super) not_shown: bool,
+    /// The HTTP status and the code of the error; 0 without one.
     pub(super) status: u16,
-    /// The code of a JSON-RPC error.
-    pub(super) code: Option<i64>,
-    text: String,
+    pub(super) code: i64,
+    pub(super) text: String,
 }
 
-impl Fault {
-    pub(super) fn new(cause: impl ToString) -> Self {
-        let text = cause.to_string();
+impl<E: Display> From<E> for Fault {
+    fn from(cause: E) -> Self {
         Self {
-            status: 0,
-            code: None,
-            text,
+            text: cause.to_string(),
+            ..Self::default()
         }
     }
 }
 
-/// Sends requests, with the key to one host only.
+/// Sends requests, with the key to one server only.
 pub(super) struct Caller {
     fetcher: Fetcher,
-    base: Uri,
+    pub(super) base: String,
     key: Option<String>,
     /// The transcript: a text for each call and heading.
     pub(super) entries: RefCell<Vec<String>>,
 }
 
 impl Caller {
-    /// A caller with a key for the host of `url`; none if that is not a URL to which a key may go.
-    pub(super) fn new(url: &str, key: Option<String>) -> Option<Self> {
+    /// A caller of the server at `base`; none if that is not a URL to which the key may go.
+    pub(super) fn new(base: &str, key: Option<String>) -> Option<Self> {
         // The operator named the address, so it may be in a private network. A key goes to
         // another machine encrypted only.
-        let plain = key.is_some() && !url.starts_with("https://");
+        let plain = key.is_some() && !base.starts_with("https://");
         let reach = if plain {
             Reach::Loopback
         } else {
             Reach::Anything
         };
-        OutboundUrl::parse(url, reach).ok()?;
+        OutboundUrl::parse(base, reach).ok()?;
+        let fetcher = Fetcher::new(reach, TIMEOUT);
+        let base = base.trim_end_matches('/').to_owned();
         Some(Self {
-            fetcher: Fetcher::new(reach, TIMEOUT),
-            base: url.parse().ok()?,
+            fetcher,
+            base,
             key,
             entries: RefCell::default(),
         })
     }
 
-    /// The key, if it may go to `url`.
+    /// The key, if there is one and `url` is of its server.
     pub(super) fn key_for(&self, url: &str) -> Option<&String> {
-        let url: Option<Uri> = url.parse().ok();
-        let own = url.is_some_and(|url| {
-            url.authority() == self.base.authority() && url.scheme() == self.base.scheme()
+        let [url, base] = [url, &self.base].map(|it| it.parse::<Uri>().map(Uri::into_parts).ok());
+        let own = url.zip(base).is_some_and(|(url, base)| {
+            (url.scheme, url.authority) == (base.scheme, base.authority)
         });
         self.key.as_ref().filter(|_| own)
     }
 
-    /// A request with the key, if there is one for `url`.
     pub(super) fn request(&self, method: Method, url: &str) -> request::Builder {
         let request = Request::builder().method(method).uri(url);
-        let request = request.header(ACCEPT, "application/json, text/event-stream");
         match self.key_for(url) {
             Some(key) => request.header(AUTHORIZATION, format!("Bearer {key}")),
             None => request,
@@ -92,48 +92,51 @@ impl Caller {
     pub(super) async fn open(
         &self,
         request: request::Builder,
-        body: Option<Value>,
+        body: &Value,
     ) -> Result<Reply<'_>, Fault> {
-        let shown = body.as_ref().map(short).unwrap_or_default();
-        let body = body.map(|body| body.to_string()).unwrap_or_default();
+        let bytes = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
+        let request = request.header(ACCEPT, "application/json, text/event-stream");
         let request = request
             .header(CONTENT_TYPE, "application/json")
-            .body(Bytes::from(body));
-        let request = request.map_err(Fault::new)?;
-        let url = cut(&request.uri().to_string());
-        let mut entries = self.entries.borrow_mut();
-        entries.push(format!("{} {url}{shown}", request.method()));
-        let entry = entries.len();
-        drop(entries);
-        let began = Instant::now();
-        let (head, body) = self
-            .fetcher
-            .open(request)
-            .await
-            .map_err(Fault::new)?
-            .into_parts();
-        let body = body.map_err(|error| error.to_string()).boxed_unsync();
-        let (status, headers) = (head.status.as_u16(), head.headers);
-        let read = BytesMut::new();
-        let reply = Reply {
+            .body(Bytes::from(bytes))?;
+        let entry = format!(
+            "{} {}{}",
+            request.method(),
+            cut(&request.uri().to_string()),
+            short(body)
+        );
+        self.entries.borrow_mut().push(entry);
+        let (number, began) = (self.entries.borrow().len(), Instant::now());
+        let (head, body) = self.fetcher.open(request).await?.into_parts();
+        let body = body.map_err(|cause| cause.to_string()).boxed_unsync();
+        let (status, headers, read) = (head.status.as_u16(), head.headers, BytesMut::new());
+        Ok(Reply {
             caller: self,
-            entry,
+            number,
             began,
             status,
             headers,
             body,
             read,
-        };
-        reply.note(&format!("status {status}"));
-        Ok(reply)
+        })
+    }
+
+    /// Reads a path of the server.
+    pub(super) async fn get(&self, path: &str) -> Result<Value, Fault> {
+        let request = self.request(Method::GET, &format!("{}{path}", self.base));
+        self.open(request, &Value::Null).await?.result().await
     }
 }
 
 /// A response whose body arrives.
 pub(super) struct Reply<'a> {
     caller: &'a Caller,
-    /// The number of its entries when it was sent.
-    entry: usize,
+    /// The number of the entries when it was sent.
+    number: usize,
     began: Instant,
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
@@ -142,27 +145,17 @@ pub(super) struct Reply<'a> {
 }
 
 impl Reply<'_> {
-    fn note(&self, text: &str) {
-        let took = self.began.elapsed().as_millis();
-        let mut entries = self.caller.entries.borrow_mut();
-        if let Some(entry) = entries.get_mut(self.entry.saturating_sub(1)) {
-            entry.push_str(&format!("\n\nAfter {took} ms: {text}"));
-        }
-    }
-
     /// Reads on; false at the end.
     async fn more(&mut self) -> Result<bool, Fault> {
-        let frame = tokio::time::timeout(TIMEOUT, self.body.frame()).await;
-        let Some(frame) = frame.map_err(|_| Fault::new("the response stopped for 60 s"))? else {
+        let Some(frame) = timeout(TIMEOUT, self.body.frame()).await? else {
             return Ok(false);
         };
-        if let Ok(data) = frame.map_err(Fault::new)?.into_data() {
-            self.read.extend_from_slice(&data);
-        }
+        self.read.extend(frame?.into_data().ok());
         if self.read.len() > LIMIT {
-            return Err(Fault::new("the response has more than 64 MB"));
+            Err("the response is above 64 MB".into())
+        } else {
+            Ok(true)
         }
-        Ok(true)
     }
 
     /// The whole body.
@@ -173,29 +166,35 @@ impl Reply<'_> {
 
     /// The result in the body, out of its JSON-RPC envelope.
     pub(super) async fn result(&mut self) -> Result<Value, Fault> {
-        while self.more().await? {}
-        self.read_result(&self.read)
+        let bytes = self.bytes().await?;
+        self.read_result(&bytes)
     }
 
     fn read_result(&self, data: &[u8]) -> Result<Value, Fault> {
         let mut value: Value = serde_json::from_slice(data).unwrap_or_default();
-        self.note(&short(&value));
-        let status = self.status;
-        let fault = |code: Option<i64>, public: &str| {
-            let text = code.map_or(String::new(), |code| format!(" {code}"));
-            let text = format!("{status}{text}: {public}");
-            Err(Fault { status, code, text })
-        };
-        if status >= 400 || value.get("error").is_some() {
+        let (status, took) = (self.status, self.began.elapsed().as_millis());
+        let note = format!("\n\nAfter {took} ms, status {status}:{}", short(&value));
+        let mut entries = self.caller.entries.borrow_mut();
+        entries
+            .get_mut(self.number.saturating_sub(1))
+            .map(|entry| entry.push_str(&note));
+        if status >= 400 || value.get("error").is_some() || value.is_null() {
             let error = value.get("error").unwrap_or(&value);
             let mut names = ["/message", "/detail", "/title"].iter();
             let public = names
                 .find_map(|name| text(error, name))
-                .unwrap_or("without a text");
-            return fault(error.get("code").and_then(Value::as_i64), public);
-        }
-        if value.is_null() {
-            return fault(None, "the response is not JSON");
+                .unwrap_or("no JSON of an error");
+            let code = error
+                .get("code")
+                .and_then(Value::as_i64)
+                .unwrap_or_default();
+            let text = format!("status {status}, code {code}: {public}");
+            return Err(Fault {
+                not_shown: false,
+                status,
+                code,
+                text,
+            });
         }
         let result = value.get_mut("result").map(Value::take);
         Ok(result.unwrap_or(value))
@@ -209,20 +208,16 @@ impl Reply<'_> {
             .and_then(|it| it.to_str().ok());
         if !kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
             self.result().await?;
-            return Err(Fault::new("the response is not a stream"));
+            return Err("the response is not a stream".into());
         }
         loop {
-            let find = |end: &[u8]| {
-                let at = self.read.windows(end.len()).position(|it| it == end);
-                at.map(|at| at + end.len())
-            };
-            let Some(end) = find(b"\n\n").or_else(|| find(b"\r\n\r\n")) else {
-                if self.more().await? {
-                    continue;
-                }
-                return Ok(None);
-            };
-            let event = self.read.split_to(end);
+            let ends = [b"\n\n".as_slice(), b"\r\n\r\n"]
+                .into_iter()
+                .find_map(|end| {
+                    let at = self.read.windows(end.len()).position(|it| it == end)?;
+                    Some(at + end.len())
+                });
+            let event = ends.map(|end| self.read.split_to(end)).unwrap_or_default();
             let event = String::from_utf8_lossy(&event);
             let data: String = event
                 .lines()
@@ -230,13 +225,18 @@ impl Reply<'_> {
                 .collect();
             if !data.is_empty() {
                 return self.read_result(data.as_bytes()).map(Some);
+            } else if ends.is_none() && !self.more().await? {
+                return Ok(None);
             }
         }
     }
 }
 
-/// A value for people: long texts are cut.
+/// A value for people, cut if it is long.
 fn short(value: &Value) -> String {
+    if value.is_null() {
+        return String::new();
+    }
     fn cut_all(value: &mut Value) {
         match value {
             Value::String(text) => *text = cut(text),
@@ -247,7 +247,14 @@ fn short(value: &Value) -> String {
     }
     let mut value = value.clone();
     cut_all(&mut value);
-    format!("\n\n```json\n{value:#}\n```")
+    let text = format!("{value:#}");
+    let lines: Vec<&str> = text.lines().take(LINES).collect();
+    let rest = if text.lines().count() > LINES {
+        "\n…"
+    } else {
+        ""
+    };
+    format!("\n\n```json\n{}{rest}\n```", lines.join("\n"))
 }
 
 /// A text without the signature of a URL, cut if it is long.

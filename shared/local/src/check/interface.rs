@@ -4,7 +4,7 @@ use a2a_lambda::engine::{Ids as _, RandomIds};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The method of an operation in JSON-RPC of 1.0 and of 0.3, and its path in REST.
 pub(super) struct Operation(&'static str, &'static str, &'static str);
@@ -16,8 +16,9 @@ pub(super) const SUBSCRIBE: Operation =
     Operation("SubscribeToTask", "tasks/resubscribe", "tasks/ID:subscribe");
 
 /// An interface of a card.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(PartialEq)]
 pub(super) struct Interface {
+    pub(super) name: String,
     pub(super) url: String,
     tenant: Option<String>,
     /// Whether it is 0.3.
@@ -25,21 +26,25 @@ pub(super) struct Interface {
     rest: bool,
 }
 
-/// What a send has beside its text.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Extras<'a> {
-    /// A media type and a content.
-    pub(super) file: Option<(&'a str, &'a [u8])>,
+/// What a message has: a text, or a file of a media type.
+#[derive(Clone, Copy)]
+pub(super) enum Content<'a> {
+    Text(&'a str),
+    File(&'a str, &'a [u8]),
+}
+
+/// How a message is sent.
+#[derive(Clone, Copy, Default)]
+pub(super) struct SendOptions<'a> {
     /// A result with the task that the message continues.
     pub(super) task: Option<&'a Value>,
-    /// Whether the response does not wait for the end of the turn.
     pub(super) background: bool,
     /// The URL and the token of a webhook.
     pub(super) webhook: Option<(&'a str, &'a str)>,
 }
 
 impl Interface {
-    /// The interfaces of a card that this command can use, in the order of the card.
+    /// The interfaces of a card in its preferred version, in the order of the card.
     pub(super) fn of(card: &Value) -> Vec<Self> {
         let list = |name: &str| card.get(name).and_then(Value::as_array).cloned();
         // A2A 0.3 §5.5: `url` with its transport, then the others.
@@ -53,106 +58,112 @@ impl Interface {
             .concat()
         });
         let mut known: Vec<Self> = listed.iter().filter_map(Self::read).collect();
+        let preferred = known.first().is_some_and(|first| first.old);
+        known.retain(|one| one.old == preferred);
         known.dedup();
         known
     }
 
     fn read(listed: &Value) -> Option<Self> {
         let binding = text(listed, "/protocolBinding").or_else(|| text(listed, "/transport"))?;
-        let version = text(listed, "/protocolVersion").unwrap_or("0.3");
-        let known = matches!(binding, "JSONRPC" | "HTTP+JSON");
-        (known && version.starts_with(['0', '1'])).then_some(Self {
+        let version = text(listed, "/protocolVersion").unwrap_or("0.3").get(..3)?;
+        let known =
+            ["JSONRPC", "HTTP+JSON"].contains(&binding) && ["1.0", "0.3"].contains(&version);
+        known.then_some(Self {
+            name: format!("{binding} {version}"),
             url: text(listed, "/url")?.trim_end_matches('/').to_owned(),
             tenant: text(listed, "/tenant").map(str::to_owned),
-            old: version.starts_with('0'),
+            old: version == "0.3",
             rest: binding == "HTTP+JSON",
         })
     }
 
-    pub(super) fn name(&self) -> String {
-        let binding = if self.rest { "HTTP+JSON" } else { "JSONRPC" };
-        format!("{binding} {}", if self.old { "0.3" } else { "1.0" })
-    }
-
     /// The request of an operation: method, URL, body.
-    pub(super) fn request(
-        &self,
-        operation: &Operation,
-        mut params: Value,
-    ) -> (Method, String, Option<Value>) {
+    pub(super) fn request(&self, operation: &Operation, params: Value) -> (Method, String, Value) {
         let Operation(new, old, path) = *operation;
         if !self.rest {
-            let method = if self.old { old } else { new };
+            let (method, mut params) = (if self.old { old } else { new }, params);
             if let (Some(tenant), Some(params)) = (&self.tenant, params.as_object_mut()) {
                 params.insert("tenant".to_owned(), tenant.as_str().into());
             }
             let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-            return (Method::POST, self.url.clone(), Some(body));
+            return (Method::POST, self.url.clone(), body);
         }
-        let tenant = self.tenant.as_ref().map(|tenant| format!("/{tenant}"));
+        let tenant = self
+            .tenant
+            .as_ref()
+            .map(|tenant| format!("/{tenant}"))
+            .unwrap_or_default();
         let version = if self.old { "/v1" } else { "" };
         let path = path.replace("ID", text(&params, "/id").unwrap_or_default());
-        let url = format!("{}{}{version}/{path}", self.url, tenant.unwrap_or_default());
+        let url = format!("{}{tenant}{version}/{path}", self.url);
         match path.split_once(':') {
-            Some(("message", _)) => (Method::POST, url, Some(params)),
+            Some(("message", _)) => (Method::POST, url, params),
             // A2A 1.0 §11.3.2 says POST, and the proto of 0.3 says GET.
-            Some(_) if !self.old => (Method::POST, url, None),
-            _ => (Method::GET, url, None),
+            Some(_) if !self.old => (Method::POST, url, Value::Null),
+            _ => (Method::GET, url, Value::Null),
         }
     }
 
     /// The parameters of a send.
-    pub(super) fn params(&self, words: Option<&str>, extras: Extras<'_>) -> Value {
-        // 0.3 over REST is ProtoJSON of the 0.3 proto, as its SDKs send it.
-        let kinds = self.old && !self.rest;
-        let mut parts: Vec<Value> = words.iter().map(|text| json!({"text": text})).collect();
-        if let Some((media_type, content)) = extras.file {
-            let content = STANDARD.encode(content);
-            let bytes = if kinds { "bytes" } else { "fileWithBytes" };
-            parts.push(match self.old {
-                false => json!({"raw": content, "mediaType": media_type, "filename": "check"}),
-                true => json!({"file": {bytes: content, "mimeType": media_type, "name": "check"}}),
-            });
-        }
-        let mut message = Map::new();
+    pub(super) fn params(&self, content: Content<'_>, options: SendOptions<'_>) -> Value {
         let id = format!("check-{:032x}", RandomIds.next());
-        message.insert("messageId".to_owned(), id.into());
-        let role = if kinds { "user" } else { "ROLE_USER" };
-        message.insert("role".to_owned(), role.into());
-        if kinds {
-            message.insert("kind".to_owned(), "message".into());
-            for part in parts.iter_mut().filter_map(Value::as_object_mut) {
-                let kind = if part.contains_key("file") {
-                    "file"
-                } else {
-                    "text"
-                };
-                part.insert("kind".to_owned(), kind.into());
+        // 0.3 over REST is ProtoJSON of the 0.3 proto, as its SDKs send it.
+        let (parts, role, hook) = match (self.old, self.rest) {
+            (false, _) => ("parts", "ROLE_USER", "taskPushNotificationConfig"),
+            (true, false) => ("parts", "user", "pushNotificationConfig"),
+            (true, true) => ("content", "ROLE_USER", "pushNotification"),
+        };
+        let part = match content {
+            Content::Text(text) => json!({"text": text}),
+            Content::File(media_type, content) => {
+                let (content, name) = (STANDARD.encode(content), "check.bin");
+                let bytes = if self.rest { "fileWithBytes" } else { "bytes" };
+                let file = json!({bytes: content, "mimeType": media_type, "name": name});
+                match self.old {
+                    true => json!({"file": file}),
+                    false => json!({"raw": content, "mediaType": media_type, "filename": name}),
+                }
             }
-        }
-        let list = if self.old && self.rest {
-            "content"
-        } else {
-            "parts"
         };
-        message.insert(list.to_owned(), parts.into());
-        if let Some(task) = extras.task {
-            let context = text(inner(task), "/contextId").unwrap_or_default();
-            message.insert("taskId".to_owned(), task_id(task).into());
-            message.insert("contextId".to_owned(), context.into());
-        }
-        let (waits, webhook) = match (self.old, self.rest) {
-            (false, _) => ("returnImmediately", "taskPushNotificationConfig"),
-            (true, false) => ("blocking", "pushNotificationConfig"),
-            (true, true) => ("blocking", "pushNotification"),
+        let mut message = json!({"messageId": id, "role": role, parts: [part]});
+        let mut configuration = match self.old {
+            true => json!({"blocking": !options.background}),
+            false => json!({"returnImmediately": options.background}),
         };
-        let mut configuration = Map::new();
-        configuration.insert(waits.to_owned(), (self.old != extras.background).into());
-        if let Some((url, token)) = extras.webhook {
-            configuration.insert(webhook.to_owned(), json!({"url": url, "token": token}));
+        if let Some((url, token)) = options.webhook {
+            put(
+                &mut configuration,
+                hook,
+                &json!({"url": url, "token": token}),
+            );
+        }
+        if let Some(task) = options.task {
+            put(&mut message, "taskId", &task_id(task).into());
+            put(
+                &mut message,
+                "contextId",
+                &text(inner(task), "/contextId").into(),
+            );
+        }
+        if role == "user" {
+            let kind = if matches!(content, Content::Text(_)) {
+                "text"
+            } else {
+                "file"
+            };
+            put(&mut message, "kind", &"message".into());
+            message
+                .pointer_mut("/parts/0")
+                .map(|part| put(part, "kind", &kind.into()));
         }
         json!({"message": message, "configuration": configuration})
     }
+}
+
+fn put(object: &mut Value, name: &str, value: &Value) {
+    let members = object.as_object_mut();
+    members.map(|members| members.insert(name.to_owned(), value.clone()));
 }
 
 pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
@@ -160,17 +171,19 @@ pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
 }
 
 /// The task, message or update in a result or an event.
-pub(super) fn inner(value: &Value) -> &Value {
+fn inner(value: &Value) -> &Value {
     let mut names = ["task", "statusUpdate", "artifactUpdate", "message", "msg"].iter();
     names
         .find_map(|name| value.get(name).filter(|it| it.is_object()))
         .unwrap_or(value)
 }
 
-/// The state of a task, as JSON-RPC of 0.3 writes it. A message has none.
-pub(super) fn state(value: &Value) -> Option<String> {
-    let state = text(inner(value), "/status/state")?.to_lowercase();
-    Some(state.trim_start_matches("task_state_").replace('_', "-"))
+/// The state of a task, as JSON-RPC of 0.3 writes it; a message has none.
+pub(super) fn state(value: &Value) -> String {
+    let state = text(inner(value), "/status/state")
+        .unwrap_or("a message")
+        .to_lowercase();
+    state.trim_start_matches("task_state_").replace('_', "-")
 }
 
 pub(super) fn task_id(value: &Value) -> &str {
@@ -178,17 +191,13 @@ pub(super) fn task_id(value: &Value) -> &str {
     of_update.or(of_task).unwrap_or_default()
 }
 
-/// The text of a message, or of that in the status of a task.
+/// The first text in the status of a task.
 pub(super) fn words(value: &Value) -> &str {
-    let mut places = [
-        "/status/message/parts",
-        "/status/message/content",
-        "/parts",
-        "/content",
-    ]
-    .iter()
-    .filter_map(|place| text(inner(value), &format!("{place}/0/text")));
-    places.next().unwrap_or_default()
+    let places = ["parts", "content"].map(|it| format!("/status/message/{it}/0/text"));
+    places
+        .iter()
+        .find_map(|place| text(inner(value), place))
+        .unwrap_or_default()
 }
 
 /// The files in a value: a content, or the URL that it has.

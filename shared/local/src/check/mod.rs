@@ -1,20 +1,20 @@
 //! The command `check`: walks an A2A server as its clients do, after a deployment.
 //!
-//! It sends fixed requests, and the examples of the card. `interface` has the wire, `calls` the
-//! requests, `walk` the steps, `webhook` the receiver of a webhook.
+//! It sends fixed requests and examples of the card. `interface` has the wire, `calls` the
+//! requests and the transcript, `walk` the steps.
 
 mod calls;
 mod interface;
 mod walk;
-mod webhook;
 
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use calls::{Caller, Fault};
-use serde_json::json;
+use serde::Serialize;
 use std::fs;
+use std::future::Future;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Which server to check, and how.
 #[derive(Debug, Clone, clap::Args)]
@@ -25,15 +25,9 @@ pub struct CheckServer {
     /// An API key or token of a caller. With the scope `ops` the health names the build.
     #[arg(long, value_name = "K")]
     pub key: Option<String>,
-    /// Words to send instead of the examples of the card; can be repeated.
+    /// Words to send instead of the examples on the card; can be repeated.
     #[arg(long, value_name = "WORDS")]
     pub say: Vec<String>,
-    /// The interface to check, as `JSONRPC 0.3`; else all of the card's preferred version.
-    #[arg(long, value_name = "NAME")]
-    pub interface: Option<String>,
-    /// The origin of a page that may call; else any answer to a preflight will do.
-    #[arg(long, value_name = "ORIGIN")]
-    pub origin: Option<String>,
     /// A public URL that leads to --webhook-port of this machine.
     #[arg(long, value_name = "URL", requires = "webhook_port")]
     pub webhook: Option<String>,
@@ -43,7 +37,7 @@ pub struct CheckServer {
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
-    /// Write all requests and responses to this file, as Markdown without the key.
+    /// Write the requests and responses to this file, as Markdown, without the key.
     #[arg(long, value_name = "FILE")]
     pub transcript: Option<PathBuf>,
 }
@@ -57,119 +51,97 @@ pub enum CheckError {
     /// Steps failed.
     #[error("{0} of {1} steps failed")]
     Failed(usize, usize),
-    /// The transcript cannot be written.
-    #[error("failed to write `{0}`: {1}")]
-    Transcript(PathBuf, #[source] io::Error),
-    /// Standard output cannot be written.
-    #[error("failed to print: {0}")]
-    Print(#[from] io::Error),
+    /// The output cannot be written.
+    #[error("failed to write: {0}")]
+    Output(#[from] io::Error),
 }
 
-/// What a step found out.
-enum Verdict {
-    Works(String),
-    NotShown(String),
-    Fails(String),
-}
-
-/// A step that was made.
+/// What a step has shown.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Step {
-    name: String,
-    verdict: Verdict,
-    took: Duration,
+    step: String,
+    result: &'static str,
+    ms: u128,
+    detail: String,
+    look_at: Option<&'static str>,
 }
 
-/// The steps so far, and what the health says of the program.
-#[derive(Default)]
+/// The steps, and what the health says of the program.
+#[derive(Serialize)]
 struct Report {
-    steps: Vec<Step>,
+    url: String,
     build: Option<String>,
     settings: Option<String>,
+    steps: Vec<Step>,
 }
 
 impl Report {
-    /// Adds the step that began at `began`.
-    fn add(&mut self, name: String, began: Instant, verdict: Result<Verdict, Fault>) {
-        let verdict = verdict.unwrap_or_else(|fault| Verdict::Fails(fault.to_string()));
-        let took = began.elapsed();
+    /// Makes a step of the walk, on an interface or none.
+    async fn step<F>(&mut self, caller: &Caller, names: [&str; 2], made: F)
+    where
+        F: Future<Output = Result<String, Fault>>,
+    {
+        let (step, began) = (names.join(" ").trim_end().to_owned(), Instant::now());
+        caller.entries.borrow_mut().push(format!("## {step}"));
+        let (result, detail) = match made.await {
+            Ok(detail) => ("ok", detail),
+            Err(fault) if fault.not_shown => ("not shown", fault.text),
+            Err(fault) => ("failed", fault.text),
+        };
+        let look_at = (result == "failed").then(|| look_at(names));
+        let ms = began.elapsed().as_millis();
         self.steps.push(Step {
-            name,
-            verdict,
-            took,
+            step,
+            result,
+            ms,
+            detail,
+            look_at,
         });
     }
 
     fn failures(&self) -> usize {
         self.steps
             .iter()
-            .filter(|step| step.word() == "failed")
+            .filter(|step| step.result == "failed")
             .count()
     }
 
-    fn text(&self, url: &str) -> String {
-        let lines = self.steps.iter().map(|step| {
-            let Step { name, took, .. } = step;
-            let look = step
-                .look()
-                .map(|look| format!("\n{:34}look at: {look}", ""));
-            let (word, took) = (step.word(), format!("{} ms", took.as_millis()));
-            let detail = step.detail();
-            format!(
-                "{word:<10}{name:<24}{took:>9}  {detail}{}\n",
-                look.unwrap_or_default()
-            )
-        });
+    fn text(&self) -> String {
+        let lines = self.steps.iter().map(
+            |Step {
+                 step,
+                 result,
+                 ms,
+                 detail,
+                 look_at,
+             }| {
+                let look_at = look_at.map(|it| format!("\n{:46}look at: {it}", ""));
+                format!(
+                    "{result:<10}{step:<24}{ms:>7} ms  {detail}{}\n",
+                    look_at.unwrap_or_default()
+                )
+            },
+        );
         let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "not shown".to_owned());
         let (build, settings) = (known(&self.build), known(&self.settings));
-        format!(
-            "{url}\nbuild {build}, settings {settings}\n\n{}",
-            lines.collect::<String>()
-        )
-    }
-
-    fn json(&self, url: &str) -> String {
-        let steps = self.steps.iter().map(|step| {
-            json!({
-                "step": step.name, "verdict": step.word(), "detail": step.detail(),
-                "ms": u64::try_from(step.took.as_millis()).unwrap_or(u64::MAX), "lookAt": step.look(),
-            })
-        });
-        let report = json!({
-            "url": url, "ok": self.failures() == 0, "build": self.build,
-            "settings": self.settings, "steps": steps.collect::<Vec<_>>(),
-        });
-        format!("{report:#}\n")
+        let lines: String = lines.collect();
+        format!("{}\n{lines}build {build}, settings {settings}\n", self.url)
     }
 }
 
-impl Step {
-    const fn word(&self) -> &'static str {
-        match self.verdict {
-            Verdict::Works(_) => "ok",
-            Verdict::NotShown(_) => "not shown",
-            Verdict::Fails(_) => "failed",
-        }
-    }
-
-    fn detail(&self) -> &str {
-        let (Verdict::Works(text) | Verdict::NotShown(text) | Verdict::Fails(text)) = &self.verdict;
-        text
-    }
-
-    /// Where the cause of a failure is.
-    fn look(&self) -> Option<&'static str> {
-        let failed = matches!(self.verdict, Verdict::Fails(_));
-        failed.then(|| match self.name.split(' ').next().unwrap_or_default() {
-            "card" => "the address, its path and stage; `A2A_PUBLIC_URL`; the log of agent-card",
-            "preflight" => "`A2A_CORS_ORIGIN`; a proxy that answers OPTIONS itself",
-            "health" => "the dependency that is not ok; the log of ops",
-            "stream" => "a proxy or an integration that buffers; the log of rpc or tasks-stream",
-            "background" => "the work queue and its dead letters; the logs of relay and worker",
-            "file" => "the bucket and the rights on it; limits of a proxy on bodies",
-            "webhook" => "the push queue and its dead letters; the logs of relay and push",
-            "refused" => "the authorizer and the error responses of the gateway",
-            _ => "the log of rpc or tasks-send; the table",
-        })
+/// Where the cause of a failure is.
+fn look_at([step, _]: [&str; 2]) -> &'static str {
+    match step {
+        "card" => "the address, its path and stage; `A2A_PUBLIC_URL`; the log of agent-card",
+        "stream" => "a proxy or an integration that buffers; the logs of rpc and tasks-stream",
+        "background" => "the work queue and its dead letters; the logs of relay and worker",
+        "file" => "the bucket and the rights on it; a proxy that limits bodies",
+        "webhook" => "the push queue and its dead letters; the logs of relay and push",
+        "refused" => "the authorizer, and the error responses of the gateway",
+        "preflight" => "`A2A_CORS_ORIGIN`; a proxy that answers OPTIONS",
+        "health" => "the dependency that is not ok; the log of ops",
+        _ => "the table; the logs of rpc and tasks-send",
     }
 }
 
@@ -178,29 +150,26 @@ impl Step {
 /// # Errors
 /// [`CheckError`] when a step failed, or the command cannot be carried out.
 pub async fn run(options: &CheckServer) -> Result<(), CheckError> {
-    let url = options.url.trim_end_matches('/');
-    let caller = Caller::new(url, options.key.clone());
+    let caller = Caller::new(&options.url, options.key.clone());
     let caller = caller.ok_or_else(|| CheckError::Url(options.url.clone()))?;
-    let mut report = Report::default();
-    Box::pin(walk::walk(options, url, &caller, &mut report)).await;
-    let shown = if options.json {
-        report.json(url)
-    } else {
-        report.text(url)
-    };
+    let report = Box::pin(walk::walk(options, &caller)).await;
     // A server may repeat the key.
     let key = options
         .key
         .as_deref()
         .filter(|key| !key.is_empty())
         .unwrap_or("\0");
+    let text = report.text();
+    let json = serde_json::to_string_pretty(&report).map_err(io::Error::from)? + "\n";
+    let shown = if options.json { &json } else { &text };
     io::stdout().write_all(shown.replace(key, "KEY").as_bytes())?;
     if let Some(path) = &options.transcript {
-        let (time, text) = (SystemClock.now().to_rfc3339(), report.text(url));
-        let calls = caller.entries.take().join("\n\n");
+        let (time, calls) = (
+            SystemClock.now().to_rfc3339(),
+            caller.entries.take().join("\n\n"),
+        );
         let text = format!("# A check at {time}\n\n```text\n{text}```\n\n{calls}\n");
-        let written = fs::write(path, text.replace(key, "KEY"));
-        written.map_err(|cause| CheckError::Transcript(path.clone(), cause))?;
+        fs::write(path, text.replace(key, "KEY"))?;
     }
     match report.failures() {
         0 => Ok(()),
