@@ -33,7 +33,8 @@ fn steps<'a>(report: &'a Value, result: &str) -> Vec<&'a str> {
 
 #[tokio::test]
 async fn check_passes_a_fresh_agent_and_skips_only_the_webhook() {
-    let agent = Running::agent(&Folder::new(), &["--memory"]).await;
+    let folder = Folder::new();
+    let agent = Running::agent(&folder, &["--memory"]).await;
     let (passed, report) = report(agent.base(), &[]).await;
     assert!(passed, "{report:#}");
     assert_eq!(
@@ -64,7 +65,8 @@ async fn check_passes_a_fresh_agent_and_skips_only_the_webhook() {
 
 #[tokio::test]
 async fn check_receives_a_webhook_that_can_reach_it() {
-    let agent = Running::agent(&Folder::new(), &["--memory", "--agent", "conformance"]).await;
+    let folder = Folder::new();
+    let agent = Running::agent(&folder, &["--memory", "--agent", "conformance"]).await;
     let said = ["--say", "echo hi", "--say", "ask"];
     let (passed, report) = report(agent.base(), &said).await;
     assert!(passed, "{report:#}");

@@ -21,22 +21,17 @@ const LIMIT: usize = 64 * 1024 * 1024;
 const SHOWN: usize = 120;
 const LINES: usize = 40;
 
-/// Why a step does not work, or cannot be shown.
-#[derive(Default)]
-pub(super) struct Fault {
-    pub(super) not_shown: bool,
-    /// The HTTP status and the code of the error; 0 without one.
-    pub(super) status: u16,
-    pub(super) code: i64,
-    pub(super) text: String,
+/// Why a step has no result.
+pub(super) enum Fault {
+    NotShown(String),
+    Fails(String),
+    /// A status of 400 or more, or an error of JSON-RPC: status, code, text.
+    Refused(u16, i64, String),
 }
 
 impl<E: Display> From<E> for Fault {
     fn from(cause: E) -> Self {
-        Self {
-            text: cause.to_string(),
-            ..Self::default()
-        }
+        Self::Fails(cause.to_string())
     }
 }
 
@@ -54,18 +49,14 @@ impl Caller {
     pub(super) fn new(base: &str, key: Option<String>) -> Option<Self> {
         // The operator named the address, so it may be in a private network. A key goes to
         // another machine encrypted only.
-        let plain = key.is_some() && !base.starts_with("https://");
-        let reach = if plain {
-            Reach::Loopback
-        } else {
-            Reach::Anything
+        let reach = match &key {
+            Some(_) if !base.starts_with("https://") => Reach::Loopback,
+            _ => Reach::Anything,
         };
         OutboundUrl::parse(base, reach).ok()?;
-        let fetcher = Fetcher::new(reach, TIMEOUT);
-        let base = base.trim_end_matches('/').to_owned();
         Some(Self {
-            fetcher,
-            base,
+            fetcher: Fetcher::new(reach, TIMEOUT),
+            base: base.trim_end_matches('/').to_owned(),
             key,
             entries: RefCell::default(),
         })
@@ -73,10 +64,11 @@ impl Caller {
 
     /// The key, if there is one and `url` is of its server.
     pub(super) fn key_for(&self, url: &str) -> Option<&String> {
-        let [url, base] = [url, &self.base].map(|it| it.parse::<Uri>().map(Uri::into_parts).ok());
-        let own = url.zip(base).is_some_and(|(url, base)| {
-            (url.scheme, url.authority) == (base.scheme, base.authority)
-        });
+        let server = |url: &str| {
+            let url = url.parse::<Uri>().ok()?.into_parts();
+            Some((url.scheme?, url.authority?))
+        };
+        let own = server(url) == server(&self.base);
         self.key.as_ref().filter(|_| own)
     }
 
@@ -94,34 +86,25 @@ impl Caller {
         request: request::Builder,
         body: &Value,
     ) -> Result<Reply<'_>, Fault> {
-        let bytes = if body.is_null() {
-            String::new()
-        } else {
-            body.to_string()
-        };
+        let bytes = body.is_null().then(String::new);
+        let bytes = Bytes::from(bytes.unwrap_or_else(|| body.to_string()));
         let request = request.header(ACCEPT, "application/json, text/event-stream");
-        let request = request
-            .header(CONTENT_TYPE, "application/json")
-            .body(Bytes::from(bytes))?;
-        let entry = format!(
-            "{} {}{}",
-            request.method(),
-            cut(&request.uri().to_string()),
-            short(body)
-        );
+        let request = request.header(CONTENT_TYPE, "application/json");
+        let request = request.body(bytes)?;
+        let (method, url) = (request.method(), cut(&request.uri().to_string()));
+        let entry = format!("{method} {url}{}", short(body));
         self.entries.borrow_mut().push(entry);
-        let (number, began) = (self.entries.borrow().len(), Instant::now());
+        let number = self.entries.borrow().len();
+        let began = Instant::now();
         let (head, body) = self.fetcher.open(request).await?.into_parts();
-        let body = body.map_err(|cause| cause.to_string()).boxed_unsync();
-        let (status, headers, read) = (head.status.as_u16(), head.headers, BytesMut::new());
         Ok(Reply {
             caller: self,
             number,
             began,
-            status,
-            headers,
-            body,
-            read,
+            status: head.status.as_u16(),
+            headers: head.headers,
+            body: body.map_err(|cause| cause.to_string()).boxed_unsync(),
+            read: BytesMut::new(),
         })
     }
 
@@ -135,7 +118,7 @@ impl Caller {
 /// A response whose body arrives.
 pub(super) struct Reply<'a> {
     caller: &'a Caller,
-    /// The number of the entries when it was sent.
+    /// The number of entries when it was sent.
     number: usize,
     began: Instant,
     pub(super) status: u16,
@@ -151,10 +134,9 @@ impl Reply<'_> {
             return Ok(false);
         };
         self.read.extend(frame?.into_data().ok());
-        if self.read.len() > LIMIT {
-            Err("the response is above 64 MB".into())
-        } else {
-            Ok(true)
+        match self.read.len() {
+            ..=LIMIT => Ok(true),
+            _ => Err("the response is above 64 MB".into()),
         }
     }
 
@@ -175,26 +157,20 @@ impl Reply<'_> {
         let (status, took) = (self.status, self.began.elapsed().as_millis());
         let note = format!("\n\nAfter {took} ms, status {status}:{}", short(&value));
         let mut entries = self.caller.entries.borrow_mut();
-        entries
-            .get_mut(self.number.saturating_sub(1))
-            .map(|entry| entry.push_str(&note));
+        if let Some(entry) = entries.get_mut(self.number.saturating_sub(1)) {
+            entry.push_str(&note);
+        }
         if status >= 400 || value.get("error").is_some() || value.is_null() {
             let error = value.get("error").unwrap_or(&value);
-            let mut names = ["/message", "/detail", "/title"].iter();
-            let public = names
-                .find_map(|name| text(error, name))
-                .unwrap_or("no JSON of an error");
             let code = error
                 .get("code")
                 .and_then(Value::as_i64)
                 .unwrap_or_default();
+            let public = text(error, "/message").or(text(error, "/detail"));
+            let all = || value.to_string().chars().take(SHOWN * 4).collect();
+            let public: String = public.map_or_else(all, str::to_owned);
             let text = format!("status {status}, code {code}: {public}");
-            return Err(Fault {
-                not_shown: false,
-                status,
-                code,
-                text,
-            });
+            return Err(Fault::Refused(status, code, text));
         }
         let result = value.get_mut("result").map(Value::take);
         Ok(result.unwrap_or(value))
@@ -202,31 +178,29 @@ impl Reply<'_> {
 
     /// The next event of a stream; none at its end.
     pub(super) async fn event(&mut self) -> Result<Option<Value>, Fault> {
-        let kind = self
-            .headers
-            .get(CONTENT_TYPE)
-            .and_then(|it| it.to_str().ok());
-        if !kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
+        let kind = self.headers.get(CONTENT_TYPE);
+        if !kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
             self.result().await?;
             return Err("the response is not a stream".into());
         }
         loop {
-            let ends = [b"\n\n".as_slice(), b"\r\n\r\n"]
-                .into_iter()
-                .find_map(|end| {
-                    let at = self.read.windows(end.len()).position(|it| it == end)?;
-                    Some(at + end.len())
-                });
-            let event = ends.map(|end| self.read.split_to(end)).unwrap_or_default();
+            let ends = [b"\n\n".as_slice(), b"\r\n\r\n"];
+            let end = ends.iter().find_map(|end| {
+                let at = self.read.windows(end.len()).position(|it| it == *end);
+                at.map(|at| at + end.len())
+            });
+            let Some(end) = end else {
+                if self.more().await? {
+                    continue;
+                }
+                return Ok(None);
+            };
+            let event = self.read.split_to(end);
             let event = String::from_utf8_lossy(&event);
-            let data: String = event
-                .lines()
-                .filter_map(|it| it.strip_prefix("data:"))
-                .collect();
+            let data = event.lines().filter_map(|it| it.strip_prefix("data:"));
+            let data: String = data.collect();
             if !data.is_empty() {
                 return self.read_result(data.as_bytes()).map(Some);
-            } else if ends.is_none() && !self.more().await? {
-                return Ok(None);
             }
         }
     }
@@ -237,19 +211,9 @@ fn short(value: &Value) -> String {
     if value.is_null() {
         return String::new();
     }
-    fn cut_all(value: &mut Value) {
-        match value {
-            Value::String(text) => *text = cut(text),
-            Value::Array(all) => all.iter_mut().for_each(cut_all),
-            Value::Object(members) => members.values_mut().for_each(cut_all),
-            _ => {}
-        }
-    }
-    let mut value = value.clone();
-    cut_all(&mut value);
     let text = format!("{value:#}");
-    let lines: Vec<&str> = text.lines().take(LINES).collect();
-    let rest = if text.lines().count() > LINES {
+    let lines: Vec<String> = text.lines().take(LINES).map(cut).collect();
+    let rest = if text.lines().nth(LINES).is_some() {
         "\n…"
     } else {
         ""
@@ -257,13 +221,10 @@ fn short(value: &Value) -> String {
     format!("\n\n```json\n{}{rest}\n```", lines.join("\n"))
 }
 
-/// A text without the signature of a URL, cut if it is long.
-fn cut(text: &str) -> String {
-    let text = text.split("?X-Amz-").next().unwrap_or_default();
-    let shown: String = text.chars().take(SHOWN).collect();
-    if shown.len() == text.len() {
-        shown
-    } else {
-        format!("{shown}… ({} bytes)", text.len())
-    }
+/// A line without the signature of a URL, cut if it is long.
+fn cut(line: &str) -> String {
+    let plain = line.split("?X-Amz-").next().unwrap_or_default();
+    let shown: String = plain.chars().take(SHOWN).collect();
+    let rest = if shown.len() < line.len() { "…" } else { "" };
+    shown + rest
 }

@@ -9,7 +9,9 @@ mod walk;
 
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use calls::{Caller, Fault};
+use interface::text;
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::fs;
 use std::future::Future;
 use std::io::{self, Write as _};
@@ -67,29 +69,37 @@ struct Step {
     look_at: Option<&'static str>,
 }
 
-/// The steps, and what the health says of the program.
-#[derive(Serialize)]
-struct Report {
-    url: String,
-    build: Option<String>,
-    settings: Option<String>,
+/// The steps, and what the health says.
+struct Report<'a> {
+    caller: &'a Caller,
     steps: Vec<Step>,
+    health: Value,
 }
 
-impl Report {
-    /// Makes a step of the walk, on an interface or none.
-    async fn step<F>(&mut self, caller: &Caller, names: [&str; 2], made: F)
+impl<'a> Report<'a> {
+    fn new(caller: &'a Caller) -> Self {
+        let (steps, health) = (Vec::new(), Value::Null);
+        Self {
+            caller,
+            steps,
+            health,
+        }
+    }
+
+    /// Makes a step of the walk, on an interface if that has a name.
+    async fn step<F>(&mut self, name: &str, interface: &str, made: F)
     where
         F: Future<Output = Result<String, Fault>>,
     {
-        let (step, began) = (names.join(" ").trim_end().to_owned(), Instant::now());
-        caller.entries.borrow_mut().push(format!("## {step}"));
+        let (step, began) = (format!("{name} {interface}"), Instant::now());
+        let step = step.trim_end().to_owned();
+        self.caller.entries.borrow_mut().push(format!("## {step}"));
         let (result, detail) = match made.await {
-            Ok(detail) => ("ok", detail),
-            Err(fault) if fault.not_shown => ("not shown", fault.text),
-            Err(fault) => ("failed", fault.text),
+            Ok(text) => ("ok", text),
+            Err(Fault::NotShown(text)) => ("not shown", text),
+            Err(Fault::Fails(text) | Fault::Refused(_, _, text)) => ("failed", text),
         };
-        let look_at = (result == "failed").then(|| look_at(names));
+        let look_at = (result == "failed").then(|| look_at(name));
         let ms = began.elapsed().as_millis();
         self.steps.push(Step {
             step,
@@ -101,37 +111,41 @@ impl Report {
     }
 
     fn failures(&self) -> usize {
-        self.steps
-            .iter()
-            .filter(|step| step.result == "failed")
-            .count()
+        let failed = self.steps.iter().filter(|it| it.result == "failed");
+        failed.count()
     }
 
     fn text(&self) -> String {
-        let lines = self.steps.iter().map(
-            |Step {
-                 step,
-                 result,
-                 ms,
-                 detail,
-                 look_at,
-             }| {
-                let look_at = look_at.map(|it| format!("\n{:46}look at: {it}", ""));
-                format!(
-                    "{result:<10}{step:<24}{ms:>7} ms  {detail}{}\n",
-                    look_at.unwrap_or_default()
-                )
-            },
-        );
-        let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "not shown".to_owned());
-        let (build, settings) = (known(&self.build), known(&self.settings));
-        let lines: String = lines.collect();
-        format!("{}\n{lines}build {build}, settings {settings}\n", self.url)
+        let mut lines = format!("{}\n", self.caller.base);
+        for Step {
+            step,
+            result,
+            ms,
+            detail,
+            look_at,
+        } in &self.steps
+        {
+            lines += &format!("{result:<10}{step:<24}{ms:>7} ms  {detail}\n");
+            let look_at = look_at.map(|it| format!("{:46}look at: {it}\n", ""));
+            lines += &look_at.unwrap_or_default();
+        }
+        let known = |name| text(&self.health, name).unwrap_or("not shown");
+        let (build, settings) = (known("/build"), known("/settings"));
+        lines + &format!("build {build}, settings {settings}\n")
+    }
+
+    fn json(&self) -> String {
+        let [build, settings] = ["build", "settings"].map(|name| self.health.get(name));
+        let (url, ok) = (&self.caller.base, self.failures() == 0);
+        let report = json!({
+            "url": url, "ok": ok, "build": build, "settings": settings, "steps": self.steps,
+        });
+        format!("{report:#}\n")
     }
 }
 
 /// Where the cause of a failure is.
-fn look_at([step, _]: [&str; 2]) -> &'static str {
+fn look_at(step: &str) -> &'static str {
     match step {
         "card" => "the address, its path and stage; `A2A_PUBLIC_URL`; the log of agent-card",
         "stream" => "a proxy or an integration that buffers; the logs of rpc and tasks-stream",
@@ -154,22 +168,19 @@ pub async fn run(options: &CheckServer) -> Result<(), CheckError> {
     let caller = caller.ok_or_else(|| CheckError::Url(options.url.clone()))?;
     let report = Box::pin(walk::walk(options, &caller)).await;
     // A server may repeat the key.
-    let key = options
-        .key
-        .as_deref()
-        .filter(|key| !key.is_empty())
-        .unwrap_or("\0");
-    let text = report.text();
-    let json = serde_json::to_string_pretty(&report).map_err(io::Error::from)? + "\n";
-    let shown = if options.json { &json } else { &text };
-    io::stdout().write_all(shown.replace(key, "KEY").as_bytes())?;
+    let key = options.key.as_deref().filter(|key| !key.is_empty());
+    let keyless = |text: String| text.replace(key.unwrap_or("\0"), "KEY");
+    let text = if options.json {
+        report.json()
+    } else {
+        report.text()
+    };
+    io::stdout().write_all(keyless(text).as_bytes())?;
     if let Some(path) = &options.transcript {
-        let (time, calls) = (
-            SystemClock.now().to_rfc3339(),
-            caller.entries.take().join("\n\n"),
-        );
+        let time = SystemClock.now().to_rfc3339();
+        let (text, calls) = (report.text(), caller.entries.take().join("\n\n"));
         let text = format!("# A check at {time}\n\n```text\n{text}```\n\n{calls}\n");
-        fs::write(path, text.replace(key, "KEY"))?;
+        fs::write(path, keyless(text))?;
     }
     match report.failures() {
         0 => Ok(()),

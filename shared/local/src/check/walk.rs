@@ -1,17 +1,23 @@
 //! The steps of the walk.
 
 use super::calls::{Caller, Fault, Reply};
-use super::interface::{
-    Content, GET, Interface, Operation, SEND, STREAM, SUBSCRIBE, SendOptions, files, state,
-    task_id, text, words,
-};
+use super::interface::{GET, SEND, STREAM, SUBSCRIBE};
+use super::interface::{Interface, Operation, files, id, state, text, words};
 use super::{CheckServer, Report};
-use http::{Method, Request};
+use crate::accept::accept;
+use crate::embedded::LIMITS;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
 use serde_json::{Value, json};
+use std::future::{pending, ready};
 use std::pin::pin;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
+use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 /// The most examples of a card that are sent.
@@ -19,7 +25,7 @@ const EXAMPLES: usize = 8;
 /// The answer to each question, and the most of them.
 const ANSWER: &str = "tomorrow";
 const ANSWERS: usize = 3;
-/// How long the first event of a stream may take, and the first of a webhook.
+/// How long the first event of a stream may take, and that of a webhook.
 const FIRST: Duration = Duration::from_secs(5);
 const WEBHOOK: Duration = Duration::from_secs(20);
 /// A shorter stream does not show whether its events come one by one.
@@ -32,19 +38,12 @@ const FILE: usize = 300 * 1024;
 const TOKEN: &str = "a2a-lambda-check";
 
 /// Makes all steps.
-pub(super) async fn walk(options: &CheckServer, caller: &Caller) -> Report {
-    let url = caller.base.clone();
-    let mut report = Report {
-        url,
-        build: None,
-        settings: None,
-        steps: Vec::new(),
-    };
-    let (mut card, mut interfaces) = (Value::Null, Vec::new());
-    let made = read_card(caller, &mut card, &mut interfaces);
-    report.step(caller, ["card", ""], made).await;
-    for on in &interfaces {
-        let (card, name) = (&card, on.name.as_str());
+pub(super) async fn walk<'a>(options: &CheckServer, caller: &'a Caller) -> Report<'a> {
+    let mut report = Report::new(caller);
+    let mut card = Value::Null;
+    report.step("card", "", read_card(caller, &mut card)).await;
+    for on in Interface::of(&card) {
+        let (card, name) = (&card, on.name.clone());
         let mut walk = Walk {
             options,
             caller,
@@ -53,51 +52,39 @@ pub(super) async fn walk(options: &CheckServer, caller: &Caller) -> Report {
             task: None,
             question: None,
         };
-        report.step(caller, ["send", name], walk.sends()).await;
-        report.step(caller, ["question", name], walk.asks()).await;
-        report.step(caller, ["stream", name], walk.streams()).await;
-        report
-            .step(caller, ["background", name], walk.runs_on())
-            .await;
-        report
-            .step(caller, ["file", name], walk.keeps_a_file())
-            .await;
-        report
-            .step(caller, ["webhook", name], walk.calls_back())
-            .await;
-        report.step(caller, ["refused", name], walk.refuses()).await;
+        report.step("send", &name, walk.sends()).await;
+        report.step("question", &name, walk.asks()).await;
+        report.step("stream", &name, walk.streams()).await;
+        report.step("background", &name, walk.runs_on()).await;
+        report.step("file", &name, walk.keeps_a_file()).await;
+        report.step("webhook", &name, walk.calls_back()).await;
+        report.step("refused", &name, walk.refuses()).await;
     }
-    report
-        .step(caller, ["preflight", ""], preflight(caller))
-        .await;
+    report.step("preflight", "", preflight(caller)).await;
     let mut health = Value::Null;
-    report
-        .step(caller, ["health", ""], read_health(caller, &mut health))
-        .await;
-    let known = ["/build", "/settings"].map(|it| text(&health, it).map(str::to_owned));
-    [report.build, report.settings] = known;
+    let made = read_health(caller, &mut health);
+    report.step("health", "", made).await;
+    report.health = health;
     report
 }
 
 fn works_if(works: bool, text: String) -> Result<String, Fault> {
-    if works { Ok(text) } else { Err(text.into()) }
+    if works {
+        Ok(text)
+    } else {
+        Err(Fault::Fails(text))
+    }
 }
 
-fn not_shown<T>(text: &str) -> Result<T, Fault> {
-    Err(Fault {
-        not_shown: true,
-        ..text.into()
-    })
+fn not_shown<T>(text: impl Into<String>) -> Result<T, Fault> {
+    Err(Fault::NotShown(text.into()))
 }
 
-async fn read_card(
-    caller: &Caller,
-    card: &mut Value,
-    interfaces: &mut Vec<Interface>,
-) -> Result<String, Fault> {
-    *card = caller.get("/.well-known/agent-card.json").await?;
-    let [name, version] = ["/name", "/version"].map(|it| text(card, it).unwrap_or_default());
-    let all = Interface::of(card);
+/// Reads the card; it stays null if it cannot be used.
+async fn read_card(caller: &Caller, card: &mut Value) -> Result<String, Fault> {
+    let read = caller.get("/.well-known/agent-card.json").await?;
+    let [name, version] = ["/name", "/version"].map(|it| text(&read, it).unwrap_or_default());
+    let all = Interface::of(&read);
     let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
     let shown = format!("{name} {version}: {}", names.join(", "));
     // The key belongs to one server.
@@ -105,7 +92,8 @@ async fn read_card(
     if let Some(one) = all.iter().find(|one| caller.key_for(&one.url) != key) {
         return Err(format!("{shown} at `{}`: check that address", one.url).into());
     }
-    works_if(!all.is_empty(), shown).inspect(|_| *interfaces = all)
+    *card = read;
+    works_if(!all.is_empty(), shown)
 }
 
 async fn preflight(caller: &Caller) -> Result<String, Fault> {
@@ -114,10 +102,10 @@ async fn preflight(caller: &Caller) -> Result<String, Fault> {
     let request = request.header("access-control-request-method", "POST");
     let reply = caller.open(request, &Value::Null).await?;
     let allowed = reply.headers.get("access-control-allow-origin");
-    let allowed = allowed.and_then(|it| it.to_str().ok()).unwrap_or("none");
+    let allowed = allowed.map_or("none".into(), |it| String::from_utf8_lossy(it.as_bytes()));
     let shown = format!("status {}, allowed origin: {allowed}", reply.status);
     match reply.status {
-        400..500 => not_shown(&shown),
+        400..500 => not_shown(shown),
         status => works_if(status < 400, shown),
     }
 }
@@ -125,11 +113,12 @@ async fn preflight(caller: &Caller) -> Result<String, Fault> {
 async fn read_health(caller: &Caller, health: &mut Value) -> Result<String, Fault> {
     let details = caller.get("/a2a-lambda/health").await;
     match details.or(caller.get("/health").await) {
-        Ok(report) => *health = report,
-        Err(fault) if fault.status < 500 => return not_shown("the server shows no health"),
-        Err(fault) => return Err(fault),
+        Err(Fault::Refused(..500, ..)) => not_shown("the server shows no health"),
+        report => {
+            *health = report?;
+            Ok(text(health, "/status").unwrap_or_default().to_owned())
+        }
     }
-    Ok(text(health, "/status").unwrap_or("a page").to_owned())
 }
 
 /// The steps on one interface.
@@ -137,82 +126,73 @@ struct Walk<'a> {
     options: &'a CheckServer,
     caller: &'a Caller,
     card: &'a Value,
-    on: &'a Interface,
+    on: Interface,
     /// Words that make a task, and words that make the agent ask.
     task: Option<String>,
     question: Option<String>,
 }
 
 impl Walk<'_> {
-    async fn open(&self, operation: &Operation, params: Value) -> Result<Reply<'_>, Fault> {
+    async fn open(&self, operation: Operation, params: &Value) -> Result<Reply<'_>, Fault> {
         let (method, url, body) = self.on.request(operation, params);
         let request = self.caller.request(method, &url);
-        let request = if self.on.old {
-            request
-        } else {
-            request.header("a2a-version", "1.0")
-        };
+        let version = if self.on.old { "0.3" } else { "1.0" };
+        let request = request.header("a2a-version", version);
         self.caller.open(request, &body).await
     }
 
-    async fn send(&self, content: Content<'_>, options: SendOptions<'_>) -> Result<Value, Fault> {
-        self.open(&SEND, self.on.params(content, options))
-            .await?
-            .result()
-            .await
+    async fn call(&self, operation: Operation, params: &Value) -> Result<Value, Fault> {
+        self.open(operation, params).await?.result().await
+    }
+
+    /// Sends words as a new task.
+    async fn say(&self, words: &str, configuration: Value) -> Result<Value, Fault> {
+        let part = json!({"text": words});
+        let params = self.on.params(&part, &Value::Null, &configuration);
+        self.call(SEND, &params).await
     }
 
     async fn ask(&self) -> Result<Value, Fault> {
         match &self.question {
-            Some(said) => self.send(Content::Text(said), SendOptions::default()).await,
+            Some(words) => self.say(words, json!({})).await,
             None => not_shown("the agent asked nothing back; `--say` names other words"),
         }
     }
 
-    fn has(&self, capability: &str) -> bool {
-        let capabilities = self.card.get("capabilities");
-        let capability = capabilities.and_then(|all| all.get(capability));
-        capability.and_then(Value::as_bool) == Some(true)
+    fn offers(&self, capability: &str) -> bool {
+        let offered = self.card.pointer(&format!("/capabilities/{capability}"));
+        offered.and_then(Value::as_bool) == Some(true)
     }
 
+    /// Words that make a task.
     fn task_words(&self) -> Result<&str, Fault> {
         match self.task.as_deref().or(self.question.as_deref()) {
-            Some(said) => Ok(said),
-            None => not_shown("none of the words made a task"),
+            Some(words) => Ok(words),
+            None => not_shown("no words made a task"),
         }
     }
 
-    /// The members `name` of the skills on the card.
+    /// The lists `name` of the skills on the card.
     fn skills(&self, name: &str) -> Vec<&Value> {
         let skills = self.card.get("skills").and_then(Value::as_array);
-        skills
-            .into_iter()
-            .flatten()
-            .filter_map(|skill| skill.get(name))
-            .collect()
+        let lists = skills.into_iter().flatten();
+        lists.filter_map(|skill| skill.get(name)).collect()
     }
 
     /// Sends the first examples of skills until one makes a task and one makes the agent ask.
     async fn sends(&mut self) -> Result<String, Fault> {
-        let examples = self
-            .skills("examples")
-            .into_iter()
-            .filter_map(|all| text(all, "/0"));
-        let mut said: Vec<String> = examples.take(EXAMPLES).map(str::to_owned).collect();
-        if said.is_empty() || !self.options.say.is_empty() {
+        let examples = self.skills("examples").into_iter();
+        let examples = examples.filter_map(|all| text(all, "/0").map(str::to_owned));
+        let mut said: Vec<String> = examples.take(EXAMPLES).collect();
+        if !self.options.say.is_empty() {
             said.clone_from(&self.options.say);
         }
         let mut shown = Vec::new();
         for said in said {
-            let result = self
-                .send(Content::Text(&said), SendOptions::default())
-                .await?;
+            let result = self.say(&said, json!({})).await?;
             let state = state(&result);
-            shown.push(
-                format!("`{said}`: {state} {}", words(&result))
-                    .trim_end()
-                    .to_owned(),
-            );
+            let one = format!("`{said}`: {state} {}", words(&result));
+            shown.push(one.trim_end().to_owned());
             match state.as_str() {
                 "failed" | "rejected" => return Err(shown.join(", ").into()),
                 "input-required" => self.question = Some(said),
@@ -223,10 +203,9 @@ impl Walk<'_> {
                 break;
             }
         }
-        if shown.is_empty() {
-            not_shown("the card has no examples; `--say` names words")
-        } else {
-            Ok(shown.join(", "))
+        match shown.is_empty() {
+            true => not_shown("the card has no examples; `--say` names words"),
+            false => Ok(shown.join(", ")),
         }
     }
 
@@ -239,15 +218,13 @@ impl Walk<'_> {
 
     /// Answers until the agent asks no more: the last state, and the number of answers.
     async fn answer(&self, asked: &Value) -> Result<(String, usize), Fault> {
-        let options = SendOptions {
-            task: Some(asked),
-            ..SendOptions::default()
-        };
         let mut answers = 0;
         loop {
-            let result = self.send(Content::Text(ANSWER), options).await?;
+            let part = json!({"text": ANSWER});
+            let params = self.on.params(&part, asked, &json!({}));
+            let result = self.call(SEND, &params).await?;
             answers += 1;
-            if task_id(&result) != task_id(asked) {
+            if id(&result) != id(asked) {
                 return Err("the answer did not continue its task".into());
             }
             if state(&result) != "input-required" || answers == ANSWERS {
@@ -257,12 +234,13 @@ impl Walk<'_> {
     }
 
     async fn streams(&self) -> Result<String, Fault> {
-        if !self.has("streaming") {
+        if !self.offers("streaming") {
             return not_shown("the card offers no streams");
         }
-        let (began, content) = (Instant::now(), Content::Text(self.task_words()?));
-        let params = self.on.params(content, SendOptions::default());
-        let mut stream = self.open(&STREAM, params).await?;
+        let part = json!({"text": self.task_words()?});
+        let params = self.on.params(&part, &Value::Null, &json!({}));
+        let began = Instant::now();
+        let mut stream = self.open(STREAM, &params).await?;
         let (mut times, mut last) = (Vec::new(), String::new());
         while let Some(event) = stream.event().await? {
             times.push(began.elapsed());
@@ -271,17 +249,19 @@ impl Walk<'_> {
         let (Some(first), Some(end)) = (times.first(), times.last()) else {
             return Err("it ended without an event".into());
         };
-        let (count, [from, to]) = (times.len(), [first, end].map(Duration::as_millis));
-        let shown = format!("{count} events from {from} ms to {to} ms, {last}");
+        let shown = format!(
+            "{} events from {first:.0?} to {end:.0?}, {last}",
+            times.len()
+        );
         if let Some(followed) = self.follows().await? {
             return Ok(format!("{shown}; {followed}"));
         }
         // Without a question only a long task shows whether something holds events back.
-        match (end.saturating_sub(*first), count) {
+        match (end.saturating_sub(*first), times.len()) {
             (spread, _) if spread >= LONG => Ok(shown),
             (_, 2..) if *end >= LONG => Err(format!("{shown}: all at once").into()),
-            _ => not_shown(&format!(
-                "{shown}: too short to show that they come one by one"
+            _ => not_shown(format!(
+                "{shown}: too short to tell whether they come one by one"
             )),
         }
     }
@@ -294,14 +274,13 @@ impl Walk<'_> {
         }
         let (asked, began) = (self.ask().await?, Instant::now());
         let mut opening = pin!(async {
-            let mut stream = self
-                .open(&SUBSCRIBE, json!({"id": task_id(&asked)}))
-                .await?;
+            let params = json!({"id": id(&asked)});
+            let mut stream = self.open(SUBSCRIBE, &params).await?;
             let first = stream.event().await?;
             Ok::<_, Fault>(first.map(|_| stream))
         });
         let early = timeout(FIRST, &mut opening).await;
-        let took = began.elapsed().as_millis();
+        let took = began.elapsed();
         if matches!(early, Ok(Err(_) | Ok(None))) {
             return Ok(None);
         }
@@ -312,90 +291,74 @@ impl Walk<'_> {
         };
         match stream.event().await? {
             Some(_) => Ok(Some(format!(
-                "a followed task in {took} ms, before its answer"
+                "a followed task in {took:.0?}, before its answer"
             ))),
             None => Err("a followed task did not show its answer".into()),
         }
     }
 
     async fn runs_on(&self) -> Result<String, Fault> {
-        let options = SendOptions {
-            background: true,
-            ..SendOptions::default()
-        };
-        let mut result = self
-            .send(Content::Text(self.task_words()?), options)
-            .await?;
-        let (began, first) = (Instant::now(), state(&result));
+        let configuration = json!({"returnImmediately": true});
+        let sent = self.say(self.task_words()?, configuration).await?;
         let open = |state: &str| matches!(state, "submitted" | "working");
+        let (first, began) = (state(&sent), Instant::now());
         if !open(&first) {
-            return not_shown(&format!("the response waited for the task: {first}"));
+            return not_shown(format!("the response waited for the task: {first}"));
         }
-        while open(&state(&result)) && began.elapsed() < BACKGROUND {
+        let mut now = first.clone();
+        while open(&now) && began.elapsed() < BACKGROUND {
             sleep(PAUSE).await;
-            result = self
-                .open(&GET, json!({"id": task_id(&result)}))
-                .await?
-                .result()
-                .await?;
+            now = state(&self.call(GET, &json!({"id": id(&sent)})).await?);
         }
-        let now = state(&result);
         works_if(
             !open(&now) && now != "failed",
             format!("{first}, then {now}"),
         )
     }
 
-    /// Sends a file, and reads it from the history of its task.
-    async fn keeps_a_file(&self) -> Result<String, Fault> {
-        let modes = self
-            .card
-            .get("defaultInputModes")
-            .into_iter()
-            .chain(self.skills("inputModes"));
-        let mut modes = modes
+    /// The media type of a file that the agent takes.
+    fn file_type(&self) -> Result<String, Fault> {
+        let lists = self.card.get("defaultInputModes").into_iter();
+        let lists = lists.chain(self.skills("inputModes"));
+        let mut modes = lists
             .filter_map(Value::as_array)
             .flatten()
             .filter_map(Value::as_str);
-        let is_file =
-            |it: &&str| it.contains('/') && !it.starts_with("text/") && !it.ends_with("json");
-        let Some(mode) = modes.find(is_file) else {
-            return not_shown("the card names no media type of files");
-        };
-        let mode = mode.replace("*/*", "application/octet-stream").replace('*', "png");
-        let sent: Vec<u8> = b"a2a-lambda check\n"
-            .iter()
-            .copied()
-            .cycle()
-            .take(FILE)
-            .collect();
-        let mut result = self
-            .send(Content::File(&mode, &sent), SendOptions::default())
-            .await?;
+        let text = |mode: &str| mode.starts_with("text") || mode.ends_with("json");
+        match modes.find(|mode| mode.contains('/') && !text(mode)) {
+            Some("*/*") => Ok("application/octet-stream".to_owned()),
+            Some(mode) => Ok(mode.replace('*', "png")),
+            None => not_shown("the card names no media type of files"),
+        }
+    }
+
+    /// Sends a file, and reads it from the history of its task.
+    async fn keeps_a_file(&self) -> Result<String, Fault> {
+        let media_type = self.file_type()?;
+        let sent = b"a2a-lambda check\n".iter().copied().cycle();
+        let sent: Vec<u8> = sent.take(FILE).collect();
+        let content = STANDARD.encode(&sent);
+        let part = json!({"raw": content, "mediaType": media_type, "filename": "check"});
+        let params = self.on.params(&part, &Value::Null, &json!({}));
+        let mut result = self.call(SEND, &params).await?;
         if state(&result) != "a message" {
-            result = self
-                .open(&GET, json!({"id": task_id(&result)}))
-                .await?
-                .result()
-                .await?;
+            result = self.call(GET, &json!({"id": id(&result)})).await?;
         }
         let (mut sizes, mut same) = (Vec::new(), false);
         for file in files(&result) {
             let bytes = match file {
                 Ok(bytes) => bytes,
-                Err(url) => self.download(&url).await?,
+                Err(url) => self.download(url).await?,
             };
             same |= bytes == sent;
             sizes.push(bytes.len().to_string());
         }
-        if sizes.is_empty() && state(&result) != "failed" {
-            return not_shown("the agent returns no file and keeps none in the history");
+        let (end, sizes) = (state(&result), sizes.join(", "));
+        let shown = format!("{FILE} bytes of {media_type}: {end}; back: {sizes} bytes");
+        match sizes.is_empty() && end != "failed" {
+            true => not_shown("the agent returns no file and keeps none in the history"),
+            false => works_if(same && end != "failed", shown),
         }
-        let shown = format!("{mode}, {FILE} bytes; back: {} bytes", sizes.join(", "));
-        works_if(
-            same && state(&result) != "failed",
-            format!("{shown} {}", words(&result)),
-        )
     }
 
     async fn download(&self, url: &str) -> Result<Vec<u8>, Fault> {
@@ -408,60 +371,61 @@ impl Walk<'_> {
     }
 
     async fn calls_back(&self) -> Result<String, Fault> {
-        let said = Content::Text(self.task_words()?);
-        let here = ["://127.", "://localhost", "://[::1]"]
-            .iter()
-            .any(|it| self.on.url.contains(it));
-        if !self.has("pushNotifications") || self.options.webhook.is_none() && !here {
+        let (words, public) = (self.task_words()?, self.options.webhook.as_ref());
+        let mut local = ["//127.", "//localhost", "//[::1]"].iter();
+        let reached = public.is_some() || local.any(|it| self.on.url.contains(it));
+        if !reached || !self.offers("pushNotifications") {
             return not_shown("not offered, or no way to this machine; `--webhook` names one");
         }
-        let receiver = TcpListener::bind(("127.0.0.1", self.options.webhook_port)).await?;
-        let own = format!("http://{}/", receiver.local_addr()?);
-        let url = self.options.webhook.as_ref().unwrap_or(&own);
-        let options = SendOptions {
-            webhook: Some((url, TOKEN)),
-            ..SendOptions::default()
+        let listener = TcpListener::bind(("127.0.0.1", self.options.webhook_port)).await?;
+        let own = format!("http://{}/", listener.local_addr()?);
+        let (sender, mut events) = mpsc::unbounded_channel();
+        let answer = move |request: Request<Incoming>| {
+            let token = request.headers().get("x-a2a-notification-token");
+            // The walk may have ended.
+            let _gone = sender.send(token.is_some_and(|token| token == TOKEN));
+            ready(Response::new(Full::<Bytes>::default()))
         };
-        match self.send(said, options).await {
-            Err(fault) if fault.status < 500 && self.options.webhook.is_none() => {
-                return not_shown(&format!("`{url}` is refused: {}", fault.text));
+        let url = public.unwrap_or(&own);
+        let config = json!({"taskPushNotificationConfig": {"url": url, "token": TOKEN}});
+        let called = async {
+            match self.say(words, config).await {
+                Err(Fault::Refused(..500, _, text)) if public.is_none() => {
+                    return not_shown(format!("`{url}` is refused: {text}"));
+                }
+                sent => drop(sent?),
             }
-            sent => _ = sent?,
+            let event = timeout(WEBHOOK, events.recv()).await.ok().flatten();
+            let shown = match event {
+                Some(true) => "with its token",
+                Some(false) => "without its token",
+                None => "that did not come",
+            };
+            works_if(event == Some(true), format!("an event at `{url}`, {shown}"))
+        };
+        // A server may call before it answers the send.
+        tokio::select! {
+            called = called => called,
+            () = accept(listener, LIMITS, answer, pending()) => Err("the receiver ended".into()),
         }
-        let (mut socket, _) = timeout(WEBHOOK, receiver.accept()).await??;
-        let mut head = vec![0; 16 * 1024];
-        let length = timeout(FIRST, socket.read(&mut head)).await??;
-        socket
-            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
-            .await?;
-        let head = String::from_utf8_lossy(head.get(..length).unwrap_or_default()).to_lowercase();
-        let token = format!("x-a2a-notification-token: {TOKEN}\r\n");
-        works_if(
-            head.contains(&token),
-            format!("an event at `{url}`; it needs its token"),
-        )
     }
 
     /// Reads a task that is not there, also without the key.
     async fn refuses(&self) -> Result<String, Fault> {
         let params = json!({"id": "check-unknown"});
-        let shown = match self.open(&GET, params.clone()).await?.result().await {
-            Err(fault) if fault.code == -32001 || fault.status == 404 => fault.text,
+        let shown = match self.call(GET, &params).await {
+            Err(Fault::Refused(404, _, text) | Fault::Refused(_, -32001, text)) => text,
             Err(fault) => return Err(fault),
             Ok(_) => return Err("an unknown task is there".into()),
         };
-        let (method, url, body) = self.on.request(&GET, params);
+        let (method, url, body) = self.on.request(GET, &params);
         if self.caller.key_for(&url).is_none() {
             return Ok(shown);
         }
-        let request = Request::builder()
-            .method(method)
-            .uri(url)
-            .header("a2a-version", "1.0");
+        let request = Request::builder().method(method).uri(url);
+        let request = request.header("a2a-version", "1.0");
         let status = self.caller.open(request, &body).await?.status;
-        works_if(
-            matches!(status, 401 | 403),
-            format!("{shown}; without the key: status {status}"),
-        )
+        let shown = format!("{shown}; without the key: status {status}");
+        works_if(matches!(status, 401 | 403), shown)
     }
 }
