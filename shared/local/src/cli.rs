@@ -3,6 +3,7 @@
 use crate::agents::Agents;
 use crate::api_keys::{self, KeysError};
 use crate::block::{self, BlockTenantError};
+use crate::check::{self, CheckError};
 use crate::config::{Cli, Command, GrowList, Serve};
 use crate::embedded::{Embedded, EmbeddedError, TABLE};
 use crate::erase::{self, EraseTenantError};
@@ -97,6 +98,9 @@ pub enum RunError {
     /// The templates are not written, or differ.
     #[error(transparent)]
     Template(#[from] TemplateError),
+    /// A server is not known to work.
+    #[error(transparent)]
+    Check(#[from] CheckError),
     /// The functions do not run under `cargo lambda watch`.
     #[error(transparent)]
     Watch(#[from] WatchError),
@@ -136,6 +140,7 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
         Some(Command::EraseTenant(options)) => Ok(erase::run(&options).await?),
         Some(Command::BlockTenant(options)) => Ok(block::run(&options, true).await?),
         Some(Command::UnblockTenant(options)) => Ok(block::run(&options, false).await?),
+        Some(Command::Check(options)) => Ok(Box::pin(check::run(&options)).await?),
         Some(Command::Template(options)) => {
             let settings = Settings::read_public(&configuration).map_err(ConfigError::from)?;
             let agent = agents.named(None).build(&settings);

@@ -3,6 +3,7 @@
 use crate::auth::{AuthMode, Authentication, Identity};
 use crate::engine::{Clock as _, EngineError, SystemClock};
 use crate::health::{Health, HealthReport};
+use crate::settings::build;
 use crate::store::counters::Counters;
 use crate::task::{A2aError, TenantId};
 use crate::telemetry::Metrics;
@@ -73,14 +74,22 @@ pub struct Ops {
     /// The tenant whose callers may have the scope. An issuer of JWTs gives scopes to callers of
     /// every tenant.
     operator: TenantId,
+    /// The fingerprint of the settings.
+    settings: String,
 }
 
 impl Ops {
-    pub(crate) const fn new(health: Health, metrics: MetricsSource, operator: TenantId) -> Self {
+    pub(crate) const fn new(
+        health: Health,
+        metrics: MetricsSource,
+        operator: TenantId,
+        settings: String,
+    ) -> Self {
         Self {
             health,
             metrics,
             operator,
+            settings,
         }
     }
 
@@ -98,7 +107,7 @@ impl Ops {
             OpsPath::Status => Ok(self.status(auth.mode()).await),
             OpsPath::Report => {
                 self.allowed(auth, identity).await?;
-                Ok(reported(&self.health.report().await))
+                Ok(self.reported(&self.health.report().await))
             }
             OpsPath::Metrics => {
                 self.allowed(auth, identity).await?;
@@ -112,7 +121,7 @@ impl Ops {
     async fn status(&self, auth: AuthMode) -> WireResponse {
         let report = self.health.report().await;
         match auth {
-            AuthMode::Dev => reported(&report),
+            AuthMode::Dev => self.reported(&report),
             AuthMode::Gateway | AuthMode::Keys | AuthMode::Jwt => {
                 respond(report.works(), &json!({"status": word(report.works())}))
             }
@@ -138,6 +147,25 @@ impl Ops {
         })
     }
 
+    fn reported(&self, report: &HealthReport) -> WireResponse {
+        let dependency = |found: &crate::health::Dependency| {
+            let latency = u64::try_from(found.latency.as_millis()).unwrap_or(u64::MAX);
+            let status = word(found.works);
+            (
+                found.name.clone(),
+                json!({"status": status, "latencyMs": latency}),
+            )
+        };
+        let dependencies: serde_json::Map<_, _> = report.0.iter().map(dependency).collect();
+        let body = json!({
+            "status": word(report.works()),
+            "build": build(),
+            "settings": self.settings,
+            "dependencies": dependencies,
+        });
+        respond(report.works(), &body)
+    }
+
     /// Checks tenant and scope of the caller. Everybody may read this on a developer's machine.
     async fn allowed(&self, auth: &Authentication, identity: &Identity) -> Result<(), A2aError> {
         let found = auth.caller(identity, SystemClock.now()).await;
@@ -153,20 +181,6 @@ impl Ops {
         }
         Err(A2aError::Forbidden)
     }
-}
-
-fn reported(report: &HealthReport) -> WireResponse {
-    let dependency = |found: &crate::health::Dependency| {
-        let latency = u64::try_from(found.latency.as_millis()).unwrap_or(u64::MAX);
-        let status = word(found.works);
-        (
-            found.name.clone(),
-            json!({"status": status, "latencyMs": latency}),
-        )
-    };
-    let dependencies: serde_json::Map<_, _> = report.0.iter().map(dependency).collect();
-    let body = json!({"status": word(report.works()), "dependencies": dependencies});
-    respond(report.works(), &body)
 }
 
 const fn word(works: bool) -> &'static str {
