@@ -165,6 +165,7 @@ function acts(client) {
       question = await client.talk("Book a flight");
       return shows(question, "Where to?");
     },
+    "streamed question": async () => shows(await client.stream("Book a flight"), "Where to?"),
     answer: async () => {
       if (question === undefined) throw new Error("the question did not arrive");
       const first = await client.talk("Lisbon", question);

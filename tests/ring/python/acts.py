@@ -11,8 +11,6 @@ import importlib.metadata
 import logging
 import os
 import re
-import sys
-import traceback
 import zlib
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
@@ -57,6 +55,8 @@ class Client:
     does not have."""
 
     package = ""
+    #: Whether the framework hands out the files of an answer.
+    shows_files = True
 
     async def open(self, base: str) -> None:
         """Reads the card, as the client does by default."""
@@ -161,6 +161,9 @@ class Acts:
         self.question = await self.client.talk("Book a flight")
         return shows(self.question, "Where to?")
 
+    async def asked_streamed(self) -> str:
+        return shows(await self.client.stream("Book a flight"), "Where to?")
+
     async def answered(self) -> str:
         if self.question is None:
             raise AssertionError("the question did not arrive")
@@ -176,7 +179,12 @@ class Acts:
         return shows(reply, "two whole numbers are needed")
 
     async def captioned(self) -> str:
-        return has_file(await self.client.file(WORDS, "pixel.png", png()))
+        reply = await self.client.file(WORDS, "pixel.png", png())
+        if self.client.shows_files:
+            return has_file(reply)
+        if reply.state != "completed":
+            raise AssertionError(f"state {reply.state}: {reply.text}")
+        return "sent"
 
     async def refused(self, stream: Awaitable[Reply], *words: str) -> str:
         try:
@@ -228,6 +236,7 @@ ACTS = {
     "chunks": Acts.report,
     "picture": Acts.picture,
     "question": Acts.asked,
+    "streamed question": Acts.asked_streamed,
     "answer": Acts.answered,
     "failure": Acts.failed,
     "file with words": Acts.captioned,
@@ -239,29 +248,34 @@ ACTS = {
 }
 
 
-def line(name: str, act: str, result: str, detail: str) -> None:
-    detail = " ".join(detail.split()).replace("|", "/")
-    print(f"{name} | {act} | {result} | {detail[:DETAIL_MAX]}", flush=True)
+class Lines:
+    """The standard output, for the lines alone: what a framework prints goes to the standard error."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.out = os.fdopen(os.dup(1), "w")
+        os.dup2(2, 1)
+
+    def write(self, act: str, result: str, detail: str) -> None:
+        detail = " ".join(detail.split()).replace("|", "/")
+        print(f"{self.name} | {act} | {result} | {detail[:DETAIL_MAX]}", file=self.out, flush=True)
 
 
-async def play(name: str, client: Client, base: str) -> None:
+async def play(client: Client, base: str, lines: Lines) -> None:
     acts = Acts(client)
-    try:
-        await asyncio.wait_for(client.open(base), ACT_LIMIT)
-        line(name, "card", "ok", "")
-    except Exception as error:
-        line(name, "card", "FAIL", chain(error))
-    for act, method in ACTS.items():
+
+    async def card() -> str:
+        await client.open(base)
+        return ""
+
+    for act, method in {"card": None, **ACTS}.items():
         try:
-            line(name, act, "ok", await asyncio.wait_for(method(acts), ACT_LIMIT))
+            lines.write(act, "ok", await asyncio.wait_for(method(acts) if method else card(), ACT_LIMIT))
         except Cannot as missing:
-            line(name, act, "cannot", str(missing))
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            line(name, act, "FAIL", chain(error))
-            if os.environ.get("RING_TRACE"):
-                traceback.print_exc()
+            lines.write(act, "cannot", str(missing))
+        # Some frameworks cancel the task that calls them.
+        except (Exception, asyncio.CancelledError) as error:
+            lines.write(act, "FAIL", chain(error))
 
 
 def main(client: Client) -> None:
@@ -271,7 +285,6 @@ def main(client: Client) -> None:
     arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)
     name = arguments.client or f"{client.package} {importlib.metadata.version(client.package)}"
-    asyncio.run(play(name, client, arguments.base))
+    asyncio.run(play(client, arguments.base, Lines(name)))
     # Some frameworks leave threads that would keep the process.
-    sys.stdout.flush()
     os._exit(0)

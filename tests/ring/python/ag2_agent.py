@@ -46,6 +46,7 @@ class Dialogue:
 
 class Framework(Client):
     package = "ag2"
+    shows_files = False
 
     async def open(self, base):
         self.config = A2AConfig(card_url=base)
