@@ -1,6 +1,6 @@
 """The page docs/clients.md, from one run of the ring."""
 
-#: The columns of the table, and the acts that each stands for.
+#: The columns of the table, and the acts of each.
 COLUMNS = {
     "texts": ("card", "send", "stream"),
     "data": ("data",),
@@ -74,15 +74,17 @@ def row(client: dict, version: str, marks: list[str]) -> str:
 
 def losses(client: dict, version: str, expected: dict, acts: dict) -> list[str]:
     """What a client loses: its note, then each act with the line of its source."""
-    lost: dict[str, list[str]] = {}
+    lost: dict[tuple[str, str], list[str]] = {}
     for name, (result, _) in acts.items():
         if result == "FAIL" and expected[name].startswith("known: "):
-            lost.setdefault(expected[name].removeprefix("known: "), []).append(name)
+            # `known: FILE:LINE what it does`
+            file, _, what = expected[name].removeprefix("known: ").partition(" ")
+            lost.setdefault((file, what), []).append(name)
     if not (lost or client["note"]):
         return []
     lines = ["", f"### {client['title']} {version}", "", f"Mode: {client['mode']}. {client['note']}".strip()]
     if lost:
-        lines += ["", *(f"- {', '.join(names)}: {why}" for why, names in lost.items())]
+        lines += ["", *(f"- {', '.join(names)}: `{file}` {what}" for (file, what), names in lost.items())]
     return lines
 
 

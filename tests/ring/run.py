@@ -4,7 +4,7 @@ Makes the environment of one client below target/ring, runs its program, removes
 and compares each act with expected.json. Writes the page docs/clients.md from the run.
 
 Exit status: 0 if every act is as expected and the page is that of the run, 1 if not, 2 for wrong
-arguments. The agent is A2A_RING_AGENT, or the program that `cargo build -p a2a-local` makes.
+arguments. The agent is A2A_RING_AGENT, or the program that `cargo build --bin a2a-local` makes.
 """
 
 import argparse

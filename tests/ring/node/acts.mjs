@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 
 const ACT_LIMIT_MS = 60_000;
 const DETAIL_MAX = 240;
-const UNKNOWN = "task-that-nobody-has";
+const UNKNOWN = "task-that-does-not-exist";
 const REFUSALS = ["task not found", "the context has expired", "must have 1 to 64"];
 const WORDS = "fingerprint";
 

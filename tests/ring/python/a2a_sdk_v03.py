@@ -4,10 +4,11 @@ import base64
 import json
 import uuid
 
+import httpx
 from a2a.client import ClientConfig, ClientFactory
 from a2a.types import FilePart, FileWithBytes, Message, Part, Role, Task, TaskIdParams, TaskQueryParams, TextPart
 
-from acts import Client, Reply, main
+from acts import CALL_LIMIT, Client, Reply, main
 
 
 def see(reply: Reply, parts) -> None:
@@ -38,8 +39,10 @@ class Sdk(Client):
     package = "a2a-sdk"
 
     async def open(self, base):
-        self.streams = await ClientFactory.connect(base)
-        self.calls = await ClientFactory.connect(base, client_config=ClientConfig(streaming=False))
+        # The limit of its default HTTP client is 5 s without a byte: a slow machine exceeds it.
+        http = httpx.AsyncClient(timeout=CALL_LIMIT)
+        self.streams = await ClientFactory.connect(base, client_config=ClientConfig(httpx_client=http))
+        self.calls = await ClientFactory.connect(base, client_config=ClientConfig(httpx_client=http, streaming=False))
 
     async def ask(self, client, parts, task=None, context=None) -> Reply:
         message = Message(role=Role.user, message_id=str(uuid.uuid4()), parts=parts, task_id=task, context_id=context)

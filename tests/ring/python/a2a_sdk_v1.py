@@ -3,6 +3,7 @@
 import json
 import uuid
 
+import httpx
 from a2a.client import ClientConfig, create_client
 from a2a.types.a2a_pb2 import (
     CancelTaskRequest,
@@ -16,7 +17,7 @@ from a2a.types.a2a_pb2 import (
 )
 from google.protobuf.json_format import MessageToDict
 
-from acts import Client, Reply, main
+from acts import CALL_LIMIT, Client, Reply, main
 
 
 def see(reply: Reply, parts) -> None:
@@ -47,8 +48,10 @@ class Sdk(Client):
     package = "a2a-sdk"
 
     async def open(self, base):
-        self.streams = await create_client(base)
-        self.calls = await create_client(base, client_config=ClientConfig(streaming=False))
+        # The limit of its default HTTP client is 5 s without a byte: a slow machine exceeds it.
+        http = httpx.AsyncClient(timeout=CALL_LIMIT)
+        self.streams = await create_client(base, client_config=ClientConfig(httpx_client=http))
+        self.calls = await create_client(base, client_config=ClientConfig(httpx_client=http, streaming=False))
 
     async def ask(self, client, parts, task="", context="") -> Reply:
         message = Message(

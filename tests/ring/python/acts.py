@@ -23,7 +23,7 @@ CALL_LIMIT = 30
 #: Characters of a detail.
 DETAIL_MAX = 240
 #: A task that does not exist.
-UNKNOWN = "task-that-nobody-has"
+UNKNOWN = "task-that-does-not-exist"
 #: What the agent says of the message that a client provokes an error with.
 REFUSALS = ("task not found", "the context has expired", "must have 1 to 64")
 #: The words that a user sends with a file.
