@@ -14,6 +14,8 @@ logs=$target/test-logs
 steps=(fmt clippy docs features tests conformance model simulation replay doc-tests faults kill interop stack template bans)
 # Steps that need a release build, an emulator, a tool from a registry, or much time.
 more=(docker-tests emulator watch ship stack-rights stack-parameters fresh-clone author sam histories replays page models clients sizes)
+# Steps that only --only runs: they install what nothing else needs.
+apart=(ring)
 
 describe() {
   case $1 in
@@ -44,6 +46,7 @@ describe() {
     template) echo "the rules for template.yaml, manifests, sources and documents" ;;
     page) echo "the page of the local agent, used in Chromium" ;;
     models) echo "the stub of model services, read by their clients, is the model of an agent that an SDK walks" ;;
+    ring) echo "frameworks and SDKs, each with its own defaults, against the default agent; docs/clients.md is the run" ;;
     sizes) echo "each function as it ships, built alone, is no larger than its limit" ;;
     clients) echo "the official Rust client and the official command line against the local agent; the check of servers of the Python SDK" ;;
     sam) echo "the SAM CLI and its linter accept template.yaml" ;;
@@ -59,6 +62,9 @@ usage() {
   echo
   echo "With --all it also runs:"
   for step in "${more[@]}"; do printf '  %-13s %s\n' "$step" "$(describe "$step")"; done
+  echo
+  echo "Only with --only, and every night in the hosted workflow:"
+  for step in "${apart[@]}"; do printf '  %-13s %s\n' "$step" "$(describe "$step")"; done
 }
 
 # A disposable Python environment, rebuilt when its requirements change.
@@ -185,6 +191,12 @@ step_clients() {
   bash tests/interop/rust.sh
   bash tests/interop/check.sh
 }
+# Prints what is not as expected, and the number of clients and acts.
+step_ring() {
+  cargo build --locked --workspace --bin a2a-local
+  python3 -B tests/ring/run.py | tee "$logs/ring.figures"
+  grep -E '^ring: | not here: ' "$logs/ring.figures" >&3
+}
 
 # The build is that of the step `tests`, so it compiles nothing twice.
 stack() {
@@ -288,7 +300,7 @@ while (($#)); do
       shift
       ;;
     --only)
-      [[ " ${steps[*]} ${more[*]} " == *" ${2:-} "* ]] || { usage >&2; exit 2; }
+      [[ " ${steps[*]} ${more[*]} ${apart[*]} " == *" ${2:-} "* ]] || { usage >&2; exit 2; }
       only+=("$2")
       shift 2
       ;;
@@ -302,7 +314,7 @@ mkdir -p "$logs"
 exec 3>&1
 prerequisites
 passed=0
-for step in "${steps[@]}" "${more[@]}"; do
+for step in "${steps[@]}" "${more[@]}" "${apart[@]}"; do
   [[ " ${only[*]} " == *" $step "* ]] || continue
   printf '== %-13s %s\n' "$step" "$(describe "$step")"
   began=$SECONDS
