@@ -35,7 +35,7 @@ check() {
         >"$scratch/out" 2>"$scratch/log" &
     server=$!
     if read -r -t 60 line <"$scratch/out"; then base=${line#listening on }; fi
-    timeout 120 "$program" check "$base" --json >"$scratch/report" || true
+    timeout 120 "$program" check "$base" --json >"$scratch/report" 2>>"$scratch/log" || true
     stop
     if python3 "$here/python/sdk_report.py" "$scratch/report" "$failing"; then
         echo "ok a2a-sdk-$version $*"

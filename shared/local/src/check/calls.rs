@@ -36,7 +36,7 @@ impl<E: Display> From<E> for Fault {
 }
 
 /// Sends requests, with the key to one server only.
-pub(super) struct Caller {
+pub(super) struct CheckClient {
     fetcher: Fetcher,
     pub(super) base: String,
     key: Option<String>,
@@ -44,7 +44,7 @@ pub(super) struct Caller {
     pub(super) entries: RefCell<Vec<String>>,
 }
 
-impl Caller {
+impl CheckClient {
     /// A caller of the server at `base`; none if that is not a URL to which the key may go.
     pub(super) fn new(base: &str, key: Option<String>) -> Option<Self> {
         // The operator named the address, so it may be in a private network. A key goes to
@@ -85,7 +85,7 @@ impl Caller {
         &self,
         request: request::Builder,
         body: &Value,
-    ) -> Result<Reply<'_>, Fault> {
+    ) -> Result<ServerReply<'_>, Fault> {
         let bytes = body.is_null().then(String::new);
         let bytes = Bytes::from(bytes.unwrap_or_else(|| body.to_string()));
         let request = request.header(ACCEPT, "application/json, text/event-stream");
@@ -97,7 +97,7 @@ impl Caller {
         let number = self.entries.borrow().len();
         let began = Instant::now();
         let (head, body) = self.fetcher.open(request).await?.into_parts();
-        Ok(Reply {
+        Ok(ServerReply {
             caller: self,
             number,
             began,
@@ -116,8 +116,8 @@ impl Caller {
 }
 
 /// A response whose body arrives.
-pub(super) struct Reply<'a> {
-    caller: &'a Caller,
+pub(super) struct ServerReply<'a> {
+    caller: &'a CheckClient,
     /// The number of entries when it was sent.
     number: usize,
     began: Instant,
@@ -127,7 +127,7 @@ pub(super) struct Reply<'a> {
     read: BytesMut,
 }
 
-impl Reply<'_> {
+impl ServerReply<'_> {
     /// Reads on; false at the end.
     async fn more(&mut self) -> Result<bool, Fault> {
         let Some(frame) = timeout(TIMEOUT, self.body.frame()).await? else {

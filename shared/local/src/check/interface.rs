@@ -7,11 +7,11 @@ use http::Method;
 use serde_json::{Value, json};
 
 /// The method of an operation in JSON-RPC of 1.0 and of 0.3, and its path in REST.
-pub(super) type Operation = [&'static str; 3];
-pub(super) const SEND: Operation = ["SendMessage", "message/send", "message:send"];
-pub(super) const STREAM: Operation = ["SendStreamingMessage", "message/stream", "message:stream"];
-pub(super) const GET: Operation = ["GetTask", "tasks/get", "tasks/ID"];
-pub(super) const SUBSCRIBE: Operation =
+pub(super) type MethodNames = [&'static str; 3];
+pub(super) const SEND: MethodNames = ["SendMessage", "message/send", "message:send"];
+pub(super) const STREAM: MethodNames = ["SendStreamingMessage", "message/stream", "message:stream"];
+pub(super) const GET: MethodNames = ["GetTask", "tasks/get", "tasks/ID"];
+pub(super) const SUBSCRIBE: MethodNames =
     ["SubscribeToTask", "tasks/resubscribe", "tasks/ID:subscribe"];
 
 /// An interface of a card.
@@ -62,7 +62,11 @@ impl Interface {
     }
 
     /// The request of an operation: method, URL, body.
-    pub(super) fn request(&self, operation: Operation, params: &Value) -> (Method, String, Value) {
+    pub(super) fn request(
+        &self,
+        operation: MethodNames,
+        params: &Value,
+    ) -> (Method, String, Value) {
         let [new, old, path] = operation;
         if !self.rest {
             let method = if self.old { old } else { new };

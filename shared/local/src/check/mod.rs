@@ -8,7 +8,7 @@ mod interface;
 mod walk;
 
 use a2a_lambda::engine::{Clock as _, SystemClock};
-use calls::{Caller, Fault};
+use calls::{CheckClient, Fault};
 use interface::text;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ pub enum CheckError {
 /// What a step has shown.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Step {
+struct WalkStep {
     step: String,
     result: &'static str,
     ms: u128,
@@ -71,13 +71,13 @@ struct Step {
 
 /// The steps, and what the health says.
 struct Report<'a> {
-    caller: &'a Caller,
-    steps: Vec<Step>,
+    caller: &'a CheckClient,
+    steps: Vec<WalkStep>,
     health: Value,
 }
 
 impl<'a> Report<'a> {
-    fn new(caller: &'a Caller) -> Self {
+    fn new(caller: &'a CheckClient) -> Self {
         let (steps, health) = (Vec::new(), Value::Null);
         Self {
             caller,
@@ -101,7 +101,7 @@ impl<'a> Report<'a> {
         };
         let look_at = (result == "failed").then(|| look_at(name));
         let ms = began.elapsed().as_millis();
-        self.steps.push(Step {
+        self.steps.push(WalkStep {
             step,
             result,
             ms,
@@ -117,7 +117,7 @@ impl<'a> Report<'a> {
 
     fn text(&self) -> String {
         let mut lines = format!("{}\n", self.caller.base);
-        for Step {
+        for WalkStep {
             step,
             result,
             ms,
@@ -164,7 +164,7 @@ fn look_at(step: &str) -> &'static str {
 /// # Errors
 /// [`CheckError`] when a step failed, or the command cannot be carried out.
 pub async fn run(options: &CheckServer) -> Result<(), CheckError> {
-    let caller = Caller::new(&options.url, options.key.clone());
+    let caller = CheckClient::new(&options.url, options.key.clone());
     let caller = caller.ok_or_else(|| CheckError::Url(options.url.clone()))?;
     let report = Box::pin(walk::walk(options, &caller)).await;
     // A server may repeat the key.

@@ -1,8 +1,8 @@
 //! The steps of the walk.
 
-use super::calls::{Caller, Fault, Reply};
+use super::calls::{CheckClient, Fault, ServerReply};
 use super::interface::{GET, SEND, STREAM, SUBSCRIBE};
-use super::interface::{Interface, Operation, files, id, state, text, words};
+use super::interface::{Interface, MethodNames, files, id, state, text, words};
 use super::{CheckServer, Report};
 use crate::accept::accept;
 use crate::embedded::LIMITS;
@@ -38,7 +38,7 @@ const FILE: usize = 300 * 1024;
 const TOKEN: &str = "a2a-lambda-check";
 
 /// Makes all steps.
-pub(super) async fn walk<'a>(options: &CheckServer, caller: &'a Caller) -> Report<'a> {
+pub(super) async fn walk<'a>(options: &CheckServer, caller: &'a CheckClient) -> Report<'a> {
     let mut report = Report::new(caller);
     let mut card = Value::Null;
     report.step("card", "", read_card(caller, &mut card)).await;
@@ -81,7 +81,7 @@ fn not_shown<T>(text: impl Into<String>) -> Result<T, Fault> {
 }
 
 /// Reads the card; it stays null if it cannot be used.
-async fn read_card(caller: &Caller, card: &mut Value) -> Result<String, Fault> {
+async fn read_card(caller: &CheckClient, card: &mut Value) -> Result<String, Fault> {
     let read = caller.get("/.well-known/agent-card.json").await?;
     let [name, version] = ["/name", "/version"].map(|it| text(&read, it).unwrap_or_default());
     let all = Interface::of(&read);
@@ -96,7 +96,7 @@ async fn read_card(caller: &Caller, card: &mut Value) -> Result<String, Fault> {
     works_if(!all.is_empty(), shown)
 }
 
-async fn preflight(caller: &Caller) -> Result<String, Fault> {
+async fn preflight(caller: &CheckClient) -> Result<String, Fault> {
     let request = caller.request(Method::OPTIONS, &format!("{}/", caller.base));
     let request = request.header("origin", "https://example.com");
     let request = request.header("access-control-request-method", "POST");
@@ -110,7 +110,7 @@ async fn preflight(caller: &Caller) -> Result<String, Fault> {
     }
 }
 
-async fn read_health(caller: &Caller, health: &mut Value) -> Result<String, Fault> {
+async fn read_health(caller: &CheckClient, health: &mut Value) -> Result<String, Fault> {
     let details = caller.get("/a2a-lambda/health").await;
     match details.or(caller.get("/health").await) {
         Err(Fault::Refused(..500, ..)) => not_shown("the server shows no health"),
@@ -124,7 +124,7 @@ async fn read_health(caller: &Caller, health: &mut Value) -> Result<String, Faul
 /// The steps on one interface.
 struct Walk<'a> {
     options: &'a CheckServer,
-    caller: &'a Caller,
+    caller: &'a CheckClient,
     card: &'a Value,
     on: Interface,
     /// Words that make a task, and words that make the agent ask.
@@ -133,7 +133,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    async fn open(&self, operation: Operation, params: &Value) -> Result<Reply<'_>, Fault> {
+    async fn open(&self, operation: MethodNames, params: &Value) -> Result<ServerReply<'_>, Fault> {
         let (method, url, body) = self.on.request(operation, params);
         let request = self.caller.request(method, &url);
         let version = if self.on.old { "0.3" } else { "1.0" };
@@ -141,7 +141,7 @@ impl Walk<'_> {
         self.caller.open(request, &body).await
     }
 
-    async fn call(&self, operation: Operation, params: &Value) -> Result<Value, Fault> {
+    async fn call(&self, operation: MethodNames, params: &Value) -> Result<Value, Fault> {
         self.open(operation, params).await?.result().await
     }
 
