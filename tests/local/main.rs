@@ -24,6 +24,8 @@ mod local_access;
 #[cfg(test)]
 mod meter;
 #[cfg(test)]
+mod metrics;
+#[cfg(test)]
 mod operators;
 #[cfg(test)]
 mod ops;

@@ -106,7 +106,9 @@ impl Family {
         match self {
             Self::Requests => "Calls that were answered or refused.",
             Self::RequestDuration => "Time from a call to the end of its response.",
-            Self::Errors => "Calls that were refused, by the reason of the error.",
+            Self::Errors => {
+                "Calls that were refused, and tasks that failed, by reason or error code."
+            }
             Self::Turns => "Turns of skills that ended, by the state of the task.",
             Self::TurnDuration => "Time that a turn ran in one process.",
             Self::RateLimited => {
@@ -116,7 +118,9 @@ impl Family {
             Self::TasksCleaned => "Tasks that a sweep removed.",
             Self::ColdStarts => "Starts of a process of a function.",
             Self::ColdStart => "Time that a function needed to start.",
-            Self::ModelTokens => "Tokens that language models read and wrote in turns.",
+            Self::ModelTokens => {
+                "Tokens that language models read and wrote. Those of the router are unrouted."
+            }
             Self::Routes => {
                 "Messages that got a skill, or the question which one, by what decided."
             }

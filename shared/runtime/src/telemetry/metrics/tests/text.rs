@@ -207,7 +207,8 @@ fn a_call_that_ran_a_turn_counts_as_a_call_and_as_a_turn() {
     let took = "a2a_request_duration_seconds_sum";
     assert_eq!(value(&samples, took, &call), 0.009);
     // The call succeeded: its task failed.
-    assert!(!samples.keys().any(|(name, _)| name == "a2a_errors_total"));
+    let failed = [("skill_name", "echo"), ("reason", "OUT_OF_STOCK")];
+    assert_eq!(value(&samples, "a2a_errors_total", &failed), 1.0);
 }
 
 #[test]
