@@ -60,22 +60,38 @@ class Agent:
         self.log.close()
 
 
-def command(*words, log, limit, **options) -> str:
-    """The standard output of a command. Its standard error goes to the log."""
-    done = subprocess.run(
-        [str(word) for word in words], stdout=subprocess.PIPE, stderr=log, text=True, timeout=limit, check=False, **options
-    )
+def install(*words, log) -> None:
+    """One command of an installation. What it prints goes to the log."""
+    name = pathlib.Path(words[0]).name
+    try:
+        done = subprocess.run([str(word) for word in words], stdout=log, stderr=log, timeout=INSTALL_LIMIT, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise NotHere(f"{name} takes more than {INSTALL_LIMIT} s") from error
     if done.returncode:
-        raise NotHere(f"{pathlib.Path(words[0]).name} ended with {done.returncode}: {log.name}")
-    return done.stdout
+        raise NotHere(f"{name} ended with {done.returncode}: {log.name}")
+
+
+def played(key: str, program: list, base: str, place: pathlib.Path, log) -> dict[str, tuple[str, str]]:
+    """The lines of a program, also of one that ends too early: act -> (result, detail)."""
+    words = [str(word) for word in (*program, "--base", base, "--client", key)]
+    with (RING / f"{key}.lines").open("w+") as lines:
+        try:
+            subprocess.run(
+                words, stdout=lines, stderr=log, timeout=PROGRAM_LIMIT, check=False, cwd=place, env=environment(place)
+            )
+        except subprocess.TimeoutExpired:
+            print(f"{key} | stopped after {PROGRAM_LIMIT} s")
+        lines.seek(0)
+        found = [LINE.fullmatch(line) for line in lines.read().splitlines()]
+    return {line["act"]: (line["result"], line["detail"]) for line in found if line and line["client"] == key}
 
 
 def python(key: str, place: pathlib.Path, log) -> list:
     """An environment with the packages of a client, and the program that walks with it."""
-    command(sys.executable, "-m", "venv", place, log=log, limit=INSTALL_LIMIT)
+    install(sys.executable, "-m", "venv", place, log=log)
     requirements = HERE / f"python/requirements/{key}.txt"
     pip = [place / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    command(*pip, "-r", requirements, log=log, limit=INSTALL_LIMIT)
+    install(*pip, "-r", requirements, log=log)
     return [place / "bin/python", "-B", HERE / CLIENTS[key]["program"]]
 
 
@@ -85,7 +101,7 @@ def node(key: str, place: pathlib.Path, log) -> list:
         shutil.copy(file, place)
     shutil.copy(HERE / f"node/packages/{key}.json", place / "package.json")
     npm = ["npm", "install", "--prefix", place, "--loglevel=error", "--no-audit", "--no-fund", "--no-update-notifier"]
-    command(*npm, log=log, limit=INSTALL_LIMIT)
+    install(*npm, log=log)
     return ["node", place / pathlib.Path(CLIENTS[key]["program"]).name]
 
 
@@ -133,13 +149,10 @@ def walk(key: str, base: str, keep: bool) -> dict[str, tuple[str, str]]:
     with (RING / f"{key}.log").open("w") as log:
         try:
             program = {"python": python, "node": node, "built": built}[CLIENTS[key]["kind"]](key, place, log)
-            arguments = ["--base", base, "--client", key]
-            lines = command(*program, *arguments, log=log, limit=PROGRAM_LIMIT, cwd=place, env=environment(place))
+            return played(key, program, base, place, log)
         finally:
             if not keep:
                 shutil.rmtree(place, ignore_errors=True)
-    found = [LINE.fullmatch(line) for line in lines.splitlines()]
-    return {line["act"]: (line["result"], line["detail"]) for line in found if line and line["client"] == key}
 
 
 def differences(key: str, acts: dict[str, tuple[str, str]]) -> list[str]:
@@ -159,46 +172,63 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=list(CLIENTS), help="one client; repeat it for more")
     parser.add_argument("--base", help="the URL of an agent that runs; without it the driver starts one")
     parser.add_argument("--write", action="store_true", help="write docs/clients.md instead of comparing it")
+    parser.add_argument("--last", action="store_true", help="walk nothing: take the results of the last run")
     parser.add_argument("--keep", action="store_true", help="keep the environments")
     return parser.parse_args()
+
+
+def walks(arguments: argparse.Namespace, base: str) -> tuple[dict, list[str]]:
+    """The results of the clients that are here, and the lines of those that are not."""
+    results, absent = {}, []
+    for key in arguments.only or CLIENTS:
+        began = time.monotonic()
+        try:
+            results[key] = walk(key, base, arguments.keep)
+        except NotHere as error:
+            print(f"{key} | not here: {error}", flush=True)
+            # Of a client that only another step compiles, nothing is expected.
+            if CLIENTS[key]["kind"] != "built":
+                absent.append(f"{key} | not here: {error}")
+            continue
+        for act, (result, detail) in results[key].items():
+            print(f"{key} | {act} | {result} | {detail}")
+        print(f"{key} | in {time.monotonic() - began:.0f} s", flush=True)
+    (RING / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    return results, absent
+
+
+def page_differs(results: dict, write: bool) -> list[str]:
+    """Writes the page, or says that it is not the page of this run."""
+    path = ROOT / "docs/clients.md"
+    text = page.text(CLIENTS, EXPECTED, results, version)
+    if write:
+        path.write_text(text)
+    elif path.read_text() != text:
+        (RING / "clients.md").write_text(text)
+        return ["docs/clients.md is not the page of this run: python3 tests/ring/run.py --last --write"]
+    return []
 
 
 def main() -> int:
     arguments = parsed()
     RING.mkdir(parents=True, exist_ok=True)
-    agent = None if arguments.base else Agent(os.environ.get("A2A_RING_AGENT") or str(TARGET / "debug/a2a-local"))
-    results, wrong, absent = {}, [], {}
-    try:
-        for key in arguments.only or CLIENTS:
-            began = time.monotonic()
-            try:
-                acts = walk(key, arguments.base or agent.base, arguments.keep)
-            except (NotHere, subprocess.TimeoutExpired) as error:
-                absent[key] = str(error)
-                print(f"{key} | not here: {error}", flush=True)
-                continue
-            for act, (result, detail) in acts.items():
-                print(f"{key} | {act} | {result} | {detail}")
-            print(f"{key} | in {time.monotonic() - began:.0f} s", flush=True)
-            results[key] = acts
-            wrong += differences(key, acts)
-    finally:
-        if agent:
+    if arguments.last:
+        results, wrong = json.loads((RING / "results.json").read_text()), []
+    elif arguments.base:
+        results, wrong = walks(arguments, arguments.base)
+    else:
+        agent = Agent(os.environ.get("A2A_RING_AGENT") or str(TARGET / "debug/a2a-local"))
+        try:
+            results, wrong = walks(arguments, agent.base)
+        finally:
             agent.stop()
-    (RING / "results.json").write_text(json.dumps(results, indent=1) + "\n")
-    # Of a client that only another step compiles, nothing is expected.
-    wrong += [f"{key} | not here: {why}" for key, why in absent.items() if CLIENTS[key]["kind"] != "built"]
+    for key, acts in results.items():
+        wrong += differences(key, acts)
     if not arguments.only:
-        text = page.text(CLIENTS, EXPECTED, results, version)
-        path = ROOT / "docs/clients.md"
-        if arguments.write:
-            path.write_text(text)
-        elif path.read_text() != text:
-            (RING / "clients.md").write_text(text)
-            wrong.append("docs/clients.md is not the page of this run: tests/ring/run.py --write")
+        wrong += page_differs(results, arguments.write)
     print(*wrong, sep="\n")
-    acts = sum(len(one) for one in results.values())
-    print(f"ring: {len(results)} clients, {acts} acts, {len(wrong)} not as expected")
+    played_acts = sum(len(acts) for acts in results.values())
+    print(f"ring: {len(results)} clients, {played_acts} acts, {len(wrong)} not as expected")
     return 1 if wrong else 0
 
 

@@ -160,6 +160,7 @@ function acts(client) {
       return "4";
     },
     chunks: async () => shows(await client.talk("Generate Q4 financial report"), "## Analysis"),
+    "text artifact": async () => shows(await client.talk("Format my report as Markdown"), "# Report"),
     picture: async () => hasFile(await client.talk("Generate logo")),
     question: async () => {
       question = await client.talk("Book a flight");

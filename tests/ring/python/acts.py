@@ -154,6 +154,9 @@ class Acts:
         reply = await self.client.talk("Generate Q4 financial report")
         return shows(reply, "## Analysis")
 
+    async def titled(self) -> str:
+        return shows(await self.client.talk("Format my report as Markdown"), "# Report")
+
     async def picture(self) -> str:
         return has_file(await self.client.talk("Generate logo"))
 
@@ -234,6 +237,7 @@ ACTS = {
     "stream": Acts.echo_streamed,
     "data": Acts.sum,
     "chunks": Acts.report,
+    "text artifact": Acts.titled,
     "picture": Acts.picture,
     "question": Acts.asked,
     "streamed question": Acts.asked_streamed,
