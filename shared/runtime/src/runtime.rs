@@ -323,7 +323,6 @@ impl RuntimeBuilder {
             checks = checks.like("table", name);
         }
         let health = Health::new(checks, Arc::clone(&self.clock));
-        let operator = settings.credentials.first_owner.tenant.clone();
         let router = match agent.skills().nth(1) {
             Some(_) => router(self.router_model, self.model.as_ref(), &settings)?,
             // There is nothing to choose.
@@ -356,7 +355,7 @@ impl RuntimeBuilder {
         Ok(Runtime {
             engine,
             cards,
-            ops: Arc::new(Ops::new(health, shown, operator, settings.fingerprint())),
+            ops: Arc::new(Ops::new(health, shown, &settings)),
             settings: Arc::new(settings),
             log,
             credentials: self.credentials,

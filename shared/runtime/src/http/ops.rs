@@ -3,7 +3,7 @@
 use crate::auth::{AuthMode, Authentication, Identity};
 use crate::engine::{Clock as _, EngineError, SystemClock};
 use crate::health::{Health, HealthReport};
-use crate::settings::build;
+use crate::settings::{Settings, build};
 use crate::store::counters::Counters;
 use crate::task::{A2aError, TenantId};
 use crate::telemetry::Metrics;
@@ -79,17 +79,12 @@ pub struct Ops {
 }
 
 impl Ops {
-    pub(crate) const fn new(
-        health: Health,
-        metrics: MetricsSource,
-        operator: TenantId,
-        settings: String,
-    ) -> Self {
+    pub(crate) fn new(health: Health, metrics: MetricsSource, settings: &Settings) -> Self {
         Self {
             health,
             metrics,
-            operator,
-            settings,
+            operator: settings.credentials.first_owner.tenant.clone(),
+            settings: settings.fingerprint(),
         }
     }
 
