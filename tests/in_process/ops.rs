@@ -1,6 +1,7 @@
 //! Who gets what from the paths for operators.
 
 use a2a_lambda::auth::Identity;
+use a2a_lambda::engine::SecretKeys;
 use a2a_lambda::http::{Function, HttpService};
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
@@ -168,4 +169,30 @@ async fn metrics_are_the_sums_of_all_processes_or_not_found() {
             );
         }
     }
+}
+
+#[tokio::test]
+async fn the_report_shows_whether_a_changed_setting_is_in_force() {
+    async fn shown(change: impl FnOnce(&mut Settings)) -> (String, String) {
+        let edge = ops(true, change);
+        let report = get(&edge, REPORT, Identity::default()).await.json();
+        let text = |name: &str| report[name].as_str().unwrap_or_default().to_owned();
+        (text("build"), text("settings"))
+    }
+    let (build, settings) = shown(|_| ()).await;
+    let (version, hash) = build.split_once('+').unwrap();
+    assert!(version.starts_with("0."), "{build}");
+    assert!(
+        hash.len() == 12 && settings.len() == 12,
+        "{build} {settings}"
+    );
+    let same = shown(|settings| settings.deployed_at = None).await;
+    assert_eq!(same, (build.clone(), settings.clone()));
+    let changed = shown(|settings| settings.max_body += 1).await;
+    assert_eq!(changed.0, build);
+    assert_ne!(changed.1, settings);
+    // A secret must not be guessed from the hash.
+    let secret = SecretKeys::fixed([b"another key of 32 characters ....".to_vec()]);
+    let keyed = shown(|settings| settings.policy.secrets = secret).await;
+    assert_eq!(keyed.1, settings);
 }

@@ -3,6 +3,7 @@
 use crate::auth::{AuthMode, Authentication, Identity};
 use crate::engine::{Clock as _, EngineError, SystemClock};
 use crate::health::{Health, HealthReport};
+use crate::settings::build;
 use crate::store::counters::Counters;
 use crate::task::A2aError;
 use crate::telemetry::Metrics;
@@ -66,11 +67,17 @@ impl std::fmt::Debug for MetricsSource {
 pub struct Ops {
     health: Health,
     metrics: MetricsSource,
+    /// The fingerprint of the settings.
+    settings: String,
 }
 
 impl Ops {
-    pub(crate) const fn new(health: Health, metrics: MetricsSource) -> Self {
-        Self { health, metrics }
+    pub(crate) const fn new(health: Health, metrics: MetricsSource, settings: String) -> Self {
+        Self {
+            health,
+            metrics,
+            settings,
+        }
     }
 
     /// Answers a request to one of the paths.
@@ -86,7 +93,7 @@ impl Ops {
         match path {
             OpsPath::Status => Ok(self.status(auth.mode()).await),
             OpsPath::Report => match allowed(auth, identity).await {
-                Ok(()) => Ok(reported(&self.health.report().await)),
+                Ok(()) => Ok(self.reported(&self.health.report().await)),
                 Err(refusal) => Err(refusal),
             },
             OpsPath::Metrics => match allowed(auth, identity).await {
@@ -101,7 +108,7 @@ impl Ops {
     async fn status(&self, auth: AuthMode) -> WireResponse {
         let report = self.health.report().await;
         match auth {
-            AuthMode::Dev => reported(&report),
+            AuthMode::Dev => self.reported(&report),
             AuthMode::Gateway | AuthMode::Keys | AuthMode::Jwt => {
                 respond(report.works(), &json!({"status": word(report.works())}))
             }
@@ -126,6 +133,25 @@ impl Ops {
             body: text.into_bytes(),
         })
     }
+
+    fn reported(&self, report: &HealthReport) -> WireResponse {
+        let dependency = |found: &crate::health::Dependency| {
+            let latency = u64::try_from(found.latency.as_millis()).unwrap_or(u64::MAX);
+            let status = word(found.works);
+            (
+                found.name.clone(),
+                json!({"status": status, "latencyMs": latency}),
+            )
+        };
+        let dependencies: serde_json::Map<_, _> = report.0.iter().map(dependency).collect();
+        let body = json!({
+            "status": word(report.works()),
+            "build": build(),
+            "settings": self.settings,
+            "dependencies": dependencies,
+        });
+        respond(report.works(), &body)
+    }
 }
 
 /// Checks the scope of the caller. Everybody may read this on a developer's machine, whose
@@ -141,20 +167,6 @@ async fn allowed(auth: &Authentication, identity: &Identity) -> Result<(), A2aEr
         return Ok(());
     }
     Err(A2aError::Forbidden)
-}
-
-fn reported(report: &HealthReport) -> WireResponse {
-    let dependency = |found: &crate::health::Dependency| {
-        let latency = u64::try_from(found.latency.as_millis()).unwrap_or(u64::MAX);
-        let status = word(found.works);
-        (
-            found.name.clone(),
-            json!({"status": status, "latencyMs": latency}),
-        )
-    };
-    let dependencies: serde_json::Map<_, _> = report.0.iter().map(dependency).collect();
-    let body = json!({"status": word(report.works()), "dependencies": dependencies});
-    respond(report.works(), &body)
 }
 
 const fn word(works: bool) -> &'static str {
