@@ -8,6 +8,8 @@ mod background;
 #[cfg(test)]
 mod calls;
 #[cfg(test)]
+mod check;
+#[cfg(test)]
 mod configuration;
 #[cfg(test)]
 mod context_client;

@@ -3,6 +3,7 @@
 use crate::agents::Agents;
 use crate::api_keys::{self, KeysError};
 use crate::block::{self, BlockTenantError};
+use crate::check::{self, CheckError};
 use crate::config::{Cli, Command, GrowList, Serve};
 use crate::embedded::{Embedded, EmbeddedError, TABLE};
 use crate::erase::{self, EraseTenantError};
@@ -101,6 +102,9 @@ pub enum RunError {
     /// The templates are not written, or differ.
     #[error(transparent)]
     Template(#[from] TemplateError),
+    /// A server is not known to work.
+    #[error(transparent)]
+    Check(#[from] CheckError),
     /// The functions do not run under `cargo lambda watch`.
     #[error(transparent)]
     Watch(#[from] WatchError),
@@ -136,6 +140,7 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
         Some(Command::BlockTenant(options)) => Ok(block::run(&options, true).await?),
         Some(Command::UnblockTenant(options)) => Ok(block::run(&options, false).await?),
         Some(Command::RestoreObjects(options)) => Ok(restore::run(&options).await?),
+        Some(Command::Check(options)) => Ok(Box::pin(check::run(&options)).await?),
         Some(Command::Template(options)) => Ok(template::run(&options)?),
         Some(Command::EvalRouter(options)) => {
             Ok(print(&Box::pin(eval_router::run(&options, agents)).await?)?)

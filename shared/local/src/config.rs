@@ -2,6 +2,7 @@
 
 use crate::api_keys::KeysCommand;
 use crate::block::BlockTenant;
+use crate::check::CheckServer;
 use crate::embedded::DATA;
 use crate::erase::EraseTenant;
 use crate::eval_router::EvalRouter;
@@ -52,6 +53,12 @@ pub enum Command {
     /// starts `cargo lambda watch` on loopback with the settings it needs. Other
     /// settings (`A2A_…`) of the environment reach the functions.
     Watch(Watch),
+    /// Checks a running A2A server, of 1.0 or 0.3, as its clients use it: the walk after a
+    /// deployment.
+    ///
+    /// Each line is a step: ok, failed, or not shown with the reason. It sends the first example
+    /// of some skills on the card, so it does what these say. The exit code is 1 if a step failed.
+    Check(CheckServer),
     /// Writes the SAM template of an agent whose Lambda functions are one program.
     ///
     /// Run it again after an upgrade of the library. It replaces `template.yaml` and the files

@@ -9,6 +9,7 @@ mod agents;
 pub mod api_keys;
 mod aws_json;
 pub mod block;
+pub mod check;
 pub mod cli;
 pub mod config;
 pub mod deployment;
