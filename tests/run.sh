@@ -44,7 +44,7 @@ describe() {
     page) echo "the page of the local agent, used in Chromium" ;;
     models) echo "the stub of model services, read by their clients, is the model of an agent that an SDK walks" ;;
     sizes) echo "each function as it ships, built alone, is no larger than its limit" ;;
-    clients) echo "the official Rust client and the official command line against the local agent" ;;
+    clients) echo "the official Rust client and the official command line against the local agent; the check of servers of the Python SDK" ;;
     sam) echo "the SAM CLI and its linter accept template.yaml" ;;
     bans) echo "what each function links" ;;
   esac
@@ -180,7 +180,10 @@ step_interop() {
   bash tests/interop/organisation.sh
   A2A_LOCAL=$target/debug/a2a-local python3 tests/conformance/acts_agent_test.py
 }
-step_clients() { bash tests/interop/rust.sh; }
+step_clients() {
+  bash tests/interop/rust.sh
+  bash tests/interop/check.sh
+}
 
 # The build is that of the step `tests`, so it compiles nothing twice.
 stack() {
