@@ -149,25 +149,8 @@ fn documented() -> BTreeMap<String, Vec<String>> {
     metrics.collect()
 }
 
-#[tokio::test]
-async fn an_operator_sees_which_tenant_and_skill_each_number_belongs_to() {
-    let folder = Folder::new();
-    let models = ModelService::start(&folder).await;
-    let endpoint = format!("{}/v1", models.url);
-    let settings = [
-        ("A2A_MODEL_PROVIDER", "openai"),
-        ("A2A_MODEL_ID", "m"),
-        ("A2A_ROUTER_MODEL_ID", "r"),
-        ("A2A_MODEL_ENDPOINT_URL", endpoint.as_str()),
-        ("A2A_RATE_SKILLS", "summarize_resume=1"),
-        ("A2A_RATE_TIERS", "low=1"),
-        ("A2A_STATE_TTL", "100ms"),
-        ("A2A_SWEEP_INTERVAL", "100ms"),
-        ("PATH", env!("PATH")),
-    ];
-    let arguments = ["--memory", "--port", "0", "--agent", "models"];
-    let agent = Running::start(&folder, &arguments, &settings, "listening on ").await;
-    let client = Client(&agent);
+/// Calls that count in each metric.
+async fn call_in_each_way(client: &Client<'_>) {
     let text = |text: &str| json!({"text": text});
     let none = || json!({});
     let task = client.sends(text("mystery"), None, none()).await;
@@ -190,6 +173,28 @@ async fn an_operator_sees_which_tenant_and_skill_each_number_belongs_to() {
     for _ in 0..2 {
         client.calls("poor:ann:low", "/tasks").send().await;
     }
+}
+
+#[tokio::test]
+async fn an_operator_sees_which_tenant_and_skill_each_number_belongs_to() {
+    let folder = Folder::new();
+    let models = ModelService::start(&folder).await;
+    let endpoint = format!("{}/v1", models.url);
+    let settings = [
+        ("A2A_MODEL_PROVIDER", "openai"),
+        ("A2A_MODEL_ID", "m"),
+        ("A2A_ROUTER_MODEL_ID", "r"),
+        ("A2A_MODEL_ENDPOINT_URL", endpoint.as_str()),
+        ("A2A_RATE_SKILLS", "summarize_resume=1"),
+        ("A2A_RATE_TIERS", "low=1"),
+        ("A2A_STATE_TTL", "100ms"),
+        ("A2A_SWEEP_INTERVAL", "100ms"),
+        ("PATH", env!("PATH")),
+    ];
+    let arguments = ["--memory", "--port", "0", "--agent", "models"];
+    let agent = Running::start(&folder, &arguments, &settings, "listening on ").await;
+    let client = Client(&agent);
+    call_in_each_way(&client).await;
     let mut looks = 0;
     let (samples, names) = loop {
         let (samples, names) = client.samples().await;
