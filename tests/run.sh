@@ -13,7 +13,9 @@ logs=$target/test-logs
 
 steps=(fmt clippy docs features tests conformance model simulation replay doc-tests faults kill interop stack template bans)
 # Steps that need a release build, an emulator, a tool from a registry, or much time.
-more=(docker-tests emulator watch ship stack-rights fresh-clone author sam histories replays page models clients sizes)
+more=(docker-tests emulator watch ship stack-rights stack-parameters fresh-clone author sam histories replays page models clients sizes)
+# Steps that only --only runs: they install what nothing else needs.
+apart=(ring)
 
 describe() {
   case $1 in
@@ -35,6 +37,7 @@ describe() {
     kill) echo "the program killed at each store call of seven scenarios, and streams cut after every frame" ;;
     interop) echo "real A2A clients against the local agent" ;;
     stack) echo "the template deployed to an emulator with IAM, its routes called and its functions driven" ;;
+    stack-parameters) echo "each parameter of the template, changed by a second deployment and read back" ;;
     stack-rights) echo "each action that a role grants is needed" ;;
     fresh-clone) echo "clone, sam build, deploy, curl: from a clone to the first answer" ;;
     author) echo "the folder template, copied as an author does: built, tested and run" ;;
@@ -43,8 +46,9 @@ describe() {
     template) echo "the rules for template.yaml, manifests, sources and documents" ;;
     page) echo "the page of the local agent, used in Chromium" ;;
     models) echo "the stub of model services, read by their clients, is the model of an agent that an SDK walks" ;;
+    ring) echo "frameworks and SDKs, each with its own defaults, against the default agent; docs/clients.md is the run" ;;
     sizes) echo "each function as it ships, built alone, is no larger than its limit" ;;
-    clients) echo "the official Rust client and the official command line against the local agent" ;;
+    clients) echo "the official Rust client and the official command line against the local agent; the check of servers of the Python SDK" ;;
     sam) echo "the SAM CLI and its linter accept template.yaml" ;;
     bans) echo "what each function links" ;;
   esac
@@ -58,6 +62,9 @@ usage() {
   echo
   echo "With --all it also runs:"
   for step in "${more[@]}"; do printf '  %-13s %s\n' "$step" "$(describe "$step")"; done
+  echo
+  echo "Only with --only, and every night in the hosted workflow:"
+  for step in "${apart[@]}"; do printf '  %-13s %s\n' "$step" "$(describe "$step")"; done
 }
 
 # A disposable Python environment, rebuilt when its requirements change.
@@ -180,7 +187,16 @@ step_interop() {
   bash tests/interop/organisation.sh
   A2A_LOCAL=$target/debug/a2a-local python3 tests/conformance/acts_agent_test.py
 }
-step_clients() { bash tests/interop/rust.sh; }
+step_clients() {
+  bash tests/interop/rust.sh
+  bash tests/interop/check.sh
+}
+# Prints what is not as expected, and the number of clients and acts.
+step_ring() {
+  cargo build --locked --workspace --bin a2a-local
+  python3 -B tests/ring/run.py | tee "$logs/ring.figures"
+  grep -E '^ring: | not here: ' "$logs/ring.figures" >&3
+}
 
 # The build is that of the step `tests`, so it compiles nothing twice.
 stack() {
@@ -196,6 +212,10 @@ step_stack() {
 step_stack_rights() {
   stack stack-rights --rights
   grep -E '^not shown|grants, ' "$logs/stack-rights.figures" >&3
+}
+step_stack_parameters() {
+  stack stack-parameters --parameters
+  grep -E '^red|parameters, ' "$logs/stack-parameters.figures" >&3
 }
 # What is replaced: tests/stack/README.md.
 step_author() {
@@ -241,6 +261,7 @@ step_sam() {
   venv sam tests/template/sam.txt
   sam_validate
   sam_validate --lint
+  "$target/venv/sam/bin/python" -B tests/template/sam_parser.py
 }
 
 # Contacts no AWS account, so region and credentials are dummies. Without --lint the SAM
@@ -279,7 +300,7 @@ while (($#)); do
       shift
       ;;
     --only)
-      [[ " ${steps[*]} ${more[*]} " == *" ${2:-} "* ]] || { usage >&2; exit 2; }
+      [[ " ${steps[*]} ${more[*]} ${apart[*]} " == *" ${2:-} "* ]] || { usage >&2; exit 2; }
       only+=("$2")
       shift 2
       ;;
@@ -293,7 +314,7 @@ mkdir -p "$logs"
 exec 3>&1
 prerequisites
 passed=0
-for step in "${steps[@]}" "${more[@]}"; do
+for step in "${steps[@]}" "${more[@]}" "${apart[@]}"; do
   [[ " ${only[*]} " == *" $step "* ]] || continue
   printf '== %-13s %s\n' "$step" "$(describe "$step")"
   began=$SECONDS

@@ -70,8 +70,17 @@ export CARGO_TARGET_DIR=$work/target
 
 echo "cargo test --workspace"
 cargo test -q --workspace
-echo "cargo run -- template --check"
+echo "cargo run -- template"
+grep -q stack_name samconfig.toml && { echo "a copied agent has a name"; exit 1; }
 cargo run -q -- template --check
+cargo run -q -- template
+grep -qx 'stack_name = "restaurant"' samconfig.toml
+grep -qx 'stack_name = "restaurant-prod"' samconfig.toml
+printf 'Resources:\n  WorkerFunction:\n    Properties:\n      EphemeralStorage: {Size: 2048}\n  Mine:\n    Type: AWS::SQS::Queue\n' >> infra/changes.yaml
+cargo run -q -- template --check 2> /dev/null && { echo "--check sees no change of the author"; exit 1; }
+cargo run -q -- template
+cargo run -q -- template --check
+[[ $(grep -cE '^      EphemeralStorage: |^  Mine:' template.yaml) == 2 ]] || { echo "the changes of the author are lost"; exit 1; }
 
 echo "cargo run"
 said=$work/said

@@ -1,24 +1,21 @@
-//! A bucket with versions: deleted objects can be restored with a table, erased ones cannot.
+//! A bucket with versions: an erasure removes them too.
 //! The embedded S3 keeps no versions, so some tests reply in its place.
 
-use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
-use a2a_lambda::store::s3::{Erased, ErasureNote, S3Blobs, create_bucket};
-use a2a_lambda::store::{Blobs as _, ReadTasks as _, WriteTasks as _};
-use a2a_lambda::task::{Message, Owner, Part, TaskId, TaskRecord, TenantId, Timestamp};
+use a2a_lambda::store::s3::{S3Blobs, create_bucket};
+use a2a_lambda::store::{Blobs as _, WriteTasks as _};
+use a2a_lambda::task::{Message, Owner, Part, TaskId, TaskRecord, TenantId};
 use a2a_lambda_tests::emulator::{Emulator, outside, run};
 use a2a_lambda_tests::faulty::{Fault, FaultyLine};
 use a2a_local::deployment::Deployment;
 use a2a_local::embedded::{BUCKET, TABLE};
 use a2a_local::erase::{self, EraseTenant};
-use a2a_local::restore::{self, RestoreObjects};
 use aws_sdk_s3::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_s3::types::{BucketVersioningStatus, VersioningConfiguration};
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextRef;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 /// A table beside a bucket that keeps versions, and the endpoint of both.
 struct Versioned {
@@ -100,77 +97,24 @@ impl Versioned {
 }
 
 #[tokio::test]
-async fn a_restored_table_has_its_objects_and_no_erased_tenant_or_subject() {
+async fn an_erasure_keeps_no_version() {
     let Some(url) = outside() else {
         println!("SKIPPED: the embedded S3 keeps no versions");
         return;
     };
     let case = Versioned::at(url).await;
-    let [mine, other] = [&case.world.owner, &case.world.stranger];
-    let colleague = &case.world.colleague;
-    let (kept, erased) = (case.large(mine).await, case.large(other).await);
+    let [other, colleague] = [&case.world.stranger, &case.world.colleague];
+    case.large(other).await;
     let forgotten = case.large(colleague).await;
-    // S3 records times in whole seconds.
-    tokio::time::sleep(Duration::from_millis(1_100)).await;
-    let since = SystemClock.now();
-    let removed = case.blobs.keys("v1/", None, 1000).await.unwrap();
-    let removed: Vec<String> = removed
-        .into_iter()
-        .filter(|key| key.contains(&mine.tenant.folder()))
-        .collect();
-    case.blobs.remove(&removed).await.unwrap();
     case.erase(other, None).await;
     let subject = colleague.subject.as_str();
     case.erase(colleague, Some(subject)).await;
-    assert_eq!((case.names(mine).await, case.names(other).await), (0, 0));
-    assert_eq!(case.versions(other).await, 0, "an erasure keeps no version");
+    assert_eq!(
+        (case.names(other).await, case.versions(other).await),
+        (0, 0)
+    );
     let folder = forgotten.key().folder();
     assert_eq!(case.versions_below(&folder).await, 0, "nor of a subject");
-    // The restored table contains the erased tasks again, but not their objects.
-    for task in [&erased, &forgotten] {
-        let back = case.world.create(task);
-        case.records.commit(&back).await.unwrap();
-    }
-    restore::run(&RestoreObjects {
-        since,
-        deployment: case.deployment.clone(),
-    })
-    .await
-    .unwrap();
-    let now = case.world.now;
-    let found = case.records.load(mine, kept.id(), now).await.unwrap();
-    let words = |task: &TaskRecord| task.view(10, true).history;
-    assert_eq!(words(&found.unwrap()), words(&kept));
-    for task in [&erased, &forgotten] {
-        let found = case.records.load(task.owner(), task.id(), now);
-        assert!(found.await.unwrap().is_none(), "the erasure is repeated");
-    }
-    assert_eq!(case.versions(other).await, 0);
-    assert_eq!(case.versions_below(&folder).await, 0);
-}
-
-#[tokio::test]
-async fn erasures_since_a_time_include_that_time() {
-    // All tenants share the records of erasures, so the test needs its own bucket.
-    let emulator = Emulator::alone().await.unwrap();
-    let erased = |millis| ErasureNote {
-        erased: Erased::Tenant(TenantId::parse("acme-2.x").unwrap()),
-        at: Timestamp::from_millis(millis),
-    };
-    for millis in [20, 30, 10] {
-        emulator.blobs.note_erasure(&erased(millis)).await.unwrap();
-    }
-    for (since, expected) in [
-        (0, &[10, 20, 30][..]),
-        (20, &[20, 30]),
-        (21, &[30]),
-        (31, &[]),
-    ] {
-        let since = Timestamp::from_millis(since);
-        let found = emulator.blobs.erasures_since(since).await.unwrap();
-        let expected: Vec<_> = expected.iter().map(|millis| erased(*millis)).collect();
-        assert_eq!(found, expected, "{since:?}");
-    }
 }
 
 /// The requests of a client: the URI and the body of each.
@@ -260,54 +204,27 @@ fn page(more: bool, entries: &[String]) -> Fault {
     ))
 }
 
-/// A version or a delete marker that was made in this second.
-fn entry(kind: &str, id: &str, second: u32) -> String {
-    let at = format!("2026-01-01T00:00:{second:02}Z");
-    format!(
-        "<{kind}><Key>v1/x</Key><VersionId>{id}</VersionId><LastModified>{at}</LastModified></{kind}>"
-    )
+/// A version or a delete marker.
+fn entry(kind: &str, id: &str) -> String {
+    format!("<{kind}><Key>v1/x</Key><VersionId>{id}</VersionId></{kind}>")
 }
 
 #[tokio::test]
-async fn a_restore_removes_only_later_delete_markers_of_every_page() {
-    let first = page(
-        true,
-        &[
-            entry("Version", "kept", 2),
-            entry("DeleteMarker", "early", 0),
-            entry("DeleteMarker", "later", 2),
-        ],
-    );
-    // S3 keeps times in whole seconds.
-    let second = page(false, &[entry("DeleteMarker", "same", 1)]);
+async fn a_purge_removes_versions_and_delete_markers_of_every_page() {
+    let tasks = page(true, &[entry("Version", "old")]);
+    let more = page(false, &[entry("DeleteMarker", "mark")]);
+    let uploads = page(false, &[entry("Version", "sent")]);
     let removed = reply("<DeleteResult></DeleteResult>");
-    let bucket = PlannedBucket::new(&[first, removed, second, removed]).await;
-    let since = Timestamp::parse_rfc3339("2026-01-01T00:00:01.400Z").unwrap();
-    let restored = bucket.blobs.restore_removed(since, &|_| ()).await;
-    assert_eq!(restored.unwrap(), 2);
-    assert!(bucket.line.spent());
-    assert_eq!(bucket.requests.removed(), ["later", "same"]);
-    let uris = bucket.requests.uris();
-    for marker in ["key-marker=k-1", "version-id-marker=m-1"] {
-        assert!(uris[2].contains(marker), "{uris:?}");
-    }
-}
-
-#[tokio::test]
-async fn a_purge_removes_versions_and_delete_markers_of_both_prefixes() {
-    let tasks = page(
-        false,
-        &[entry("Version", "old", 0), entry("DeleteMarker", "mark", 2)],
-    );
-    let uploads = page(false, &[entry("Version", "sent", 0)]);
-    let removed = reply("<DeleteResult></DeleteResult>");
-    let bucket = PlannedBucket::new(&[tasks, removed, uploads, removed]).await;
+    let bucket = PlannedBucket::new(&[tasks, removed, more, removed, uploads, removed]).await;
     let tenant = TenantId::parse("acme").unwrap();
-    let purged = bucket.blobs.purge_tenant(&tenant, &|_| ()).await;
+    let purged = bucket.blobs.purge_tenant(&tenant).await;
     assert_eq!(purged.unwrap(), 3);
     assert!(bucket.line.spent());
     assert_eq!(bucket.requests.removed(), ["old", "mark", "sent"]);
     let uris = bucket.requests.uris();
     assert!(uris[0].contains("prefix=v1"), "{uris:?}");
-    assert!(uris[2].contains("prefix=up"), "{uris:?}");
+    for marker in ["key-marker=k-1", "version-id-marker=m-1"] {
+        assert!(uris[2].contains(marker), "{uris:?}");
+    }
+    assert!(uris[4].contains("prefix=up"), "{uris:?}");
 }

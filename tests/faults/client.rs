@@ -178,7 +178,10 @@ impl Client for Site<'_> {
                 .await
                 .map(MethodResult::Contexts),
             MethodCall::DeleteContext(id) => {
+                // On a slow machine it would take longer than it may.
+                case.clock.hold(true);
                 let deleted = engine.delete_context(caller, &id).await;
+                case.clock.hold(false);
                 deleted.map(|()| MethodResult::Deleted)
             }
             other => panic!("not a call of a scenario: {other:?}"),

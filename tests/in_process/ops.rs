@@ -1,6 +1,7 @@
 //! Who gets what from the paths for operators.
 
 use a2a_lambda::auth::Identity;
+use a2a_lambda::engine::SecretKeys;
 use a2a_lambda::http::{Function, HttpService};
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
@@ -69,7 +70,11 @@ fn ops(works: bool, change: impl FnOnce(&mut Settings)) -> HttpService {
 }
 
 fn scopes(scopes: &str) -> Identity {
-    let context = json!({"tenant": "acme", "subject": "ann", "scopes": scopes});
+    scopes_of("main", scopes)
+}
+
+fn scopes_of(tenant: &str, scopes: &str) -> Identity {
+    let context = json!({"tenant": tenant, "subject": "ann", "scopes": scopes});
     Identity {
         authorizer: context.as_object().cloned(),
         authorization: None,
@@ -126,6 +131,18 @@ async fn the_report_and_the_metrics_require_the_scope_ops() {
 }
 
 #[tokio::test]
+async fn another_tenants_issuer_cannot_show_its_callers_the_operators_paths() {
+    let edge = ops(true, |settings| {
+        behind_a_gateway(settings);
+        settings.metrics = MetricsMode::Table;
+    });
+    for path in [REPORT, "/metrics"] {
+        let reply = get(&edge, path, scopes_of("evil", "ops")).await;
+        assert_eq!(reply.status, 403, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn the_report_names_the_dependency_that_is_down() {
     let edge = ops(false, behind_a_gateway);
     let reply = get(&edge, REPORT, scopes("ops")).await;
@@ -145,7 +162,7 @@ async fn a_local_agent_shows_the_report_at_the_public_path() {
 }
 
 #[tokio::test]
-async fn metrics_are_the_sums_of_all_processes_or_not_found() {
+async fn metrics_are_the_sums_of_all_processes_or_name_the_parameter() {
     for (mode, status) in [
         (MetricsMode::Both, 200),
         (MetricsMode::Table, 200),
@@ -166,6 +183,34 @@ async fn metrics_are_the_sums_of_all_processes_or_not_found() {
                 "{}",
                 reply.text()
             );
+        } else {
+            assert!(reply.text().contains("the parameter `Metrics`"), "{mode:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn the_report_shows_whether_a_changed_setting_is_in_force() {
+    async fn shown(change: impl FnOnce(&mut Settings)) -> (String, String) {
+        let edge = ops(true, change);
+        let report = get(&edge, REPORT, Identity::default()).await.json();
+        let text = |name: &str| report[name].as_str().unwrap_or_default().to_owned();
+        (text("build"), text("settings"))
+    }
+    let (build, settings) = shown(|_| ()).await;
+    let (version, hash) = build.split_once('+').unwrap();
+    assert!(version.starts_with("0."), "{build}");
+    assert!(
+        hash.len() == 12 && settings.len() == 12,
+        "{build} {settings}"
+    );
+    let same = shown(|settings| settings.deployed_at = None).await;
+    assert_eq!(same, (build.clone(), settings.clone()));
+    let changed = shown(|settings| settings.max_body += 1).await;
+    assert_eq!(changed.0, build);
+    assert_ne!(changed.1, settings);
+    // A secret must not be guessed from the hash.
+    let secret = SecretKeys::fixed([b"another key of 32 characters ....".to_vec()]);
+    let keyed = shown(|settings| settings.policy.secrets = secret).await;
+    assert_eq!(keyed.1, settings);
 }

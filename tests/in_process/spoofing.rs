@@ -5,7 +5,7 @@ use a2a_lambda::http::Function;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::StoreError;
-use a2a_lambda::store::api_keys::{ApiKeyId, ApiKeyRecord, ReadApiKeys};
+use a2a_lambda::store::api_keys::{ApiKeyId, ApiKeyRecord, KeyCheck, ReadApiKeys};
 use a2a_lambda::task::{Owner, Subject, TenantId, Timestamp};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::tester::{self, Gate};
@@ -194,6 +194,17 @@ impl ReadApiKeys for OneKey {
         self.reads.fetch_add(1, Ordering::SeqCst);
         Ok((self.record.id == *id).then(|| self.record.clone()))
     }
+
+    async fn stored_check(&self) -> Result<Option<KeyCheck>, StoreError> {
+        Ok(Some(KeyCheck {
+            secret: Some(String::new()),
+            ..KeyCheck::default()
+        }))
+    }
+
+    async fn api_keys(&self, _: Option<&TenantId>) -> Result<Vec<ApiKeyRecord>, StoreError> {
+        Ok(Vec::new())
+    }
 }
 
 struct Keys;
@@ -211,7 +222,7 @@ impl Source for Keys {
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_of_calls_looks_its_key_up_once() {
-    let key = ApiKey::random().unwrap();
+    let key = ApiKey::random("").unwrap();
     let keys = Arc::new(OneKey {
         record: ApiKeyRecord {
             id: key.id().clone(),

@@ -8,6 +8,8 @@ mod background;
 #[cfg(test)]
 mod calls;
 #[cfg(test)]
+mod check;
+#[cfg(test)]
 mod configuration;
 #[cfg(test)]
 mod context_client;
@@ -23,6 +25,8 @@ mod files;
 mod local_access;
 #[cfg(test)]
 mod meter;
+#[cfg(test)]
+mod metrics;
 #[cfg(test)]
 mod operators;
 #[cfg(test)]

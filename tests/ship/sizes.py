@@ -16,6 +16,9 @@ import zipfile
 # `e_machine` of an ELF file for arm64.
 ARM64 = 183
 
+# What a C compiler makes of `__DATE__`.
+DATE = re.compile(rb"\0((?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d{4})\0")
+
 # The most bytes of a package, in MB. docs/performance.md says what is in them.
 LIMITS = {
     "agent-card": 1.8,
@@ -69,6 +72,9 @@ def main(built, here):
         print(f"{name:<14} {program.stat().st_size:>10} bytes, packed {packed:>9}, at most {LIMITS.get(name, 0)} MB")
         if packed > LIMITS.get(name, 0) * 1_000_000:
             faults.append(f"the package of {name} has {packed} bytes")
+        # The C code of the allocator: `.cargo/config.toml` sets its date.
+        if dates := set(DATE.findall(program.read_bytes())) - {b"Jan  1 1970"}:
+            faults.append(f"{name} contains the date of its build: {dates}")
         if not here and machine(program) != ARM64:
             faults.append(f"{name} is for another machine than arm64")
     for fault in faults:

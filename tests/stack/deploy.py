@@ -7,26 +7,35 @@ change fails, so none outlives its reason.
 import io
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import time
+import tomllib
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/template"))
-BUCKET, STACK, OWN = "packages", "stack", "own"
+BUCKET = "packages"
 # The functions that serve an agent, and so are replaced by `stack-agent`.
 AGENT = {"agent-card", "tasks-send", "tasks-get", "tasks-stream", "rpc", "worker", "sweep", "ops"}
-# The settings of the file `a2a.json` in each package: a killed worker is missed sooner.
+# Settings as an operator may have them: a killed worker is missed sooner.
 SETTINGS = {"A2A_LEASE": "6s"}
-# Parameters as an operator may set them; the others keep their defaults. With `both` the
-# functions also write counters into the table, so `GET /metrics` has something to show.
-PARAMETERS = {"Metrics": "both", "CorsOrigin": "https://app.example.com"}
+# Parameters as an operator may set them; the others are those of `samconfig.toml`. With `both`
+# the functions also write counters into the table, so `GET /metrics` has something to show.
+PARAMETERS = {
+    "Settings": json.dumps(SETTINGS), "Metrics": "both", "CorsOrigin": "https://app.example.com",
+    "AlarmEmail": "operator@example.com",
+}
 
 
 def _kind(function):
     """Which function it is: the name of its folder in this repository."""
     return function["Properties"]["Environment"]["Variables"]["A2A_FUNCTION"]
+
+
+class Failed(Exception):
+    """A deployment that CloudFormation took back."""
 
 
 class Unedited(Exception):
@@ -67,18 +76,6 @@ def no_metric_math(template, _):
         del template["Resources"][name]
 
 
-def no_code_deploy(template, _):
-    """The emulator has no CodeDeploy: a new version takes over at once."""
-    gone = [*_named(template, "AWS::CodeDeploy::DeploymentGroup"), *_named(template, "AWS::CodeDeploy::Application")]
-    if "CodeDeployServiceRole" not in template["Resources"]:
-        raise Unedited("the template has no role for CodeDeploy")
-    for name in [*gone, "CodeDeployServiceRole"]:
-        del template["Resources"][name]
-    for name, alias in _named(template, "AWS::Lambda::Alias").items():
-        if "CodeDeployLambdaAliasUpdate" not in alias.pop("UpdatePolicy", {}):
-            raise Unedited(f"{name} is not changed by CodeDeploy")
-
-
 def no_refusal_of_plain_http(template, _):
     """The emulator has no TLS."""
     policies = _named(template, "AWS::S3::BucketPolicy")
@@ -89,62 +86,156 @@ def no_refusal_of_plain_http(template, _):
         del template["Resources"][name]
 
 
-def concurrency_is_a_number(template, _):
+def concurrency_is_a_number(template, values):
     """The emulator keeps the value of a parameter as a text, and its poller then stops."""
     mappings = _named(template, "AWS::Lambda::EventSourceMapping").values()
     scaled = [it["Properties"]["ScalingConfig"] for it in mappings if "ScalingConfig" in it["Properties"]]
     for scaling in scaled:
         parameter = scaling["MaximumConcurrency"]["Ref"]
-        scaling["MaximumConcurrency"] = int(template["Parameters"][parameter]["Default"])
+        scaling["MaximumConcurrency"] = int(values.get(parameter, template["Parameters"][parameter]["Default"]))
     if not scaled:
         raise Unedited("no mapping has a limit of its concurrency")
 
 
 # In their order.
 EDITS = [
-    nested_templates_are_in_s3,
-    no_code_deploy,
     no_refusal_of_plain_http,
     concurrency_is_a_number,
 ]
 
 
-class Deployment:
-    """The stack on the emulator. Its templates are below `root`."""
+def samconfig(environment="default", root=ROOT):
+    """The parameters that `sam deploy` passes for an environment of samconfig.toml."""
+    config = tomllib.loads((root / "samconfig.toml").read_text())
+    return config[environment]["deploy"]["parameters"]["parameter_overrides"]
 
-    def __init__(self, emulator, packages, root=ROOT):
-        self.emulator, self.packages, self.root = emulator, packages, root
+
+class _Attributes(dict):
+    """The attributes of a resource: the ARN is that of a function."""
+
+    def __init__(self, physical):
+        super().__init__(Arn=f"arn:aws:lambda:us-east-1:000000000000:function:{physical}")
+
+    def __contains__(self, _):
+        return True
+
+    def __missing__(self, name):
+        return name
+
+
+def _deployment_of(template):
+    """The logical name of the API's deployment."""
+    [name] = _named(template, "AWS::ApiGateway::Deployment")
+    return name
+
+
+class Deployment:
+    """A stack on the emulator. Its templates are below `root`."""
+
+    def __init__(self, emulator, packages, root=ROOT, name="stack", change=str):
+        self.emulator, self.packages, self.root, self.name = emulator, packages, root, name
+        self.change = change
         self.cloudformation, self.s3 = emulator.client("cloudformation"), emulator.client("s3")
         self.lambdas, self.iam = emulator.client("lambda"), emulator.client("iam")
-        self.edited = []
+        self.edited, self.template, self.second = [], None, 0
 
     def create(self):
-        from stack import _ManagedPolicies
-        from samtranslator.translator.transform import transform
         from samtranslator.yaml_helper import yaml_parse
 
         self.s3.create_bucket(Bucket=BUCKET)
-        source = yaml_parse((self.root / "template.yaml").read_text())
+        source = self._source()
         self.directories = {name: _kind(it) for name, it in _named(source, "AWS::Serverless::Function").items()}
-        self._edit(packages_are_in_s3, source, self._uploaded())
-        template = transform(source, {}, _ManagedPolicies())
-        for edit in EDITS:
-            self._edit(edit, template, self._nested)
-        self.template = template
-        self.own = self._stack(OWN, yaml_parse((ROOT / "template/infra/own.yaml").read_text()), {})
+        self.uris = self._uploaded()
+        self.own = self._stack("create_stack", f"{self.name}-own", yaml_parse((ROOT / "template/infra/own.yaml").read_text()), {})
         given = {name: self.own[name] for name in ("SkillSecretArn", "SkillPolicyArn")}
-        self.outputs = self._stack(STACK, template, PARAMETERS | given)
-        self._describe()
+        self.parameters = samconfig(root=self.root) | PARAMETERS | given
+        self._deploy("create_stack")
 
-    def _stack(self, name, template, parameters):
-        """Creates a stack. Returns its outputs."""
-        self.cloudformation.create_stack(
+    def update(self, changed):
+        """Deploys the same programs with other values of parameters."""
+        before = self.parameters, self.template
+        self.parameters = self.parameters | changed
+        try:
+            self._deploy("update_stack")
+        except Failed:
+            self.parameters, self.template = before
+            raise
+
+    def default(self, name):
+        """The default of a parameter."""
+        return str(self.template["Parameters"][name]["Default"])
+
+    def another(self, agent):
+        """Deploys the template of another agent over this stack."""
+        template = self.transformed({}, lambda text: text.replace("LogsOfReference", f"LogsOf{agent}"))
+        self._stack("update_stack", self.name, template, self.parameters)
+
+    def saved(self):
+        """What the stack has before a deployment: its template, and the values of all parameters."""
+        named = {"StackName": self.name}
+        template = self.cloudformation.get_template(**named, TemplateStage="Original")["TemplateBody"]
+        [stack] = self.cloudformation.describe_stacks(**named)["Stacks"]
+        return template, {it["ParameterKey"]: it["ParameterValue"] for it in stack["Parameters"]}
+
+    def next_release(self, variable):
+        """Deploys a later release: its template has one more parameter, and sets one more variable."""
+        def later(text):
+            for old, new in (
+                ("  Stage:\n", "  NextRelease: {Type: String, Default: old}\n  Stage:\n"),
+                ("        A2A_AUTH: gateway\n", f"        {variable}\n        A2A_AUTH: gateway\n"),
+                ('      Release: "', '      Release: "1'),
+            ):
+                text = text.replace(old, new, 1)
+            return text
+
+        self._stack("update_stack", self.name, self.transformed({}, later), self.parameters | {"NextRelease": "new"})
+
+    def restore(self, saved):
+        """Deploys what was saved."""
+        template, parameters = saved
+        template = json.loads(template) if isinstance(template, str) else template
+        self._stack("update_stack", self.name, template, parameters)
+
+    def _source(self, change=str):
+        from samtranslator.yaml_helper import yaml_parse
+
+        return yaml_parse(change(self.change((self.root / "template.yaml").read_text())))
+
+    def transformed(self, changed, change=str):
+        """What `sam deploy` does: CloudFormation transforms the template with the values of its parameters."""
+        from stack import _ManagedPolicies
+        from samtranslator.translator.transform import transform
+
+        source, values, self.edited = self._source(change), self.parameters | changed, []
+        self._edit(packages_are_in_s3, source, self.uris)
+        template = transform(source, dict(values), _ManagedPolicies())
+        self._edit(nested_templates_are_in_s3, template, self._nested)
+        for edit in EDITS:
+            self._edit(edit, template, values)
+        return template
+
+    def _deploy(self, operation):
+        # `AlwaysDeploy` names a deployment of the API by its second.
+        while int(time.time()) <= self.second:
+            time.sleep(0.05)
+        before, template = self.template, self.transformed({})
+        self.second = int(time.time())
+        self.template = template
+        self.outputs = self._stack(operation, self.name, template, self.parameters)
+        self._describe()
+        # API Gateway serves what the newest deployment of the API has seen, and not the API.
+        if before is None or _deployment_of(before) != _deployment_of(template):
+            self.api = self.resolved(template, template["Resources"]["Api"]["Properties"]["Body"])
+
+    def _stack(self, operation, name, template, parameters):
+        """Creates or updates a stack. Returns its outputs."""
+        getattr(self.cloudformation, operation)(
             StackName=name,
             TemplateURL=self._upload(f"{name}.json", json.dumps(template).encode()),
             Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
             Capabilities=["CAPABILITY_IAM"],
         )
-        return self._created(name)
+        return self._done(name)
 
     def _edit(self, edit, template, value):
         edit(template, value)
@@ -172,28 +263,41 @@ class Deployment:
             uris[directory] = made[program]
         return uris
 
-    def _created(self, name):
+    def _done(self, name):
         while True:
             [stack] = self.cloudformation.describe_stacks(StackName=name)["Stacks"]
-            if stack["StackStatus"] == "CREATE_COMPLETE":
+            if stack["StackStatus"] in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
                 return {it["OutputKey"]: it["OutputValue"] for it in stack["Outputs"]}
             if not stack["StackStatus"].endswith("_IN_PROGRESS"):
                 events = self.cloudformation.describe_stack_events(StackName=name)["StackEvents"]
                 reasons = [it["ResourceStatusReason"] for it in events if it.get("ResourceStatusReason")]
-                raise RuntimeError(f"the stack is {stack['StackStatus']}: {reasons[-5:]}")
+                raise Failed(f"the stack is {stack['StackStatus']}: {reasons[:5]}")
             time.sleep(0.2)
 
     def _describe(self):
-        found = self.cloudformation.describe_stack_resources(StackName=STACK)["StackResources"]
+        found = self.cloudformation.describe_stack_resources(StackName=self.name)["StackResources"]
         self.physical = {it["LogicalResourceId"]: it["PhysicalResourceId"] for it in found}
         # Folder of a function -> its name, its role.
         self.functions = {folder: self.physical[name] for name, folder in self.directories.items()}
         self.roles = {folder: self.physical[f"{name}Role"] for name, folder in self.directories.items()}
 
-    @property
-    def body(self):
-        """The OpenAPI document of the API."""
-        return self.template["Resources"]["Api"]["Properties"]["Body"]
+    def started(self):
+        """Folder of a function -> its name, as the API, a mapping or the schedule starts it."""
+        resources = self.template["Resources"]
+        sources = [self.resolved(self.template, resources[name]["Properties"]) for name in resources
+                   if resources[name]["Type"] in ("AWS::Lambda::EventSourceMapping", "AWS::Events::Rule")]
+        text = json.dumps([self.api, sources])
+        return {folder: match[0] for folder, name in self.functions.items() if (match := re.search(rf"\b{name}\b(:\w+)?", text))}
+
+    def resolved(self, template, value, changed={}):
+        """`value` of a template as CloudFormation resolves it, with the engine of the emulator."""
+        from ministack.services.cloudformation import engine
+
+        given = [{"Key": name, "Value": value} for name, value in (self.parameters | changed).items()]
+        parameters = engine._resolve_parameters(template, given)
+        conditions = engine._evaluate_conditions(template, parameters)
+        resources = {name: {"PhysicalResourceId": it, "Attributes": _Attributes(it)} for name, it in self.physical.items()}
+        return engine._resolve_refs(value, resources, parameters, conditions, {}, self.name, "")
 
     def stage(self):
         """The variables of the API's stage, as the emulator resolved them."""
@@ -221,12 +325,12 @@ def built_packages(built):
 
 
 def stripped(program, folder):
-    """A package of `program`, without its debug information, and of the settings file."""
+    """A package of `program`, without its debug information."""
     stripped = folder / f"{program.name}.stripped"
     subprocess.run(["strip", "-o", stripped, program], check=True)
     content = stripped.read_bytes()
     stripped.unlink()
-    return _zip({"bootstrap": content, "a2a.json": json.dumps(SETTINGS).encode()})
+    return _zip({"bootstrap": content})
 
 
 def _zip(files):

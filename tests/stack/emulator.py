@@ -48,6 +48,8 @@ class Emulator:
             "GATEWAY_PORT": str(self.port),
             "AWS_ENDPOINT_URL": self.url,
             "STACK_DECISIONS": str(self.decisions),
+            # Lambda sets it: the functions know by it that they are deployed.
+            "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
         }
         self.log = open(self.folder / "emulator.log", "wb")
         self.process = subprocess.Popen(
@@ -88,6 +90,11 @@ class Emulator:
                     yield int(folder.name)
             except (OSError, ValueError):
                 continue
+
+    def variables(self, process):
+        """The environment of a process."""
+        entries = pathlib.Path(f"/proc/{process}/environ").read_text().split("\0")
+        return dict(entry.split("=", 1) for entry in entries if "=" in entry)
 
     def kill(self, function):
         """Ends the processes of `function` at once. Returns how many there were."""
@@ -171,6 +178,27 @@ def _make_secrets(provisioners, secrets):
     handlers["create"] = created
 
 
+def _keep_the_api(provisioners):
+    """A changed definition of a REST API changes the API. The emulator would make another one."""
+    handler = provisioners._RESOURCE_HANDLERS["AWS::ApiGateway::RestApi"]
+    update = handler["update"]
+    handler["update"] = lambda physical, old, new, *more: update(physical, old, new | {"Body": old["Body"]}, *more)
+
+
+def _refuse_existing_log_groups(provisioners):
+    """A log group with a name that is taken is not created. The emulator would replace it."""
+    handler = provisioners._RESOURCE_HANDLERS["AWS::Logs::LogGroup"]
+    create = handler["create"]
+
+    def created(logical, properties, stack):
+        name = properties.get("LogGroupName")
+        if name in provisioners._cw_logs._log_groups:
+            raise ValueError(f"Resource of type 'AWS::Logs::LogGroup' with identifier '{name}' already exists.")
+        return create(logical, properties, stack)
+
+    handler["create"] = created
+
+
 def _serve():
     from ministack import app
     from ministack.core import iam_evaluator
@@ -183,6 +211,8 @@ def _serve():
         if getattr(module, "enforce", None) is inner:
             module.enforce = enforce
     _make_secrets(provisioners, secretsmanager)
+    _keep_the_api(provisioners)
+    _refuse_existing_log_groups(provisioners)
     app.main()
 
 

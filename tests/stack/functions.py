@@ -11,7 +11,7 @@ from runtime_api import Environment
 
 
 class Functions:
-    """Invokes the versions that the aliases name."""
+    """Invokes the functions that the API names."""
 
     def __init__(self, deployment):
         self.deployment, self.emulator = deployment, deployment.emulator
@@ -20,10 +20,8 @@ class Functions:
         self.running, self.known, self.lock = {}, {}, threading.Lock()
 
     def of(self, uri):
-        """The ARN of the alias that a URI of the template names."""
-        text = json.dumps(uri)
-        [name] = set(re.findall(r"\w+Aliaslive", text))
-        return self.deployment.physical[name]
+        """The ARN of the function that a URI of the API names."""
+        return re.search(r"/functions/(arn:[^/]+)/", uri)[1]
 
     def invoke(self, function, event):
         """The response of an invocation that does not stream, and whether it is an error."""
@@ -79,13 +77,23 @@ class Functions:
         self.known[function] = config, folder
         return config, folder
 
+    def refresh(self):
+        """What Lambda does when a function changes: the next invocation gets another environment."""
+        for function, (config, _) in list(self.known.items()):
+            if self.lambdas.get_function_configuration(FunctionName=function)["RevisionId"] != config["RevisionId"]:
+                del self.known[function]
+                self._stop(function)
+
+    def _stop(self, function):
+        with self.lock:
+            for environment in self.running.pop(function, ()):
+                environment.stop()
+
     def restart(self, name):
         """Ends the processes of a function, so that it knows nothing any more."""
         self.emulator.kill(name)
-        with self.lock:
-            for function in [it for it in self.running if f":{name}:" in it]:
-                for environment in self.running.pop(function):
-                    environment.stop()
+        for function in [it for it in self.running if re.search(f":{name}(:|$)", it)]:
+            self._stop(function)
 
     def stop(self):
         """Ends the processes of the functions that stream."""

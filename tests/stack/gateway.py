@@ -1,4 +1,4 @@
-"""A small API Gateway: a REST API with a REQUEST authorizer, from the transformed template.
+"""A small API Gateway: a REST API with a REQUEST authorizer, from the resolved template.
 
 It makes the events of payload format 1.0, keeps results of the authorizer per header value,
 evaluates their policy for each call, and sends the responses that the template has for its own
@@ -66,23 +66,27 @@ class Routes:
 
 
 class Gateway:
-    """The API at `http://127.0.0.1:<port>/<stage>`, and at `domains`: host to base path.
+    """The API at `http://127.0.0.1:<port>/<stage>`, and at `domains`: host to base path."""
 
-    `origin` is the parameter CorsOrigin.
-    """
+    def __init__(self, functions, domains):
+        self.functions, self.domains = functions, domains
+        self.known, self.asked, self.problems, self.routes_served = {}, 0, [], set()
+        self.server = _Server(("127.0.0.1", 0), _handler(self))
+        self.port = self.server.server_port
 
-    def __init__(self, body, api, stage, variables, functions, domains, origin):
+    def start(self):
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def load(self, body, api, stage, variables):
+        """Serves this OpenAPI document, in which CloudFormation has resolved everything."""
         self.routes = Routes(body["paths"])
-        self.api, self.stage, self.variables, self.functions = api, stage, variables, functions
-        self.domains, self.origin = domains, origin
+        self.api, self.stage, self.variables = api, stage, variables
         self.answers = body["x-amazon-apigateway-gateway-responses"]
         [scheme] = body["components"]["securitySchemes"].values()
         self.authorizer = scheme["x-amazon-apigateway-authorizer"]
-        self.known, self.asked, self.problems = {}, 0, []
-        self.routes_known, self.routes_served = sum(map(len, body["paths"].values())), set()
-        self.server = _Server(("127.0.0.1", 0), _handler(self))
-        self.port = self.server.server_port
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        [server] = body["servers"]
+        self.closed = server["x-amazon-apigateway-endpoint-configuration"]["disableExecuteApiEndpoint"]
+        self.routes_known = sum(map(len, body["paths"].values()))
 
     def forget(self):
         """What `ReauthorizeEvery` seconds do to the kept results of the authorizer."""
@@ -100,6 +104,8 @@ class Gateway:
             if path != base and not path.startswith(base + "/"):
                 raise Refused("MISSING_AUTHENTICATION_TOKEN", 403)
             return path[len(base):] or "/", path, path
+        if self.closed:
+            raise Refused("ACCESS_DENIED", 403)
         begin = f"/{self.stage}"
         if path != begin and not path.startswith(begin + "/"):
             raise Refused("MISSING_AUTHENTICATION_TOKEN", 403)
@@ -208,19 +214,10 @@ class Gateway:
         """The answer to a preflight, which API Gateway makes itself."""
         response = integration["responses"]["default"]
         headers = [
-            (name.removeprefix("method.response.header."), self._text(value))
+            (name.removeprefix("method.response.header."), value.strip("'"))
             for name, value in response["responseParameters"].items()
         ]
         request.reply(int(response["statusCode"]), headers, b"{}")
-
-    def _text(self, value):
-        """A static value between its quotes. CloudFormation resolves the one with a condition."""
-        if isinstance(value, dict):
-            condition, chosen, _ = value["Fn::If"]
-            if condition != "HasCorsOrigin":
-                raise ValueError(f"an unknown condition: {value}")
-            value = chosen["Fn::Sub"].replace("${CorsOrigin}", self.origin)
-        return value.strip("'")
 
     def _whole(self, request, function, event):
         answer, error = self.functions.invoke(function, event)
@@ -279,7 +276,7 @@ class Gateway:
         found = self.answers.get(refused.kind) or self.answers[default]
         headers = [("x-amzn-ErrorType", refused.kind), ("Content-Type", "application/json")]
         for name, value in found.get("responseParameters", {}).items():
-            headers.append((name.removeprefix("gatewayresponse.header."), self._text(value)))
+            headers.append((name.removeprefix("gatewayresponse.header."), value.strip("'")))
         text = found["responseTemplates"]["application/json"]
         request.reply(int(found.get("statusCode", refused.status)), headers, text.encode())
 

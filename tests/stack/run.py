@@ -12,6 +12,7 @@ import sys
 import time
 import traceback
 
+import parameters
 import rights
 from deploy import ROOT, dev_packages
 from emulator import Emulator
@@ -19,9 +20,9 @@ from world import World
 
 HERE = pathlib.Path(__file__).parent
 NOT_SERVED = """\
-not served: CodeDeploy and its canary, TLS, throttling and time limits of API Gateway, its own
-access log, removals by TTL, polling of queues under the role of a function, a webhook that
-answers, alarms on metric math, cold starts, arm64"""
+not served: TLS, throttling and time limits of API Gateway, its own access log, removals by TTL,
+polling of queues under the role of a function, a webhook that answers, alarms on metric math,
+cold starts, arm64"""
 
 
 def cases(only=()):
@@ -79,9 +80,13 @@ def main():
     arguments.add_argument("--folder", type=pathlib.Path, default=ROOT / "target/stack", help="for packages and logs")
     arguments.add_argument("--only", action="append", default=[], metavar="WORD", help="cases with this in their name")
     arguments.add_argument("--rights", nargs="?", const="", metavar="WORD", help="also show that each grant with WORD is needed")
+    arguments.add_argument("--parameters", action="store_true", help="change each parameter of the template, and no cases")
     arguments.add_argument("--list", action="store_true", help="print the names of the cases")
     options = arguments.parse_args()
     chosen = cases(options.only)
+    if options.rights is not None:
+        # A deployment would give back the grant that is taken away.
+        chosen = [it for it in chosen if it[1].__module__ != "cases.updates"]
     if options.list:
         print(*(name for name, _ in chosen), sep="\n")
         return 0
@@ -91,6 +96,8 @@ def main():
         emulator.wait()
         binaries = options.binaries.resolve()
         world = World(emulator, dev_packages(binaries), binaries)
+        if options.parameters:
+            return 1 if parameters.run(world) else 0
         failed = run(world, chosen)
         problems = world.gateway.problems + denials(world)
         for problem in problems:

@@ -7,7 +7,7 @@ import subprocess
 import time
 import uuid
 
-from deploy import PARAMETERS, ROOT, Deployment
+from deploy import ROOT, Deployment
 from functions import Functions
 from gateway import Gateway
 
@@ -111,22 +111,46 @@ class Caller:
 class World:
     """The stack, its gateway and its operator."""
 
-    def __init__(self, emulator, packages, binaries=None, patience=60, root=ROOT):
-        self.emulator, self.binaries, self.patience = emulator, binaries, patience
+    def __init__(self, emulator, packages, binaries=None, patience=60, root=ROOT, stack="stack", change=str):
+        self.emulator, self.binaries, self.patience, self.packages = emulator, binaries, patience, packages
         # Of each case: its seconds, and the lines of its decisions.
         self.times, self.marks = {}, {}
-        self.deployment = Deployment(emulator, packages, root)
+        self.deployment = Deployment(emulator, packages, root, stack, change)
         self.deployment.create()
         self.functions = Functions(self.deployment)
-        stage, variables = self.deployment.stage()
-        api = self.deployment.physical["Api"]
-        self.url = variables["publicUrl"]
-        host = self.url.split("/")[2]
-        self.gateway = Gateway(self.deployment.body, api, stage, variables, self.functions, {DOMAIN: BASE}, PARAMETERS["CorsOrigin"])
-        check(host.startswith(api), "the stage says its address", variables)
+        self.gateway = Gateway(self.functions, {DOMAIN: BASE})
+        self._load()
+        self.gateway.start()
+        check(self.url.split("/")[2].startswith(self.gateway.api), "the stage says its address", self.url)
         self.first_key = self._first_key()
         self.dynamodb, self.sqs = emulator.client("dynamodb"), emulator.client("sqs")
         self.table, self.bucket = self.deployment.outputs["TableName"], self.deployment.outputs["BucketName"]
+
+    def _load(self):
+        """The gateway serves the newest deployment of the API, with the variables of its stage."""
+        stage, variables = self.deployment.stage()
+        self.url = variables["publicUrl"]
+        self.gateway.load(self.deployment.api, self.deployment.physical["Api"], stage, variables)
+
+    @contextlib.contextmanager
+    def changed(self, **parameters):
+        """Deploys with these values of parameters, and with those before at the end."""
+        before = {name: self.deployment.parameters.get(name) for name in parameters}
+        before = {name: self.deployment.default(name) if value is None else value for name, value in before.items()}
+        self.deploy(**parameters)
+        try:
+            yield
+        finally:
+            self.deploy(**before)
+
+    def deploy(self, **parameters):
+        self.deployment.update(parameters)
+        self.functions.refresh()
+        self._load()
+        if "FirstKeySecret" in self.deployment.physical:
+            self.first_key = self._first_key()
+        # No caller waits here for `ReauthorizeEvery` seconds.
+        self.gateway.forget()
 
     def _first_key(self):
         """What the command of the output FirstKeyCommand prints."""
@@ -158,9 +182,21 @@ class World:
     def invoke(self, function, event):
         """The response of a function that nothing but an event starts."""
         name = self.deployment.functions[function]
-        answer, error = self.functions.invoke(f"{name}:live", event)
+        answer, error = self.functions.invoke(name, event)
         check(not error, f"{function} handles its event", answer)
         return answer
+
+    def variables(self, function):
+        """The variables of a function, as it is started."""
+        name, _, qualifier = self.deployment.started()[function].partition(":")
+        more = {"Qualifier": qualifier} if qualifier else {}
+        config = self.deployment.lambdas.get_function_configuration(FunctionName=name, **more)
+        return config["Environment"]["Variables"]
+
+    def running(self, function, setting):
+        """The values of a setting in the processes of a function that the emulator runs."""
+        processes = self.emulator.processes(self.deployment.functions[function])
+        return {self.emulator.variables(process).get(setting) for process in processes}
 
     def wait(self, what, found):
         """What `found` returns, once that is true."""

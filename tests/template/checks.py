@@ -4,7 +4,9 @@ Linters accept most of these mistakes. So test_template.py also runs every check
 that has the mistake.
 """
 
+import fnmatch
 import json
+import re
 
 STREAMING = {"rpc", "tasks-get", "tasks-stream"}
 PUBLIC = {"/.well-known/agent-card.json", "/.well-known/agent.json", "/agent.json", "/health"}
@@ -75,7 +77,7 @@ RIGHTS = {
     },
     # It reads API keys alone: `KEYS_ONLY` limits its role to their partition.
     "authorizer": {
-        "Table": {"dynamodb:GetItem"},
+        "Table": {"dynamodb:GetItem", "dynamodb:Query"},
         "FirstKeySecret": _KEYS,
     },
     "worker": _TURNS | {"WorkQueue": _RECEIVE},
@@ -121,10 +123,16 @@ CONDITIONS = {
         _COUNTERS,
     ],
     # key.rs names the partition of API keys.
-    ("authorizer", "dynamodb:GetItem"): {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["A#keys"]}},
+    **dict.fromkeys(
+        [("authorizer", "dynamodb:GetItem"), ("authorizer", "dynamodb:Query")],
+        {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["A#keys"]}},
+    ),
 }
 # Writing logs, and writing traces to X-Ray. SAM adds the second for `Tracing`.
 MANAGED = (":policy/service-role/AWSLambdaBasicExecutionRole", ":policy/AWSXrayWriteOnlyAccess")
+# Making network interfaces: SAM adds it for `VpcConfig`.
+_VPC = ":policy/service-role/AWSLambdaVPCAccessExecutionRole"
+_LIMITS = {"Ref": "LimitsOfFunctions"}
 # The images that start the relay: of tasks that ask for a worker, and of tasks with an event for webhooks.
 FORWARDED = [
     {"dynamodb": {"Keys": {"SK": {"S": ["META"]}}, "NewImage": {name: {"N": [{"exists": True}]}}}}
@@ -132,10 +140,7 @@ FORWARDED = [
 ]
 # The settings that name the resources of a function. All functions have the others.
 _CALLED = {"A2A_TABLE", "A2A_BUCKET", "A2A_SECRET_KEY_ID"}
-_SKILLS = {
-    "A2A_SKILL_SECRET", "A2A_MODEL_PROVIDER", "A2A_MODEL_ID", "A2A_MODEL_ENDPOINT_URL", "A2A_MODEL_OPTIONS",
-    "A2A_ROUTER_MODEL_ID", "A2A_ROUTING",
-}
+_SKILLS = {"A2A_SKILL_SECRET"}
 # The functions with streams share pools of slots.
 _STREAMS = {"A2A_CONCURRENCY", "A2A_STREAM_POOL"}
 NAMED = {
@@ -201,7 +206,7 @@ def integrations(stack):
         seen.add((method, path))
         found = operation["x-amazon-apigateway-integration"]
         uri = found["uri"]["Fn::Sub"]
-        target = f"functions/${{{names[directory]}Aliaslive}}/"
+        target = f"functions/${{{names[directory]}.Arn}}/"
         if directory in STREAMING:
             version, suffix, mode, timeout = "2021-11-15", "/response-streaming-invocations", "STREAM", 900_000
         else:
@@ -213,6 +218,25 @@ def integrations(stack):
         if found.get("timeoutInMillis") != timeout:
             wrong.append(f"{method} {path}: timeoutInMillis {found.get('timeoutInMillis')}")
     return wrong + [f"{m} {p}: dropped by the transform" for m, p in owners.keys() - seen]
+
+
+def permissions(stack):
+    """API Gateway may start the function of each route, also if it writes the colon of a path as `%3A`."""
+    wrong, allowed = [], {}
+    for resource in stack.of_type("AWS::Lambda::Permission").values():
+        properties = resource["Properties"]
+        source = properties.get("SourceArn", {}).get("Fn::Sub")
+        place = source[0] if isinstance(source, list) else source
+        function = stack.functions.get(properties["FunctionName"].get("Ref"))
+        if function and place and "execute-api" in place:
+            allowed.setdefault(function, []).append(place.partition("/")[2])
+    for directory, method, path, _ in stack.events():
+        asked = f"stage/{method}{re.sub('{[^}]*}', 'x', path)}"
+        for form in {asked, asked.replace(":", "%3A")}:
+            patterns = [pattern.replace("${__Stage__}", "*") for pattern in allowed.get(directory, [])]
+            if not any(fnmatch.fnmatchcase(form, pattern) for pattern in patterns):
+                wrong.append(f"{form}: API Gateway may not start {directory}")
+    return wrong
 
 
 def path_parts(stack):
@@ -246,6 +270,26 @@ def public_paths(stack):
         expected = [{"NONE": []}] if path in PUBLIC and method in ("GET", "HEAD") else [{"Caller": []}]
         if operation.get("security") != expected:
             wrong.append(f"{method} {path}: security {operation.get('security')}")
+    return wrong
+
+
+def doors(stack):
+    """A path that everybody can call has a low rate of its own, and an alarm. No stage has a cache, which costs by the hour."""
+    stage = stack.transformed["Resources"]["ApiStage"]["Properties"]
+    rates = {(it["ResourcePath"][1:].replace("~1", "/"), it["HttpMethod"]): it for it in stage["MethodSettings"]}
+    wrong = [f"{key}: has a cache" for key, it in rates.items() if it.get("CachingEnabled")]
+    wrong += ["the stage has a cache"] if stage.get("CacheClusterEnabled") else []
+    for method, path, operation in stack.operations():
+        found = rates.get((path, method), {})
+        limits = (found.get("ThrottlingRateLimit"), found.get("ThrottlingBurstLimit"))
+        public = operation.get("security") == [{"NONE": []}]
+        expected = (None, None) if not public else (10, 10) if path == "/health" else (20, 100)
+        if limits != expected:
+            wrong.append(f"{method} {path}: its rate is {limits}")
+    metrics = [metric for alarm in stack.alarms().values() for metric in _metrics(alarm)]
+    calls = [it["Dimensions"][0]["Value"] for it in metrics if it["MetricName"] == "Invocations"]
+    if {"Fn::Sub": "${AWS::StackName}-agent-card"} not in calls:
+        wrong.append("no alarm reports a card that is called in a loop")
     return wrong
 
 
@@ -290,7 +334,7 @@ def authorizer(stack):
     written = stack.source["Resources"]["Api"]["Properties"]["Auth"]["Authorizers"]["Caller"]
     [uri] = found["authorizerUri"]["Fn::Sub"][1].values()
     chosen = uri.get("Fn::If", [None, None, None])
-    if chosen[0] != "OwnAuthorizer" or chosen[2] != {"Ref": "AuthorizerFunctionAliaslive"}:
+    if chosen[0] != "OwnAuthorizer" or chosen[2] != {"Fn::GetAtt": ["AuthorizerFunction", "Arn"]}:
         wrong.append(f"the authorizer is {uri}")
     if stack.source["Parameters"]["AuthorizerFunctionArn"].get("Default") != "":
         wrong.append("the operator has to supply an authorizer")
@@ -327,8 +371,9 @@ def rights(stack):
     for name, directory in stack.functions.items():
         role = stack.transformed["Resources"][f"{name}Role"]["Properties"]
         managed = role.get("ManagedPolicyArns", [])
-        others = [m for m in managed if not (isinstance(m, str) and m.endswith(MANAGED))]
-        if others != ([_AUTHORS] if directory in RUNS_TURNS else []):
+        allowed = MANAGED + ((_VPC,) if directory in RUNS_TURNS else ())
+        others = [m for m in managed if not (isinstance(m, str) and m.endswith(allowed))]
+        if others != [_LIMITS] + ([_AUTHORS] if directory in RUNS_TURNS else []):
             wrong.append(f"{directory}: managed policies {managed}")
         granted = {}
         for policy in role.get("Policies", []):
@@ -347,23 +392,84 @@ def rights(stack):
     return wrong
 
 
-def log_rights(stack):
-    """The managed policy that writes logs is for any log group. A boundary leaves the one of the stack."""
-    wrong = []
-    for name in stack.functions:
-        role = stack.transformed["Resources"][f"{name}Role"]["Properties"]
-        if role.get("PermissionsBoundary") != {"Ref": "OneLogGroup"}:
-            wrong.append(f"{name}: has no boundary")
+def limits(stack):
+    """The policies that SAM attaches are for any log group and any interface. A denial leaves those of the stack."""
     expected = [
-        {"Effect": "Allow", "NotAction": ["logs:*"], "Resource": "*"},
+        {"Effect": "Deny", "Action": ["logs:*"], "NotResource": {"Fn::GetAtt": [_log_group(stack), "Arn"]}},
         {
-            "Effect": "Allow",
-            "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
-            "Resource": {"Fn::GetAtt": ["Logs", "Arn"]},
+            "Effect": "Deny",
+            "Action": [f"ec2:{it}" for it in ("AssignPrivateIpAddresses", "CreateNetworkInterface",
+                                              "DeleteNetworkInterface", "UnassignPrivateIpAddresses")],
+            "Resource": "*",
+            "Condition": {"Null": {"lambda:SourceFunctionArn": "false"}},
         },
+        {"Fn::If": ["HasKmsKey", {
+            "Effect": "Allow",
+            "Action": ["kms:Decrypt", "kms:GenerateDataKey"],
+            "Resource": {"Ref": "KmsKeyArn"},
+            "Condition": {"StringLike": {"kms:ViaService": ["dynamodb.*", "s3.*", "secretsmanager.*"]}},
+        }, {"Ref": "AWS::NoValue"}]},
     ]
-    boundary = stack.transformed["Resources"]["OneLogGroup"]["Properties"]["PolicyDocument"]["Statement"]
-    return wrong if boundary == expected else wrong + [f"the boundary is {boundary}"]
+    found = stack.transformed["Resources"]["LimitsOfFunctions"]["Properties"]["PolicyDocument"]["Statement"]
+    return [] if found == expected else [f"the limits of all roles are {found}"]
+
+
+def places(stack):
+    """Who runs skills has the memory and the VPC of the operator. `push` checks addresses, so it is in none."""
+    vpc = {it: {"Fn::Split": [",", {"Ref": f"Vpc{it}"}]} for it in ("SubnetIds", "SecurityGroupIds")}
+    wrong = []
+    for name, directory in stack.functions.items():
+        properties = stack.transformed["Resources"][name]["Properties"]
+        found = properties["MemorySize"], properties.get("VpcConfig")
+        skills = {"Ref": "MemorySize"}, {"Fn::If": ["HasVpc", vpc, {"Ref": "AWS::NoValue"}]}
+        if found != (skills if directory in RUNS_TURNS else (256, None)):
+            wrong.append(f"{directory}: has {found}")
+        boundary = stack.transformed["Resources"][f"{name}Role"]["Properties"].get("PermissionsBoundary")
+        if boundary != {"Fn::If": ["HasBoundary", {"Ref": "PermissionsBoundaryArn"}, {"Ref": "AWS::NoValue"}]}:
+            wrong.append(f"{directory}: has the boundary {boundary}")
+    return wrong
+
+
+def keys(stack):
+    """What the stack stores is encrypted with the operator's key, if there is one."""
+    key = {"Ref": "KmsKeyArn"}
+    stored = [it for kind in ("AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SecretsManager::Secret")
+              for it in stack.of_type(kind).items()]
+    return [f"{name}: has no key of the operator" for name, it in stored if not _names(it["Properties"], key)]
+
+
+def _names(value, wanted):
+    """Whether `value` contains `wanted`."""
+    if value == wanted:
+        return True
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+    return any(_names(it, wanted) for it in parts)
+
+
+def wired(stack):
+    """Each parameter is the value of something, also where only a condition names it."""
+    # SAM replaces some parameters of the API by their values.
+    used = [stack.transformed["Resources"], stack.source["Resources"]]
+    conditions = stack.source["Conditions"]
+    wrong = []
+    for parameter in stack.source["Parameters"]:
+        ways = [parameter] + [name for name, it in conditions.items() if _names(it, {"Ref": parameter})]
+        ways += [name for name, it in conditions.items() if any(_names(it, {"Condition": way}) for way in ways)]
+        if not any(_mentions(used, way) for way in ways):
+            wrong.append(f"{parameter}: changes nothing")
+    return wrong
+
+
+def _mentions(value, name):
+    """Whether `value` refers to a parameter, or depends on a condition."""
+    if isinstance(value, dict):
+        return (
+            value.get("Ref") == name or value.get("Condition") == name
+            or _list(value.get("Fn::If", [None]))[0] == name
+            or "${" + name + "}" in str(value.get("Fn::Sub", ""))
+            or any(_mentions(it, name) for it in value.values())
+        )
+    return isinstance(value, list) and any(_mentions(it, name) for it in value)
 
 
 def settings(stack):
@@ -393,9 +499,6 @@ def settings(stack):
         if properties["Timeout"] != TIMEOUTS.get(directory):
             wrong.append(f"{directory}: timeout {properties['Timeout']}")
         written = stack.source["Resources"][name]["Properties"]
-        # Without it a change of a setting alone publishes no version, and has no effect.
-        if written.get("AutoPublishAliasAllProperties") is not True:
-            wrong.append(f"{directory}: a changed setting would not be published")
         # `sam build` then compiles each function alone, with the features of its own manifest.
         uri = written["CodeUri"]
         if uri != f"functions/{directory}/":
@@ -465,6 +568,12 @@ def schedules(stack):
             wrong.append(f"{name}: no alarm reports its failure")
         elif alarm["Threshold"] != 0 or alarm["Statistic"] != "Sum":
             wrong.append(f"{name}: its alarm waits for more than one error")
+    # A schedule that is off fails at nothing. Three periods, the longest that the parameter allows.
+    silent = watched.get(("${AWS::StackName}-sweep", "Invocations"), {})
+    beats = [silent.get(key) for key in ("Statistic", "Period", "EvaluationPeriods", "ComparisonOperator", "Threshold", "TreatMissingData")]
+    longest = stack.source["Parameters"]["SweepInterval"]["AllowedPattern"]
+    if beats != ["Sum", 600, 3, "LessThanThreshold", 1, "breaching"] or longest != "rate\\((1 minute|([2-9]|10) minutes)\\)":
+        wrong.append("sweep: no alarm reports that it does not run")
     behind = watched.get(("${AWS::StackName}-relay", "IteratorAge"), {})
     # In milliseconds. Far less than the day after which the relay gives up a record.
     if behind.get("Statistic") != "Maximum" or not 0 < behind.get("Threshold", 0) <= 3_600_000:
@@ -474,7 +583,7 @@ def schedules(stack):
 
 # The metrics that AWS publishes, with the names of their dimensions.
 _API = {("ApiName", "Stage")}
-_FUNCTION = {("FunctionName",), ("FunctionName", "Resource", "ExecutedVersion")}
+_FUNCTION = {("FunctionName",)}
 _CAPACITY = {("TableName",), ("TableName", "GlobalSecondaryIndexName")}
 PUBLISHED = {
     ("AWS/ApiGateway", "5XXError"): _API,
@@ -484,6 +593,7 @@ PUBLISHED = {
     ("AWS/Lambda", "Throttles"): _FUNCTION,
     ("AWS/Lambda", "Duration"): _FUNCTION,
     ("AWS/Lambda", "IteratorAge"): _FUNCTION,
+    ("AWS/Lambda", "RecursiveInvocationsDropped"): _FUNCTION,
     ("AWS/SQS", "ApproximateAgeOfOldestMessage"): {("QueueName",)},
     ("AWS/SQS", "ApproximateNumberOfMessagesVisible"): {("QueueName",)},
     ("AWS/DynamoDB", "ReadThrottleEvents"): _CAPACITY,
@@ -493,16 +603,21 @@ PUBLISHED = {
 }
 
 
-def alarms(stack):
-    """Every function, the table and its indexes have their alarms, and each alarm watches something that exists."""
+def alarms(stack, emitted):
+    """Every function, the table and its indexes have their alarms, and each alarm watches something that exists.
+
+    `emitted` has the dimensions of the metrics of the functions, by name. An alarm exists only where it notifies a person.
+    """
     wrong, watched = [], set()
     resources = stack.transformed["Resources"]
+    if resources["Alarms"].get("Condition") != "HasAlarms" or stack.of_type("AWS::CloudWatch::Alarm"):
+        wrong.append("alarms exist that notify no person")
+    topic = {"Fn::If": ["HasAlarmEmail", {"Ref": "AlarmTopic"}, {"Ref": "AlarmTopicArn"}]}
     names = {f"${{AWS::StackName}}-{directory}" for directory in stack.functions.values()}
     indexes = {i["IndexName"] for i in resources["Table"]["Properties"]["GlobalSecondaryIndexes"]}
     exists = {
         "FunctionName": lambda v: v.get("Ref") in stack.functions or v.get("Fn::Sub") in names,
-        "Resource": lambda v: v == "ConcurrentExecutions" or v["Fn::Sub"].endswith("Function}:live"),
-        "ExecutedVersion": lambda v: resources[v["Fn::GetAtt"][0]]["Type"] == "AWS::Lambda::Version",
+        "Resource": lambda v: v == "ConcurrentExecutions",
         "QueueName": lambda v: resources[v["Fn::GetAtt"][0]]["Type"] == "AWS::SQS::Queue",
         "TableName": lambda v: v == {"Ref": "Table"},
         "GlobalSecondaryIndexName": lambda v: v in indexes,
@@ -521,15 +636,17 @@ def alarms(stack):
             place = (metric["Namespace"], metric["MetricName"])
             dimensions = metric.get("Dimensions", [])
             if not isinstance(place[0], str):
-                wrong += [] if place[1] in own else [f"{name}: nothing publishes {place[1]}"]
+                published = [] if place[1] in own else emitted.get(place[1])
+                wrong += [] if published == [d["Name"] for d in dimensions] else [f"{name}: nothing publishes {place[1]}"]
+                wrong += [f"{name}: {d} does not exist" for d in dimensions if d["Value"] not in stack.functions.values()]
                 continue
             if tuple(d["Name"] for d in dimensions) not in PUBLISHED.get(place, set()):
                 wrong.append(f"{name}: nothing publishes {place} by {[d['Name'] for d in dimensions]}")
                 continue
             wrong += [f"{name}: {d} does not exist" for d in dimensions if not exists[d["Name"]](d["Value"])]
             watched.add((place[1], *(str(d["Value"]) for d in dimensions)))
-        if "AlarmActions" not in alarm and not name.endswith("CanaryAlarm"):
-            wrong.append(f"{name}: tells nobody")
+        if alarm.get("AlarmActions") != [topic]:
+            wrong.append(f"{name}: notifies {alarm.get('AlarmActions')}")
     for directory in stack.functions.values():
         for metric in ("Errors", "Throttles"):
             if (metric, str({"Fn::Sub": f"${{AWS::StackName}}-{directory}"})) not in watched:
@@ -541,32 +658,90 @@ def alarms(stack):
     return wrong
 
 
-def canaries(stack):
-    """A canary ends by errors of its own new version and by 5xx of the API, and by nothing else."""
+def _log_group(stack):
+    """The logical id of the log group of the functions."""
+    return stack.source["Globals"]["Function"]["LoggingConfig"]["LogGroup"]["Ref"]
+
+
+# Names that an account has once, in all regions.
+_GLOBAL = {"DashboardName", "BucketName", "RoleName", "ManagedPolicyName"}
+
+
+def names(stack, nested, agent):
+    """Two agents, stages or regions share no name, and a deployment over another agent's stack changes no function."""
     wrong = []
+    for template in (stack.transformed, *nested):
+        for name, resource in template["Resources"].items():
+            for key in _GLOBAL & resource.get("Properties", {}).keys():
+                if resource["Properties"][key] != {"Fn::Sub": "${StackName}-${AWS::Region}"}:
+                    wrong.append(f"{name}: its {key} is used by a second region")
     resources = stack.transformed["Resources"]
     for name in stack.functions:
-        alarm = f"{name.removesuffix('Function')}CanaryAlarm"
-        configured = resources[f"{name}DeploymentGroup"]["Properties"].get("AlarmConfiguration", {}).get("Fn::If", [None] * 3)
-        if configured[0] != "Canary" or configured[2] != {}:
-            wrong.append(f"{name}: its alarms also apply without a canary, or never")
-            continue
-        # A refused caller is an error of the authorizer, so its errors do not end a deployment.
-        expected = [] if name == "AuthorizerFunction" else [{"Ref": alarm}]
-        if [a["Name"] for a in configured[1]["Alarms"]] != [*expected, {"Ref": "Api5xxAlarm"}]:
-            wrong.append(f"{name}: is taken back by {configured[1]['Alarms']}")
-        if not expected:
-            continue
-        version = resources[f"{name}Aliaslive"]["Properties"]["FunctionVersion"]["Fn::GetAtt"]
-        expected = {
-            "FunctionName": {"Ref": name},
-            "Resource": {"Fn::Sub": f"${{{name}}}:live"},
-            "ExecutedVersion": {"Fn::GetAtt": version},
-        }
-        found = resources[alarm]["Properties"]
-        if {d["Name"]: d["Value"] for d in found["Dimensions"]} != expected or found["MetricName"] != "Errors":
-            wrong.append(f"{alarm}: watches {found['MetricName']} of {found['Dimensions']}")
+        if resources[name]["Properties"].get("FunctionName") != {"Fn::Sub": f"${{AWS::StackName}}-{stack.functions[name]}"}:
+            wrong.append(f"{name}: its name is used by a second stack")
+        if resources[name]["Properties"]["LoggingConfig"].get("LogGroup") != {"Ref": f"LogsOf{agent}"}:
+            wrong.append(f"{name}: does not wait for the log group of its agent")
+    group = resources.get(f"LogsOf{agent}", {}).get("Properties", {}).get("LogGroupName")
+    if group != {"Fn::Sub": "/a2a-lambda/${AWS::StackName}"}:
+        wrong.append(f"another agent has a log group beside {group}")
     return wrong
+
+
+# The longest values of variables: names and ARNs under a stack name of 46 characters, and the
+# longest that a person sets.
+_LONGEST = {"Ref": 170, "Fn::GetAtt": 170, "Fn::If": 170}
+
+
+def environment(stack):
+    """The variables of a function fit into the 4 KB of Lambda, with the longest object of settings."""
+    wrong = []
+    for name, function in stack.of_type("AWS::Lambda::Function").items():
+        size = 0
+        for variable, value in function["Properties"]["Environment"]["Variables"].items():
+            longest = stack.source["Parameters"]["Settings"]["MaxLength"] if value == {"Ref": "Settings"} else None
+            text = len(value) if isinstance(value, str) else longest or max(_LONGEST[key] for key in value)
+            size += len(variable) + text
+        if size > 4096:
+            wrong.append(f"{name}: its variables have {size} bytes")
+    return wrong
+
+
+def updates(stack, release):
+    """A changed parameter reaches callers: SAM would publish a version, or deploy the API, for other changes only."""
+    kept = {"AWS::Lambda::Version", "AWS::Lambda::Alias", "AWS::CodeDeploy::DeploymentGroup"}
+    wrong = [f"{name}: callers keep its version" for name, it in stack.transformed["Resources"].items() if it["Type"] in kept]
+    for name, directory in stack.functions.items():
+        before = stack.transformed["Resources"][name].get("DependsOn")
+        if before != (None if directory == "ops" else "CheckedSettings"):
+            wrong.append(f"{name}: waits for {before}, and not for a program that accepts the settings")
+    asked = stack.transformed["Resources"].get("CheckedSettings", {}).get("Properties", {})
+    expected = {
+        "ServiceToken": {"Fn::GetAtt": ["OpsFunction", "Arn"]}, "ServiceTimeout": 60, "Settings": {"Ref": "Settings"},
+        "CorsOrigin": {"Ref": "CorsOrigin"}, "Release": release,
+    }
+    if asked != expected:
+        wrong.append(f"the settings are checked with {asked}")
+    if stack.source["Resources"]["Api"]["Properties"].get("AlwaysDeploy") is not True:
+        wrong.append("Api: a changed parameter is not deployed")
+    return wrong
+
+
+def widgets(dashboard, stack, emitted):
+    """The searches of the dashboard find metrics that functions emit. A name with other signs is in quotes."""
+    [board] = (resource["Properties"] for resource in dashboard["Resources"].values())
+    wrong, found = [], 0
+    for widget in json.loads(board["DashboardBody"]["Fn::Sub"])["widgets"]:
+        for metric in widget["properties"]["metrics"]:
+            if not isinstance(metric[0], dict):
+                names = {"FunctionName": [f"${{StackName}}-{directory}" for directory in stack.functions.values()]}
+                wrong += [f"{metric} does not exist" for value in [metric[3]] if value not in names.get(metric[2], [value])]
+                continue
+            found += 1
+            search = re.fullmatch(r"SEARCH\('\{(.*)\} MetricName=\"(\w+)\"', '\w+', 300\)", metric[0]["expression"])
+            space, *dimensions = search[1].split(",") if search else [None]
+            if space != '"a2a-lambda/${StackName}"' or [f'"{it}"' for it in emitted.get(search[2], [])] != dimensions:
+                wrong.append(f"nothing is found by {metric[0]['expression']}")
+    return wrong if found else ["the dashboard has no search"]
 
 
 def logs(stack):
@@ -614,10 +789,6 @@ def mappings(stack):
     }
     found = {}
     for mapping in _mappings(stack):
-        # The alias, so that a deployment shifts background work like calls.
-        if not mapping["FunctionName"].get("Ref", "").endswith("Aliaslive"):
-            wrong.append(f"{mapping['FunctionName']}: bypasses the alias")
-            continue
         found[stack.functions[_function(mapping)]] = mapping
     for directory, properties in wanted.items():
         for key, value in properties.items():
@@ -632,9 +803,23 @@ def mappings(stack):
         if "MaximumConcurrency" not in found.get(directory, {}).get("ScalingConfig", {}):
             wrong.append(f"{directory}: no concurrency limit")
     rules = [r["Properties"] for r in stack.of_type("AWS::Events::Rule").values()]
-    started = [(r["ScheduleExpression"], [t["Arn"]["Ref"] for t in r["Targets"]]) for r in rules]
-    if started != [({"Ref": "SweepInterval"}, ["SweepFunctionAliaslive"])]:
+    started = [(r["ScheduleExpression"], [t["Arn"] for t in r["Targets"]]) for r in rules]
+    if started != [({"Ref": "SweepInterval"}, [{"Fn::GetAtt": ["SweepFunction", "Arn"]}])]:
         wrong.append(f"sweep: started by {started}")
+    return wrong
+
+
+def recursion(stack):
+    """`push` alone starts itself again. An alarm reports events that Lambda dropped."""
+    loops = {name for name, it in stack.of_type("AWS::Lambda::Function").items() if it["Properties"].get("RecursiveLoop") == "Allow"}
+    senders = {name for name, directory in stack.functions.items() if "PushQueue" in RIGHTS[directory] and "sqs:SendMessage" in RIGHTS[directory]["PushQueue"]}
+    receivers = {_function(mapping) for mapping in _mappings(stack) if mapping["EventSourceArn"] == {"Fn::GetAtt": ["PushQueue", "Arn"]}}
+    wrong = [] if loops == senders & receivers else [f"{sorted(loops)} may start themselves again"]
+    started = {f"${{AWS::StackName}}-{stack.functions[_function(mapping)]}" for mapping in _mappings(stack)}
+    metrics = [metric for alarm in stack.alarms().values() for metric in _metrics(alarm)]
+    dropped = [metric["Dimensions"] for metric in metrics if metric["MetricName"] == "RecursiveInvocationsDropped"]
+    if {dimension["Value"]["Fn::Sub"] for [dimension] in dropped} != started:
+        wrong.append("no alarm reports dropped events")
     return wrong
 
 
@@ -664,7 +849,7 @@ def state(stack):
     if set(bucket["PublicAccessBlockConfiguration"].values()) != {True}:
         wrong.append("Bucket: can be made public")
     expiring = [r.get("Prefix") for r in bucket["LifecycleConfiguration"]["Rules"] if "ExpirationInDays" in r]
-    if expiring != ["up/", "erased/"]:
+    if expiring != ["up/"]:
         wrong.append(f"Bucket: objects expire below {expiring}")
     # Point-in-time recovery goes back 35 days.
     versions = {
@@ -709,7 +894,7 @@ def _mappings(stack):
 
 def _function(mapping):
     """The logical name of the function that a mapping starts."""
-    return mapping["FunctionName"]["Ref"].removesuffix("Aliaslive")
+    return mapping["FunctionName"]["Ref"]
 
 
 def _list(value):

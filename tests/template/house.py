@@ -47,7 +47,6 @@ ALLOWED = {
     ),
     "Attributes": (("shared/macros/src/", f"{AWS}/dynamodb/item.rs"), "Rust's attributes and DynamoDB's"),
     "Batch": ((LOCAL, f"{RUNTIME}/serve/relay.rs"), A_PROGRAM),
-    "Card": ((LOCAL, f"{RUNTIME}/http/card.rs"), A_PROGRAM),
     "Delivery": ((LOCAL, TASK), A_PROGRAM),
     "Layout": ((STORED, TASK), A_STORED_FORM),
     "Message": ((LOCAL, TASK), "A2A's word; in the local agent SQS's word"),

@@ -77,12 +77,19 @@ class Workflows(unittest.TestCase):
     def test_actions_are_pinned_by_commit(self):
         used = [
             name
-            for path in files(".github/*.yml")
+            for path in files(".github/*.yml") + files("template/.github/*.yml")
             for name in re.findall(r"\buses: *(\S+)", path.read_text())
             if not name.startswith("./")
         ]
         self.assertGreater(len(used), 5)
         self.assertEqual([name for name in used if not re.search(r"@[0-9a-f]{40}$", name)], [])
+
+
+    def test_the_workflow_that_authors_copy_can_only_read(self):
+        for path in files("template/.github/*.yml"):
+            text = path.read_text()
+            self.assertIn("\npermissions:\n  contents: read\n", text, path)
+            self.assertEqual(text.count("actions/checkout@"), text.count("persist-credentials: false"), path)
 
 
 class Documents(unittest.TestCase):
@@ -96,14 +103,16 @@ class Documents(unittest.TestCase):
 
     def test_contributing_lists_every_alias_and_cargo_is_not_configured_otherwise(self):
         config = tomllib.loads((ROOT / ".cargo/config.toml").read_text())
-        self.assertEqual(list(config), ["alias"])
+        self.assertEqual(list(config), ["alias", "env"])
+        copied = tomllib.loads((ROOT / "template/.cargo/config.toml").read_text())
+        self.assertEqual((copied, config["env"]), ({"env": config["env"]}, {"SOURCE_DATE_EPOCH": "0"}))
         listed = re.findall(r"^\| `cargo (\w+)", CONTRIBUTING, re.M)
         self.assertEqual(listed, list(config["alias"]))
 
     def test_contributing_lists_every_step_in_its_order(self):
         section = CONTRIBUTING.partition("\n## The steps\n")[2].partition("\n## ")[0]
         listed = re.findall(r"^\| `([\w-]+)` \|", section, re.M)
-        self.assertEqual(listed, steps("steps") + steps("more"))
+        self.assertEqual(listed, steps("steps") + steps("more") + steps("apart"))
 
     def test_operations_lists_every_error_of_the_table(self):
         # The conformance suite compares this table with the code.

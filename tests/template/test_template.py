@@ -15,6 +15,12 @@ from stack import ROOT, Stack, alarms_text, manifest, template_text
 
 STACK = Stack()
 CARGO = manifest()
+RELEASE = CARGO["workspace"]["package"]["version"]
+
+
+def nested():
+    """The templates of the nested stacks."""
+    return [yaml_parse(file.read_text()) for file in (ROOT / "infra").glob("*.yaml")]
 
 
 def reserved_words():
@@ -76,6 +82,16 @@ def calls(source):
     return {action for pattern, action in ACTIONS.items() if re.search(pattern, production)}
 
 
+def emitted():
+    """The metrics that functions send to CloudWatch: their names, and the names of their dimensions."""
+    source = (ROOT / "shared/runtime/src/telemetry/metrics/emf.rs").read_text()
+    table = source[source.index("fn place<"):source.index("fn first(")]
+    rows = re.findall(r'\("(\w+)", vec!\[(.*)\]\)', table)
+    rows += [(name, "(FUNCTION, None)") for name in re.findall(r'=> "(\w+Units)"', table)]
+    known = {"skill(": "skill_name", "FUNCTION": "function"}
+    return {name: [known.get(skill, text) for skill, text in re.findall(r'(skill\(|FUNCTION)|"(\w+)"', row)] for name, row in rows}
+
+
 def cors_of_the_code():
     """The constants of the functions: methods, headers and seconds of a preflight."""
     source = (ROOT / "shared/runtime/src/http/cors.rs").read_text()
@@ -90,6 +106,9 @@ class TheTemplate(unittest.TestCase):
     def test_streams_only_the_streaming_routes(self):
         self.assertEqual(checks.integrations(STACK), [])
 
+    def test_api_gateway_may_start_the_function_of_each_route(self):
+        self.assertEqual(checks.permissions(STACK), [])
+
     def test_has_no_path_part_the_gateway_refuses(self):
         self.assertEqual(checks.path_parts(STACK), [])
 
@@ -98,6 +117,9 @@ class TheTemplate(unittest.TestCase):
 
     def test_keeps_all_but_the_card_behind_the_authorizer(self):
         self.assertEqual(checks.public_paths(STACK), [])
+
+    def test_public_paths_have_low_rates_and_no_cache(self):
+        self.assertEqual(checks.doors(STACK), [])
 
     def test_answers_a_preflight_as_the_functions_do(self):
         self.assertEqual(checks.cors(STACK, cors_of_the_code()), [])
@@ -116,10 +138,16 @@ class TheTemplate(unittest.TestCase):
         self.assertEqual(checks.rights(STACK), [])
 
     def test_lets_the_functions_write_to_one_log_group(self):
-        self.assertEqual(checks.log_rights(STACK), [])
+        self.assertEqual(checks.limits(STACK), [])
+
+    def test_skills_have_the_memory_the_network_and_the_boundary_of_the_operator(self):
+        self.assertEqual(checks.places(STACK), [])
+
+    def test_a_key_of_the_operator_encrypts_what_is_stored(self):
+        self.assertEqual(checks.keys(STACK), [])
 
     def test_a_closed_default_endpoint_needs_an_address_of_your_own(self):
-        [rule] = STACK.source["Rules"].values()
+        rule = STACK.source["Rules"]["ClosedEndpoint"]
         closed = {"Fn::Equals": [{"Ref": "DisableExecuteApi"}, "on"]}
         named = {"Fn::Not": [{"Fn::Equals": [{"Ref": "PublicUrl"}, ""]}]}
         self.assertEqual((rule["RuleCondition"], rule["Assertions"][0]["Assert"]), (closed, named))
@@ -149,16 +177,36 @@ class TheTemplate(unittest.TestCase):
         self.assertEqual(checks.schedules(STACK), [])
 
     def test_every_part_has_alarms_and_every_alarm_watches_a_part(self):
-        self.assertEqual(checks.alarms(STACK), [])
+        self.assertEqual(checks.alarms(STACK, emitted()), [])
 
-    def test_a_canary_ends_by_its_own_errors_and_5xx_alone(self):
-        self.assertEqual(checks.canaries(STACK), [])
+    def test_two_agents_stages_and_regions_share_no_name(self):
+        self.assertEqual(checks.names(STACK, nested(), "Reference"), [])
+
+    def test_a_copied_agent_has_no_stack_before_it_is_named(self):
+        own, copied = (tomllib.loads((ROOT / folder / "samconfig.toml").read_text()) for folder in (".", "template"))
+        for stage in own.keys() - {"version"}:
+            del own[stage]["deploy"]["parameters"]["stack_name"]
+        self.assertEqual(copied, own)
+
+    def test_the_variables_of_a_function_fit_into_4_kb(self):
+        self.assertEqual(checks.environment(STACK), [])
+
+    def test_a_deployed_parameter_is_in_force(self):
+        self.assertEqual(checks.updates(STACK, RELEASE), [])
+        self.assertEqual(checks.wired(STACK), [])
+
+    def test_widgets_find_metrics_that_functions_emit(self):
+        dashboard = yaml_parse((ROOT / "infra/dashboard.yaml").read_text())
+        self.assertEqual(checks.widgets(dashboard, STACK, emitted()), [])
 
     def test_logs_keep_metrics_and_reports_and_no_ids_of_tasks(self):
         self.assertEqual(checks.logs(STACK), [])
 
     def test_event_sources_start_the_right_functions(self):
         self.assertEqual(checks.mappings(STACK), [])
+
+    def test_a_function_that_sends_itself_messages_may_do_so(self):
+        self.assertEqual(checks.recursion(STACK), [])
 
     def test_data_outlives_the_stack(self):
         self.assertEqual(checks.state(STACK), [])
@@ -203,11 +251,19 @@ class TheTemplate(unittest.TestCase):
         }
         self.assertEqual(checks.table_shape(STACK.transformed["Resources"]["Table"]["Properties"]), expected)
 
+    def test_operations_say_how_many_resources_and_alarms_a_stack_has(self):
+        text = (ROOT / "docs/operations.md").read_text()
+        alarms = {name: it for name, it in STACK.alarms().items() if name != "RefusedCallsAlarm"}
+        watched = sum(len(checks._metrics(alarm)) for alarm in alarms.values())
+        self.assertIn(f"{len(alarms)} alarms at $0.10 for each of their {watched} metrics", text)
+        [number] = re.findall(r"\(this one has (\d+) after the transform\)", text)
+        self.assertEqual(int(number), len(STACK.transformed["Resources"]))
+
     def test_a_trial_cannot_become_expensive(self):
         config = tomllib.loads((ROOT / "samconfig.toml").read_text())
         self.assertEqual(STACK.source["Parameters"]["DetailedApiMetrics"]["Default"], "off")
         for name in ("default", "dev"):
-            given = dict(o.split("=", 1) for o in config[name]["deploy"]["parameters"]["parameter_overrides"])
+            given = config[name]["deploy"]["parameters"]["parameter_overrides"]
             self.assertNotIn("DetailedApiMetrics", given)
             self.assertLessEqual(int(given["TableMaxReadUnits"]), 500)
             self.assertLessEqual(int(given["TableMaxWriteUnits"]), 200)
@@ -217,7 +273,7 @@ class TheTemplate(unittest.TestCase):
         parameters = STACK.source["Parameters"]
         required = {name for name, parameter in parameters.items() if "Default" not in parameter}
         for name in ("default", "dev", "staging", "prod"):
-            given = dict(o.split("=", 1) for o in config[name]["deploy"]["parameters"]["parameter_overrides"])
+            given = config[name]["deploy"]["parameters"]["parameter_overrides"]
             self.assertEqual(given["Stage"], "dev" if name == "default" else name)
             self.assertLessEqual(required, given.keys())
             self.assertLessEqual(given.keys(), parameters.keys())
@@ -252,26 +308,70 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         old = "- AllowedOrigins: [!Ref CorsOrigin]"
         self.assertTrue(checks.cors(self.broken(old, '- AllowedOrigins: ["*"]'), cors_of_the_code()))
 
+    def test_a_path_whose_colon_is_encoded(self):
+        self.assertTrue(checks.permissions(self.broken("*message*send", "*message:send")))
+
+    def test_a_card_that_strangers_read_in_a_loop(self):
+        self.assertTrue(checks.doors(self.broken("ThrottlingRateLimit: 20", "ThrottlingRateLimit: 1000")))
+        self.assertTrue(checks.doors(self.broken("agent.json\", HttpMethod: HEAD", "agent.json\", HttpMethod: PUT")))
+        self.assertTrue(checks.doors(self.broken("ThrottlingBurstLimit: 100}", "ThrottlingBurstLimit: 100, CachingEnabled: true}")))
+        self.assertTrue(checks.doors(self.broken_alarms('"${StackName}-agent-card"', '"${StackName}-rpc"')))
+
+    def test_a_widget_that_shows_nothing(self):
+        text = (ROOT / "infra/dashboard.yaml").read_text()
+        for old, new in (('\\"skill_name\\"', "skill_name"), ("RateLimited", "Refused"), ("-relay", "-relays"), (",\\\"reason\\\"", "")):
+            self.assertIn(old, text)
+            self.assertTrue(checks.widgets(yaml_parse(text.replace(old, new)), STACK, emitted()), old)
+
+    def test_alarms_that_notify_no_person(self):
+        self.assertTrue(checks.alarms(self.broken("    Condition: HasAlarms\n", ""), emitted()))
+        self.assertTrue(checks.alarms(self.broken_alarms("AlarmActions: [!Ref AlarmTopicArn]", "AlarmActions: []"), emitted()))
+
+    def test_a_sweep_that_stops_without_a_sound(self):
+        self.assertTrue(checks.schedules(self.broken_alarms("TreatMissingData: breaching", "TreatMissingData: notBreaching")))
+        self.assertTrue(checks.schedules(self.broken("([2-9]|10) minutes", "([2-9]|[1-9][0-9]+) minutes")))
+
     def test_an_alarm_on_a_function_that_does_not_exist(self):
-        self.assertTrue(checks.alarms(self.broken_alarms('"${StackName}-ops"', '"${StackName}-operations"')))
+        self.assertTrue(checks.alarms(self.broken_alarms('"${StackName}-ops"', '"${StackName}-operations"'), emitted()))
 
     def test_an_alarm_on_a_metric_that_nobody_publishes(self):
-        self.assertTrue(checks.alarms(self.broken_alarms("MetricName: Throttles", "MetricName: Throttled")))
-        self.assertTrue(checks.alarms(self.broken_alarms("MetricName: RefusedCalls}\n            Period", "MetricName: Refused}\n            Period")))
+        self.assertTrue(checks.alarms(self.broken_alarms("MetricName: Throttles", "MetricName: Throttled"), emitted()))
+        self.assertTrue(checks.alarms(self.broken_alarms("MetricName: RefusedCalls}\n            Period", "MetricName: Refused}\n            Period"), emitted()))
 
     def test_an_index_without_a_throttle_alarm(self):
         name = ", {Name: GlobalSecondaryIndexName, Value: GSI2}"
-        self.assertTrue(checks.alarms(self.broken_alarms(name, "")))
+        self.assertTrue(checks.alarms(self.broken_alarms(name, ""), emitted()))
 
-    def test_a_canary_that_errors_of_the_old_version_end(self):
-        line = "        - {Name: ExecutedVersion, Value: !GetAtt RpcFunction.Version.Version}\n"
-        self.assertTrue(checks.canaries(self.broken(line, "")))
-        old = "!GetAtt RpcFunction.Version.Version"
-        self.assertTrue(checks.canaries(self.broken(old, "!GetAtt PushFunction.Version.Version")))
+    def test_an_agent_that_a_deployment_of_another_replaces(self):
+        name = "      LogGroupName: !Sub /a2a-lambda/${AWS::StackName}\n"
+        self.assertTrue(checks.names(self.broken(name, ""), nested(), "Reference"))
+        self.assertTrue(checks.names(self.broken("LogsOfReference", "Logs", 9), nested(), "Reference"))
 
-    def test_a_canary_that_an_alarm_elsewhere_ends(self):
-        old = "[!Ref RpcCanaryAlarm, !Ref Api5xxAlarm]"
-        self.assertTrue(checks.canaries(self.broken(old, "[!Ref RpcCanaryAlarm, !Ref PushCanaryAlarm]")))
+    def test_a_dashboard_of_all_regions(self):
+        copy = yaml_parse((ROOT / "infra/dashboard.yaml").read_text().replace("!Sub ${StackName}-${AWS::Region}", "!Ref StackName"))
+        self.assertTrue(checks.names(STACK, [copy], "Reference"))
+
+    def test_webhooks_that_lambda_ends_after_16_messages(self):
+        self.assertTrue(checks.recursion(self.broken("      RecursiveLoop: Allow\n", "")))
+        self.assertTrue(checks.recursion(self.broken_alarms("RecursiveInvocationsDropped", "Errors")))
+
+    def test_settings_that_no_program_has_seen(self):
+        line = "    DependsOn: CheckedSettings\n"
+        self.assertTrue(checks.updates(self.broken(line, ""), RELEASE))
+        self.assertTrue(checks.updates(self.broken("      Settings: !Ref Settings\n", ""), RELEASE))
+        self.assertTrue(checks.updates(self.broken(f'      Release: "{RELEASE}"\n', ""), RELEASE))
+        self.assertTrue(checks.environment(self.broken("MaxLength: 2048", "MaxLength: 4000")))
+
+    def test_functions_whose_callers_keep_a_version(self):
+        line = "    MemorySize: 256\n"
+        self.assertTrue(checks.updates(self.broken(line, line + "    AutoPublishAlias: live\n"), RELEASE))
+
+    def test_a_parameter_that_changes_nothing(self):
+        self.assertTrue(checks.wired(self.broken("MaximumConcurrency: !Ref WorkerConcurrency", "MaximumConcurrency: 50")))
+        self.assertTrue(checks.wired(self.broken("RetentionInDays: !Ref LogRetentionDays", "RetentionInDays: 30", 2)))
+
+    def test_an_api_that_keeps_its_parameters(self):
+        self.assertTrue(checks.updates(self.broken("      AlwaysDeploy: true\n", ""), RELEASE))
 
     def test_a_log_level_that_drops_lines_of_metrics(self):
         self.assertTrue(checks.logs(self.broken("!If [LogsDebug, DEBUG, INFO]", "WARN")))
@@ -334,7 +434,7 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         self.assertTrue(checks.rights(self.broken('["A#keys"]', '["A#keys", "T#main"]')))
 
     def test_an_authorizer_that_could_make_keys(self):
-        right = "Action: [dynamodb:GetItem]\n"
+        right = "Action: [dynamodb:GetItem, dynamodb:Query]\n"
         self.assertTrue(checks.rights(self.broken(right, "Action: [dynamodb:GetItem, dynamodb:PutItem]\n")))
 
     def test_a_function_that_reads_the_first_key(self):
@@ -350,8 +450,8 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         self.assertTrue(checks.authorizer(self.broken("ReauthorizeEvery: !Ref ReauthorizeEvery", "ReauthorizeEvery: 3600")))
 
     def test_an_authorizer_that_must_be_supplied(self):
-        old = "!If [OwnAuthorizer, !Ref AuthorizerFunctionArn, !Ref AuthorizerFunction.Alias]"
-        self.assertTrue(checks.authorizer(self.broken(old, "!Ref AuthorizerFunction.Alias")))
+        old = "!If [OwnAuthorizer, !Ref AuthorizerFunctionArn, !GetAtt AuthorizerFunction.Arn]"
+        self.assertTrue(checks.authorizer(self.broken(old, "!GetAtt AuthorizerFunction.Arn")))
 
     def test_a_right_too_many(self):
         copy = self.broken("[s3:GetObject]", "[s3:GetObject, s3:DeleteObject]")
@@ -366,7 +466,7 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         self.assertTrue(checks.rights(copy))
 
     def test_a_managed_policy_with_broad_rights(self):
-        copy = self.broken("      Policies:\n        - Version", "      Policies:\n        - AmazonS3FullAccess\n        - Version")
+        copy = self.broken("      Policies:\n        - !Ref", "      Policies:\n        - AmazonS3FullAccess\n        - !Ref")
         self.assertTrue(checks.rights(copy))
 
     def test_dev_identities_in_a_deployed_function(self):
@@ -455,9 +555,6 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         line = "      ScalingConfig: {MaximumConcurrency: !Ref WorkerConcurrency}\n"
         self.assertTrue(checks.mappings(self.broken(line, "")))
 
-    def test_an_event_source_that_bypasses_the_alias(self):
-        self.assertTrue(checks.mappings(self.broken("!Ref WorkerFunction.Alias", "!Ref WorkerFunction")))
-
     def test_a_reader_that_could_change_a_task(self):
         keys = '["T#*#R#limits", "S#streams#*"]'
         for more in ('["T#*", "S#streams#*"]', '["T#*#R", "S#streams#*"]'):
@@ -509,8 +606,17 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         self.assertTrue(checks.rights(self.broken(line, "")))
 
     def test_a_function_that_could_write_to_every_log_group(self):
-        self.assertTrue(checks.log_rights(self.broken("    PermissionsBoundary: !Ref OneLogGroup\n", "")))
-        self.assertTrue(checks.log_rights(self.broken("Resource: !GetAtt Logs.Arn", 'Resource: "*"')))
+        self.assertTrue(checks.rights(self.broken("        - !Ref LimitsOfFunctions\n", "")))
+        self.assertTrue(checks.limits(self.broken("NotResource: !GetAtt LogsOfReference.Arn", 'NotResource: "*"')))
+
+    def test_a_webhook_function_in_a_vpc(self):
+        line = "      RecursiveLoop: Allow\n"
+        vpc = "      VpcConfig: !If [HasVpc, {SubnetIds: !Split [\",\", !Ref VpcSubnetIds], SecurityGroupIds: !Split [\",\", !Ref VpcSecurityGroupIds]}, !Ref AWS::NoValue]\n"
+        self.assertTrue(checks.places(self.broken(line, line + vpc)))
+        self.assertTrue(checks.places(self.broken("      MemorySize: !Ref MemorySize\n", "")))
+
+    def test_a_bucket_without_the_key_of_the_operator(self):
+        self.assertTrue(checks.keys(self.broken(", KMSMasterKeyID: !Ref KmsKeyArn}, {", "}, {")))
 
     def test_a_secret_where_none_is_needed(self):
         variable = "          A2A_WORK_QUEUE_URL: !Ref WorkQueue\n"

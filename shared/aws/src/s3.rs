@@ -19,8 +19,6 @@ mod outcome;
 mod presign;
 mod versions;
 
-pub use versions::{Erased, ErasureNote};
-
 use a2a_lambda_model::store::{
     BlobHead, BlobReader, Blobs, Download, Measured, ReadBlobs, StoreError, UploadTerms, UploadUrl,
     read_up_to,

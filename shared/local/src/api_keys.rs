@@ -2,6 +2,7 @@
 //! folder. Also the credentials that a local agent compares with.
 
 use crate::deployment::{DeploymentError, ReachedTable, Table};
+use crate::local_settings::fresh_secret;
 use a2a_lambda::auth::{
     ApiKey, AuthMode, Credentials, HttpKeys, JwtVerifier, NoRandomError, is_word,
 };
@@ -112,7 +113,7 @@ async fn done(command: &KeysCommand, reached: &ReachedTable) -> Result<String, K
     let keys: &dyn WriteApiKeys = &reached.records;
     match command {
         KeysCommand::Create(options) => {
-            let key = ApiKey::random()?;
+            let key = ApiKey::random(&check(keys).await?)?;
             let record = record(&key, options, SystemClock.now())?;
             if !keys.create_api_key(&record).await? {
                 return Err(KeysError::Taken);
@@ -134,6 +135,18 @@ async fn done(command: &KeysCommand, reached: &ReachedTable) -> Result<String, K
             Ok(format!("withdrawn: {named}\n"))
         }
     }
+}
+
+/// The secret of the check that new keys pass. The first new key makes it.
+async fn check(keys: &dyn WriteApiKeys) -> Result<String, StoreError> {
+    let mut check = keys.key_check().await?;
+    if check.secret.is_none() {
+        check.secret = Some(fresh_secret());
+        keys.create_check(&check).await?;
+        // Another command may have been first.
+        check = keys.key_check().await?;
+    }
+    Ok(check.secret.unwrap_or_default())
 }
 
 fn record(key: &ApiKey, options: &CreateKey, now: Timestamp) -> Result<ApiKeyRecord, IdError> {

@@ -3,15 +3,15 @@
 use crate::agents::Agents;
 use crate::api_keys::{self, KeysError};
 use crate::block::{self, BlockTenantError};
+use crate::check::{self, CheckError};
 use crate::config::{Cli, Command, GrowList, Serve};
 use crate::embedded::{Embedded, EmbeddedError, TABLE};
 use crate::erase::{self, EraseTenantError};
 use crate::eval_router::{self, EvalRouterError};
 use crate::export::{Export, ExportError};
-use crate::local_settings::ConfigError;
+use crate::local_settings::{ConfigError, DEV, auth_among};
 use crate::page::{AgentPage, HandedOn, PageParts};
 use crate::pumps::{Pumps, PumpsError};
-use crate::restore::{self, RestoreError};
 use crate::server::{Functions, serve};
 use crate::sign::{self, SignError};
 use crate::template::{self, TemplateError};
@@ -89,9 +89,6 @@ pub enum RunError {
     /// A tenant may not be blocked, or its block may not have ended.
     #[error(transparent)]
     Block(#[from] BlockTenantError),
-    /// The bucket may not match its restored table yet.
-    #[error(transparent)]
-    Restore(#[from] RestoreError),
     /// The router cannot be evaluated.
     #[error(transparent)]
     EvalRouter(#[from] EvalRouterError),
@@ -101,6 +98,9 @@ pub enum RunError {
     /// The templates are not written, or differ.
     #[error(transparent)]
     Template(#[from] TemplateError),
+    /// A server is not known to work.
+    #[error(transparent)]
+    Check(#[from] CheckError),
     /// The functions do not run under `cargo lambda watch`.
     #[error(transparent)]
     Watch(#[from] WatchError),
@@ -116,7 +116,9 @@ pub enum RunError {
 pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
     // The other commands act on a deployment, and have nothing to do with the file.
     let configuration = match cli.command {
-        None => Configuration::load().map_err(ConfigError::from)?,
+        None => Configuration::load()
+            .and_then(Configuration::refuse_unknown)
+            .map_err(ConfigError::from)?,
         Some(_) => Configuration::default(),
     };
     let filter = configuration.get("A2A_LOG");
@@ -128,6 +130,9 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
     match cli.command {
         Some(Command::Aws { data, memory }) => aws((!memory).then_some(data.as_path())).await,
         Some(Command::Watch(options)) => {
+            // Each function reads the file too, and none of them compares credentials.
+            let configuration = Configuration::load().map_err(ConfigError::from)?;
+            auth_among(&[DEV], &configuration)?;
             Ok(Box::pin(watch::run(&options, interrupted(), print)).await?)
         }
         Some(Command::GrowList(options)) => grow_list(options).await,
@@ -135,8 +140,13 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
         Some(Command::EraseTenant(options)) => Ok(erase::run(&options).await?),
         Some(Command::BlockTenant(options)) => Ok(block::run(&options, true).await?),
         Some(Command::UnblockTenant(options)) => Ok(block::run(&options, false).await?),
-        Some(Command::RestoreObjects(options)) => Ok(restore::run(&options).await?),
-        Some(Command::Template(options)) => Ok(template::run(&options)?),
+        Some(Command::Check(options)) => Ok(Box::pin(check::run(&options)).await?),
+        Some(Command::Template(options)) => {
+            let settings = Settings::read_public(&configuration).map_err(ConfigError::from)?;
+            let agent = agents.named(None).build(&settings);
+            let agent = agent.map_err(RunError::Agent)?;
+            Ok(template::run(&options, &agent.manifest().id)?)
+        }
         Some(Command::EvalRouter(options)) => {
             Ok(print(&Box::pin(eval_router::run(&options, agents)).await?)?)
         }

@@ -2,18 +2,22 @@
 
 use crate::api_keys::KeysCommand;
 use crate::block::BlockTenant;
+use crate::check::CheckServer;
 use crate::embedded::DATA;
 use crate::erase::EraseTenant;
 use crate::eval_router::EvalRouter;
-use crate::restore::RestoreObjects;
 use crate::sign::SignCard;
 use crate::template::WriteTemplate;
 use crate::watch::Watch;
-use a2a_lambda::auth::AuthMode;
 use a2a_lambda::store::dynamodb::MAX_SHARDS;
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 use std::net::IpAddr;
 use std::path::PathBuf;
+
+/// The values of `A2A_AUTH` with which this program serves an agent.
+pub(crate) const AUTH: [&str; 3] = ["dev", "keys", "jwt"];
+/// The values of `A2A_CARD`.
+pub(crate) const CARD: [&str; 2] = ["union", "v1"];
 
 /// Runs the whole agent on this machine: no AWS account, nothing to install.
 ///
@@ -52,10 +56,17 @@ pub enum Command {
     /// starts `cargo lambda watch` on loopback with the settings it needs. Other
     /// settings (`A2A_…`) of the environment reach the functions.
     Watch(Watch),
+    /// Checks a running A2A server, of 1.0 or 0.3, as its clients use it: the walk after a
+    /// deployment.
+    ///
+    /// Each line is a step: ok, failed, or not shown with the reason. It sends the first example
+    /// of some skills on the card, so it does what these say. The exit code is 1 if a step failed.
+    Check(CheckServer),
     /// Writes the SAM template of an agent whose Lambda functions are one program.
     ///
     /// Run it again after an upgrade of the library. It replaces `template.yaml` and the files
-    /// in `infra` that it names.
+    /// in `infra` that it names. It names the stacks in `samconfig.toml` that have no name, after
+    /// the agent.
     Template(WriteTemplate),
     /// Compares the skills that the router chooses with those that a file names.
     ///
@@ -83,7 +94,7 @@ pub enum Command {
     /// at least twice: it ends when it finds nothing any more. It can be cut and
     /// run again at any time. Its role needs dynamodb:Scan and
     /// dynamodb:BatchWriteItem on the table, s3:ListBucket, s3:ListBucketVersions,
-    /// s3:PutObject, s3:DeleteObject and s3:DeleteObjectVersion on the bucket.
+    /// s3:DeleteObject and s3:DeleteObjectVersion on the bucket.
     EraseTenant(EraseTenant),
     /// Refuses all calls of one tenant, and ends its streams.
     ///
@@ -93,13 +104,6 @@ pub enum Command {
     BlockTenant(BlockTenant),
     /// Ends the block of a tenant.
     UnblockTenant(BlockTenant),
-    /// Lets the bucket follow a table that was restored to an earlier time.
-    ///
-    /// It takes away the delete markers that were set since, so that the table's
-    /// objects can be read again, and then repeats the erasures of tenants that
-    /// ended since. Run it before the functions use the restored table. Its role
-    /// needs what erase-tenant needs.
-    RestoreObjects(RestoreObjects),
 }
 
 /// Whose list, and to how many partitions.
@@ -140,16 +144,16 @@ pub struct Serve {
     #[arg(long, conflicts_with = "data")]
     pub memory: bool,
     /// Who may call: everybody under any name, callers with an API key, or callers with
-    /// a JWT or an API key.
-    #[arg(long, value_enum, default_value_t = Auth::Dev)]
-    pub auth: Auth,
+    /// a JWT or an API key. Else `A2A_AUTH`, else dev.
+    #[arg(long, value_parser = AUTH)]
+    pub auth: Option<String>,
     /// Which agent to serve.
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
     /// Which members the agent card has: `union` for clients of every protocol
     /// generation, `v1` for those of 1.0 only.
-    #[arg(long, value_enum)]
-    pub card: Option<Card>,
+    #[arg(long, value_parser = CARD)]
+    pub card: Option<String>,
     /// Use this AWS emulator instead of the embedded one.
     #[arg(long, value_name = "URL")]
     pub endpoint: Option<String>,
@@ -159,46 +163,6 @@ pub struct Serve {
     /// Allow development identities beyond loopback.
     #[arg(long)]
     pub insecure_dev: bool,
-}
-
-/// Who may call the local agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Auth {
-    /// Everybody, under any name.
-    Dev,
-    /// Callers with an API key.
-    Keys,
-    /// Callers with a JWT of `A2A_JWT_ISSUER`, or with an API key.
-    Jwt,
-}
-
-impl Auth {
-    pub(crate) const fn mode(self) -> AuthMode {
-        match self {
-            Self::Dev => AuthMode::Dev,
-            Self::Keys => AuthMode::Keys,
-            Self::Jwt => AuthMode::Jwt,
-        }
-    }
-}
-
-/// The forms of the card.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Card {
-    /// For every generation.
-    Union,
-    /// For 1.0.
-    V1,
-}
-
-impl Card {
-    /// The value of `A2A_CARD`.
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Self::Union => "union",
-            Self::V1 => "v1",
-        }
-    }
 }
 
 #[cfg(test)]

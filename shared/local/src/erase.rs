@@ -6,10 +6,8 @@
 //! succeeds leaves nothing.
 
 use crate::deployment::{Deployment, DeploymentError, Reached};
-use crate::restore;
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::dynamodb::{EraseError, Erasure};
-use a2a_lambda::store::s3::Erased;
 use a2a_lambda::task::{IdError, Owner, Subject, SubjectKey, TenantId};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -18,6 +16,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// After this many more items and objects the command writes a line about its
 /// progress.
 const STRIDE: u64 = 10_000;
+
+/// What an erasure removes.
+enum Erased {
+    /// A whole tenant.
+    Tenant(TenantId),
+    /// One subject of a tenant.
+    Subject(SubjectKey),
+}
 
 /// Whose data, where it is, and whether it really goes.
 #[derive(Debug, Clone, clap::Args)]
@@ -79,10 +85,13 @@ pub async fn run(options: &EraseTenant) -> Result<(), EraseTenantError> {
         };
         ("would be removed", counted)
     } else {
-        // A data folder needs no note for a later restore.
-        let erased = match options.data {
-            Some(_) => restore::erase_once(records, blobs, &scope, &reported).await?,
-            None => restore::erase(records, blobs, scope, &reported).await?,
+        let erased = match &scope {
+            Erased::Tenant(tenant) => {
+                let erased = records.erase_tenant(tenant, blobs, &reported).await?;
+                blobs.purge_tenant(tenant).await?;
+                erased
+            }
+            Erased::Subject(subject) => records.erase_subject(subject, blobs, &reported).await?,
         };
         ("removed", erased)
     };

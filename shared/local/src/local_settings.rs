@@ -1,11 +1,12 @@
 //! Reads the settings of the local agent: first the command line, then the environment,
 //! then the configuration file.
 
-use crate::config::{Auth, Serve};
+use crate::config::{AUTH, Serve};
 use crate::embedded::{BUCKET, TABLE};
 use crate::folder::{make_private, private_file};
+use a2a_lambda::auth::AuthMode;
 use a2a_lambda::http::Hosts;
-use a2a_lambda::settings::{Configuration, Settings, SettingsError, Source};
+use a2a_lambda::settings::{Settings, SettingsError, Source};
 use a2a_lambda::store::aws::Endpoints;
 use a2a_lambda::task::Timestamp;
 use std::collections::BTreeMap;
@@ -14,6 +15,8 @@ use std::io::{self, Write as _};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+/// The `A2A_AUTH` with which everybody may call.
+pub(crate) const DEV: &str = AuthMode::Dev.word();
 /// The port when neither the command line nor a setting names one.
 const PORT: u16 = 8080;
 
@@ -30,8 +33,11 @@ pub enum ConfigError {
     )]
     Exposed(IpAddr),
     /// Nobody could make a key.
-    #[error("`--auth keys` with --memory accepts nobody, since no key can be made; use --data DIR")]
+    #[error("`keys` with --memory accepts nobody, since no key can be made; use --data DIR")]
     NoKeys,
+    /// `A2A_AUTH` is nothing that the program can do.
+    #[error("setting `A2A_AUTH` is `{0}`: here {1}")]
+    Auth(String, String),
     /// `A2A_BIND` is not an IP address.
     #[error("setting `A2A_BIND` is `{0}`: an IP address")]
     Bind(String),
@@ -52,7 +58,7 @@ pub enum ConfigError {
 /// environment and the configuration file.
 struct Local<'a> {
     given: BTreeMap<&'static str, String>,
-    configuration: &'a Configuration,
+    configuration: &'a dyn Source,
 }
 
 impl Source for Local<'_> {
@@ -67,13 +73,21 @@ impl Source for Local<'_> {
 }
 
 impl Serve {
+    /// Who may call: `--auth`, else `A2A_AUTH`, else everybody.
+    fn auth(&self, configuration: &dyn Source) -> Result<String, ConfigError> {
+        match &self.auth {
+            Some(auth) => Ok(auth.clone()),
+            None => auth_among(&AUTH, configuration),
+        }
+    }
+
     /// The address and the port to listen on.
     ///
     /// # Errors
     /// [`ConfigError::Exposed`] for an address beyond loopback without `--insecure-dev`;
-    /// [`ConfigError::Bind`] and [`ConfigError::Port`] when `A2A_BIND` is not an IP address
-    /// or `A2A_PORT` not a port.
-    pub fn address(&self, configuration: &Configuration) -> Result<SocketAddr, ConfigError> {
+    /// [`ConfigError::Auth`], [`ConfigError::Bind`] and [`ConfigError::Port`] for a value of
+    /// the setting that is not allowed.
+    pub fn address(&self, configuration: &dyn Source) -> Result<SocketAddr, ConfigError> {
         let port = match (self.port, configuration.get("A2A_PORT")) {
             (Some(port), _) => port,
             (None, Some(text)) => text.parse().map_err(|_| ConfigError::Port(text))?,
@@ -84,7 +98,7 @@ impl Serve {
             (None, Some(text)) => text.parse().map_err(|_| ConfigError::Bind(text))?,
             (None, None) => IpAddr::from([127, 0, 0, 1]),
         };
-        if address.is_loopback() || self.insecure_dev || self.auth != Auth::Dev {
+        if address.is_loopback() || self.insecure_dev || self.auth(configuration)? != DEV {
             Ok(SocketAddr::new(address, port))
         } else {
             Err(ConfigError::Exposed(address))
@@ -99,15 +113,16 @@ impl Serve {
     /// cannot hold the secret.
     pub fn settings(
         &self,
-        configuration: &Configuration,
+        configuration: &dyn Source,
         public_url: &str,
     ) -> Result<Settings, ConfigError> {
-        let mut given = BTreeMap::from([("A2A_AUTH", self.auth.mode().word().to_owned())]);
-        if self.auth == Auth::Keys && self.memory && self.endpoint.is_none() {
+        let auth = self.auth(configuration)?;
+        let mut given = BTreeMap::from([("A2A_AUTH", auth.clone())]);
+        if auth == "keys" && self.memory && self.endpoint.is_none() {
             return Err(ConfigError::NoKeys);
         }
-        if let Some(card) = self.card {
-            given.insert("A2A_CARD", card.word().to_owned());
+        if let Some(card) = &self.card {
+            given.insert("A2A_CARD", card.clone());
         }
         if configuration.get("A2A_PUBLIC_URL").is_none() {
             given.insert("A2A_PUBLIC_URL", public_url.to_owned());
@@ -119,7 +134,7 @@ impl Serve {
         if configuration.get("A2A_SECRET_KEY").is_none() {
             match self.folder() {
                 Some(data) => _ = given.insert("A2A_SECRET_KEY", secret(data)?),
-                None if self.auth == Auth::Dev => {}
+                None if auth == DEV => {}
                 None => _ = given.insert("A2A_SECRET_KEY", fresh_secret()),
             }
         }
@@ -156,6 +171,19 @@ impl Serve {
     }
 }
 
+/// `A2A_AUTH`, which has to be one of `known`; by default everybody may call.
+pub(crate) fn auth_among(
+    known: &[&str],
+    configuration: &dyn Source,
+) -> Result<String, ConfigError> {
+    let setting = configuration.get("A2A_AUTH").filter(|it| !it.is_empty());
+    let auth = setting.unwrap_or_else(|| DEV.to_owned());
+    if known.contains(&auth.as_str()) {
+        return Ok(auth);
+    }
+    Err(ConfigError::Auth(auth, known.join(", ")))
+}
+
 /// The `A2A_SECRET_KEY` of a data folder. The first run makes it.
 fn secret(folder: &Path) -> Result<String, ConfigError> {
     let failed = |source| ConfigError::Data {
@@ -175,7 +203,7 @@ fn secret(folder: &Path) -> Result<String, ConfigError> {
     Ok(secret)
 }
 
-fn fresh_secret() -> String {
+pub(crate) fn fresh_secret() -> String {
     use a2a_lambda::engine::{Ids as _, RandomIds};
     format!("{:032x}{:032x}", RandomIds.next(), RandomIds.next())
 }
@@ -184,6 +212,7 @@ fn fresh_secret() -> String {
 mod tests {
     use super::*;
     use crate::config::Cli;
+    use a2a_lambda::settings::Configuration;
     use clap::Parser as _;
 
     fn serve(args: &[&str]) -> Serve {
@@ -222,6 +251,38 @@ mod tests {
                 .address(&no_file())
                 .is_ok()
         );
+    }
+
+    /// A source with `A2A_AUTH` alone.
+    struct AuthIs(&'static str);
+
+    impl Source for AuthIs {
+        fn get(&self, name: &str) -> Option<String> {
+            (name == "A2A_AUTH").then(|| self.0.to_owned())
+        }
+    }
+
+    #[test]
+    fn an_agent_whose_setting_asks_for_keys_does_not_serve_everybody() {
+        let auth = |args: &[&str], setting| {
+            let mut serve = serve(args);
+            serve.endpoint = Some("http://127.0.0.1:1".to_owned());
+            let settings = serve.settings(&AuthIs(setting), "http://127.0.0.1:1");
+            settings.map(|settings| settings.auth.word())
+        };
+        assert_eq!(auth(&["--memory"], "keys").unwrap(), "keys");
+        assert_eq!(auth(&["--memory"], "").unwrap(), "dev");
+        let said = ["--memory", "--auth", "dev"];
+        assert_eq!(auth(&said, "keys").unwrap(), "dev");
+        for other in ["gateway", "KEYS"] {
+            let refused = auth(&["--memory"], other);
+            assert!(matches!(refused, Err(ConfigError::Auth(..))), "{other}");
+        }
+        // `cargo run -- watch` has nothing that compares credentials.
+        assert!(auth_among(&[DEV], &AuthIs("keys")).is_err());
+        // Other machines may reach an agent that checks credentials.
+        let beyond = serve(&["--bind", "0.0.0.0"]);
+        assert!(beyond.address(&AuthIs("keys")).is_ok());
     }
 
     #[test]

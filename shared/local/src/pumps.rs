@@ -213,6 +213,8 @@ async fn sweep(engine: Engine, tasks: DynamoStore, queue: LocalQueue<WorkItem>, 
     loop {
         ticks.tick().await;
         let swept = Box::pin(engine.sweep_round(&tasks, &queue, &mut places, None)).await;
-        tracing::debug!(?swept, "swept");
+        if let Some(error) = swept.error {
+            tracing::warn!("failed to sweep: {error}");
+        }
     }
 }

@@ -8,7 +8,7 @@ mod served;
 pub use self::served::ServedError;
 
 use crate::agents::Agents;
-use crate::config::Card;
+use crate::config::CARD;
 use a2a_lambda::protocol::{CardError, CardSignature, Unsigned};
 use a2a_lambda::runtime::cards;
 use a2a_lambda::settings::{Environment, Settings, SettingsError, Source};
@@ -54,8 +54,8 @@ pub struct SignCard {
     #[arg(long, value_name = "URL", conflicts_with = "input")]
     pub public_url: Option<String>,
     /// The form of the card; else `A2A_CARD`.
-    #[arg(long, value_enum, conflicts_with = "input")]
-    pub card: Option<Card>,
+    #[arg(long, value_parser = CARD, conflicts_with = "input")]
+    pub card: Option<String>,
     /// Whose card.
     #[arg(long, value_name = "NAME", conflicts_with = "input")]
     pub agent: Option<String>,
@@ -124,7 +124,7 @@ impl Source for Deployed<'_> {
             // The old signatures: they would not fit a card that has changed.
             "A2A_CARD_SIGNATURES" => return None,
             "A2A_PUBLIC_URL" => self.0.public_url.clone(),
-            "A2A_CARD" => self.0.card.map(|card| card.word().to_owned()),
+            "A2A_CARD" => self.0.card.clone(),
             _ => None,
         };
         given.or_else(|| Environment.get(name))
@@ -289,7 +289,7 @@ mod tests {
             url: None,
             token_file: None,
             public_url: Some("https://agent.example".to_owned()),
-            card: Some(Card::Union),
+            card: Some("union".to_owned()),
             agent: None,
             kid: None,
             jku: None,

@@ -1,4 +1,7 @@
-//! The command `template`: writes the SAM template of an agent that is one program.
+//! The command `template`: writes the SAM template of an agent that is one program, and once the
+//! names of its stacks. An author's own changes are in a file beside it.
+
+mod changes;
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -13,12 +16,22 @@ const FILES: [(&str, &str); 3] = [
         include_str!("../assets/dashboard.yaml"),
     ),
 ];
+/// What an author changes in the template.
+const CHANGES: &str = "infra/changes.yaml";
 /// What precedes the folder of a function in the template of the library.
 const FUNCTIONS: &str = "CodeUri: functions/";
 /// The comment of the library's template that does not hold for one program.
 const FOLDERS: &str =
     "# `sam build` runs cargo-lambda in the folder of each function, so that a function links
 # the features of its own manifest and no others. ";
+
+/// The log group that every function of the library's template depends on. Its logical id ends
+/// with the id of the agent, so that a deployment over the stack of another agent fails.
+const LOGS: &str = "LogsOfReference";
+/// Where SAM finds the names and the parameters of stacks.
+const SAMCONFIG: &str = "samconfig.toml";
+/// The names of functions and queues are made of the name of a stack, which is no longer.
+const STACK_NAME_MAX: usize = 46;
 
 /// Where the templates are, and what they build.
 #[derive(Debug, Clone, clap::Args)]
@@ -48,41 +61,124 @@ pub enum TemplateError {
     /// A file is not what this version writes.
     #[error("`{0}` is not the template of this version: run the command without --check")]
     Differs(PathBuf),
+    /// The id of the agent makes no name of a stack.
+    #[error(
+        "the agent `{0}` has no name for a stack, which has letters, digits and hyphens, and at \
+         most {STACK_NAME_MAX} with its stage: write `stack_name` into `{SAMCONFIG}`"
+    )]
+    StackName(String),
     /// Standard output cannot be written.
     #[error("failed to print: {0}")]
     Print(#[from] io::Error),
 }
 
-/// Writes the templates, or compares them.
+/// Writes the templates of the agent `id`, or compares them.
 ///
 /// # Errors
 /// [`TemplateError`] when a file cannot be used, or differs under `--check`.
-pub fn run(options: &WriteTemplate) -> Result<(), TemplateError> {
+pub fn run(options: &WriteTemplate, id: &str) -> Result<(), TemplateError> {
+    write_templates(options, id)?;
+    if options.check {
+        return Ok(());
+    }
+    let path = options.folder.join(SAMCONFIG);
+    let Some(old) = read(&path)? else {
+        return Ok(());
+    };
+    let text = with_stack_names(&old, id)?;
+    if text == old {
+        Ok(())
+    } else {
+        write(&path, &text)
+    }
+}
+
+fn write_templates(options: &WriteTemplate, id: &str) -> Result<(), TemplateError> {
+    let own = read(&options.folder.join(CHANGES))?.unwrap_or_default();
     for (name, text) in FILES {
         let path = options.folder.join(name);
-        let failed = |source| TemplateError::File {
-            path: path.clone(),
-            source,
-        };
-        let text = of_one_program(text, &options.code);
-        let same = match fs::read_to_string(&path) {
-            Ok(old) => old == text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-            Err(error) => return Err(failed(error)),
-        };
-        if same {
+        let mut text = of_one_program(text, &options.code).replace(LOGS, &logs_of(id));
+        if name == "template.yaml" {
+            text = changes::merged(&text, &own);
+        }
+        if read(&path)?.is_some_and(|old| old == text) {
             continue;
         }
         if options.check {
             return Err(TemplateError::Differs(path));
         }
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(failed)?;
-        }
-        fs::write(&path, text).map_err(failed)?;
-        writeln!(io::stdout(), "wrote {}", shown(&path))?;
+        write(&path, &text)?;
     }
     Ok(())
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> TemplateError {
+    let path = path.to_owned();
+    |source| TemplateError::File { path, source }
+}
+
+/// The text of a file, if it exists.
+fn read(path: &Path) -> Result<Option<String>, TemplateError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(path)(error)),
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), TemplateError> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(failed(path))?;
+    }
+    fs::write(path, text).map_err(failed(path))?;
+    Ok(writeln!(io::stdout(), "wrote {}", shown(path))?)
+}
+
+/// The words of an id.
+fn words(id: &str) -> impl Iterator<Item = &str> {
+    id.split(|letter: char| !letter.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+}
+
+/// The logical id of the log group of an agent.
+fn logs_of(id: &str) -> String {
+    let mut name = "LogsOf".to_owned();
+    for word in words(id) {
+        let (first, rest) = word.split_at(1);
+        name.push_str(&first.to_ascii_uppercase());
+        name.push_str(rest);
+    }
+    name
+}
+
+/// `samconfig` with a name for each stack that has none: the id of the agent, and the stage.
+fn with_stack_names(samconfig: &str, id: &str) -> Result<String, TemplateError> {
+    let mut text = String::new();
+    let mut lines = samconfig.lines().peekable();
+    let name = words(id).collect::<Vec<_>>().join("-");
+    while let Some(line) = lines.next() {
+        text.push_str(line);
+        text.push('\n');
+        let header = line.strip_prefix('[');
+        let stage = header.and_then(|line| line.strip_suffix(".deploy.parameters]"));
+        let Some(stage) = stage else { continue };
+        if lines
+            .peek()
+            .is_some_and(|next| next.starts_with("stack_name"))
+        {
+            continue;
+        }
+        let stage = Some(stage).filter(|stage| *stage != "default");
+        let name = iter::once(&*name)
+            .chain(stage)
+            .collect::<Vec<_>>()
+            .join("-");
+        if name.len() > STACK_NAME_MAX || !name.starts_with(|it: char| it.is_ascii_alphabetic()) {
+            return Err(TemplateError::StackName(id.to_owned()));
+        }
+        text.extend(["stack_name = \"", &name, "\"\n"]);
+    }
+    Ok(text)
 }
 
 /// The path as the user would write it.
@@ -96,7 +192,7 @@ fn of_one_program(text: &str, code: &str) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let head = format!(
         "# Written by the command `template` of a2a-local {version}. Run it again after an upgrade\n\
-         # of the library; put your own resources into another file.\n"
+         # of the library, or of `{CHANGES}`, where your changes of template.yaml are.\n"
     );
     let one = "# `sam build` runs cargo-lambda once: `A2A_FUNCTION` tells the program which function it\n# is. ";
     let text = text.replace(FOLDERS, one);
@@ -138,7 +234,14 @@ mod tests {
     #[test]
     fn the_folder_for_authors_has_the_template_of_this_version() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../template");
-        run(&options(&folder, true)).unwrap();
+        run(&options(&folder, true), "restaurant").unwrap();
+    }
+
+    #[test]
+    #[ignore = "writes the files; RELEASING.md says when"]
+    fn the_folder_for_authors_is_written() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../template");
+        write_templates(&options(&folder, false), "restaurant").unwrap();
     }
 
     #[test]
@@ -146,16 +249,41 @@ mod tests {
         let name = format!("a2a-template-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         fs::create_dir_all(&folder).unwrap();
-        let missing = run(&options(&folder, true)).unwrap_err().to_string();
+        let missing = run(&options(&folder, true), "restaurant")
+            .unwrap_err()
+            .to_string();
         assert!(missing.contains("template.yaml"), "{missing}");
-        run(&options(&folder, false)).unwrap();
-        run(&options(&folder, true)).unwrap();
+        run(&options(&folder, false), "restaurant").unwrap();
+        run(&options(&folder, true), "restaurant").unwrap();
         let alarms = folder.join("infra/alarms.yaml");
         fs::write(&alarms, "other").unwrap();
-        let differs = run(&options(&folder, true)).unwrap_err();
+        let differs = run(&options(&folder, true), "restaurant").unwrap_err();
         assert!(matches!(differs, TemplateError::Differs(path) if path == alarms));
-        run(&options(&folder, false)).unwrap();
-        run(&options(&folder, true)).unwrap();
+        run(&options(&folder, false), "restaurant").unwrap();
+        run(&options(&folder, true), "restaurant").unwrap();
+        let timeout = "Resources:\n  WorkerFunction:\n    Properties:\n      Timeout: 60\n";
+        fs::write(folder.join(CHANGES), timeout).unwrap();
+        run(&options(&folder, true), "restaurant").unwrap_err();
+        run(&options(&folder, false), "restaurant").unwrap();
+        run(&options(&folder, true), "restaurant").unwrap();
+        let text = fs::read_to_string(folder.join("template.yaml")).unwrap();
+        assert!(text.contains("      Timeout: 60\n      Environment:\n        Variables:\n          A2A_FUNCTION: worker\n"));
         fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn an_agent_names_its_stacks_once_and_its_log_group_always() {
+        let config = "version = 0.1\n\n[default.deploy.parameters]\nresolve_s3 = true\n\n\
+                      [prod.deploy.parameters]\nstack_name = \"shop\"\n";
+        let named = with_stack_names(config, "my restaurant").unwrap();
+        let line = "[default.deploy.parameters]\nstack_name = \"my-restaurant\"\n";
+        assert!(named.contains(line), "{named}");
+        assert!(named.contains("[prod.deploy.parameters]\nstack_name = \"shop\"\n"));
+        assert_eq!(with_stack_names(&named, "other").unwrap(), named);
+        for id in ["7", "日本", &"long".repeat(12)] {
+            assert!(with_stack_names(config, id).is_err(), "{id}");
+        }
+        assert_eq!(logs_of("my restaurant-2"), "LogsOfMyRestaurant2");
+        assert!(FILES[0].1.contains(&format!("LogGroup: !Ref {LOGS}\n")));
     }
 }

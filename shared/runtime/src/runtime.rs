@@ -355,10 +355,10 @@ impl RuntimeBuilder {
         Ok(Runtime {
             engine,
             cards,
+            ops: Arc::new(Ops::new(health, shown, &settings)),
             settings: Arc::new(settings),
             log,
             credentials: self.credentials,
-            ops: Arc::new(Ops::new(health, shown)),
         })
     }
 }

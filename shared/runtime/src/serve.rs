@@ -9,6 +9,7 @@
 //! - `function`: one program for all functions of a deployment
 //! - `invocation`: answers the invocations of the functions behind API Gateway
 //! - `buffered`, `streaming`: the two forms of their responses
+//! - `check`: answers CloudFormation, which asks whether the settings can be used
 //! - `authorizer`: the function that says to API Gateway who calls
 //! - `relay`, `worker`, `push`, `sweep`: the functions that the table's stream, the
 //!   queues and the schedule start
@@ -18,6 +19,8 @@ mod authorizer;
 #[cfg(feature = "aws")]
 mod batch;
 mod buffered;
+#[cfg(feature = "aws")]
+mod check;
 mod error;
 mod event;
 #[cfg(all(feature = "jwt", feature = "secrets"))]
@@ -63,7 +66,7 @@ use crate::telemetry::metrics::Reporter;
 use futures::{StreamExt as _, stream};
 use http::Response;
 use http_body_util::{BodyExt as _, BodyStream, StreamBody};
-use invocation::Integration;
+use invocation::{Also, Integration};
 use start::{Start, Started};
 use std::sync::Arc;
 
@@ -133,14 +136,36 @@ pub async fn rpc(agent: impl BuildAgent) -> Result<(), ServeError> {
     streaming(edge, started).await
 }
 
-/// Serves health and metrics, for operators. `own` are the dependencies of the skills.
+/// Serves health and metrics, for operators. `own` are the dependencies of the skills. It also
+/// says to CloudFormation whether the program can use its settings.
 ///
 /// # Errors
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
 pub async fn ops(agent: impl BuildAgent, own: Checks) -> Result<(), ServeError> {
+    match Box::pin(ops_edge(agent, own)).await {
+        Ok((edge, started, unknown)) => {
+            let also = Some(check::check(&unknown));
+            serve(Integration::Buffered, edge, started, also).await
+        }
+        Err(error @ (ServeError::Settings(_) | ServeError::Agent(_) | ServeError::Runtime(_))) => {
+            check::refuse(&error).await
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The edge of `ops`, and the settings that it does not know.
+#[cfg(feature = "aws")]
+async fn ops_edge(
+    agent: impl BuildAgent,
+    own: Checks,
+) -> Result<(HttpService, Started, Vec<String>), ServeError> {
     let start = Start::begin("ops")?;
     let settings = start.public_settings()?;
+    // The authorizer does not start without them.
+    settings.credentials.issuer()?;
+    let unknown = start.unknown_settings().to_vec();
     let mut checks = own;
     if settings.work_queue_url.is_some() {
         checks = checks.with("work-queue", Arc::new(queue(&settings).await?));
@@ -152,7 +177,7 @@ pub async fn ops(agent: impl BuildAgent, own: Checks) -> Result<(), ServeError> 
     let runtime = Runtime::builder(agent, settings.clone()).aws(&clients().await);
     let edge = runtime.checks(checks).build()?.edge(Function::Ops);
     // It has no right to write, so it reports to CloudWatch alone.
-    buffered(edge, start.ready(&settings, None)).await
+    Ok((edge, start.ready(&settings, None), unknown))
 }
 
 /// The edge of a function with a store.
@@ -177,20 +202,21 @@ async fn edge(
 
 /// Serves a function whose API Gateway integration sends whole responses.
 async fn buffered(edge: HttpService, started: Started) -> Result<(), ServeError> {
-    serve(Integration::Buffered, edge, started).await
+    serve(Integration::Buffered, edge, started, None).await
 }
 
 /// Serves a function whose API Gateway integration streams, also responses that are
 /// not streams.
 #[cfg(feature = "aws")]
 async fn streaming(edge: HttpService, started: Started) -> Result<(), ServeError> {
-    serve(Integration::Streaming, edge, started).await
+    serve(Integration::Streaming, edge, started, None).await
 }
 
 async fn serve(
     integration: Integration,
     edge: HttpService,
     started: Started,
+    also: Option<Also>,
 ) -> Result<(), ServeError> {
     let shared = Arc::new((edge, started));
     let handler = move |event, context| {
@@ -201,7 +227,7 @@ async fn serve(
             counted(Box::pin(answer).await, Arc::clone(&started.reporter))
         }
     };
-    Ok(invocation::run(integration, handler).await?)
+    Ok(invocation::run(integration, handler, also).await?)
 }
 
 /// The response, which ends once the reporter has sent what was counted. Lambda freezes a

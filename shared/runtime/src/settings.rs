@@ -29,8 +29,8 @@ pub use file::Configuration;
 pub use model::{ModelProvider, ModelSettings, Routing};
 pub use names::warn_of_unknown;
 pub use read::parse_duration;
-pub(crate) use source::read_file;
 pub use source::{Environment, Source};
+pub(crate) use source::{build, read_file};
 
 use crate::auth::AuthMode;
 use crate::engine::Policy;
@@ -40,6 +40,7 @@ use crate::task::Timestamp;
 use crate::telemetry::metrics::MetricsMode;
 use a2a_lambda_wire::{CardShape, CardSignature};
 use read::{Read, URL};
+use sha2::{Digest as _, Sha256};
 use std::time::Duration;
 
 /// The base URL on the card of a program that is not on AWS and has no other.
@@ -184,6 +185,19 @@ impl Settings {
             policy: read.policy(reach)?,
             tck_streaming_timeout: read.seconds("TCK_STREAMING_TIMEOUT", 2.0)?,
         })
+    }
+
+    /// The beginning of a hash over what is in force, without the secret keys and the time of the
+    /// executable: the same program with the same settings has the same.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        let timeless = Self {
+            deployed_at: None,
+            ..self.clone()
+        };
+        let mut hash = hex::encode(Sha256::digest(format!("{timeless:?}")));
+        hash.truncate(12);
+        hash
     }
 
     /// The URL of the push queue, for the functions that require it.

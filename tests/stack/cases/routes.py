@@ -76,12 +76,12 @@ def _rows(task, ended, event, tenant):
 
 
 def case_every_route_of_the_template_is_answered(world):
-    ann = world.caller(None, "ann", "--scope", "ops")
+    ann = world.caller("main", "ann", "--scope", "ops")
     event, frame = next(ann.frames("POST", "/message:stream", {"message": message("steps 1")}))
     ended, open_task = frame["task"]["id"], ann.send("hm")["id"]
     ann.until(ended)
     rows = _rows(open_task, ended, event, ann.tenant)
-    paths = world.deployment.body["paths"]
+    paths = world.deployment.api["paths"]
     for path in paths:
         asked = path.replace("{tenant}", ann.tenant).replace("{id}", "x").replace("{configId}", "x")
         response = world.stranger().open("OPTIONS", asked)

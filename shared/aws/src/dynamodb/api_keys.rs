@@ -1,12 +1,14 @@
 //! Keeps API keys, all in one partition with the id as the sort key.
 //!
-//! The authorizer reads one item by its key. Only an operator's command lists them.
+//! The authorizer reads one item by its key. It lists them while they have no check.
 
 use super::conditional_write::ConditionalWrite;
 use super::item::{self, Attributes, Item};
 use super::{key, outcome, store::DynamoStore};
 use a2a_lambda_model::store::StoreError;
-use a2a_lambda_model::store::api_keys::{ApiKeyId, ApiKeyRecord, ReadApiKeys, WriteApiKeys};
+use a2a_lambda_model::store::api_keys::{
+    ApiKeyId, ApiKeyRecord, KeyCheck, ReadApiKeys, WriteApiKeys,
+};
 use a2a_lambda_model::task::{Owner, Subject, TenantId, Timestamp};
 use async_trait::async_trait;
 use std::collections::BTreeSet;
@@ -18,6 +20,10 @@ const TIER: &str = "tier";
 const SCOPES: &str = "scopes";
 const CREATED_AT: &str = "created_at";
 const NOTE: &str = "note";
+/// The sort key of the check. It sorts before every id: an id begins with `0` or above.
+const CHECK: &str = "#check";
+const SECRET: &str = "secret";
+const OLDER: &str = "older";
 
 #[async_trait]
 impl ReadApiKeys for DynamoStore {
@@ -25,15 +31,10 @@ impl ReadApiKeys for DynamoStore {
         let found = self.item(key::API_KEYS, id.as_str()).await?;
         found.as_ref().map(record).transpose()
     }
-}
 
-#[async_trait]
-impl WriteApiKeys for DynamoStore {
-    async fn create_api_key(&self, new: &ApiKeyRecord) -> Result<bool, StoreError> {
-        let put = ConditionalWrite::put_at(key::API_KEYS, new.id.as_str(), attributes(new));
-        let put = put.when("attribute_not_exists(PK)");
-        // A repeated attempt may have met our own write. The stored key decides.
-        Ok(self.write_once(put).await? || self.api_key(&new.id).await?.as_ref() == Some(new))
+    async fn stored_check(&self) -> Result<Option<KeyCheck>, StoreError> {
+        let found = self.item(key::API_KEYS, CHECK).await?;
+        found.as_ref().map(check).transpose()
     }
 
     async fn api_keys(&self, tenant: Option<&TenantId>) -> Result<Vec<ApiKeyRecord>, StoreError> {
@@ -45,8 +46,9 @@ impl WriteApiKeys for DynamoStore {
                 .query()
                 .table_name(&self.table)
                 .consistent_read(true)
-                .key_condition_expression("PK = :pk")
+                .key_condition_expression("PK = :pk AND SK >= :first")
                 .expression_attribute_values(":pk", item::text(key::API_KEYS))
+                .expression_attribute_values(":first", item::text("0"))
                 .set_exclusive_start_key(start)
                 .send()
                 .await
@@ -60,6 +62,30 @@ impl WriteApiKeys for DynamoStore {
         }
         keys.retain(|it| tenant.is_none_or(|tenant| it.owner.tenant == *tenant));
         Ok(keys)
+    }
+}
+
+#[async_trait]
+impl WriteApiKeys for DynamoStore {
+    async fn create_api_key(&self, new: &ApiKeyRecord) -> Result<bool, StoreError> {
+        let put = ConditionalWrite::put_at(key::API_KEYS, new.id.as_str(), attributes(new));
+        let put = put.when("attribute_not_exists(PK)");
+        // A repeated attempt may have met our own write. The stored key decides.
+        Ok(self.write_once(put).await? || self.api_key(&new.id).await?.as_ref() == Some(new))
+    }
+
+    async fn create_check(&self, check: &KeyCheck) -> Result<(), StoreError> {
+        let older: Vec<&str> = check.older.iter().map(ApiKeyId::as_str).collect();
+        let secret = check.secret.as_deref().unwrap_or_default();
+        let attributes = Attributes::from([
+            (SECRET, item::text(secret)),
+            (OLDER, item::text(older.join(" "))),
+        ]);
+        let put = ConditionalWrite::put_at(key::API_KEYS, CHECK, attributes);
+        let _first = self
+            .write_once(put.when("attribute_not_exists(PK)"))
+            .await?;
+        Ok(())
     }
 
     async fn withdraw_api_key(&self, id: &ApiKeyId) -> Result<bool, StoreError> {
@@ -88,6 +114,14 @@ fn attributes(key: &ApiKeyRecord) -> Attributes {
         item.insert(item::TTL, item::number(end.ttl_seconds()));
     }
     item
+}
+
+fn check(item: &Item) -> Result<KeyCheck, StoreError> {
+    let older = item::string(item, OLDER)?.split_ascii_whitespace();
+    Ok(KeyCheck {
+        secret: Some(item::string(item, SECRET)?.to_owned()),
+        older: older.filter_map(ApiKeyId::parse).collect(),
+    })
 }
 
 fn record(item: &Item) -> Result<ApiKeyRecord, StoreError> {

@@ -177,7 +177,7 @@ impl SubjectJob<'_> {
     async fn erase_below(&self, below: &str, so_far: &mut Erasure) -> Result<(), StoreError> {
         erase_objects(below, self.blobs, self.does, so_far).await?;
         if self.does == EraseMode::Remove {
-            self.blobs.purge_below(below, &|_| ()).await?;
+            self.blobs.purge_below(below).await?;
         }
         Ok(())
     }

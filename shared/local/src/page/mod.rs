@@ -148,11 +148,8 @@ impl AgentPage {
             return Ok(None);
         }
         let tasks = stores(clients, settings).0;
-        let credentials = if settings.auth.checks_credentials() {
-            Some(Arc::new(api_keys::credentials(settings, tasks.clone())?))
-        } else {
-            None
-        };
+        let known = || api_keys::credentials(settings, tasks.clone()).map(Arc::new);
+        let credentials = settings.auth.checks_credentials().then(known).transpose()?;
         let now = SystemClock.now();
         Ok(Some(Self {
             admission: Admission::new(address, handed_on.token.clone()),

@@ -59,7 +59,16 @@ pub struct ApiKeyRecord {
     pub note: Option<String>,
 }
 
-/// Reads single API keys: all that the authorizer may do.
+/// What a key has to pass before it is read, so that keys which nobody issued cost no read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KeyCheck {
+    /// The secret that the end of each key proves; `None` before the first such key is made.
+    pub secret: Option<String>,
+    /// The keys that are older than the secret. They pass by their id.
+    pub older: BTreeSet<ApiKeyId>,
+}
+
+/// Reads API keys: all that the authorizer may do.
 #[async_trait]
 pub trait ReadApiKeys: Send + Sync {
     /// The key with this id, read consistently. It may have expired.
@@ -67,9 +76,37 @@ pub trait ReadApiKeys: Send + Sync {
     /// # Errors
     /// [`StoreError`] when the store does not answer.
     async fn api_key(&self, id: &ApiKeyId) -> Result<Option<ApiKeyRecord>, StoreError>;
+
+    /// The stored check of the deployment.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    async fn stored_check(&self) -> Result<Option<KeyCheck>, StoreError>;
+
+    /// All keys, or those of one tenant, by id. Expired keys are included while the store
+    /// has them.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    async fn api_keys(&self, tenant: Option<&TenantId>) -> Result<Vec<ApiKeyRecord>, StoreError>;
+
+    /// The stored check. Before one is stored it has no secret, and every key is an older one.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    async fn key_check(&self) -> Result<KeyCheck, StoreError> {
+        if let Some(check) = self.stored_check().await? {
+            return Ok(check);
+        }
+        let older = self.api_keys(None).await?.into_iter().map(|key| key.id);
+        Ok(KeyCheck {
+            secret: None,
+            older: older.collect(),
+        })
+    }
 }
 
-/// Makes, lists and withdraws API keys, for operators.
+/// Makes and withdraws API keys, for operators.
 #[async_trait]
 pub trait WriteApiKeys: ReadApiKeys {
     /// Stores a key. Returns `false` if there is one with this id, which stays as it is.
@@ -78,12 +115,11 @@ pub trait WriteApiKeys: ReadApiKeys {
     /// [`StoreError`] when the store does not answer. Then the key may be stored.
     async fn create_api_key(&self, key: &ApiKeyRecord) -> Result<bool, StoreError>;
 
-    /// All keys, or those of one tenant, by id. Expired keys are included while the store
-    /// has them.
+    /// Stores the check, unless there is one.
     ///
     /// # Errors
-    /// [`StoreError`] when the store does not answer.
-    async fn api_keys(&self, tenant: Option<&TenantId>) -> Result<Vec<ApiKeyRecord>, StoreError>;
+    /// [`StoreError`] when the store does not answer. Then the check may be stored.
+    async fn create_check(&self, check: &KeyCheck) -> Result<(), StoreError>;
 
     /// Removes a key. Returns `false` if there is none with this id.
     ///

@@ -1,6 +1,8 @@
-//! Makes and reads API keys: `a2a_<id>_<secret>`.
+//! Makes and reads API keys: `a2a_<id>_<secret>`. The last letters of the secret prove that the
+//! deployment has made the key.
 
-use crate::store::api_keys::ApiKeyId;
+use crate::store::api_keys::{ApiKeyId, KeyCheck};
+use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
@@ -11,6 +13,8 @@ pub(super) const PREFIX: &str = "a2a_";
 const SECRET: std::ops::RangeInclusive<usize> = 32..=128;
 /// The characters of a new secret: 43 letters and digits are 256 bits.
 const NEW_SECRET: usize = 43;
+/// The characters after them that prove who made the key: one made-up key in 2 * 10^14 passes.
+const PROOF: usize = 8;
 /// The characters of a new id.
 const NEW_ID: usize = 12;
 /// The letters and digits of new keys.
@@ -29,13 +33,27 @@ pub struct ApiKey {
 pub struct NoRandomError;
 
 impl ApiKey {
-    /// Makes a new key from the system's random source.
+    /// Makes a new key from the system's random source, for the deployment whose [`KeyCheck`] has
+    /// this secret.
     ///
     /// # Errors
     /// [`NoRandomError`] when the source fails.
-    pub fn random() -> Result<Self, NoRandomError> {
+    pub fn random(check: &str) -> Result<Self, NoRandomError> {
         let id = ApiKeyId::parse(&letters(NEW_ID)?).ok_or(NoRandomError)?;
-        Ok(Self::of(id, &letters(NEW_SECRET)?))
+        let mut key = Self::of(id, &letters(NEW_SECRET)?);
+        key.text += &proof(check, &key.text);
+        Ok(key)
+    }
+
+    /// Whether the deployment with this check can have made the key.
+    pub(super) fn passes(&self, check: &KeyCheck) -> bool {
+        let proven = |secret| {
+            let parts = self.text.split_at_checked(self.text.len() - PROOF);
+            parts.is_some_and(|(start, end)| {
+                proof(secret, start).as_bytes().ct_eq(end.as_bytes()).into()
+            })
+        };
+        check.secret.as_deref().is_some_and(proven) || check.older.contains(&self.id)
     }
 
     /// The key with this id and this secret.
@@ -89,6 +107,17 @@ impl std::fmt::Debug for ApiKey {
     }
 }
 
+/// The letters that prove `text` under the secret of a check.
+fn proof(check: &str, text: &str) -> String {
+    let tag = hmac::sign(
+        &hmac::Key::new(hmac::HMAC_SHA256, check.as_bytes()),
+        text.as_bytes(),
+    );
+    let bytes = tag.as_ref().iter().take(PROOF);
+    let letters = bytes.filter_map(|byte| ALPHABET.get(usize::from(*byte) % ALPHABET.len()));
+    letters.copied().map(char::from).collect()
+}
+
 /// Random letters and digits.
 fn letters(count: usize) -> Result<String, NoRandomError> {
     let source = SystemRandom::new();
@@ -111,18 +140,18 @@ mod tests {
 
     #[test]
     fn a_new_key_parses_and_matches_its_own_hash_only() {
-        let (key, other) = (ApiKey::random().unwrap(), ApiKey::random().unwrap());
+        let [key, other] = [(); 2].map(|()| ApiKey::random("").unwrap());
         let parsed = ApiKey::parse(key.reveal()).unwrap();
         assert_eq!(parsed.id(), key.id());
         assert!(parsed.matches(&key.hash()));
         assert!(!parsed.matches(&other.hash()));
         assert_ne!(key.reveal(), other.reveal());
-        assert_eq!(key.reveal().len(), 4 + 12 + 1 + 43);
+        assert_eq!(key.reveal().len(), 4 + 12 + 1 + 43 + 8);
     }
 
     #[test]
     fn a_key_does_not_show_in_debug_output() {
-        let key = ApiKey::random().unwrap();
+        let key = ApiKey::random("").unwrap();
         let (_, secret) = key.reveal().rsplit_once('_').unwrap();
         assert!(!format!("{key:?}").contains(secret));
     }

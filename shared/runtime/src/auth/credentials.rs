@@ -9,16 +9,25 @@ use super::first_key::{FIRST, FirstKey};
 use super::jwt::JwtVerifier;
 use super::{Admitted, AuthError, Caller, DEFAULT_TIER};
 use crate::engine::Clock;
-use crate::store::api_keys::ReadApiKeys;
+use crate::store::StoreError;
+use crate::store::api_keys::{KeyCheck, ReadApiKeys};
+use crate::task::Timestamp;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
 
 /// The most bytes of a token: API Gateway accepts headers of 10 KB in total.
 const LONGEST: usize = 8 * 1024;
+
+/// How long a process waits before it looks again for a check that the table did not have.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// The credentials that an agent accepts.
 #[derive(Clone)]
 pub struct Credentials {
     keys: Arc<dyn ReadApiKeys>,
+    /// The check of the keys, and when it was read.
+    check: Arc<Mutex<Option<(KeyCheck, Timestamp)>>>,
     first: Option<FirstKey>,
     #[cfg(feature = "jwt")]
     jwt: Option<Arc<JwtVerifier>>,
@@ -31,6 +40,7 @@ impl Credentials {
     pub fn new(keys: Arc<dyn ReadApiKeys>, clock: Arc<dyn Clock>) -> Self {
         Self {
             keys,
+            check: Arc::default(),
             first: None,
             #[cfg(feature = "jwt")]
             jwt: None,
@@ -76,6 +86,10 @@ impl Credentials {
             let caller = first.caller(key, self.clock.as_ref()).await?;
             return Ok(Admitted { caller, ends: None });
         }
+        // Anybody can make up keys, and each read is paid.
+        if !self.can_be_issued(key).await? {
+            return Err(AuthError::Refused);
+        }
         // An unknown id, a wrong secret and an expired key look the same.
         let stored = self.keys.api_key(key.id()).await?;
         let stored = stored.filter(|stored| key.matches(&stored.hash));
@@ -92,6 +106,20 @@ impl Credentials {
             },
             ends: stored.expires_at,
         })
+    }
+
+    /// Whether the key passes the check of the deployment. A process reads a check once.
+    async fn can_be_issued(&self, key: &ApiKey) -> Result<bool, StoreError> {
+        let mut known = self.check.lock().await;
+        let now = self.clock.now();
+        if let Some((check, read_at)) = known.as_ref() {
+            let passes = key.passes(check);
+            if passes || check.secret.is_some() || now < read_at.plus(LOOK_AGAIN) {
+                return Ok(passes);
+            }
+        }
+        let (check, _) = known.insert((self.keys.key_check().await?, now));
+        Ok(key.passes(check))
     }
 
     #[cfg(feature = "jwt")]

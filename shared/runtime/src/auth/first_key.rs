@@ -2,7 +2,7 @@
 //!
 //! So the first caller needs no rights on the table, only the right to read one secret.
 
-use super::{AuthError, Caller, DEFAULT_TIER, api_key::ApiKey};
+use super::{AuthError, Caller, api_key::ApiKey};
 use crate::engine::Clock;
 use crate::store::StoreError;
 use crate::store::api_keys::ApiKeyId;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// The id of the first key. No other key has it.
+/// The id of the first key, which no other key has, and the rate tier of its callers.
 pub const FIRST: &str = "first";
 /// How long a secret is used before it is read again.
 const FRESH: Duration = Duration::from_secs(300);
@@ -80,7 +80,7 @@ impl FirstKey {
         }
         Ok(Caller {
             owner: self.owner.clone(),
-            tier: DEFAULT_TIER.to_owned(),
+            tier: FIRST.to_owned(),
             scopes: BTreeSet::from([SCOPE.to_owned()]),
         })
     }

@@ -57,8 +57,14 @@ pub struct JwtIssuer {
     pub jwks_url: Option<String>,
     /// The accepted algorithms.
     pub algorithms: Vec<JwtAlgorithm>,
+    /// The accepted types in the header of a token. A token without one has the type `JWT`.
+    pub types: Vec<String>,
     /// The claim that names the tenant.
     pub tenant_claim: String,
+    /// The claims with scopes.
+    pub scope_claims: Vec<String>,
+    /// The claim that names the rate tier.
+    pub tier_claim: String,
 }
 
 /// The address of an issuer's configuration (`OpenID` Connect Discovery 1.0 §4).

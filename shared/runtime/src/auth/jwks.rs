@@ -1,6 +1,7 @@
 //! Keeps the public keys of an issuer (RFC 7517).
 //!
-//! The last good set stays in use while the issuer does not answer. One caller at a time
+//! The last good set stays in use while the issuer does not answer, for a day: who has a key that
+//! the issuer has withdrawn may be who keeps its answers away. One caller at a time
 //! fetches. Callers whose key is known do not wait for it.
 
 use super::AuthError;
@@ -24,6 +25,8 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 const MOST: usize = 256 * 1024;
 /// The age at which a set is fetched again.
 const REFRESH: Duration = Duration::from_secs(300);
+/// The age from which on a set is not used.
+const OLDEST: Duration = Duration::from_secs(24 * 3_600);
 /// The shortest time between two fetches, whatever tokens arrive.
 const PAUSE: Duration = Duration::from_secs(60);
 /// The same while no set was ever read, so that one lost packet does not refuse callers for
@@ -182,8 +185,12 @@ impl KeySet {
         algorithm: Algorithm,
     ) -> Result<DecodingKey, AuthError> {
         let find = || {
-            let state = self.state();
-            let fresh = state.is_fresh(self.clock.now());
+            let mut state = self.state();
+            let now = self.clock.now();
+            if state.fetched_at.is_some_and(|at| now >= at.plus(OLDEST)) {
+                state.keys = None;
+            }
+            let fresh = state.is_fresh(now);
             (state.find(kid, algorithm), fresh)
         };
         let _gate = match find() {
@@ -204,7 +211,7 @@ impl KeySet {
             (Some(key), _) => Ok(key),
             (None, Some(_)) => Err(AuthError::Refused),
             (None, None) => Err(AuthError::Unavailable(StoreError::Unavailable(
-                "the keys of the issuer were never read".to_owned(),
+                "no keys of the issuer were read in the last day".to_owned(),
             ))),
         }
     }

@@ -58,11 +58,16 @@ impl JwtVerifier {
         })
     }
 
-    /// Checks the header. The list of algorithms is ours: the token does not choose.
+    /// Checks the header. The lists of types and algorithms are ours: the token does not choose.
     fn allowed(&self, header: &Header) -> Result<(), AuthError> {
         let mut allowed = self.issuer.algorithms.iter();
+        // RFC 8725 §3.11: an ID token is no access token. RFC 7515 §4.1.9: a media type.
+        let name = header.typ.as_deref().unwrap_or("JWT").to_ascii_lowercase();
+        let name = name.strip_prefix("application/").unwrap_or(&name);
+        let mut types = self.issuer.types.iter();
+        let is_accepted = types.any(|it| it.eq_ignore_ascii_case(name));
         // RFC 7515 §4.1.11: a header with extensions that are not understood is not valid.
-        if header.crit.is_none() && allowed.any(|it| algorithm(*it) == header.alg) {
+        if is_accepted && header.crit.is_none() && allowed.any(|it| algorithm(*it) == header.alg) {
             Ok(())
         } else {
             Err(AuthError::Refused)
@@ -103,7 +108,7 @@ impl JwtVerifier {
         if text("iss")? != self.issuer.issuer || !self.is_audience(claims) {
             return None;
         }
-        let tier = match claims.get("tier") {
+        let tier = match claims.get(&self.issuer.tier_claim) {
             None => DEFAULT_TIER,
             Some(tier) => tier.as_str().filter(|tier| is_word(tier))?,
         };
@@ -113,16 +118,15 @@ impl JwtVerifier {
                 subject: Subject::parse(text("sub")?).ok()?,
             },
             tier: tier.to_owned(),
-            scopes: granted(claims),
+            scopes: granted(claims, &self.issuer.scope_claims),
         })
     }
 }
 
-/// The scopes in `scope` (RFC 8693 §4.2) and in `scp`, which some issuers use: a text with
-/// spaces or a list.
-fn granted(claims: &Map<String, Value>) -> BTreeSet<String> {
+/// The scopes in the claims with these names: a text with spaces (RFC 8693 §4.2) or a list.
+fn granted(claims: &Map<String, Value>, names: &[String]) -> BTreeSet<String> {
     let mut granted = BTreeSet::new();
-    for name in ["scope", "scp"] {
+    for name in names {
         match claims.get(name) {
             Some(Value::String(text)) => granted.extend(scopes(text)),
             Some(Value::Array(list)) => {

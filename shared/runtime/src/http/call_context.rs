@@ -245,10 +245,10 @@ impl CallContext<'_> {
     async fn enter(&self, call: &Call) -> Result<(Admitted, MethodCall), A2aError> {
         let admitted = self.admitted().await?;
         let caller = &admitted.caller;
+        scope::note_tenant(caller.owner.tenant.as_str());
         if let Ok(reader) = self.edge.reader() {
             reader.charge_call(caller).await?;
         }
-        scope::note_tenant(caller.owner.tenant.as_str());
         if let Some(newer) = call.newer_version() {
             self.edge.log.newer_version(newer);
         }

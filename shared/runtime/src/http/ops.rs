@@ -3,8 +3,9 @@
 use crate::auth::{AuthMode, Authentication, Identity};
 use crate::engine::{Clock as _, EngineError, SystemClock};
 use crate::health::{Health, HealthReport};
+use crate::settings::{Settings, build};
 use crate::store::counters::Counters;
-use crate::task::A2aError;
+use crate::task::{A2aError, TenantId};
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::{self, TEXT};
 use a2a_lambda_wire::WireResponse;
@@ -13,6 +14,10 @@ use std::sync::Arc;
 
 /// The scope that a caller needs for metrics and for the report about dependencies.
 const SCOPE: &str = "ops";
+
+/// What an operator reads where nothing is counted for this path.
+const OFF: &str = "there are no metrics here: deploy with the parameter `Metrics` (the setting \
+                   `A2A_METRICS`) as `table` or `both`\n";
 
 /// A path for operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +47,7 @@ impl OpsPath {
 /// Where the metrics come from.
 #[derive(Clone, Default)]
 pub(crate) enum MetricsSource {
-    /// There are none: the path is not found.
+    /// There are none: the path says how to get them.
     #[default]
     Off,
     /// This process alone, for the local agent.
@@ -66,11 +71,21 @@ impl std::fmt::Debug for MetricsSource {
 pub struct Ops {
     health: Health,
     metrics: MetricsSource,
+    /// The tenant whose callers may have the scope. An issuer of JWTs gives scopes to callers of
+    /// every tenant.
+    operator: TenantId,
+    /// The fingerprint of the settings.
+    settings: String,
 }
 
 impl Ops {
-    pub(crate) const fn new(health: Health, metrics: MetricsSource) -> Self {
-        Self { health, metrics }
+    pub(crate) fn new(health: Health, metrics: MetricsSource, settings: &Settings) -> Self {
+        Self {
+            health,
+            metrics,
+            operator: settings.credentials.first_owner.tenant.clone(),
+            settings: settings.fingerprint(),
+        }
     }
 
     /// Answers a request to one of the paths.
@@ -85,14 +100,14 @@ impl Ops {
     ) -> Result<WireResponse, A2aError> {
         match path {
             OpsPath::Status => Ok(self.status(auth.mode()).await),
-            OpsPath::Report => match allowed(auth, identity).await {
-                Ok(()) => Ok(reported(&self.health.report().await)),
-                Err(refusal) => Err(refusal),
-            },
-            OpsPath::Metrics => match allowed(auth, identity).await {
-                Ok(()) => self.text().await,
-                Err(refusal) => Err(refusal),
-            },
+            OpsPath::Report => {
+                self.allowed(auth, identity).await?;
+                Ok(self.reported(&self.health.report().await))
+            }
+            OpsPath::Metrics => {
+                self.allowed(auth, identity).await?;
+                self.text().await
+            }
         }
     }
 
@@ -101,7 +116,7 @@ impl Ops {
     async fn status(&self, auth: AuthMode) -> WireResponse {
         let report = self.health.report().await;
         match auth {
-            AuthMode::Dev => reported(&report),
+            AuthMode::Dev => self.reported(&report),
             AuthMode::Gateway | AuthMode::Keys | AuthMode::Jwt => {
                 respond(report.works(), &json!({"status": word(report.works())}))
             }
@@ -109,52 +124,58 @@ impl Ops {
     }
 
     async fn text(&self) -> Result<WireResponse, A2aError> {
-        let text = match &self.metrics {
-            MetricsSource::Off => return Err(A2aError::MethodNotFound),
-            MetricsSource::Process(metrics) => metrics.text(),
+        let (status, text) = match &self.metrics {
+            MetricsSource::Off => (404, OFF.to_owned()),
+            MetricsSource::Process(metrics) => (200, metrics.text()),
             MetricsSource::Table(counters) => {
                 let found = counters.read_counters().await.map_err(|error| {
                     tracing::error!(error.cause = %error, "failed to read counters");
                     A2aError::Unavailable { retry_after: 1 }
                 })?;
-                metrics::text_of(&found)
+                (200, metrics::text_of(&found))
             }
         };
         Ok(WireResponse {
-            status: 200,
+            status,
             headers: vec![("content-type", TEXT.to_owned()), not_stored()],
             body: text.into_bytes(),
         })
     }
-}
 
-/// Checks the scope of the caller. Everybody may read this on a developer's machine, whose
-/// tokens have no scopes.
-async fn allowed(auth: &Authentication, identity: &Identity) -> Result<(), A2aError> {
-    let found = auth.caller(identity, SystemClock.now()).await;
-    let admitted = found.map_err(|error| {
-        let error = EngineError::from(error);
-        error.log();
-        error.refusal
-    })?;
-    if auth.mode() == AuthMode::Dev || admitted.caller.scopes.contains(SCOPE) {
-        return Ok(());
+    fn reported(&self, report: &HealthReport) -> WireResponse {
+        let dependency = |found: &crate::health::Dependency| {
+            let latency = u64::try_from(found.latency.as_millis()).unwrap_or(u64::MAX);
+            let status = word(found.works);
+            (
+                found.name.clone(),
+                json!({"status": status, "latencyMs": latency}),
+            )
+        };
+        let dependencies: serde_json::Map<_, _> = report.0.iter().map(dependency).collect();
+        let body = json!({
+            "status": word(report.works()),
+            "build": build(),
+            "settings": self.settings,
+            "dependencies": dependencies,
+        });
+        respond(report.works(), &body)
     }
-    Err(A2aError::Forbidden)
-}
 
-fn reported(report: &HealthReport) -> WireResponse {
-    let dependency = |found: &crate::health::Dependency| {
-        let latency = u64::try_from(found.latency.as_millis()).unwrap_or(u64::MAX);
-        let status = word(found.works);
-        (
-            found.name.clone(),
-            json!({"status": status, "latencyMs": latency}),
-        )
-    };
-    let dependencies: serde_json::Map<_, _> = report.0.iter().map(dependency).collect();
-    let body = json!({"status": word(report.works()), "dependencies": dependencies});
-    respond(report.works(), &body)
+    /// Checks tenant and scope of the caller. Everybody may read this on a developer's machine.
+    async fn allowed(&self, auth: &Authentication, identity: &Identity) -> Result<(), A2aError> {
+        let found = auth.caller(identity, SystemClock.now()).await;
+        let admitted = found.map_err(|error| {
+            let error = EngineError::from(error);
+            error.log();
+            error.refusal
+        })?;
+        let caller = admitted.caller;
+        let operates = caller.owner.tenant == self.operator && caller.scopes.contains(SCOPE);
+        if auth.mode() == AuthMode::Dev || operates {
+            return Ok(());
+        }
+        Err(A2aError::Forbidden)
+    }
 }
 
 const fn word(works: bool) -> &'static str {

@@ -102,7 +102,7 @@ async fn streamed(
 }
 
 /// Logs the call, without any content.
-fn log(began: Instant, reply: Result<&ModelReply, &AgentError>) {
+pub(crate) fn log(began: Instant, reply: Result<&ModelReply, &AgentError>) {
     let scope = CallScope::current();
     let reply_of = reply.ok();
     events::model(&ModelFields {

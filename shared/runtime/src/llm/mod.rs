@@ -40,6 +40,7 @@ mod transcript;
 mod worker;
 
 pub use budget::LlmBudget;
+pub(crate) use call::log as log_call;
 pub(crate) use configured::ConfiguredModel;
 pub use configured::NoModelProvider;
 pub use confirm::{LlmConfirm, LlmOutcome, LlmSlot};

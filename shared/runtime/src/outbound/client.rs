@@ -18,7 +18,9 @@ use aws_smithy_runtime_api::http::Request as SdkRequest;
 use aws_smithy_types::body::SdkBody;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue};
+use http_body::Body;
 use http_body_util::BodyExt as _;
+use std::fmt::Display;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -132,6 +134,43 @@ impl Fetcher {
         self.send(url, request, body, limit).await
     }
 
+    /// Puts `body` to `url`.
+    ///
+    /// # Errors
+    /// As [`Fetcher::post`].
+    #[cfg(feature = "lambda")]
+    pub(crate) async fn put(&self, url: &OutboundUrl, body: Bytes) -> Result<Fetched, FetchError> {
+        let request = http::Request::put(url.as_str());
+        self.send(url, request, body, 0).await
+    }
+
+    /// Sends `request`, and returns the response when its head is there: its body is a stream.
+    ///
+    /// # Errors
+    /// [`FetchError`] when there is no head in time. A status other than 2xx is not an error.
+    pub async fn open(
+        &self,
+        request: http::Request<Bytes>,
+    ) -> Result<http::Response<impl Body<Data = Bytes, Error: Display> + Unpin + use<>>, FetchError>
+    {
+        let url = OutboundUrl::parse(&request.uri().to_string(), self.reach).map_err(spelled)?;
+        let request = SdkRequest::try_from(request.map(SdkBody::from)).map_err(spelled)?;
+        let answer = tokio::time::timeout(self.timeout, self.connector(&url).call(request));
+        let answer = answer
+            .await
+            .map_err(|_| FetchError::Timeout(self.timeout))?;
+        let answer = answer.map_err(|error| FetchError::Connection(root(&error)))?;
+        answer.try_into_http1x().map_err(spelled)
+    }
+
+    fn connector(&self, url: &OutboundUrl) -> &Connector {
+        if url.is_encrypted() {
+            &self.encrypted
+        } else {
+            &self.plain
+        }
+    }
+
     async fn send(
         &self,
         url: &OutboundUrl,
@@ -151,11 +190,7 @@ impl Fetcher {
             request.headers_mut().insert(TRACEPARENT, value);
         }
         let request = SdkRequest::try_from(request).map_err(spelled)?;
-        let connector = if url.is_encrypted() {
-            &self.encrypted
-        } else {
-            &self.plain
-        };
+        let connector = self.connector(url);
         let answer = async {
             let answer = connector.call(request).await;
             let answer = answer.map_err(|error| FetchError::Connection(root(&error)))?;
@@ -196,7 +231,7 @@ async fn read(mut body: SdkBody, limit: usize) -> Result<(Bytes, bool), FetchErr
     Ok((kept.freeze(), false))
 }
 
-fn spelled(error: impl std::fmt::Display) -> FetchError {
+fn spelled(error: impl Display) -> FetchError {
     FetchError::Request(error.to_string())
 }
 

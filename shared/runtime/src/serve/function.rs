@@ -96,7 +96,7 @@ async fn every_route(agent: impl BuildAgent) -> Result<(), ServeError> {
             super::counted(Box::pin(answer).await, Arc::clone(&started.reporter))
         }
     };
-    Ok(invocation::run(Integration::Streaming, handler).await?)
+    Ok(invocation::run(Integration::Streaming, handler, None).await?)
 }
 
 #[cfg(test)]

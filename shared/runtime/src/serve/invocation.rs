@@ -10,6 +10,7 @@ use super::{buffered, streaming};
 use crate::http::Body;
 use a2a_lambda_model::redact::without_values;
 use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use http::header::{HeaderName, HeaderValue};
 use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
@@ -43,19 +44,27 @@ pub(super) enum Integration {
     Streaming,
 }
 
-/// Runs `handler` for each invocation until the Runtime API closes.
+/// Answers the invocations that API Gateway has not made; `None` for an unknown one.
+pub(super) type Also = Arc<dyn Fn(&[u8]) -> Option<BoxFuture<'static, ()>> + Send + Sync>;
+
+/// Runs `handler` for each invocation until the Runtime API closes, and `also` for those that
+/// are not of API Gateway.
 ///
 /// The client opens its first connection for the first response. So after a `SnapStart`
 /// restore there is no connection from before the snapshot.
-pub(super) async fn run<H, F>(integration: Integration, handler: H) -> Result<(), Error>
+pub(super) async fn run<H, F>(
+    integration: Integration,
+    handler: H,
+    also: Option<Also>,
+) -> Result<(), Error>
 where
     H: Fn(GatewayEvent, Context) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response<Body>> + Send,
 {
     let client = Arc::new(PooledClient::builder().with_connector(connector()).build());
     let answering = service_fn(move |invocation| {
-        let (client, handler) = (client.clone(), handler.clone());
-        async move { answer(&client, integration, handler, invocation).await }
+        let (client, handler, also) = (client.clone(), handler.clone(), also.clone());
+        async move { answer(&client, integration, (handler, also), invocation).await }
     });
     // The layer below ignores its inner service and answers itself.
     let replaced = service_fn(|_: LambdaEvent<IgnoredAny>| ready(Ok::<_, Infallible>(())));
@@ -87,7 +96,7 @@ fn connector() -> HttpConnector {
 async fn answer<H, F>(
     client: &PooledClient,
     integration: Integration,
-    handler: H,
+    (handler, also): (H, Option<Also>),
     invocation: LambdaInvocation,
 ) -> Result<(), Error>
 where
@@ -131,11 +140,17 @@ where
                 }
             }
         }
-        Err(error) => {
-            let error = unreadable(&error);
-            tracing::error!(aws.request_id = id, "{}", error.error_message);
-            place.error(&error)?
-        }
+        Err(error) => match also.and_then(|also| also(&body)) {
+            Some(done) => {
+                done.await;
+                place.whole(b"null".to_vec())?
+            }
+            None => {
+                let error = unreadable(&error);
+                tracing::error!(aws.request_id = id, "{}", error.error_message);
+                place.error(&error)?
+            }
+        },
     };
     let taken = client.call(post).await?;
     let status = taken.status();

@@ -42,6 +42,9 @@ impl Start {
             .map_or_else(|_| Environment.get("A2A_LOG"), |it| it.get("A2A_LOG"));
         let metrics = telemetry::start(LogFormat::Json, filter.as_deref());
         settings::warn_of_unknown();
+        if let Ok(known) = &configuration {
+            known.report_unknown();
+        }
         crate::panics::check()?;
         Ok(Self {
             function,
@@ -71,6 +74,12 @@ impl Start {
         Ok(Settings::read_public(&self.configuration)?)
     }
 
+    /// The members of `A2A_SETTINGS` that are not settings.
+    #[cfg(feature = "aws")]
+    pub(super) fn unknown_settings(&self) -> &[String] {
+        self.configuration.unknown()
+    }
+
     /// Ends the start, and logs how long it took. Without `counters` the function writes
     /// nothing that it counts to the table.
     pub(super) fn ready(self, settings: &Settings, counters: Option<Arc<dyn Counters>>) -> Started {
@@ -78,7 +87,8 @@ impl Start {
         let name = FunctionName::of(deployed.as_deref(), self.function);
         let random = RandomIds.next();
         let reporter = Reporter::new(self.metrics, settings.metrics, name, counters, random);
-        self.process.ready(self.function);
+        let unknown = self.configuration.unknown().len();
+        self.process.ready(self.function, unknown);
         Started {
             process: self.process,
             reporter: Arc::new(reporter),
@@ -107,10 +117,11 @@ impl Process {
         Self { started }
     }
 
-    /// Logs that `function` is ready for its first invocation, and how long that took.
-    fn ready(self, function: &str) {
+    /// Logs that `function` is ready for its first invocation, how long that took, and how many
+    /// settings it does not know.
+    fn ready(self, function: &str, unknown: usize) {
         let took = SystemClock.now().since(self.started).as_millis();
-        events::cold_start(function, u64::try_from(took).unwrap_or(u64::MAX));
+        events::cold_start(function, u64::try_from(took).unwrap_or(u64::MAX), unknown);
     }
 
     /// Reads a deadline of the Lambda runtime, in milliseconds since 1970. `None`

@@ -3,10 +3,9 @@
 use super::error::ServeError;
 use super::services::{clients, counters, push_queue, queue};
 use super::start::Start;
-use crate::engine::{EngineError, SweepPlaces, SweepRound};
+use crate::engine::{EngineError, SweepPlaces};
 use crate::runtime::{Runtime, stores};
 use crate::skill::BuildAgent;
-use crate::telemetry::events;
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde::de::IgnoredAny;
 use std::sync::Arc;
@@ -42,36 +41,12 @@ pub async fn sweep(agent: impl BuildAgent) -> Result<(), ServeError> {
         // Never contended: Lambda runs one invocation at a time in a process.
         let mut places = places.lock().await;
         let swept = Box::pin(engine.sweep_round(tasks, turns, &mut places, deadline)).await;
-        report(&swept, places.are_done());
         reporter.end_of_invocation().await;
         swept
             .error
             .map_or(Ok(()), |error| Err(SweepError::from(error)))
     });
     Ok(lambda_runtime::run(handler).await?)
-}
-
-/// Logs the one line of a round, from whose fields operators make metrics. Seed
-/// RAD-H5 sets the name `a2a_states_cleaned_total`.
-fn report(swept: &SweepRound, is_done: bool) {
-    tracing::event!(
-        target: events::SWEEP,
-        tracing::Level::INFO,
-        sweep.looked_at = swept.tasks.looked_at,
-        sweep.redispatched = swept.tasks.redispatched,
-        sweep.failed = swept.tasks.failed,
-        sweep.pushed = swept.tasks.pushed,
-        sweep.threads_looked_at = swept.threads.looked_at,
-        sweep.threads_removed = swept.threads.threads_removed,
-        sweep.tasks_removed = swept.threads.tasks_removed,
-        a2a_states_cleaned_total = swept.threads.states_cleaned,
-        sweep.state_objects = swept.threads.objects_removed,
-        sweep.objects = swept.objects.looked_at,
-        sweep.removed = swept.objects.removed,
-        sweep.objects_whole = swept.objects.whole,
-        sweep.is_done = is_done,
-        "swept"
-    );
 }
 
 /// Why a sweep ended early. The next one starts again.
@@ -94,48 +69,7 @@ impl From<SweepError> for Diagnostic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::ThreadSweepReport;
     use crate::store::StoreError;
-    use std::io;
-    use std::sync::Mutex as Shared;
-
-    /// Collects the lines of a log.
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Shared<Vec<u8>>>);
-
-    impl io::Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn a_sweep_logs_the_number_of_removed_states() {
-        let swept = SweepRound {
-            threads: ThreadSweepReport {
-                looked_at: 5,
-                states_cleaned: 3,
-                ..ThreadSweepReport::default()
-            },
-            ..SweepRound::default()
-        };
-        let lines = Lines::default();
-        let writer = lines.clone();
-        let log = tracing_subscriber::fmt()
-            .json()
-            .flatten_event(true)
-            .with_writer(move || writer.clone());
-        tracing::subscriber::with_default(log.finish(), || report(&swept, true));
-        let line: serde_json::Value = serde_json::from_slice(&lines.0.lock().unwrap()).unwrap();
-        assert_eq!(line["message"], "swept");
-        assert_eq!(line["a2a_states_cleaned_total"], 3);
-        assert_eq!(line["sweep.threads_looked_at"], 5);
-    }
 
     #[test]
     fn a_failed_sweep_has_an_error_type_and_shows_no_private_cause() {

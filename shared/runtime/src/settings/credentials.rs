@@ -16,15 +16,12 @@ pub struct CredentialSettings {
     pub issuer: Option<String>,
     /// `A2A_JWT_AUDIENCE`: the audience of its tokens.
     audience: Option<String>,
-    /// `A2A_JWT_JWKS_URL`: where its keys are.
-    jwks_url: Option<String>,
-    /// `A2A_JWT_ALGORITHMS`: the accepted algorithms.
-    algorithms: Vec<JwtAlgorithm>,
-    /// `A2A_JWT_TENANT_CLAIM`: the claim with the tenant.
-    tenant_claim: String,
+    /// The other `A2A_JWT_…`: which of its tokens are accepted, and what they say.
+    accepted: JwtIssuer,
     /// `A2A_FIRST_KEY`: the name or ARN of the secret of the first API key.
     pub first_key: Option<String>,
-    /// `A2A_FIRST_KEY_TENANT` and `A2A_FIRST_KEY_SUBJECT`: the callers with the first key.
+    /// `A2A_FIRST_KEY_TENANT` and `A2A_FIRST_KEY_SUBJECT`: the callers with the first key. The
+    /// scope `ops` counts for this tenant alone.
     pub first_owner: Owner,
     /// Which addresses the issuer may have.
     pub reach: Reach,
@@ -59,9 +56,7 @@ impl CredentialSettings {
                 "A2A_JWT_AUDIENCE",
                 "the audience of the issuer's tokens for this agent",
             )?,
-            jwks_url: self.jwks_url.clone(),
-            algorithms: self.algorithms.clone(),
-            tenant_claim: self.tenant_claim.clone(),
+            ..self.accepted.clone()
         })
     }
 }
@@ -77,13 +72,25 @@ impl Read<'_> {
         Ok(CredentialSettings {
             issuer: self.issuer_url("A2A_JWT_ISSUER", reach)?,
             audience: self.given("A2A_JWT_AUDIENCE"),
-            jwks_url: self.issuer_url("A2A_JWT_JWKS_URL", reach)?,
-            algorithms: self.algorithms("A2A_JWT_ALGORITHMS")?,
-            tenant_claim: self.text("A2A_JWT_TENANT_CLAIM", "tenant"),
+            accepted: JwtIssuer {
+                issuer: String::new(),
+                audience: String::new(),
+                jwks_url: self.issuer_url("A2A_JWT_JWKS_URL", reach)?,
+                algorithms: self.algorithms("A2A_JWT_ALGORITHMS")?,
+                types: self.words("A2A_JWT_TYPES", "JWT"),
+                tenant_claim: self.text("A2A_JWT_TENANT_CLAIM", "tenant"),
+                scope_claims: self.words("A2A_JWT_SCOPE_CLAIMS", "scope,scp"),
+                tier_claim: self.text("A2A_JWT_TIER_CLAIM", "tier"),
+            },
             first_key: self.given("A2A_FIRST_KEY"),
             first_owner: self.first_owner()?,
             reach,
         })
+    }
+
+    fn words(&self, name: &'static str, default: &str) -> Vec<String> {
+        let value = self.text(name, default);
+        value.split(',').map(|it| it.trim().to_owned()).collect()
     }
 
     pub(super) fn given(&self, name: &'static str) -> Option<String> {

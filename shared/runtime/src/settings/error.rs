@@ -41,6 +41,9 @@ pub enum SettingsError {
         /// Why it cannot be used.
         why: FileError,
     },
+    /// `A2A_SETTINGS` cannot be used.
+    #[error("setting `A2A_SETTINGS`: {0}")]
+    Object(FileError),
     /// The thread's state would live longer than the thread.
     #[error("setting `A2A_STATE_TTL` is `{state}`: at most `A2A_THREAD_TTL`, which is `{thread}`")]
     StateOutlivesThread {
@@ -51,7 +54,7 @@ pub enum SettingsError {
     },
 }
 
-/// Why a configuration file cannot be used.
+/// Why a configuration file, or the object of `A2A_SETTINGS`, cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
     /// `A2A_CONFIG` names it, and it does not exist.
@@ -66,12 +69,12 @@ pub enum FileError {
     /// A member is not a setting.
     #[error("`{0}` is not a setting; `docs/operations.md` lists them")]
     Unknown(String),
-    /// A member does not belong in a file.
-    #[error("`{name}` does not belong in a file: it is {why}")]
+    /// A member does not belong there.
+    #[error("`{name}` does not belong there: it is {why}")]
     Misplaced {
         /// The member.
         name: &'static str,
-        /// Why it does not belong in a file.
+        /// Why it does not belong there.
         why: &'static str,
     },
 }

@@ -1,8 +1,12 @@
-//! Reads the configuration file: one JSON object whose members are settings.
+//! Reads JSON objects whose members are settings: `A2A_SETTINGS`, and the configuration file.
 //!
-//! The file is the one that `A2A_CONFIG` names, else `a2a.json` in the working folder, if
-//! there is one. A function on AWS Lambda works in the folder of its code. The environment
-//! wins over the file, so that a stack can override what its code brings along.
+//! The environment wins over `A2A_SETTINGS`, and that over the file. A stack has one parameter for
+//! the object. The file is the one that `A2A_CONFIG` names, else `a2a.json` in the working folder,
+//! if there is one.
+//!
+//! Lambda changes the variables of a function seconds before its code. So a function that runs
+//! tolerates a member of `A2A_SETTINGS` that it does not know, and reports it. `ops` refuses it
+//! in the deployment that brings it.
 
 use super::names::{NAMES, PREFIX};
 use super::source::{Environment, Source, read_file};
@@ -13,35 +17,77 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+/// The setting that holds settings.
+const OBJECT: &str = "A2A_SETTINGS";
 /// The setting that names the file.
 const NAME: &str = "A2A_CONFIG";
 /// The file that is read when no setting names one.
 const DEFAULT: &str = "a2a.json";
 /// The most bytes of the file: 256 KiB.
 const MAX_BYTES: u64 = 256 * 1024;
-/// Settings that do not belong in a file, and why.
-const NOT_IN_A_FILE: [(&str, &str); 2] = [
+/// Settings that do not belong in an object, and why.
+const MISPLACED: [(&str, &str); 4] = [
     (
         "A2A_SECRET_KEY",
         "a secret; set it in the environment, or name a secret of Secrets Manager",
     ),
-    (NAME, "the place of this file; set it in the environment"),
+    (
+        "A2A_MODEL_KEY",
+        "a secret; set it in the environment, or in the secret of the skills",
+    ),
+    (NAME, "the place of a file; set it in the environment"),
+    (OBJECT, "an object of settings; set it in the environment"),
+];
+/// Settings that the template sets, and so the object of a stack does not. A test compares them
+/// with it.
+const OF_THE_TEMPLATE: [&str; 14] = [
+    "A2A_AUTH",
+    "A2A_BUCKET",
+    "A2A_CONCURRENCY",
+    "A2A_CORS_ORIGIN",
+    "A2A_FIRST_KEY",
+    "A2A_FUNCTION",
+    "A2A_LOG",
+    "A2A_METRICS",
+    "A2A_PUSH_QUEUE_URL",
+    "A2A_SECRET_KEY_ID",
+    "A2A_SKILL_SECRET",
+    "A2A_STREAM_POOL",
+    "A2A_TABLE",
+    "A2A_WORK_QUEUE_URL",
 ];
 
-/// The settings of the environment, and behind them those of the configuration file.
+/// The settings of the environment, and behind them those of `A2A_SETTINGS` and of the
+/// configuration file.
 #[derive(Debug, Clone, Default)]
 pub struct Configuration {
     path: Option<PathBuf>,
-    members: BTreeMap<String, String>,
+    /// The members of `A2A_SETTINGS`, and of the file.
+    members: [BTreeMap<String, String>; 2],
+    /// The members of `A2A_SETTINGS` that are not settings.
+    unknown: Vec<String>,
 }
 
 impl Configuration {
-    /// Reads the configuration file, if there is one.
+    /// Reads `A2A_SETTINGS`, and the configuration file, if there is one.
     ///
     /// # Errors
     /// [`SettingsError::File`] when a named file cannot be read, or the file has a member
     /// that is not a setting, is there twice, or does not belong in a file.
+    /// [`SettingsError::Object`] in the same cases, except that of an unknown member.
     pub fn load() -> Result<Self, SettingsError> {
+        let object = Environment.get(OBJECT).unwrap_or_default();
+        let (object, unknown) = object_of(&object).map_err(SettingsError::Object)?;
+        let (path, file) = Self::file()?;
+        Ok(Self {
+            path,
+            members: [object, file],
+            unknown,
+        })
+    }
+
+    /// The configuration file and its members.
+    fn file() -> Result<(Option<PathBuf>, BTreeMap<String, String>), SettingsError> {
         let named = Environment.get(NAME).filter(|path| !path.is_empty());
         let path = PathBuf::from(named.as_deref().unwrap_or(DEFAULT));
         let fail = |why| SettingsError::File {
@@ -50,15 +96,39 @@ impl Configuration {
         };
         let text = match read_file(&path, MAX_BYTES) {
             Ok(Some(text)) => text,
-            Ok(None) if named.is_none() => return Ok(Self::default()),
+            Ok(None) if named.is_none() => return Ok((None, BTreeMap::new())),
             Ok(None) => return Err(fail(FileError::Missing)),
             Err(error) => return Err(fail(FileError::Unreadable(error.to_string()))),
         };
-        let members = members(&text).map_err(&fail)?;
-        Ok(Self {
-            path: Some(path),
-            members,
-        })
+        match members(&text).map_err(&fail)? {
+            (members, unknown) if unknown.is_empty() => Ok((Some(path), members)),
+            (_, mut unknown) => Err(fail(FileError::Unknown(unknown.swap_remove(0)))),
+        }
+    }
+
+    /// The same configuration, for a program that is started by a person.
+    ///
+    /// # Errors
+    /// [`SettingsError::Object`] when a member of `A2A_SETTINGS` is not a setting.
+    pub fn refuse_unknown(self) -> Result<Self, SettingsError> {
+        match self.unknown.first() {
+            Some(name) => Err(SettingsError::Object(FileError::Unknown(name.clone()))),
+            None => Ok(self),
+        }
+    }
+
+    /// The members of `A2A_SETTINGS` that are not settings.
+    #[must_use]
+    pub fn unknown(&self) -> &[String] {
+        &self.unknown
+    }
+
+    /// Logs an error with the members of `A2A_SETTINGS` that are not settings.
+    pub fn report_unknown(&self) {
+        if !self.unknown.is_empty() {
+            let names = self.unknown.join(", ");
+            tracing::error!("ignored members of `{OBJECT}` that are not settings: {names}");
+        }
     }
 
     /// The file whose settings these are, if there is one.
@@ -70,9 +140,8 @@ impl Configuration {
 
 impl Source for Configuration {
     fn get(&self, name: &str) -> Option<String> {
-        Environment
-            .get(name)
-            .or_else(|| self.members.get(name).cloned())
+        let behind = || self.members.iter().find_map(|members| members.get(name));
+        Environment.get(name).or_else(|| behind().cloned())
     }
 
     fn built_at(&self) -> Option<Timestamp> {
@@ -80,20 +149,39 @@ impl Source for Configuration {
     }
 }
 
-/// The members of a configuration file as the texts that the environment would have.
-fn members(text: &str) -> Result<BTreeMap<String, String>, FileError> {
+/// Settings by name, and names that are none.
+type KnownAndUnknown = (BTreeMap<String, String>, Vec<String>);
+
+/// The members of `A2A_SETTINGS`.
+fn object_of(text: &str) -> Result<KnownAndUnknown, FileError> {
+    if text.is_empty() {
+        return Ok(Default::default());
+    }
+    let (members, unknown) = members(text)?;
+    match OF_THE_TEMPLATE
+        .iter()
+        .find(|name| members.contains_key(**name))
+    {
+        Some(name) => Err(FileError::Misplaced {
+            name,
+            why: "what the template sets; use its parameter",
+        }),
+        None => Ok((members, unknown)),
+    }
+}
+
+/// The members of an object as the texts that the environment would have.
+fn members(text: &str) -> Result<KnownAndUnknown, FileError> {
     let Members(members) =
         serde_json::from_str(text).map_err(|error| FileError::Content(error.to_string()))?;
-    for name in members.keys() {
-        if let Some((name, why)) = NOT_IN_A_FILE.iter().find(|(bad, _)| bad == name) {
-            return Err(FileError::Misplaced { name, why });
-        }
-        // `TCK_…` belongs to the conformance kits, and is a setting too.
-        if !NAMES.contains(&name.as_str()) && name != "TCK_STREAMING_TIMEOUT" {
-            return Err(FileError::Unknown(name.clone()));
-        }
+    if let Some((name, why)) = MISPLACED.iter().find(|it| members.contains_key(it.0)) {
+        return Err(FileError::Misplaced { name, why });
     }
-    Ok(members)
+    // `TCK_…` belongs to the conformance kits, and is a setting too.
+    let is_known = |name: &str| NAMES.contains(&name) || name == "TCK_STREAMING_TIMEOUT";
+    let (known, unknown): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        members.into_iter().partition(|(name, _)| is_known(name));
+    Ok((known, unknown.into_keys().collect()))
 }
 
 /// An object of texts, numbers and switches, each name once.
@@ -182,32 +270,60 @@ mod tests {
     fn a_file_sets_what_the_environment_could_set() {
         let text =
             r#"{"A2A_AUTH": "dev", "A2A_TASK_TTL": "7d", "A2A_MAX_BODY": 2048, "A2A_PUSH": false}"#;
-        let read = Settings::read(&File(members(text).unwrap())).unwrap();
+        let read = Settings::read(&File(members(text).unwrap().0)).unwrap();
         assert_eq!(read.policy.task_ttl, Duration::from_secs(7 * 24 * 3600));
         assert_eq!((read.max_body, read.push), (2048, false));
     }
 
     #[test]
-    fn the_environment_wins_over_the_file() {
-        // Cargo sets this variable for every test.
-        let name = "CARGO_MANIFEST_DIR";
-        let both = Configuration {
-            path: None,
-            members: BTreeMap::from([
-                (name.to_owned(), "of the file".to_owned()),
-                ("A2A_TEST_ONLY_IN_THE_FILE".to_owned(), "7".to_owned()),
-            ]),
+    fn the_environment_wins_over_the_object_and_that_over_the_file() {
+        // Cargo sets the first variable for every test.
+        let names = ["CARGO_MANIFEST_DIR", "A2A_TEST_OBJECT", "A2A_TEST_FILE"];
+        let members = |names: &[&str], value: &str| {
+            let entry = |name: &&str| ((*name).to_owned(), value.to_owned());
+            names.iter().map(entry).collect::<BTreeMap<_, _>>()
         };
-        assert_eq!(both.get(name), Environment.get(name));
-        assert_eq!(both.get("A2A_TEST_ONLY_IN_THE_FILE").as_deref(), Some("7"));
+        let all = Configuration {
+            path: None,
+            members: [members(&names[..2], "object"), members(&names, "file")],
+            unknown: Vec::new(),
+        };
+        let expected = [
+            Environment.get(names[0]).unwrap(),
+            "object".into(),
+            "file".into(),
+        ];
+        assert_eq!(names.map(|name| all.get(name).unwrap()), expected);
+    }
+
+    #[test]
+    fn an_object_refuses_secrets_and_what_the_template_sets() {
+        for name in ["A2A_MODEL_KEY", "A2A_SETTINGS", "A2A_LOG", "A2A_FIRST_KEY"] {
+            let refused = object_of(&format!(r#"{{"{name}": "x"}}"#)).unwrap_err();
+            assert!(matches!(refused, FileError::Misplaced { .. }), "{refused}");
+        }
+        let (known, unknown) = object_of(r#"{"A2A_LEASE": "9s", "A2A_LEAES": "9s"}"#).unwrap();
+        assert_eq!(known.into_keys().collect::<Vec<_>>(), ["A2A_LEASE"]);
+        assert_eq!(unknown, ["A2A_LEAES"], "a running function tolerates it");
+        assert_eq!(object_of(""), Ok(Default::default()));
+    }
+
+    #[test]
+    fn the_template_sets_exactly_what_an_object_refuses() {
+        let template = include_str!("../../../../template.yaml");
+        let variables = template.lines().filter_map(|line| {
+            let (name, _) = line.trim().split_once(": ")?;
+            name.starts_with("A2A_").then_some(name)
+        });
+        let variables: std::collections::BTreeSet<_> = variables.collect();
+        let expected = OF_THE_TEMPLATE.into_iter().chain([OBJECT]).collect();
+        assert_eq!(variables, expected);
     }
 
     #[test]
     fn a_file_with_an_unknown_or_misplaced_member_is_refused() {
-        assert_eq!(
-            members(r#"{"A2A_TASK_TLT": "7d"}"#),
-            Err(FileError::Unknown("A2A_TASK_TLT".to_owned()))
-        );
+        let (_, unknown) = members(r#"{"A2A_TASK_TLT": "7d"}"#).unwrap();
+        assert_eq!(unknown, ["A2A_TASK_TLT"]);
         for name in ["A2A_SECRET_KEY", "A2A_CONFIG"] {
             let refused = members(&format!(r#"{{"{name}": "x"}}"#)).unwrap_err();
             assert!(matches!(refused, FileError::Misplaced { .. }), "{refused}");
@@ -222,7 +338,7 @@ mod tests {
             "{twice}"
         );
         let text = r#"{"A2A_AUTH": "dev", "A2A_STATE_TTL": "2d", "A2A_THREAD_TTL": "1d"}"#;
-        let refused = Settings::read(&File(members(text).unwrap()));
+        let refused = Settings::read(&File(members(text).unwrap().0));
         assert!(matches!(
             refused,
             Err(SettingsError::StateOutlivesThread { .. })

@@ -29,7 +29,10 @@ pub(super) const NAMES: &[&str] = &[
     "A2A_JWT_AUDIENCE",
     "A2A_JWT_ISSUER",
     "A2A_JWT_JWKS_URL",
+    "A2A_JWT_SCOPE_CLAIMS",
     "A2A_JWT_TENANT_CLAIM",
+    "A2A_JWT_TIER_CLAIM",
+    "A2A_JWT_TYPES",
     "A2A_LEASE",
     "A2A_LIST_COUNT_MAX",
     "A2A_LOG",
@@ -55,6 +58,7 @@ pub(super) const NAMES: &[&str] = &[
     "A2A_ROUTING",
     "A2A_SECRET_KEY",
     "A2A_SECRET_KEY_ID",
+    "A2A_SETTINGS",
     "A2A_SKILL_SECRET",
     "A2A_STATE_MAX_BYTES",
     "A2A_STATE_TTL",
@@ -137,6 +141,7 @@ mod tests {
             "A2A_LOG",
             "A2A_MODEL_KEY",
             "A2A_PORT",
+            "A2A_SETTINGS",
             "A2A_SKILL_SECRET",
         ];
         read.extend(elsewhere.map(str::to_owned));

@@ -149,11 +149,15 @@ impl Read<'_> {
     }
 
     /// A number for which 0 means that there is none.
-    pub(super) fn optional<N>(&self, name: &'static str) -> Result<Option<N>, SettingsError>
+    pub(super) fn optional<N>(
+        &self,
+        name: &'static str,
+        default: &str,
+    ) -> Result<Option<N>, SettingsError>
     where
         N: std::str::FromStr + PartialEq + Default,
     {
-        let value = self.text(name, "0");
+        let value = self.text(name, default);
         match value.parse() {
             Ok(number) => Ok(Some(number).filter(|it| *it != N::default())),
             Err(_) => Err(SettingsError::Bad {

@@ -291,6 +291,19 @@ fn documented() -> Vec<(&'static str, Option<&'static str>)> {
 }
 
 #[test]
+fn a_deployed_function_limits_a_tenant_unless_its_settings_say_otherwise() {
+    let deployed = ("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand");
+    let limits = asked(&[deployed]).0.policy.limits;
+    assert_eq!(limits.rates.calls.map(|rate| rate.per_minute), Some(100));
+    assert_eq!(limits.rates.tiers["first"].per_minute, 6_000);
+    assert_eq!(limits.streams_per_tenant, Some(20));
+    assert_eq!(limits.upload_bytes_per_day, Some(10 * 1024 * 1024 * 1024));
+    let off = asked(&[deployed, ("A2A_RATE_LIMIT", "0")]).0.policy.limits;
+    assert_eq!(off.rates.calls, None);
+    assert_eq!(asked(&[]).0.policy.limits.rates.calls, None);
+}
+
+#[test]
 fn the_documented_settings_are_exactly_those_the_code_reads() {
     let (_, mut read) = asked(&[]);
     let mut written: Vec<_> = documented().iter().map(|(name, _)| *name).collect();

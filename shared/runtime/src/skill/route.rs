@@ -20,6 +20,7 @@ mod lexical;
 use super::media::{admits, check_input};
 use super::{AgentDefinition, AnySkill, Content};
 use crate::task::{A2aError, Message, Metadata, Part, PartContent, SavedSlot, SkillId};
+use crate::telemetry::scope;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -120,6 +121,8 @@ impl Route {
             score,
             made,
         } = self;
+        // Also for the line of a refusal.
+        scope::note_skill(id.as_str());
         let skill = agent.skill(&id).ok_or(A2aError::UnsupportedOperation {
             why: "the skill of this task is not offered any more",
         })?;

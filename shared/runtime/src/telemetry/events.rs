@@ -149,8 +149,10 @@ pub(crate) fn model(line: &ModelFields<'_>) {
     );
 }
 
-/// Logs that a function is ready. `ms` is the time since its `main` began.
+/// Logs that a function is ready. `ms` is the time since its `main` began, and `unknown` the
+/// number of settings that it does not know.
 #[cfg(feature = "lambda")]
-pub(crate) fn cold_start(function: &str, ms: u64) {
-    tracing::info!(target: START, function, ms, "cold start");
+pub(crate) fn cold_start(function: &str, ms: u64, unknown: usize) {
+    let unknown = (unknown > 0).then_some(unknown);
+    tracing::info!(target: START, function, ms, settings.unknown = unknown, "cold start");
 }

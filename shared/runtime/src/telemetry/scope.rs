@@ -6,6 +6,7 @@
 
 use super::trace::TraceContext;
 use crate::store::Meter;
+use crate::task::TaskRecord;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -187,6 +188,13 @@ pub(crate) fn note_task(task: &str) {
 /// Notes the skill of the running call. The first note counts.
 pub(crate) fn note_skill(skill: &str) {
     note(|facts| &facts.skill, skill);
+}
+
+/// Notes the skill of the task that the running call changes.
+pub(crate) fn note_skill_of(task: &TaskRecord) {
+    if let Some(skill) = task.skill() {
+        note_skill(skill.as_str());
+    }
 }
 
 /// Notes the step of the router that decided. The first note counts.

@@ -2,7 +2,7 @@
 
 use super::{Broken, World};
 use crate::store::StoreError;
-use crate::store::api_keys::{ApiKeyId, ApiKeyRecord, WriteApiKeys};
+use crate::store::api_keys::{ApiKeyId, ApiKeyRecord, KeyCheck, WriteApiKeys};
 use crate::task::Owner;
 use std::collections::BTreeSet;
 
@@ -21,6 +21,37 @@ fn key(owner: &Owner, world: &World) -> Result<ApiKeyRecord, Broken> {
         expires_at: Some(world.at(86_400_456)),
         note: Some("nightly # build".to_owned()),
     })
+}
+
+/// Keys that are made before the check pass by their ids. The first check stays, and is no key.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn keys_older_than_the_check_stay_in_it(
+    store: &dyn WriteApiKeys,
+    world: &World,
+) -> Result<(), Broken> {
+    let (older, newer) = (key(&world.owner, world)?, key(&world.stranger, world)?);
+    assert!(store.create_api_key(&older).await?);
+    let before = store.key_check().await?;
+    assert_eq!(before.secret, None);
+    assert!(before.older.contains(&older.id));
+    let first = KeyCheck {
+        secret: Some("first".to_owned()),
+        ..before
+    };
+    store.create_check(&first).await?;
+    assert!(store.create_api_key(&newer).await?);
+    let second = KeyCheck {
+        secret: Some("second".to_owned()),
+        older: BTreeSet::new(),
+    };
+    store.create_check(&second).await?;
+    assert_eq!(store.key_check().await?, first);
+    let mut both = [older, newer];
+    both.sort_by(|one, other| one.id.cmp(&other.id));
+    assert_eq!(store.api_keys(None).await?, both);
+    Ok(())
 }
 
 /// A key reads back as it was written, with and without its optional members. A second key

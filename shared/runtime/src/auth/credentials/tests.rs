@@ -2,7 +2,7 @@ use super::Credentials;
 use crate::auth::{ApiKey, AuthError, FirstKey, FirstSecret};
 use crate::engine::Clock;
 use crate::store::StoreError;
-use crate::store::api_keys::{ApiKeyRecord, WriteApiKeys as _};
+use crate::store::api_keys::{ApiKeyId, ApiKeyRecord, KeyCheck, ReadApiKeys, WriteApiKeys as _};
 use crate::store::memory::MemoryStore;
 use crate::task::{Owner, Subject, TenantId, Timestamp};
 use async_trait::async_trait;
@@ -31,8 +31,11 @@ fn owner(tenant: &str, subject: &str) -> Owner {
     }
 }
 
+/// The secret of the check.
+const CHECK: &str = "the secret of the check";
+
 async fn issue(store: &MemoryStore, tenant: &str, expires_at: Option<Timestamp>) -> ApiKey {
-    let key = ApiKey::random().unwrap();
+    let key = ApiKey::random(CHECK).unwrap();
     let record = ApiKeyRecord {
         id: key.id().clone(),
         hash: key.hash(),
@@ -82,7 +85,7 @@ async fn a_key_that_is_not_exactly_an_issued_one_is_refused() {
     );
     let (_, secret) = other.reveal().rsplit_once('_').unwrap();
     let crossed = format!("a2a_{}_{secret}", key.id());
-    let unknown = ApiKey::random().unwrap();
+    let unknown = ApiKey::random("").unwrap();
     let upper = key.reveal().replacen("a2a_", "A2A_", 1);
     for bad in [
         crossed.as_str(),
@@ -127,6 +130,90 @@ async fn a_withdrawn_key_is_refused_at_once() {
     assert!(store.withdraw_api_key(key.id()).await.unwrap());
     assert!(tenant(&credentials, key.reveal()).await.is_err());
     assert!(!store.withdraw_api_key(key.id()).await.unwrap());
+}
+
+/// A store that counts its reads of keys, and of the check.
+#[derive(Default)]
+struct CountedKeys {
+    store: MemoryStore,
+    keys: AtomicU32,
+    checks: AtomicU32,
+}
+
+#[async_trait]
+impl ReadApiKeys for CountedKeys {
+    async fn api_key(&self, id: &ApiKeyId) -> Result<Option<ApiKeyRecord>, StoreError> {
+        self.keys.fetch_add(1, Ordering::SeqCst);
+        self.store.api_key(id).await
+    }
+
+    async fn stored_check(&self) -> Result<Option<KeyCheck>, StoreError> {
+        self.checks.fetch_add(1, Ordering::SeqCst);
+        self.store.stored_check().await
+    }
+
+    async fn api_keys(&self, tenant: Option<&TenantId>) -> Result<Vec<ApiKeyRecord>, StoreError> {
+        self.store.api_keys(tenant).await
+    }
+}
+
+impl CountedKeys {
+    /// How many keys, and how many checks, are read for 1,000 made-up keys in 20 s.
+    async fn reads(self: &Arc<Self>) -> (u32, u32) {
+        let clock = Arc::new(SetClock::default());
+        let credentials = Credentials::new(self.clone(), clock.clone());
+        for _ in 0..1_000 {
+            clock.0.fetch_add(20, Ordering::SeqCst);
+            let made_up = ApiKey::random("").unwrap();
+            let refused = credentials.admit(Some(made_up.reveal())).await;
+            assert!(matches!(refused, Err(AuthError::Refused)));
+        }
+        let reads = [&self.keys, &self.checks].map(|count| count.swap(0, Ordering::SeqCst));
+        (reads[0], reads[1])
+    }
+
+    async fn create_check(&self) {
+        let known = self.store.key_check().await.unwrap();
+        let check = KeyCheck {
+            secret: Some(CHECK.to_owned()),
+            ..known
+        };
+        self.store.create_check(&check).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn made_up_keys_do_not_use_up_the_reads_of_tenants() {
+    let keys = Arc::new(CountedKeys::default());
+    assert_eq!(keys.reads().await, (0, 4), "a table without a check");
+    keys.create_check().await;
+    assert_eq!(keys.reads().await, (0, 1));
+}
+
+#[tokio::test]
+async fn a_key_that_is_older_than_the_check_stays_valid() {
+    let keys = Arc::new(CountedKeys::default());
+    let credentials = Credentials::new(keys.clone(), Arc::new(SetClock::default()));
+    let older = issue(&keys.store, "acme", None).await;
+    assert_eq!(tenant(&credentials, older.reveal()).await.unwrap(), "acme");
+    keys.create_check().await;
+    let credentials = Credentials::new(keys.clone(), Arc::new(SetClock::default()));
+    assert_eq!(tenant(&credentials, older.reveal()).await.unwrap(), "acme");
+}
+
+#[tokio::test]
+async fn the_first_key_of_a_table_is_accepted_after_five_seconds() {
+    let keys = Arc::new(CountedKeys::default());
+    let clock = Arc::new(SetClock::default());
+    let credentials = Credentials::new(keys.clone(), clock.clone());
+    assert!(tenant(&credentials, "a2a_x_y").await.is_err());
+    let made_up = ApiKey::random("").unwrap();
+    assert!(tenant(&credentials, made_up.reveal()).await.is_err());
+    keys.create_check().await;
+    let key = issue(&keys.store, "acme", None).await;
+    assert!(tenant(&credentials, key.reveal()).await.is_err());
+    clock.0.store(5_000, Ordering::SeqCst);
+    assert_eq!(tenant(&credentials, key.reveal()).await.unwrap(), "acme");
 }
 
 /// A secret that counts how often it is read.

@@ -207,7 +207,10 @@ impl Agent {
             audience: "agent".to_owned(),
             jwks_url: None,
             algorithms: vec![JwtAlgorithm::Rs256, JwtAlgorithm::Es256],
+            types: vec!["JWT".to_owned()],
             tenant_claim: "tenant".to_owned(),
+            scope_claims: vec!["scope".to_owned(), "scp".to_owned()],
+            tier_claim: "tier".to_owned(),
         };
         let verifier = JwtVerifier::new(accepted, issuer.clone(), clock.clone());
         Self {
@@ -215,6 +218,14 @@ impl Agent {
             issuer,
             clock,
         }
+    }
+
+    /// Changes which tokens are accepted.
+    fn accepts(&mut self, change: impl FnOnce(&mut JwtIssuer)) {
+        let mut accepted = self.verifier.issuer.clone();
+        change(&mut accepted);
+        let verifier = JwtVerifier::new(accepted, self.issuer.clone(), self.clock.clone());
+        self.verifier = Arc::new(verifier);
     }
 
     async fn admits(&self, token: &str) -> bool {
@@ -519,6 +530,61 @@ async fn the_last_good_keys_stay_while_the_issuer_is_down_or_talks_nonsense() {
 }
 
 #[tokio::test]
+async fn a_withdrawn_key_ends_in_a_day_when_the_issuer_is_kept_away() {
+    let signer = elliptic("one");
+    let agent = Agent::trusting(set(&[&signer]));
+    let token = signer.sign(&with("exp", json!(NOW + 200_000)));
+    assert!(agent.admits(&token).await);
+    agent.answers(Answer::Failure);
+    agent.later(Duration::from_secs(24 * 3_600 - 1));
+    assert!(agent.admits(&token).await);
+    agent.later(Duration::from_secs(1));
+    let refused = agent.verifier.verify(&token).await;
+    assert!(matches!(refused, Err(AuthError::Unavailable(_))));
+    agent.answers(set(&[&signer]));
+    agent.later(Duration::from_secs(60));
+    assert!(agent.admits(&token).await);
+}
+
+#[tokio::test]
+async fn an_id_token_does_not_pass_as_an_access_token() {
+    let signer = elliptic("one");
+    let mut agent = Agent::trusting(set(&[&signer]));
+    let header = |name: Value| json!({"typ": name, "alg": "ES256", "kid": "one"});
+    let untyped = json!({"alg": "ES256", "kid": "one"});
+    let token = |header| signer.sign_under(&header, &claims());
+    for right in ["JWT", "jwt", "application/jwt"] {
+        assert!(agent.admits(&token(header(json!(right)))).await, "{right}");
+    }
+    assert!(agent.admits(&token(untyped.clone())).await);
+    for wrong in [json!("id+jwt"), json!("at+jwt"), json!(""), json!(7)] {
+        assert!(
+            !agent.admits(&token(header(wrong.clone()))).await,
+            "{wrong}"
+        );
+    }
+    agent.accepts(|issuer| issuer.types = vec!["at+jwt".to_owned()]);
+    assert!(agent.admits(&token(header(json!("at+JWT")))).await);
+    assert!(!agent.admits(&token(untyped)).await);
+}
+
+#[tokio::test]
+async fn a_claim_that_no_setting_names_gives_no_scope_or_tier() {
+    let signer = elliptic("one");
+    let mut agent = Agent::trusting(set(&[&signer]));
+    agent.accepts(|issuer| {
+        issuer.scope_claims = vec!["https://acme.example/roles".to_owned()];
+        issuer.tier_claim = "plan".to_owned();
+    });
+    let mut claims = with("https://acme.example/roles", json!(["read", "write"]));
+    claims["plan"] = json!("silver");
+    let admitted = agent.verifier.verify(&signer.sign(&claims)).await.unwrap();
+    let scopes = ["read", "write"].map(str::to_owned).into();
+    assert_eq!(admitted.caller.scopes, scopes);
+    assert_eq!(admitted.caller.tier, "silver");
+}
+
+#[tokio::test]
 async fn callers_with_known_keys_do_not_wait_for_a_fetch() {
     let signer = elliptic("one");
     let agent = Agent::trusting(set(&[&signer]));
@@ -573,7 +639,7 @@ async fn the_configuration_of_another_issuer_is_not_used() {
 #[tokio::test]
 async fn api_keys_work_while_the_issuer_hangs() {
     let agent = Agent::trusting(Answer::Never);
-    let (store, key) = (MemoryStore::new(), ApiKey::random().unwrap());
+    let (store, key) = (MemoryStore::new(), ApiKey::random("").unwrap());
     let record = ApiKeyRecord {
         id: key.id().clone(),
         hash: key.hash(),

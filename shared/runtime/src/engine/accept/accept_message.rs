@@ -21,7 +21,7 @@ use crate::task::{
     A2aError, Change, ContextId, Message, NewTask, Role, SendCommand, SendMode, TaskId, TaskRecord,
     TaskState, Timestamp, WriteId,
 };
-use crate::telemetry::scope::CallScope;
+use crate::telemetry::scope::{self, CallScope};
 use a2a_lambda_model::stored;
 pub use routing::RoutePreview;
 use turn_input::routing_message;
@@ -298,6 +298,7 @@ fn named_task(
     record: TaskRecord,
     command: &SendCommand,
 ) -> Result<Option<TaskRecord>, EngineError> {
+    scope::note_skill_of(&record);
     let context = command.message.context_id.as_ref();
     if context.is_some_and(|context| context != record.context_id()) {
         let why = "the task belongs to another context";

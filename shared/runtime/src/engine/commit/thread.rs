@@ -1,8 +1,9 @@
 //! Stores the thread of a context: the one that a task opens, and the one that a message
 //! refreshes.
 
+use crate::engine::turn::finish::too_large;
 use crate::engine::{Engine, EngineError};
-use crate::store::ThreadWrite;
+use crate::store::{StoreError, ThreadWrite};
 use crate::task::TaskRecord;
 
 impl Engine {
@@ -29,7 +30,13 @@ impl Engine {
                 None => Ok(()),
             }
         };
-        futures::try_join!(point, open).map(|_| ())
+        let placed = futures::try_join!(point, open);
+        // What is too large ends its task in a smaller write. This is not the task's, and the
+        // task must not be stored without it.
+        placed.map(|_| ()).map_err(|error| match too_large(&error) {
+            true => StoreError::Refused(error.to_string()).into(),
+            false => error,
+        })
     }
 
     /// Stores the thread of a new context, unless another task of the context has stored

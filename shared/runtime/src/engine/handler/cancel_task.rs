@@ -6,6 +6,7 @@ use crate::engine::{Engine, EngineError};
 use crate::skill::TurnFacts;
 use crate::store::StoreError;
 use crate::task::{A2aError, CancelCommand, Change, Task, TaskRecord, TaskState};
+use crate::telemetry::scope;
 
 /// How often the engine tries again after another write came first.
 const ROUNDS: usize = 8;
@@ -25,6 +26,7 @@ impl Engine {
         command: &CancelCommand,
     ) -> Result<Task, EngineError> {
         let mut record = self.reader.load(caller, &command.id).await?;
+        scope::note_skill_of(&record);
         for _ in 0..ROUNDS {
             // A2A 1.0 §3.3.1: multiple cancellation requests have the same effect.
             if record.state() == TaskState::Canceled {

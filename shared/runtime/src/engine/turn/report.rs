@@ -111,8 +111,9 @@ impl<'e> TurnReport<'e> {
     }
 }
 
-/// Notes task, skill and route of a send for the line of its call.
+/// Notes tenant, task, skill and route of a turn, for the line of its call and of its model.
 pub(in crate::engine) fn note(work: &TurnSpec, skill: Option<&str>) {
+    scope::note_tenant(work.record.owner().tenant.as_str());
     if work.job.makes_task() {
         scope::note_task(work.record.id().as_str());
     }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::auth::ApiKey;
-use crate::store::api_keys::{ApiKeyId, ApiKeyRecord, ReadApiKeys, WriteApiKeys as _};
+use crate::store::api_keys::{ApiKeyId, ApiKeyRecord, KeyCheck, ReadApiKeys, WriteApiKeys as _};
 use crate::store::memory::MemoryStore;
 use crate::task::{Owner, Subject, TenantId, Timestamp};
 
@@ -11,7 +11,7 @@ const END: i64 = 4_133_980_799;
 
 /// Credentials with one key, and the key.
 async fn issued() -> (Credentials, ApiKey) {
-    let (store, key) = (MemoryStore::new(), ApiKey::random().unwrap());
+    let (store, key) = (MemoryStore::new(), ApiKey::random("").unwrap());
     let record = ApiKeyRecord {
         id: key.id().clone(),
         hash: key.hash(),
@@ -88,12 +88,20 @@ impl ReadApiKeys for Silent {
     async fn api_key(&self, _: &ApiKeyId) -> Result<Option<ApiKeyRecord>, StoreError> {
         Err(StoreError::Unavailable("no table `secret-name`".to_owned()))
     }
+
+    async fn stored_check(&self) -> Result<Option<KeyCheck>, StoreError> {
+        Err(StoreError::Unavailable("no table `secret-name`".to_owned()))
+    }
+
+    async fn api_keys(&self, _: Option<&TenantId>) -> Result<Vec<ApiKeyRecord>, StoreError> {
+        Ok(Vec::new())
+    }
 }
 
 #[tokio::test]
 async fn a_failure_of_the_store_is_no_refusal() {
     let credentials = Credentials::new(Arc::new(Silent), Arc::new(SystemClock));
-    let key = ApiKey::random().unwrap();
+    let key = ApiKey::random("").unwrap();
     let failed = authorize(&credentials, &event(key.reveal())).await;
     let said = Diagnostic::from(failed.unwrap_err()).error_message;
     assert_eq!(said, "the authorizer failed");

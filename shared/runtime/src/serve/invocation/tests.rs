@@ -270,7 +270,7 @@ async fn answered(
         body: event.to_owned().into(),
         context,
     };
-    let done = answer(&client, integration, handler, invocation).await;
+    let done = answer(&client, integration, (handler, None), invocation).await;
     (done, api.post())
 }
 
@@ -398,8 +398,8 @@ async fn function() {
             lambda_http::run_with_streaming_response(service_fn(theirs)).await
         }
         Some("lambda_http buffered") => lambda_http::run(service_fn(theirs)).await,
-        Some("buffered") => run(Integration::Buffered, handler).await,
-        Some(_) => run(Integration::Streaming, handler).await,
+        Some("buffered") => run(Integration::Buffered, handler, None).await,
+        Some(_) => run(Integration::Streaming, handler, None).await,
         None => Ok(()),
     };
     done.unwrap();

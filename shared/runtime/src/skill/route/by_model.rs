@@ -4,6 +4,7 @@
 //! answer is data: one of these skills, an input that the skill decodes, or a question. So an
 //! instruction inside the message can at most choose a skill that its sender may call anyway.
 
+use crate::llm::log_call;
 use crate::skill::model::{Model, ModelContent, ModelMessage, ModelRequest, ModelTool, ToolChoice};
 use crate::skill::{AgentDefinition, AgentError, AgentResult, AnySkill, Content, media};
 use crate::task::{Message, Part, PartContent, SkillId, Timestamp};
@@ -12,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::time::{Instant, timeout};
 
 /// The tool by which the model answers.
 const ROUTE: &str = "route";
@@ -97,12 +99,11 @@ impl RouterModel {
             return Some(known);
         }
         for _ in 0..CALLS {
-            let answered = tokio::time::timeout(TIME, self.model.converse(request.clone())).await;
-            let choice = match answered {
-                Ok(reply) => reply.and_then(|reply| choice(agent, asked.message, &reply.content)),
-                Err(_) => Err(AgentError::deadline()),
-            };
-            match choice {
+            let began = Instant::now();
+            let reply = timeout(TIME, self.model.converse(request.clone())).await;
+            let reply = reply.unwrap_or_else(|_| Err(AgentError::deadline()));
+            log_call(began, reply.as_ref());
+            match reply.and_then(|reply| choice(agent, asked.message, &reply.content)) {
                 Ok(choice) => {
                     self.keep(key, choice.clone());
                     return Some(choice);

@@ -1,7 +1,7 @@
 //! The tables: what the store keeps, and the condition of each write.
 
 use super::limits::LimitTables;
-use crate::store::api_keys::{ApiKeyId, ApiKeyRecord};
+use crate::store::api_keys::{ApiKeyId, ApiKeyRecord, KeyCheck};
 use crate::store::documents::{DocumentCollection, DocumentKey, StoredDocument};
 use crate::store::queue::ObjectsPlace;
 use crate::store::{Committed, Expect, KeyWrite, Keyed, TaskWrite, ThreadRecord, ThreadWrite};
@@ -31,6 +31,7 @@ pub(super) struct Tables {
     pub(super) objects_place: Option<ObjectsPlace>,
     pub(super) limits: LimitTables,
     pub(super) api_keys: BTreeMap<ApiKeyId, ApiKeyRecord>,
+    pub(super) key_check: Option<KeyCheck>,
     pub(super) documents: BTreeMap<(DocumentCollection, DocumentKey), DocumentEntry>,
 }
 

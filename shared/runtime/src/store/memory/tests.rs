@@ -165,6 +165,9 @@ async fn api_keys_follow_their_contract() {
     let world = World::new(1, "api keys").unwrap();
     let kept = contract::an_api_key_reads_back_until_it_is_withdrawn(&store, &world);
     kept.await.unwrap();
+    let store = MemoryStore::new();
+    let kept = contract::keys_older_than_the_check_stay_in_it(&store, &world);
+    kept.await.unwrap();
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 //! Skill and function are dimensions. A tenant is a property: each value of a dimension is
 //! a metric that is billed.
 
-use super::family::Family;
+use super::family::{Family, MetricKind};
 use super::measure::Measurement;
 use crate::task::Timestamp;
 use serde::ser::{Error as _, SerializeMap as _};
@@ -259,8 +259,10 @@ fn place<'a>(measured: &Measurement<'a>) -> (&'static str, Vec<Dimension<'a>>) {
         Family::Routes => ("Routes", vec![("how", label(0))]),
         Family::StatesCleaned => ("StatesCleaned", vec![(FUNCTION, None)]),
         Family::TasksCleaned => ("TasksCleaned", vec![(FUNCTION, None)]),
+        Family::TurnsResent => ("TurnsResent", vec![(FUNCTION, None)]),
         Family::ColdStarts => ("ColdStarts", vec![(FUNCTION, None)]),
         Family::ColdStart => ("ColdStart", vec![(FUNCTION, None)]),
+        Family::UnknownSettings => ("UnknownSettings", vec![(FUNCTION, None)]),
         Family::Units => {
             let name = match label(0) {
                 Some("read") => "ReadUnits",
@@ -273,20 +275,10 @@ fn place<'a>(measured: &Measurement<'a>) -> (&'static str, Vec<Dimension<'a>>) {
 
 /// The first value of a metric.
 fn first(family: Family, amount: u64) -> Values {
-    match family {
-        Family::RequestDuration | Family::TurnDuration | Family::ColdStart => {
-            Values::Times(vec![amount])
-        }
-        Family::Units => Values::Thousandths(amount),
-        Family::Requests
-        | Family::Errors
-        | Family::Turns
-        | Family::RateLimited
-        | Family::StatesCleaned
-        | Family::TasksCleaned
-        | Family::ColdStarts
-        | Family::ModelTokens
-        | Family::Routes => Values::Sum(amount),
+    match family.describe().kind {
+        MetricKind::Counter => Values::Sum(amount),
+        MetricKind::Thousandths => Values::Thousandths(amount),
+        MetricKind::Histogram => Values::Times(vec![amount]),
     }
 }
 

@@ -11,8 +11,10 @@ pub(super) enum Family {
     RateLimited,
     StatesCleaned,
     TasksCleaned,
+    TurnsResent,
     ColdStarts,
     ColdStart,
+    UnknownSettings,
     ModelTokens,
     Routes,
     Units,
@@ -44,7 +46,7 @@ pub(super) const BOUNDS: [u64; 15] = [
 
 impl Family {
     /// All of them, in the order of the text.
-    pub(super) const ALL: [Self; 13] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::Requests,
         Self::RequestDuration,
         Self::Errors,
@@ -53,8 +55,10 @@ impl Family {
         Self::RateLimited,
         Self::StatesCleaned,
         Self::TasksCleaned,
+        Self::TurnsResent,
         Self::ColdStarts,
         Self::ColdStart,
+        Self::UnknownSettings,
         Self::ModelTokens,
         Self::Routes,
         Self::Units,
@@ -94,8 +98,10 @@ impl Family {
             ),
             Self::StatesCleaned => ("a2a_states_cleaned_total", Counter, &[]),
             Self::TasksCleaned => ("a2a_tasks_cleaned_total", Counter, &[]),
+            Self::TurnsResent => ("a2a_turns_resent_total", Counter, &[]),
             Self::ColdStarts => ("a2a_cold_starts_total", Counter, &["function"]),
             Self::ColdStart => ("a2a_cold_start_seconds", Histogram, &["function"]),
+            Self::UnknownSettings => ("a2a_unknown_settings_total", Counter, &["function"]),
             Self::ModelTokens => ("a2a_model_tokens_total", Counter, &["skill_name"]),
             Self::Routes => ("a2a_routes_total", Counter, &["how", "skill_name"]),
             Self::Units => ("a2a_dynamodb_units_total", Thousandths, &["kind"]),
@@ -106,7 +112,9 @@ impl Family {
         match self {
             Self::Requests => "Calls that were answered or refused.",
             Self::RequestDuration => "Time from a call to the end of its response.",
-            Self::Errors => "Calls that were refused, by the reason of the error.",
+            Self::Errors => {
+                "Calls that were refused, and tasks that failed, by reason or error code."
+            }
             Self::Turns => "Turns of skills that ended, by the state of the task.",
             Self::TurnDuration => "Time that a turn ran in one process.",
             Self::RateLimited => {
@@ -114,9 +122,13 @@ impl Family {
             }
             Self::StatesCleaned => "Expired states of contexts that a sweep removed.",
             Self::TasksCleaned => "Tasks that a sweep removed.",
+            Self::TurnsResent => "Turns that waited, and that a sweep sent to the work queue.",
             Self::ColdStarts => "Starts of a process of a function.",
             Self::ColdStart => "Time that a function needed to start.",
-            Self::ModelTokens => "Tokens that language models read and wrote in turns.",
+            Self::UnknownSettings => "Settings that a starting function did not know.",
+            Self::ModelTokens => {
+                "Tokens that language models read and wrote. Those of the router are unrouted."
+            }
             Self::Routes => {
                 "Messages that got a skill, or the question which one, by what decided."
             }

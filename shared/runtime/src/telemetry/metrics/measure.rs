@@ -25,6 +25,8 @@ pub(super) struct Fields {
     pub(super) route: Option<String>,
     pub(super) state: Option<String>,
     pub(super) error: Option<String>,
+    /// The error code of the task that a call has failed.
+    pub(super) task_error: Option<String>,
     pub(super) function: Option<String>,
     pub(super) status: Option<String>,
     pub(super) ms: Option<u64>,
@@ -34,6 +36,8 @@ pub(super) struct Fields {
     pub(super) tokens: Option<u64>,
     pub(super) states_cleaned: Option<u64>,
     pub(super) tasks_cleaned: Option<u64>,
+    pub(super) turns_resent: Option<u64>,
+    pub(super) unknown_settings: Option<u64>,
     pub(super) read_units: Option<f64>,
     pub(super) write_units: Option<f64>,
 }
@@ -47,6 +51,7 @@ impl Fields {
             "a2a.route" => self.route = Some(value),
             "a2a.state" => self.state = Some(value),
             "a2a.error" => self.error = Some(value),
+            "a2a.task_error" => self.task_error = Some(value),
             "function" => self.function = Some(value),
             _ => {}
         }
@@ -61,7 +66,13 @@ impl Fields {
     pub(super) fn measured(&self, target: &str) -> Vec<Measurement<'_>> {
         match target {
             CALL | LEFT_OUT => self.call(),
-            TURN => self.turn(self.ms).chain(self.units()).collect(),
+            TURN => {
+                let failed = self.errors(self.error.as_deref());
+                self.turn(self.ms)
+                    .chain(failed)
+                    .chain(self.units())
+                    .collect()
+            }
             MODEL => self.model().collect(),
             SWEEP => self.sweep(),
             START => self.start(),
@@ -70,38 +81,20 @@ impl Fields {
     }
 
     fn call(&self) -> Vec<Measurement<'_>> {
-        let method = self.method.as_deref().unwrap_or("none");
+        let (method, skill) = (self.method.as_deref().unwrap_or("none"), self.skill());
         let status = self.status.as_deref().unwrap_or("0");
-        let mut all = vec![Measurement {
-            family: Family::Requests,
-            labels: vec![method, self.skill(), status],
-            amount: 1,
-        }];
-        all.extend(self.ms.map(|ms| Measurement {
-            family: Family::RequestDuration,
-            labels: vec![method, self.skill()],
-            amount: ms,
-        }));
-        if let Some(reason) = &self.error {
-            all.push(Measurement {
-                family: Family::Errors,
-                labels: vec![self.skill(), reason],
-                amount: 1,
-            });
-            if reason == "RATE_LIMITED" {
-                let tenant = self.tenant.as_deref().unwrap_or("none");
-                all.push(Measurement {
-                    family: Family::RateLimited,
-                    labels: vec![tenant, self.skill()],
-                    amount: 1,
-                });
-            }
+        let mut all = vec![measured(Family::Requests, [method, skill, status], 1)];
+        let took = |ms| measured(Family::RequestDuration, [method, skill], ms);
+        all.extend(self.ms.map(took));
+        // A refusal, and the failure of the task.
+        all.extend(self.errors(self.error.as_deref()));
+        all.extend(self.errors(self.task_error.as_deref()));
+        if self.error.as_deref() == Some("RATE_LIMITED") {
+            let tenant = self.tenant.as_deref().unwrap_or("none");
+            all.push(measured(Family::RateLimited, [tenant, skill], 1));
         }
-        all.extend(self.route.as_deref().map(|how| Measurement {
-            family: Family::Routes,
-            labels: vec![how, self.skill()],
-            amount: 1,
-        }));
+        let how = self.route.as_deref();
+        all.extend(how.map(|how| measured(Family::Routes, [how, skill], 1)));
         if self.attempt.is_some() {
             all.extend(self.turn(self.turn_ms));
         }
@@ -110,26 +103,18 @@ impl Fields {
     }
 
     fn model(&self) -> impl Iterator<Item = Measurement<'_>> {
-        let tokens = self.tokens.map(|tokens| Measurement {
-            family: Family::ModelTokens,
-            labels: vec![self.skill()],
-            amount: tokens,
-        });
-        tokens.into_iter()
+        let tokens = |tokens| measured(Family::ModelTokens, [self.skill()], tokens);
+        self.tokens.map(tokens).into_iter()
+    }
+
+    fn errors<'a>(&'a self, reason: Option<&'a str>) -> Option<Measurement<'a>> {
+        Some(measured(Family::Errors, [self.skill(), reason?], 1))
     }
 
     fn turn(&self, ms: Option<u64>) -> impl Iterator<Item = Measurement<'_>> {
         let state = self.state.as_deref().unwrap_or("none");
-        let turns = Measurement {
-            family: Family::Turns,
-            labels: vec![self.skill(), state],
-            amount: 1,
-        };
-        let took = ms.map(|ms| Measurement {
-            family: Family::TurnDuration,
-            labels: vec![self.skill()],
-            amount: ms,
-        });
+        let turns = measured(Family::Turns, [self.skill(), state], 1);
+        let took = ms.map(|ms| measured(Family::TurnDuration, [self.skill()], ms));
         [turns].into_iter().chain(took)
     }
 
@@ -137,40 +122,40 @@ impl Fields {
         let cleaned = [
             (Family::StatesCleaned, self.states_cleaned),
             (Family::TasksCleaned, self.tasks_cleaned),
+            (Family::TurnsResent, self.turns_resent),
         ];
-        let measured = |(family, amount): (_, Option<u64>)| Measurement {
-            family,
-            labels: Vec::new(),
-            amount: amount.unwrap_or_default(),
-        };
-        cleaned.map(measured).into()
+        let amounts =
+            |(family, amount): (_, Option<u64>)| measured(family, [], amount.unwrap_or_default());
+        cleaned.map(amounts).into()
     }
 
     fn start(&self) -> Vec<Measurement<'_>> {
-        let labels = vec![self.function.as_deref().unwrap_or("none")];
-        let mut all = vec![Measurement {
-            family: Family::ColdStarts,
-            labels: labels.clone(),
-            amount: 1,
-        }];
-        all.extend(self.ms.map(|ms| Measurement {
-            family: Family::ColdStart,
-            labels,
-            amount: ms,
-        }));
+        let function = self.function.as_deref().unwrap_or("none");
+        let mut all = vec![measured(Family::ColdStarts, [function], 1)];
+        let unknown = |unknown| measured(Family::UnknownSettings, [function], unknown);
+        all.extend(self.unknown_settings.map(unknown));
+        let took = |ms| measured(Family::ColdStart, [function], ms);
+        all.extend(self.ms.map(took));
         all
     }
 
     fn units(&self) -> impl Iterator<Item = Measurement<'_>> {
         let kinds = [("read", self.read_units), ("write", self.write_units)];
-        kinds.into_iter().filter_map(|(kind, units)| {
-            let amount = thousandths(units?)?;
-            Some(Measurement {
-                family: Family::Units,
-                labels: vec![kind],
-                amount,
-            })
-        })
+        kinds
+            .into_iter()
+            .filter_map(|(kind, units)| Some(measured(Family::Units, [kind], thousandths(units?)?)))
+    }
+}
+
+fn measured<'a, const N: usize>(
+    family: Family,
+    labels: [&'a str; N],
+    amount: u64,
+) -> Measurement<'a> {
+    Measurement {
+        family,
+        labels: labels.into(),
+        amount,
     }
 }
 
@@ -210,6 +195,8 @@ impl Visit for Fields {
             }
             "a2a_states_cleaned_total" => self.states_cleaned = Some(value),
             "sweep.tasks_removed" => self.tasks_cleaned = Some(value),
+            "sweep.resent" => self.turns_resent = Some(value),
+            "settings.unknown" => self.unknown_settings = Some(value),
             _ => {}
         }
     }

@@ -28,7 +28,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// `done` completes, `ask` asks for input, `file` makes a large file, `talk` sends two
-/// updates first.
+/// updates first, and a number as many.
 struct Teller;
 
 impl Skill for Teller {
@@ -57,7 +57,12 @@ impl SkillHandler<Asked> for Teller {
                 OnRequestResult::done("talked".to_owned())
             }
             Some("file") => OnRequestResult::done("x".repeat(100_000)),
-            _ => OnRequestResult::done("done".to_owned()),
+            text => {
+                for number in 0..text.and_then(|text| text.parse().ok()).unwrap_or(0) {
+                    cx.send_intermediate_update(format!("{number}")).await?;
+                }
+                OnRequestResult::done("done".to_owned())
+            }
         }
     }
 
@@ -194,6 +199,24 @@ impl PushFixture {
     async fn deliver(&self, task: &TaskId, config: &str) -> Ack {
         let item = self.item(task, config).await;
         self.dispatcher.deliver(&item, None).await
+    }
+
+    /// Delivers each message that the one before it has sent, as Lambda does, until none
+    /// follows; returns how many there were.
+    async fn chain(&self, task: &TaskId) -> usize {
+        let item = self.item(task, "a").await;
+        self.line.items.lock().unwrap().clear();
+        for messages in 1..=5_000 {
+            // The timeout of the function `push`.
+            let end = self.clock.now().plus(Duration::from_secs(60));
+            let ack = self.dispatcher.deliver(&item, Some(end)).await;
+            assert_eq!(ack, Ack::Delete);
+            if self.line.items.lock().unwrap().pop().is_none() {
+                return messages;
+            }
+            tokio::time::advance(self.last_wait()).await;
+        }
+        panic!("the chain has no end");
     }
 
     fn calls(&self) -> usize {
@@ -351,6 +374,23 @@ async fn a_webhook_that_never_answers_is_given_up() {
     );
     let waits: Duration = waits.iter().sum();
     assert!(waits > Duration::from_secs(2 * 3600), "{waits:?}");
+}
+
+/// The template lets `push` start itself again (`RecursiveLoop`), because its chains end.
+#[tokio::test(start_paused = true)]
+async fn every_chain_of_push_queue_messages_ends() {
+    let fixture = PushFixture::new();
+    let down = fixture.say(None, "done", Some(hook("a"))).await;
+    let always = std::iter::repeat_n(503, 2 * ATTEMPTS as usize);
+    fixture.hooks.answers.lock().unwrap().extend(always);
+    assert_eq!(fixture.chain(&down.id).await, ATTEMPTS as usize);
+    fixture.hooks.answers.lock().unwrap().clear();
+    *fixture.hooks.takes.lock().unwrap() = Duration::from_secs(4);
+    let slow = fixture.say(None, "1200", Some(hook("a"))).await;
+    let events = fixture.logged(&slow.id).await.len();
+    assert!(events >= 1_200, "{events}");
+    assert_eq!(fixture.chain(&slow.id).await, events + 1);
+    assert_eq!(fixture.got().len(), events);
 }
 
 #[tokio::test(start_paused = true)]

@@ -233,6 +233,8 @@ async fn queue_counts_as_full_from_100_messages_or_if_unreadable() {
             backlog
         });
         tokio::time::sleep(11 * MINUTE).await;
-        assert_eq!(fixture.round().await.redispatched, sent, "{waits}");
+        let report = fixture.round().await;
+        assert_eq!(report.redispatched, sent, "{waits}");
+        assert_eq!(report.resent, sent, "the relay has sent none of them");
     }
 }

@@ -207,7 +207,8 @@ fn a_call_that_ran_a_turn_counts_as_a_call_and_as_a_turn() {
     let took = "a2a_request_duration_seconds_sum";
     assert_eq!(value(&samples, took, &call), 0.009);
     // The call succeeded: its task failed.
-    assert!(!samples.keys().any(|(name, _)| name == "a2a_errors_total"));
+    let failed = [("skill_name", "echo"), ("reason", "OUT_OF_STOCK")];
+    assert_eq!(value(&samples, "a2a_errors_total", &failed), 1.0);
 }
 
 #[test]
@@ -279,7 +280,11 @@ fn a_sweep_and_a_start_are_counted() {
     let metrics = counted(|| {
         tracing::info!(
             target: "a2a_lambda::sweep",
-            { a2a_states_cleaned_total = 3_usize, sweep.tasks_removed = 2_usize },
+            {
+                a2a_states_cleaned_total = 3_usize,
+                sweep.tasks_removed = 2_usize,
+                sweep.resent = 4_usize
+            },
             "swept"
         );
         tracing::info!(target: "a2a_lambda::start", { ms = 40_u64, function = "rpc" }, "cold start");
@@ -288,6 +293,7 @@ fn a_sweep_and_a_start_are_counted() {
     let samples = parsed(&metrics.text());
     assert_eq!(value(&samples, "a2a_states_cleaned_total", &[]), 3.0);
     assert_eq!(value(&samples, "a2a_tasks_cleaned_total", &[]), 2.0);
+    assert_eq!(value(&samples, "a2a_turns_resent_total", &[]), 4.0);
     assert_eq!(
         value(&samples, "a2a_cold_starts_total", &[("function", "rpc")]),
         1.0

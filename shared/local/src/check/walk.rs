@@ -1,0 +1,431 @@
+//! The steps of the walk.
+
+use super::calls::{CheckClient, Fault, ServerReply};
+use super::interface::{GET, SEND, STREAM, SUBSCRIBE};
+use super::interface::{Interface, MethodNames, files, id, state, text, words};
+use super::{CheckServer, Report};
+use crate::accept::accept;
+use crate::embedded::LIMITS;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+use std::future::{pending, ready};
+use std::pin::pin;
+use std::time::{Duration, Instant};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+/// The most examples of a card that are sent.
+const EXAMPLES: usize = 8;
+/// The answer to each question, and the most of them.
+const ANSWER: &str = "tomorrow";
+const ANSWERS: usize = 3;
+/// How long the first event of a stream may take, and that of a webhook.
+const FIRST: Duration = Duration::from_secs(5);
+const WEBHOOK: Duration = Duration::from_secs(20);
+/// A shorter stream does not show whether its events come one by one.
+const LONG: Duration = Duration::from_millis(300);
+/// How often a task in the background is read, and for how long.
+const PAUSE: Duration = Duration::from_millis(250);
+const BACKGROUND: Duration = Duration::from_secs(60);
+/// The bytes of the file.
+const FILE: usize = 300 * 1024;
+const TOKEN: &str = "a2a-lambda-check";
+
+/// Makes all steps.
+pub(super) async fn walk<'a>(options: &CheckServer, caller: &'a CheckClient) -> Report<'a> {
+    let mut report = Report::new(caller);
+    let mut card = Value::Null;
+    report.step("card", "", read_card(caller, &mut card)).await;
+    for on in Interface::of(&card) {
+        let (card, name) = (&card, on.name.clone());
+        let mut walk = Walk {
+            options,
+            caller,
+            card,
+            on,
+            task: None,
+            question: None,
+        };
+        report.step("send", &name, walk.sends()).await;
+        report.step("question", &name, walk.asks()).await;
+        report.step("stream", &name, walk.streams()).await;
+        report.step("background", &name, walk.runs_on()).await;
+        report.step("file", &name, walk.keeps_a_file()).await;
+        report.step("webhook", &name, walk.calls_back()).await;
+        report.step("refused", &name, walk.refuses()).await;
+    }
+    report.step("preflight", "", preflight(caller)).await;
+    let mut health = Value::Null;
+    let made = read_health(caller, &mut health);
+    report.step("health", "", made).await;
+    report.health = health;
+    report
+}
+
+fn works_if(works: bool, text: String) -> Result<String, Fault> {
+    if works {
+        Ok(text)
+    } else {
+        Err(Fault::Fails(text))
+    }
+}
+
+fn not_shown<T>(text: impl Into<String>) -> Result<T, Fault> {
+    Err(Fault::NotShown(text.into()))
+}
+
+/// Reads the card; it stays null if it cannot be used.
+async fn read_card(caller: &CheckClient, card: &mut Value) -> Result<String, Fault> {
+    let read = caller.get("/.well-known/agent-card.json").await?;
+    let [name, version] = ["/name", "/version"].map(|it| text(&read, it).unwrap_or_default());
+    let all = Interface::of(&read);
+    let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+    let shown = format!("{name} {version}: {}", names.join(", "));
+    // The key belongs to one server.
+    let key = caller.key_for(&caller.base);
+    if let Some(one) = all.iter().find(|one| caller.key_for(&one.url) != key) {
+        return Err(format!("{shown} at `{}`: check that address", one.url).into());
+    }
+    *card = read;
+    works_if(!all.is_empty(), shown)
+}
+
+async fn preflight(caller: &CheckClient) -> Result<String, Fault> {
+    let request = caller.request(Method::OPTIONS, &format!("{}/", caller.base));
+    let request = request.header("origin", "https://example.com");
+    let request = request.header("access-control-request-method", "POST");
+    let reply = caller.open(request, &Value::Null).await?;
+    let allowed = reply.headers.get("access-control-allow-origin");
+    let allowed = allowed.map_or("none".into(), |it| String::from_utf8_lossy(it.as_bytes()));
+    let shown = format!("status {}, allowed origin: {allowed}", reply.status);
+    match reply.status {
+        400..500 => not_shown(shown),
+        status => works_if(status < 400, shown),
+    }
+}
+
+async fn read_health(caller: &CheckClient, health: &mut Value) -> Result<String, Fault> {
+    let details = caller.get("/a2a-lambda/health").await;
+    match details.or(caller.get("/health").await) {
+        Err(Fault::Refused(..500, ..)) => not_shown("the server shows no health"),
+        report => {
+            *health = report?;
+            Ok(text(health, "/status").unwrap_or_default().to_owned())
+        }
+    }
+}
+
+/// The steps on one interface.
+struct Walk<'a> {
+    options: &'a CheckServer,
+    caller: &'a CheckClient,
+    card: &'a Value,
+    on: Interface,
+    /// Words that make a task, and words that make the agent ask.
+    task: Option<String>,
+    question: Option<String>,
+}
+
+impl Walk<'_> {
+    async fn open(&self, operation: MethodNames, params: &Value) -> Result<ServerReply<'_>, Fault> {
+        let (method, url, body) = self.on.request(operation, params);
+        let request = self.caller.request(method, &url);
+        let version = if self.on.old { "0.3" } else { "1.0" };
+        let request = request.header("a2a-version", version);
+        self.caller.open(request, &body).await
+    }
+
+    async fn call(&self, operation: MethodNames, params: &Value) -> Result<Value, Fault> {
+        self.open(operation, params).await?.result().await
+    }
+
+    /// Sends words as a new task.
+    async fn say(&self, words: &str, configuration: Value) -> Result<Value, Fault> {
+        let part = json!({"text": words});
+        let params = self.on.params(&part, &Value::Null, &configuration);
+        self.call(SEND, &params).await
+    }
+
+    async fn ask(&self) -> Result<Value, Fault> {
+        match &self.question {
+            Some(words) => self.say(words, json!({})).await,
+            None => not_shown("the agent asked nothing back; `--say` names other words"),
+        }
+    }
+
+    fn offers(&self, capability: &str) -> bool {
+        let offered = self.card.pointer(&format!("/capabilities/{capability}"));
+        offered.and_then(Value::as_bool) == Some(true)
+    }
+
+    /// Words that make a task.
+    fn task_words(&self) -> Result<&str, Fault> {
+        match self.task.as_deref().or(self.question.as_deref()) {
+            Some(words) => Ok(words),
+            None => not_shown("no words made a task"),
+        }
+    }
+
+    /// The lists `name` of the skills on the card.
+    fn skills(&self, name: &str) -> Vec<&Value> {
+        let skills = self.card.get("skills").and_then(Value::as_array);
+        let lists = skills.into_iter().flatten();
+        lists.filter_map(|skill| skill.get(name)).collect()
+    }
+
+    /// Sends the first examples of skills until one makes a task and one makes the agent ask.
+    async fn sends(&mut self) -> Result<String, Fault> {
+        let examples = self.skills("examples").into_iter();
+        let examples = examples.filter_map(|all| text(all, "/0").map(str::to_owned));
+        let mut said: Vec<String> = examples.take(EXAMPLES).collect();
+        if !self.options.say.is_empty() {
+            said.clone_from(&self.options.say);
+        }
+        let mut shown = Vec::new();
+        for said in said {
+            let result = self.say(&said, json!({})).await?;
+            let state = state(&result);
+            let one = format!("`{said}`: {state} {}", words(&result));
+            shown.push(one.trim_end().to_owned());
+            match state.as_str() {
+                "failed" | "rejected" => return Err(shown.join(", ").into()),
+                "input-required" => self.question = Some(said),
+                "a message" => {}
+                _ => self.task = Some(said),
+            }
+            if self.task.is_some() && self.question.is_some() {
+                break;
+            }
+        }
+        match shown.is_empty() {
+            true => not_shown("the card has no examples; `--say` names words"),
+            false => Ok(shown.join(", ")),
+        }
+    }
+
+    async fn asks(&self) -> Result<String, Fault> {
+        let asked = self.ask().await?;
+        let (end, answers) = self.answer(&asked).await?;
+        let shown = format!("`{}`, {answers} answers, {end}", words(&asked));
+        works_if(end != "failed", shown)
+    }
+
+    /// Answers until the agent asks no more: the last state, and the number of answers.
+    async fn answer(&self, asked: &Value) -> Result<(String, usize), Fault> {
+        let mut answers = 0;
+        loop {
+            let part = json!({"text": ANSWER});
+            let params = self.on.params(&part, asked, &json!({}));
+            let result = self.call(SEND, &params).await?;
+            answers += 1;
+            if id(&result) != id(asked) {
+                return Err("the answer did not continue its task".into());
+            }
+            if state(&result) != "input-required" || answers == ANSWERS {
+                return Ok((state(&result), answers));
+            }
+        }
+    }
+
+    async fn streams(&self) -> Result<String, Fault> {
+        if !self.offers("streaming") {
+            return not_shown("the card offers no streams");
+        }
+        let part = json!({"text": self.task_words()?});
+        let params = self.on.params(&part, &Value::Null, &json!({}));
+        let began = Instant::now();
+        let mut stream = self.open(STREAM, &params).await?;
+        let (mut times, mut last) = (Vec::new(), String::new());
+        while let Some(event) = stream.event().await? {
+            times.push(began.elapsed());
+            last = state(&event);
+        }
+        let (Some(first), Some(end)) = (times.first(), times.last()) else {
+            return Err("it ended without an event".into());
+        };
+        let shown = format!(
+            "{} events from {first:.0?} to {end:.0?}, {last}",
+            times.len()
+        );
+        if let Some(followed) = self.follows().await? {
+            return Ok(format!("{shown}; {followed}"));
+        }
+        // Without a question only a long task shows whether something holds events back.
+        match (end.saturating_sub(*first), times.len()) {
+            (spread, _) if spread >= LONG => Ok(shown),
+            (_, 2..) if *end >= LONG => Err(format!("{shown}: all at once").into()),
+            _ => not_shown(format!(
+                "{shown}: too short to tell whether they come one by one"
+            )),
+        }
+    }
+
+    /// Follows a task that waits: its first event has to come before the answer. None if the
+    /// server has no such streams.
+    async fn follows(&self) -> Result<Option<String>, Fault> {
+        if self.question.is_none() {
+            return Ok(None);
+        }
+        let (asked, began) = (self.ask().await?, Instant::now());
+        let mut opening = pin!(async {
+            let params = json!({"id": id(&asked)});
+            let mut stream = self.open(SUBSCRIBE, &params).await?;
+            let first = stream.event().await?;
+            Ok::<_, Fault>(first.map(|_| stream))
+        });
+        let early = timeout(FIRST, &mut opening).await;
+        let took = began.elapsed();
+        if matches!(early, Ok(Err(_) | Ok(None))) {
+            return Ok(None);
+        }
+        self.answer(&asked).await?;
+        let Ok(Ok(Some(mut stream))) = early else {
+            opening.await?;
+            return Err("the first event of a followed task came only with its last".into());
+        };
+        match stream.event().await? {
+            Some(_) => Ok(Some(format!(
+                "a followed task in {took:.0?}, before its answer"
+            ))),
+            None => Err("a followed task did not show its answer".into()),
+        }
+    }
+
+    async fn runs_on(&self) -> Result<String, Fault> {
+        let configuration = json!({"returnImmediately": true});
+        let sent = self.say(self.task_words()?, configuration).await?;
+        let open = |state: &str| matches!(state, "submitted" | "working");
+        let (first, began) = (state(&sent), Instant::now());
+        if !open(&first) {
+            return not_shown(format!("the response waited for the task: {first}"));
+        }
+        let mut now = first.clone();
+        while open(&now) && began.elapsed() < BACKGROUND {
+            sleep(PAUSE).await;
+            now = state(&self.call(GET, &json!({"id": id(&sent)})).await?);
+        }
+        works_if(
+            !open(&now) && now != "failed",
+            format!("{first}, then {now}"),
+        )
+    }
+
+    /// The media type of a file that the agent takes.
+    fn file_type(&self) -> Result<String, Fault> {
+        let lists = self.card.get("defaultInputModes").into_iter();
+        let lists = lists.chain(self.skills("inputModes"));
+        let mut modes = lists
+            .filter_map(Value::as_array)
+            .flatten()
+            .filter_map(Value::as_str);
+        let text = |mode: &str| mode.starts_with("text") || mode.ends_with("json");
+        match modes.find(|mode| mode.contains('/') && !text(mode)) {
+            Some("*/*") => Ok("application/octet-stream".to_owned()),
+            Some(mode) => Ok(mode.replace('*', "png")),
+            None => not_shown("the card names no media type of files"),
+        }
+    }
+
+    /// Sends a file, and reads it from the history of its task.
+    async fn keeps_a_file(&self) -> Result<String, Fault> {
+        let media_type = self.file_type()?;
+        let sent = b"a2a-lambda check\n".iter().copied().cycle();
+        let sent: Vec<u8> = sent.take(FILE).collect();
+        let content = STANDARD.encode(&sent);
+        let part = json!({"raw": content, "mediaType": media_type, "filename": "check"});
+        let params = self.on.params(&part, &Value::Null, &json!({}));
+        let mut result = self.call(SEND, &params).await?;
+        if state(&result) != "a message" {
+            result = self.call(GET, &json!({"id": id(&result)})).await?;
+        }
+        let (mut sizes, mut same) = (Vec::new(), false);
+        for file in files(&result) {
+            let bytes = match file {
+                Ok(bytes) => bytes,
+                Err(url) => self.download(url).await?,
+            };
+            same |= bytes == sent;
+            sizes.push(bytes.len().to_string());
+        }
+        let (end, sizes) = (state(&result), sizes.join(", "));
+        let shown = format!("{FILE} bytes of {media_type}: {end}; back: {sizes} bytes");
+        match sizes.is_empty() && end != "failed" {
+            true => not_shown("the agent returns no file and keeps none in the history"),
+            false => works_if(same && end != "failed", shown),
+        }
+    }
+
+    async fn download(&self, url: &str) -> Result<Vec<u8>, Fault> {
+        let request = self.caller.request(Method::GET, url);
+        let mut reply = self.caller.open(request, &Value::Null).await?;
+        match reply.status {
+            200 => Ok(reply.bytes().await?.to_vec()),
+            status => Err(format!("a file is not served: status {status}").into()),
+        }
+    }
+
+    async fn calls_back(&self) -> Result<String, Fault> {
+        let (words, public) = (self.task_words()?, self.options.webhook.as_ref());
+        let mut local = ["//127.", "//localhost", "//[::1]"].iter();
+        let reached = public.is_some() || local.any(|it| self.on.url.contains(it));
+        if !reached || !self.offers("pushNotifications") {
+            return not_shown("not offered, or no way to this machine; `--webhook` names one");
+        }
+        let listener = TcpListener::bind(("127.0.0.1", self.options.webhook_port)).await?;
+        let own = format!("http://{}/", listener.local_addr()?);
+        let (sender, mut events) = mpsc::unbounded_channel();
+        let answer = move |request: Request<Incoming>| {
+            let token = request.headers().get("x-a2a-notification-token");
+            // The walk may have ended.
+            let _gone = sender.send(token.is_some_and(|token| token == TOKEN));
+            ready(Response::new(Full::<Bytes>::default()))
+        };
+        let url = public.unwrap_or(&own);
+        let config = json!({"taskPushNotificationConfig": {"url": url, "token": TOKEN}});
+        let called = async {
+            match self.say(words, config).await {
+                Err(Fault::Refused(..500, _, text)) if public.is_none() => {
+                    return not_shown(format!("`{url}` is refused: {text}"));
+                }
+                sent => drop(sent?),
+            }
+            let event = timeout(WEBHOOK, events.recv()).await.ok().flatten();
+            let shown = match event {
+                Some(true) => "with its token",
+                Some(false) => "without its token",
+                None => "that did not come",
+            };
+            works_if(event == Some(true), format!("an event at `{url}`, {shown}"))
+        };
+        // A server may call before it answers the send.
+        tokio::select! {
+            called = called => called,
+            () = accept(listener, LIMITS, answer, pending()) => Err("the receiver ended".into()),
+        }
+    }
+
+    /// Reads a task that is not there, also without the key.
+    async fn refuses(&self) -> Result<String, Fault> {
+        let params = json!({"id": "check-unknown"});
+        let shown = match self.call(GET, &params).await {
+            Err(Fault::Refused(404, _, text) | Fault::Refused(_, -32001, text)) => text,
+            Err(fault) => return Err(fault),
+            Ok(_) => return Err("an unknown task is there".into()),
+        };
+        let (method, url, body) = self.on.request(GET, &params);
+        if self.caller.key_for(&url).is_none() {
+            return Ok(shown);
+        }
+        let request = Request::builder().method(method).uri(url);
+        let request = request.header("a2a-version", "1.0");
+        let status = self.caller.open(request, &body).await?.status;
+        let shown = format!("{shown}; without the key: status {status}");
+        works_if(matches!(status, 401 | 403), shown)
+    }
+}

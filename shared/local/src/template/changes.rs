@@ -1,0 +1,156 @@
+//! Lays an author's changes over a template: blocks of lines under the same keys, without a parser
+//! of YAML. So the template keeps its comments.
+
+use std::mem;
+
+/// A key of a mapping with the lines that belong to it.
+struct Block<'t> {
+    key: &'t str,
+    /// Comments and empty lines before the key.
+    lead: Vec<&'t str>,
+    line: &'t str,
+    /// The lines below the key.
+    body: Vec<&'t str>,
+}
+
+impl<'t> Block<'t> {
+    /// Whether the key has a mapping, and no value in its line or list below.
+    fn is_mapping(&self) -> bool {
+        let first = self.body.iter().find(|line| !is_aside(line));
+        self.line.trim_end().ends_with(':')
+            && first.is_some_and(|line| !line.trim_start().starts_with('-'))
+    }
+
+    fn write(&self, lines: &mut Vec<&'t str>) {
+        lines.extend(&self.lead);
+        lines.push(self.line);
+        lines.extend(&self.body);
+    }
+}
+
+/// `template` with `changes`: a key of both that has keys below is merged, any other key of the
+/// changes replaces that of the template or is added.
+pub(super) fn merged(template: &str, changes: &str) -> String {
+    let lines = merge(template.lines().collect(), changes.lines().collect());
+    lines
+        .into_iter()
+        .map(|line| line.to_owned() + "\n")
+        .collect()
+}
+
+fn merge<'t>(template: Vec<&'t str>, changes: Vec<&'t str>) -> Vec<&'t str> {
+    let (blocks, tail) = blocks(template);
+    let (mut changes, _) = self::blocks(changes);
+    let mut lines = Vec::new();
+    for mut block in blocks {
+        let Some(at) = changes.iter().position(|it| it.key == block.key) else {
+            block.write(&mut lines);
+            continue;
+        };
+        let change = changes.remove(at);
+        if block.is_mapping() && change.is_mapping() {
+            block.body = merge(block.body, change.body);
+            block.write(&mut lines);
+        } else {
+            change.write(&mut lines);
+        }
+    }
+    changes.iter().for_each(|change| change.write(&mut lines));
+    lines.extend(tail);
+    lines
+}
+
+/// The keys of a mapping, and the comments and empty lines after the last one.
+fn blocks(lines: Vec<&str>) -> (Vec<Block<'_>>, Vec<&str>) {
+    let indent = lines
+        .iter()
+        .find(|line| !is_aside(line))
+        .map_or(0, |line| indent(line));
+    let (mut blocks, mut aside) = (Vec::<Block<'_>>::new(), Vec::new());
+    for line in lines {
+        if is_aside(line) {
+            aside.push(line);
+        } else if self::indent(line) <= indent {
+            let key = line
+                .split(": ")
+                .next()
+                .unwrap_or(line)
+                .trim()
+                .trim_end_matches(':');
+            let lead = mem::take(&mut aside);
+            blocks.push(Block {
+                key,
+                lead,
+                line,
+                body: Vec::new(),
+            });
+        } else if let Some(last) = blocks.last_mut() {
+            last.body.append(&mut aside);
+            last.body.push(line);
+        }
+    }
+    (blocks, aside)
+}
+
+fn indent(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+/// A comment or an empty line.
+fn is_aside(line: &str) -> bool {
+    let text = line.trim_start();
+    text.is_empty() || text.starts_with('#')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_replace_add_and_keep_what_they_do_not_name() {
+        let template = "\
+# head
+A:
+  # of b
+  B:
+    C: 1
+    D: [x]
+
+  E:
+    - y
+
+F:
+  G: 2
+";
+        let changes = "\
+# mine
+A:
+  B:
+    C: 3
+    H:
+      I: 4
+  E:
+    - z
+J: 5
+";
+        let expected = "\
+# head
+A:
+  # of b
+  B:
+    C: 3
+    D: [x]
+    H:
+      I: 4
+  E:
+    - z
+
+F:
+  G: 2
+J: 5
+";
+        assert_eq!(merged(template, changes), expected);
+        assert_eq!(merged(template, "# nothing\n"), template);
+        assert_eq!(merged(template, ""), template);
+    }
+}

@@ -1,0 +1,252 @@
+//! The command `check`, against agents of this program and against a server with a planted
+//! fault.
+
+use crate::agent::{Folder, Running, ended, ended_in};
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{Method, Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use std::convert::Infallible;
+use tokio::net::{TcpListener, TcpStream};
+
+/// The report of a check, and whether it passed.
+async fn report(url: &str, more: &[&str]) -> (bool, Value) {
+    let arguments = [&["check", url, "--json"], more].concat();
+    let output = ended(&arguments, &[]).await;
+    let text = String::from_utf8(output.stdout).unwrap();
+    let report = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}"));
+    (output.status.success(), report)
+}
+
+/// The steps with this result, without their interface.
+fn steps<'a>(report: &'a Value, result: &str) -> Vec<&'a str> {
+    let steps = report["steps"].as_array().unwrap().iter();
+    let named = steps.filter(|step| step["result"] == result);
+    let names = named.filter_map(|step| step["step"].as_str()?.split(' ').next());
+    names.collect()
+}
+
+#[tokio::test]
+async fn check_passes_a_fresh_agent_and_skips_only_the_webhook() {
+    let folder = Folder::new();
+    let agent = Running::agent(&folder, &["--memory"]).await;
+    let (passed, report) = report(agent.base(), &[]).await;
+    assert!(passed, "{report:#}");
+    assert_eq!(
+        steps(&report, "not shown"),
+        ["webhook", "webhook"],
+        "{report:#}"
+    );
+    let interface = [
+        "send",
+        "question",
+        "stream",
+        "background",
+        "file",
+        "refused",
+    ];
+    let ok = [
+        &["card"][..],
+        &interface,
+        &interface,
+        &["preflight", "health"],
+    ]
+    .concat();
+    assert_eq!(steps(&report, "ok"), ok, "{report:#}");
+    for name in ["build", "settings"] {
+        assert!(report[name].as_str().unwrap().len() >= 12, "{report:#}");
+    }
+}
+
+#[tokio::test]
+async fn check_receives_a_webhook_that_can_reach_it() {
+    let folder = Folder::new();
+    let agent = Running::agent(&folder, &["--memory", "--agent", "conformance"]).await;
+    let said = ["--say", "echo hi", "--say", "ask"];
+    let (passed, report) = report(agent.base(), &said).await;
+    assert!(passed, "{report:#}");
+    assert!(steps(&report, "not shown").is_empty(), "{report:#}");
+}
+
+#[tokio::test]
+async fn check_never_writes_the_key() {
+    let folder = Folder::new();
+    let create = ["keys", "create", "--tenant", "acme", "--subject", "ann"];
+    let create = [&create[..], &["--scope", "ops", "--data", "data"]].concat();
+    let output = ended_in(&folder, &create, &[]).await;
+    let key = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+    assert!(key.starts_with("a2a_"), "{key}");
+    let agent = Running::agent(&folder, &["--auth", "keys", "--data", "data"]).await;
+    for form in [&["--json"][..], &[]] {
+        let arguments = [
+            "check",
+            agent.base(),
+            "--key",
+            &key,
+            "--transcript",
+            "seen.md",
+        ];
+        let output = ended_in(&folder, &[&arguments, form].concat(), &[]).await;
+        let seen = std::fs::read_to_string(folder.path().join("seen.md")).unwrap();
+        let shown = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{shown}");
+        assert!(shown.contains("without the key: status 401"), "{shown}");
+        assert!(seen.contains("\"text\": \"Where to?\""), "{seen}");
+        assert!(
+            !seen.contains(&key) && !shown.contains(&key),
+            "{seen}\n{shown}"
+        );
+        assert!(!seen.contains("Signature"), "{seen}");
+    }
+}
+
+/// What a server between client and agent does wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// It holds streams back until their end.
+    Buffers,
+    NoCard,
+    /// Every post is a 500.
+    Fails,
+    /// It changes files.
+    WrongFile,
+    /// It answers everybody, whatever the key.
+    NoAuthorizer,
+}
+
+type Answer = Response<UnsyncBoxBody<Bytes, hyper::Error>>;
+
+fn whole(status: u16, body: impl Into<Bytes>) -> Answer {
+    let body = Full::new(body.into()).map_err(|never| match never {});
+    let response = Response::builder().status(status);
+    let response = response.header(CONTENT_TYPE, "application/json");
+    response.body(body.boxed_unsync()).unwrap()
+}
+
+async fn forwarded(fault: Fault, agent: &str, mut request: Request<Incoming>) -> Answer {
+    match fault {
+        Fault::NoCard if request.uri().path().ends_with("agent-card.json") => {
+            return whole(404, "{}");
+        }
+        Fault::Fails if request.method() == Method::POST => return whole(500, "{}"),
+        Fault::NoAuthorizer => _ = request.headers_mut().remove("authorization"),
+        _ => {}
+    }
+    let socket = TcpStream::connect(agent).await.unwrap();
+    let socket = TokioIo::new(socket);
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(socket).await.unwrap();
+    tokio::spawn(connection);
+    let (mut head, body) = sender.send_request(request).await.unwrap().into_parts();
+    let is_stream = head.headers.get(CONTENT_TYPE);
+    let is_stream = is_stream.is_some_and(|it| it == "text/event-stream");
+    if is_stream && fault == Fault::Buffers {
+        let body = body.collect().await.unwrap().to_bytes();
+        let body = Full::new(body).map_err(|never| match never {});
+        return Response::from_parts(head, body.boxed_unsync());
+    }
+    if !is_stream && fault == Fault::WrongFile {
+        let body = body.collect().await.unwrap().to_bytes();
+        head.headers.remove(CONTENT_LENGTH);
+        // The middle of the file that the check sends, as base64.
+        let text = String::from_utf8_lossy(&body).replacen("Y2hlY2sK", "Y2hlY2sh", 1);
+        let body = Full::new(Bytes::from(text)).map_err(|never| match never {});
+        return Response::from_parts(head, body.boxed_unsync());
+    }
+    Response::from_parts(head, body.boxed_unsync())
+}
+
+/// Checks the reference agent behind a server with a fault: the steps that fail.
+async fn found(fault: Fault, more: &[&str]) -> (bool, Value) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let folder = Folder::new();
+    let arguments = ["--port", "0", "--memory"];
+    let settings = [("A2A_PUBLIC_URL", url.as_str())];
+    let agent = Running::start(&folder, &arguments, &settings, "listening on ").await;
+    let address = agent.base().trim_start_matches("http://").to_owned();
+    let serving = tokio::spawn(async move {
+        loop {
+            let (socket, _) = listener.accept().await.unwrap();
+            let address = address.clone();
+            tokio::spawn(async move {
+                let service = service_fn(move |request| {
+                    let address = address.clone();
+                    async move { Ok::<_, Infallible>(forwarded(fault, &address, request).await) }
+                });
+                let connection = hyper::server::conn::http1::Builder::new();
+                let socket = TokioIo::new(socket);
+                let _gone = connection.serve_connection(socket, service).await;
+            });
+        }
+    });
+    let found = report(&url, more).await;
+    serving.abort();
+    found
+}
+
+async fn fails(fault: Fault, more: &[&str], expected: &[&str]) {
+    let (passed, report) = found(fault, more).await;
+    assert!(!passed, "{fault:?}: {report:#}");
+    assert_eq!(steps(&report, "failed"), expected, "{fault:?}: {report:#}");
+    for step in report["steps"].as_array().unwrap() {
+        let advice = step["lookAt"].as_str().is_some_and(|it| !it.is_empty());
+        assert_eq!(advice, step["result"] == "failed", "{step}");
+    }
+}
+
+#[tokio::test]
+async fn check_finds_a_stream_whose_events_come_at_once() {
+    fails(Fault::Buffers, &[], &["stream", "stream"]).await;
+}
+
+#[tokio::test]
+async fn check_finds_a_missing_card() {
+    fails(Fault::NoCard, &[], &["card"]).await;
+}
+
+#[tokio::test]
+async fn check_finds_a_server_that_fails_at_each_send() {
+    let (passed, report) = found(Fault::Fails, &[]).await;
+    assert!(!passed, "{report:#}");
+    for step in ["send", "file"] {
+        assert!(steps(&report, "failed").contains(&step), "{report:#}");
+    }
+}
+
+#[tokio::test]
+async fn check_finds_a_file_that_changed_on_its_way() {
+    fails(Fault::WrongFile, &[], &["file", "file"]).await;
+}
+
+#[tokio::test]
+async fn check_finds_a_server_that_lets_strangers_call() {
+    let key = ["--key", "dev:acme:ann"];
+    fails(Fault::NoAuthorizer, &key, &["refused", "refused"]).await;
+}
+
+#[tokio::test]
+async fn check_gives_the_key_to_no_other_server() {
+    let folder = Folder::new();
+    let elsewhere = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", elsewhere.local_addr().unwrap());
+    let arguments = ["--port", "0", "--memory"];
+    let settings = [("A2A_PUBLIC_URL", url.as_str())];
+    let agent = Running::start(&folder, &arguments, &settings, "listening on ").await;
+    let (passed, report) = report(agent.base(), &["--key", "dev:acme:ann"]).await;
+    assert!(!passed, "{report:#}");
+    assert_eq!(steps(&report, "failed"), ["card"], "{report:#}");
+    // Nothing has called it.
+    let called = tokio::time::timeout(std::time::Duration::ZERO, elsewhere.accept());
+    assert!(called.await.is_err());
+    for refused in ["http://agent.example", "ftp://127.0.0.1", "agent"] {
+        let output = ended(&["check", refused, "--key", "secret"], &[]).await;
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.contains(refused), "{said}");
+        assert!(!said.contains("secret"), "{said}");
+    }
+}

@@ -1,0 +1,122 @@
+"""The page docs/clients.md, from one run of the ring."""
+
+import textwrap
+
+#: The columns of the table, and the acts of each.
+COLUMNS = {
+    "Texts": ("card", "send", "stream", "text artifact"),
+    "Data": ("data",),
+    "Long texts": ("chunks",),
+    "Pictures": ("picture",),
+    "Questions": ("question", "streamed question", "answer"),
+    "Failures": ("failure",),
+    "Files with words": ("file with words",),
+    "Errors": ("stream error", "ended task"),
+}
+#: The last column names those of its acts that work.
+TASKS = {"cancel twice": "cancel", "get": "get", "list": "list"}
+#: Characters of a line.
+WIDTH = 128
+
+HEAD = """\
+# Does my client work?
+
+Most likely. The programs below are real clients from the package registries. Each one talks to the default agent of `cargo run`
+with the defaults of its framework, as in the first minute of a new user: it tries examples of the card, answers a question,
+attaches a picture with a caption, and meets an error.
+"""
+
+LEGEND = """\
+✓ works · ◐ works in part: [the client's section](#client-by-client) says what is lost · – the client has no such call"""
+
+COLUMN_TEXT = """\
+| Column | What the user does |
+|---|---|
+| Texts | gives the client the address of the agent, sends "echo hello" with and without a stream, gets a text artifact |
+| Data | asks "What's 2+2?", which a skill answers with JSON and a word |
+| Long texts | asks for a report, which arrives in chunks |
+| Pictures | says "Generate logo" |
+| Questions | says "Book a flight", and answers what the agent asks |
+| Failures | asks something that fails, and reads why |
+| Files with words | sends a picture and a caption |
+| Errors | writes to a task that does not exist, or that has ended, on a stream |
+| Tasks | cancels a task twice, gets one, lists them |
+"""
+
+ADVICE = """\
+## What an author can do
+
+Users see what their client shows. Four habits make an answer arrive in each of these clients:
+
+1. **Put the answer into an artifact of text**, the last one if there are several. Some clients drop data, more drop files: return
+   data for programs and text for people.
+2. **Let the last status not repeat it.** Some clients show either the text of the last status or the artifacts. Where the
+   artifact is the answer, end without a message.
+3. **Ask for everything at once**, and take it from the first message if it is there. Some clients cannot answer a question.
+4. **Do not choose the answer by the accepted output modes.** They are defaults of a framework, seldom the wish of a user.
+"""
+
+FOOT = """\
+## Run it
+
+`tests/run.sh --only ring` builds the agent and walks with every client: one environment at a time below `target/ring`, removed
+after its walk. [expected.json](../tests/ring/expected.json) has the expected result of each act.
+`python3 tests/ring/run.py --write` writes this page. Another client is a small program in [tests/ring](../tests/ring/README.md).
+"""
+
+
+def failed(expected: dict, acts: dict, name: str) -> bool:
+    """Whether an act fails, and not for a reason in the client's source."""
+    return acts.get(name, ("FAIL", ""))[0] == "FAIL" and not expected[name].startswith("known: ")
+
+
+def mark(expected: dict, acts: dict, names: tuple) -> str:
+    """One cell: the worst of its acts."""
+    results = {acts.get(name, ("FAIL", ""))[0] for name in names}
+    if any(failed(expected, acts, name) for name in names):
+        return "✗"
+    lost = "FAIL" in results or acts.get("answer", ("",))[0] == "cannot" and "answer" in names
+    if lost:
+        return "◐"
+    return "✓" if "ok" in results else "–"
+
+
+def tasks(expected: dict, acts: dict) -> str:
+    if any(failed(expected, acts, name) for name in TASKS):
+        return "✗"
+    return ", ".join(word for name, word in TASKS.items() if acts[name][0] == "ok") or "–"
+
+
+def wrapped(words: str, **options) -> str:
+    return textwrap.fill(words, WIDTH, break_long_words=False, break_on_hyphens=False, **options)
+
+
+def section(client: dict, version: str, expected: dict, acts: dict) -> list[str]:
+    """One client: its mode, its note, and each act that it loses with the line of its source."""
+    lost: dict[tuple[str, str], list[str]] = {}
+    for name, (result, _) in acts.items():
+        if result == "FAIL" and expected[name].startswith("known: "):
+            # `known: FILE:LINE what it does`
+            file, _, what = expected[name].removeprefix("known: ").partition(" ")
+            lost.setdefault((file, what), []).append(name)
+    if not (lost or client["note"]):
+        return []
+    lines = [f"### {client['title']} {version}", "", wrapped(f"Mode: {client['mode']}. {client['note']}".strip()), ""]
+    bullets = [f"- {', '.join(names)}: `{file}` {what}" for (file, what), names in lost.items()]
+    return lines + ([wrapped(one, subsequent_indent="  ") for one in bullets] + [""] if bullets else [])
+
+
+def text(clients: dict, expected: dict, results: dict, version) -> str:
+    """The page. A client that another step compiles is named only: it is not on every machine."""
+    table = [f"| Client | Version | Speaks | {' | '.join(COLUMNS)} | Tasks |", "|---" * (4 + len(COLUMNS)) + "|"]
+    sections = []
+    for key, client in clients.items():
+        if client["kind"] == "built":
+            continue
+        acts = results.get(key, {name: ("FAIL", "") for name in expected[key]})
+        marks = [mark(expected[key], acts, names) for names in COLUMNS.values()] + [tasks(expected[key], acts)]
+        table.append(f"| {client['title']} | {version(key)} | {client['speaks']} | {' | '.join(marks)} |")
+        sections += section(client, version(key), expected[key], acts)
+    legend = LEGEND + (" · ✗ fails in this version" if any("✗" in row for row in table) else "")
+    also = "More programs are driven through the conformance agent: [published clients](conformance.md#published-clients)."
+    return "\n".join([HEAD, *table, "", legend, "", COLUMN_TEXT, also, "", ADVICE, "## Client by client", "", *sections, FOOT])

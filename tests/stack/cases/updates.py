@@ -1,0 +1,180 @@
+"""A second deployment: what a changed parameter means to callers. The programs stay the same."""
+
+import contextlib
+
+from deploy import Failed
+from world import BASE, DOMAIN, World, Wrong, check
+
+
+def case_a_changed_rate_limits_callers(world):
+    """A setting of the functions that API Gateway starts."""
+    with world.changed(Settings='{"A2A_RATE_LIMIT": 3}'):
+        ann = world.caller()
+        codes = [ann.call("GET", "/tasks")[0] for _ in range(8)]
+    check(codes[0] == 200 and 429 in codes, "the new rate counts", codes)
+
+
+def case_a_changed_origin_answers_preflights(world):
+    """A part of the API."""
+    origin = "https://other.example.com"
+    with world.changed(CorsOrigin=origin):
+        response = world.stranger().open("OPTIONS", "/tasks", headers={"Origin": origin})
+        response.read()
+        got = world.stranger().open("GET", "/health", headers={"Origin": origin})
+        got.read()
+    found = [it.headers["Access-Control-Allow-Origin"] for it in (response, got)]
+    check(found == [origin, origin], "API Gateway and the functions name it", found)
+
+
+def case_a_changed_address_is_on_the_card_and_closes_the_other(world):
+    """A variable of the stage, and the way in."""
+    url = f"https://{DOMAIN}{BASE}"
+    with world.changed(PublicUrl=url):
+        check(url in str(world.stranger().ok("GET", "/agent.json")), "the card names it")
+        with world.changed(DisableExecuteApi="on"):
+            status, answer = world.stranger().call("GET", "/agent.json")
+            check(status == 403, "the address of API Gateway is closed", status, answer)
+            status, answer = world.stranger().call("GET", "/agent.json", host=DOMAIN)
+            check(status == 200 and url in str(answer), "the domain answers", status, answer)
+
+
+def case_a_changed_tenant_is_that_of_the_first_key(world):
+    """A setting of the authorizer."""
+    with world.changed(Settings='{"A2A_FIRST_KEY_TENANT": "other"}'):
+        status, answer = world.owner().call("GET", "/other/tasks")
+    check(status == 200, "it has the new tenant", status, answer)
+
+
+def case_a_removed_first_key_is_refused(world):
+    """A condition: its secret goes."""
+    with world.changed(FirstKey="off"):
+        status, answer = world.owner().call("GET", "/tasks")
+        check(status == 401, "it is refused", status, answer)
+    check(world.owner().call("GET", "/tasks")[0] == 200, "a new one is made")
+
+
+def case_a_changed_setting_of_the_worker_runs_the_next_turn(world):
+    """A setting of a function that a queue starts."""
+    ann = world.caller()
+    with world.changed(LogLevel="debug"):
+        ann.until(ann.send("echo later", immediately=True)["id"])
+        seen = world.running("worker", "A2A_LOG")
+    check(seen == {"info,a2a_lambda=debug"}, "the worker has it", seen)
+
+
+def _refused(world, settings):
+    """Why a deployment with these settings fails. It changes no function but `ops`."""
+    before, ops = _revisions(world), world.variables("ops")
+    try:
+        world.deploy(Settings=settings)
+    except Failed as failed:
+        changed = {name for name, it in _revisions(world).items() if it != before[name]}
+        check(changed <= {world.deployment.functions["ops"]}, "no other function has changed", settings, sorted(changed))
+        check(world.variables("ops") == ops, "and ops is as before", settings)
+        check(world.owner().send("echo hello")["id"], "the agent answers")
+        return str(failed)
+    raise Wrong(f"{settings} is deployed")
+
+
+def case_settings_that_the_program_refuses_fail_their_deployment(world):
+    for settings, reason in (
+        ('{"A2A_TASK_TLT": "7d"}', "A2A_TASK_TLT"),
+        ('{"A2A_STATE_TTL": "2d", "A2A_THREAD_TTL": "1d"}', "at most `A2A_THREAD_TTL`"),
+        ('{"A2A_JWT_ISSUER": "https://issuer.example.com"}', "A2A_JWT_AUDIENCE"),
+        ('{"A2A_SECRET_KEY": "0123456789abcdef0123456789abcdef"}', "a secret"),
+        ('{"A2A_TABLE": "other"}', "what the template sets"),
+        ("{}}", "trailing characters"),
+    ):
+        why = _refused(world, settings)
+        check(reason in why and "0123456789abcdef" not in why, "the reason is named", settings, why)
+
+
+def case_an_upgrade_that_refuses_the_settings_fails_its_deployment(world):
+    """`Settings` is as before, and the custom resource asks because of the release."""
+    before = _revisions(world)
+    try:
+        world.deployment.next_release('A2A_LEASE: "0s"')
+    except Failed as failed:
+        check("A2A_LEASE" in str(failed), "the reason is named", str(failed))
+    else:
+        raise Wrong("a release that refuses its settings is deployed")
+    changed = {name for name, it in _revisions(world).items() if it != before[name]}
+    check(changed <= {world.deployment.functions["ops"]}, "no other function has changed", sorted(changed))
+    check(world.owner().send("echo hello")["id"], "the agent answers")
+
+
+@contextlib.contextmanager
+def _reader(world, variables):
+    """The log of `tasks-get`, which has these variables."""
+    name, lambdas = world.deployment.functions["tasks-get"], world.deployment.lambdas
+    before = world.variables("tasks-get")
+    lambdas.update_function_configuration(FunctionName=name, Environment={"Variables": variables})
+    world.functions.refresh()
+    try:
+        yield world.emulator.folder / f"{name}.log"
+    finally:
+        lambdas.update_function_configuration(FunctionName=name, Environment={"Variables": before})
+        world.functions.refresh()
+
+
+def case_a_program_runs_with_the_settings_of_the_release_after_it(world):
+    """Lambda changes variables before code: the program of the release before sees them for seconds."""
+    later = {"A2A_SETTINGS": '{"A2A_SETTING_OF_THE_NEXT_RELEASE": "x", "A2A_LEASE": "6s"}'}
+    with _reader(world, world.variables("tasks-get") | later) as log:
+        check(world.caller().call("GET", "/tasks")[0] == 200, "it answers")
+        check("A2A_SETTING_OF_THE_NEXT_RELEASE" in log.read_text(), "and reports the setting")
+
+
+def case_a_program_runs_with_the_settings_of_the_release_before_it(world):
+    """When a deployment is taken back, the new program sees the old variables for seconds."""
+    earlier = {name: it for name, it in world.variables("tasks-get").items() if name != "A2A_SETTINGS"}
+    earlier |= {"A2A_TURNS_PER_TENANT": "100", "A2A_RATE_LIMIT": "100", "A2A_CARD": "union"}
+    with _reader(world, earlier) as log:
+        check(world.caller().call("GET", "/tasks")[0] == 200, "it answers")
+        check("A2A_TURNS_PER_TENANT" in log.read_text(), "and reports the setting that is gone")
+
+
+def _revisions(world):
+    """What changes with each change of a function."""
+    get = world.deployment.lambdas.get_function_configuration
+    return {name: get(FunctionName=name)["RevisionId"] for name in world.deployment.functions.values()}
+
+
+def case_another_agent_does_not_replace_this_one(world):
+    """Its template, deployed over this stack, changes no function."""
+    before = _revisions(world)
+    try:
+        world.deployment.another("Other")
+    except Failed as failed:
+        check("/a2a-lambda/stack" in str(failed), "the log group says why", str(failed))
+    else:
+        raise Wrong("another agent is deployed over this one")
+    check(_revisions(world) == before, "no function has changed", before)
+    check(world.owner().send("echo hello")["id"], "the agent answers")
+
+
+def case_a_second_agent_is_deployed_beside_the_first(world):
+    second = World(world.emulator, world.packages, world.binaries, world.patience, stack="second")
+    try:
+        task = second.owner().send("echo second")["id"]
+        check(world.owner().call("GET", f"/tasks/{task}")[0] in (401, 404), "the first has no task of it")
+        shared = set(second.deployment.physical.values()) & set(world.deployment.physical.values())
+        # The id of a deployment or a stage is one within its API.
+        same = {second.deployment.physical[name] for name, it in second.deployment.template["Resources"].items()
+                if it["Type"].startswith(("AWS::ApiGateway::", "Custom::")) and name in second.deployment.physical}
+        check(shared <= same, "they share no resource", sorted(shared))
+    finally:
+        second.stop()
+
+
+def case_a_deployment_is_taken_back_with_what_was_saved_before_it(world):
+    """After a release that added a parameter. The commands are those of docs/operations.md."""
+    deployment = world.deployment
+    saved = deployment.saved()
+    deployment.next_release("A2A_NEXT_RELEASE: !Ref NextRelease")
+    check(world.variables("tasks-get")["A2A_NEXT_RELEASE"] == "new", "the next release is deployed")
+    deployment.restore(saved)
+    check("A2A_NEXT_RELEASE" not in world.variables("tasks-get"), "and is gone")
+    check(deployment.saved() == saved, "with all its parameters")
+    world.deploy()
+    check(world.owner().send("echo hello")["id"], "the agent answers")
