@@ -239,6 +239,8 @@ fn split_verb(segment: &str) -> Option<(&str, &str)> {
 /// colons.
 fn task_operation<'a>(method: &str, segment: &'a str) -> Option<(&'a str, Operation)> {
     let (id, verb) = match split_verb(segment) {
+        // No verb of a GET: an encoded colon belongs to the id.
+        Some((_, "cancel")) if method == "GET" && !segment.contains(':') => (segment, None),
         Some((id, verb @ ("cancel" | "subscribe"))) => (id, Some(verb)),
         _ => (segment, None),
     };

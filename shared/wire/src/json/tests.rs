@@ -87,7 +87,6 @@ fn malformed_json_is_a_parse_error() {
         "{a:1}",
         "nul",
         "1 2",
-        "\"\\ud800\"",
         "1e999",
         "\u{feff}{}",
         "'a'",
