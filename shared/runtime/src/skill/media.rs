@@ -97,13 +97,14 @@ pub(crate) fn check_input(skill: &SkillMetadata, parts: &[Part]) -> Result<(), A
     }
 }
 
-/// Checks that the client accepts text, or at least one output mode of the skill. Questions
-/// and statuses are text, and data can be given as text. A list without a mode accepts every
-/// type.
+/// Checks that the client accepts text, data, or at least one output mode of the skill: the
+/// modes are a wish (A2A 1.0 §3.2.2). Questions and statuses are text, data can be given as
+/// text, and frameworks that ask for data alone show texts. A list without a mode accepts
+/// every type.
 pub(crate) fn check_accepted(skill: &SkillMetadata, accepted: &[String]) -> Result<(), A2aError> {
     let named = || accepted.iter().filter(|mode| !mode.trim().is_empty());
     let readable = |given: &&str| named().any(|mode| meet(mode, given));
-    let mut given = skill.output_modes.iter().chain(TEXT);
+    let mut given = skill.output_modes.iter().chain(TEXT_AND_JSON);
     if named().next().is_none() || given.any(readable) {
         return Ok(());
     }

@@ -128,6 +128,7 @@ fn a_client_must_be_able_to_read_something_the_skill_gives() {
         &["text"],
         &["TEXT/Plain; charset=utf-8"],
         &["audio", "file"],
+        &["application/json"],
         &["text/*", "audio/mp3"],
         &["", " "],
     ] {
