@@ -59,7 +59,7 @@ async fn a_file_that_cannot_be_used_stops_the_start_and_names_the_member() {
         ),
         (
             r#"{"A2A_SECRET_KEY": "0123456789012345678901234567890123456789"}"#,
-            "`A2A_SECRET_KEY` does not belong in a file",
+            "`A2A_SECRET_KEY` does not belong there",
         ),
         (r#"["A2A_PORT"]"#, "an object whose members are settings"),
         ("{", "a2a.json"),

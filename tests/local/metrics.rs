@@ -12,7 +12,11 @@ use tokio::process::{Child, Command};
 
 const DOCUMENT: &str = include_str!("../../docs/operations.md");
 /// The metrics of the document that only a function has: the local agent starts none.
-const OF_FUNCTIONS: [&str; 2] = ["a2a_cold_starts_total", "a2a_cold_start_seconds"];
+const OF_FUNCTIONS: [&str; 3] = [
+    "a2a_cold_starts_total",
+    "a2a_cold_start_seconds",
+    "a2a_unknown_settings_total",
+];
 /// How often the metrics are read before a value counts as missing.
 const LOOKS: u32 = 200;
 

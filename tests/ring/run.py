@@ -172,7 +172,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=list(CLIENTS), help="one client; repeat it for more")
     parser.add_argument("--base", help="the URL of an agent that runs; without it the driver starts one")
     parser.add_argument("--write", action="store_true", help="write docs/clients.md instead of comparing it")
-    parser.add_argument("--last", action="store_true", help="walk nothing: take the results of the last run")
+    parser.add_argument("--last", action="store_true", help="walk nothing: take the results of the last whole run")
     parser.add_argument("--keep", action="store_true", help="keep the environments")
     return parser.parse_args()
 
@@ -193,7 +193,8 @@ def walks(arguments: argparse.Namespace, base: str) -> tuple[dict, list[str]]:
         for act, (result, detail) in results[key].items():
             print(f"{key} | {act} | {result} | {detail}")
         print(f"{key} | in {time.monotonic() - began:.0f} s", flush=True)
-    (RING / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    if not arguments.only:
+        (RING / "results.json").write_text(json.dumps(results, indent=1) + "\n")
     return results, absent
 
 
