@@ -33,8 +33,8 @@ describe() {
     doc-tests) echo "the examples in the documentation" ;;
     docker-tests) echo "compiles the LocalStack suite; runs it where Docker is available" ;;
     emulator) echo "the store suites against a second emulator" ;;
-    faults) echo "faults below the AWS SDK at every store call of nine scenarios" ;;
-    kill) echo "the program killed at each store call of seven scenarios, and streams cut after every frame" ;;
+    faults) echo "faults below the AWS SDK at every store call of ten scenarios" ;;
+    kill) echo "the program killed at each store call of eight scenarios, and streams cut after every frame" ;;
     interop) echo "real A2A clients against the local agent" ;;
     stack) echo "the template deployed to an emulator with IAM, its routes called and its functions driven" ;;
     stack-parameters) echo "each parameter of the template, changed by a second deployment and read back" ;;

@@ -272,7 +272,8 @@ async fn a_subject_erasure_completes_wherever_it_was_interrupted() {
             .filter(theirs)
             .collect::<Vec<_>>()
     };
-    assert!(rest.len() > 20 && rest.len() * 2 == before.names().len());
+    // How many items a turn makes depends on the speed of the machine.
+    assert!(rest.len() > 20 && before.names().len() > rest.len() + 20);
     let subject = SubjectKey::of(owner);
     for calls in 0.. {
         estate.restore(&before).await;
