@@ -141,7 +141,7 @@ members! {
     Blob { key, size, sha256, upload }
     Part { content, filename, media_type, metadata }
     Message { id, role, parts, context_id, task_id, reference_task_ids, extensions, metadata }
-    Artifact { id, name, description, parts, extensions, metadata }
+    Artifact { id, name, description, parts, extensions, metadata, chunks_of }
     Status { state, message, timestamp }
     StatusUpdate { status, metadata }
     ArtifactUpdate { artifact, append, last_chunk, metadata }

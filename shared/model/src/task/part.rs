@@ -105,6 +105,22 @@ impl Part {
         }
     }
 
+    /// Whether `next` is text of the same kind, and neither has a name or metadata.
+    #[must_use]
+    pub fn is_continued_by(&self, next: &Self) -> bool {
+        let is_plain = |part: &Self| {
+            let is_text = matches!(part.content, PartContent::Text(_));
+            is_text && part.filename.is_none() && part.metadata.is_empty()
+        };
+        is_plain(self) && is_plain(next) && self.media_type == next.media_type
+    }
+
+    /// Whether it is a text without a character.
+    #[must_use]
+    pub fn is_empty_text(&self) -> bool {
+        matches!(&self.content, PartContent::Text(text) if text.is_empty())
+    }
+
     /// Whether it is a file.
     #[must_use]
     pub const fn is_file(&self) -> bool {

@@ -74,6 +74,8 @@ fn refused<'a>(skill: &SkillMetadata, parts: &'a [Part]) -> Option<&'a str> {
 pub(crate) fn unpromised<'a>(skill: &SkillMetadata, parts: &'a [Part]) -> Option<&'a str> {
     parts
         .iter()
+        // An empty text only ends an artifact.
+        .filter(|part| !part.is_empty_text())
         .map(Part::effective_media_type)
         .find(|given| !skill.output_modes.iter().any(|mode| meet(mode, given)))
 }

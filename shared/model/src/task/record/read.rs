@@ -386,7 +386,7 @@ impl TaskFields {
     ///
     /// The status message of an ended task is the last message of its history (A2A 1.0 §3.7
     /// leaves this to the agent). Clients show it when there is no artifact. It is stored once.
-    /// A client that reads text alone gets data as text.
+    /// The chunks of a text are one text. A client that reads text alone gets data as text.
     #[must_use]
     pub fn view(&self, history_length: usize, include_artifacts: bool) -> Task {
         let is_ended = self.status.state.is_terminal();
@@ -406,6 +406,10 @@ impl TaskFields {
             transitions: self.transitions.clone(),
             last_event: self.last_event,
         };
+        task.artifacts
+            .iter_mut()
+            .flatten()
+            .for_each(Artifact::join_chunks);
         if self.reads_text_alone {
             task.parts_mut().for_each(Part::show_as_text);
         }

@@ -46,7 +46,10 @@ impl WriteBuffer<'_> {
                     message: Some(reply),
                 });
             }
-            outcome => self.apply_outcome(outcome),
+            mut outcome => {
+                self.end_chunks(&mut outcome);
+                self.apply_outcome(outcome);
+            }
         }
         // A transaction with the thread opens it, and takes the pointer along.
         if turn_thread.is_unchanged() {
@@ -276,8 +279,8 @@ impl WriteBuffer<'_> {
             },
             SkillOutcome::Completed { message, artifacts } => {
                 for artifact in artifacts {
-                    let change = self.artifact(artifact, false, true);
-                    self.push(change);
+                    let update = self.update(artifact, false, true);
+                    self.push(Change::Artifact(update));
                 }
                 Change::Complete {
                     message: message.map(|content| self.says(content)),

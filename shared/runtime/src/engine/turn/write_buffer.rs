@@ -7,8 +7,10 @@
 //!
 //! - here: the groups and their writes, and the hand-over
 //! - `changes`: makes the changes from what the skill does
+//! - `chunked`: ends the artifacts that the skill wrote in chunks
 
 mod changes;
+mod chunked;
 
 use super::event_sink::EventSink;
 use super::finish::too_large;
