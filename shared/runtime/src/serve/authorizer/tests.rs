@@ -89,12 +89,8 @@ impl ReadApiKeys for Silent {
         Err(StoreError::Unavailable("no table `secret-name`".to_owned()))
     }
 
-    async fn stored_check(&self) -> Result<Option<KeyCheck>, StoreError> {
+    async fn key_check(&self) -> Result<Option<KeyCheck>, StoreError> {
         Err(StoreError::Unavailable("no table `secret-name`".to_owned()))
-    }
-
-    async fn api_keys(&self, _: Option<&TenantId>) -> Result<Vec<ApiKeyRecord>, StoreError> {
-        Ok(Vec::new())
     }
 }
 
