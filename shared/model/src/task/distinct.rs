@@ -44,7 +44,8 @@ impl Values {
 
     const fn choice(&mut self, of: usize) -> usize {
         self.choices += 1;
-        self.choices % of
+        // Mixed, so that no member of a value always makes the same choice.
+        (self.choices.wrapping_mul(0x9E37_79B9) >> 16) % of
     }
 }
 
