@@ -241,6 +241,7 @@ pub(in crate::engine) fn mark(metadata: &mut Metadata) {
 /// message, the metadata, the artifacts from the first on (0.1 numbers them by position),
 /// the history from the newest message back.
 fn trim(task: &mut Task, room: &mut ResponseBudget) -> bool {
+    show_last_once(task, room);
     let mut left_out = false;
     let said = task
         .status
@@ -269,6 +270,26 @@ fn trim(task: &mut Task, room: &mut ResponseBudget) -> bool {
         history.drain(..history.len() - fits);
     }
     left_out
+}
+
+/// Leaves the last message out of the history if it is that of the status and has no room twice.
+fn show_last_once(task: &mut Task, room: &ResponseBudget) {
+    let (Some(status), Some(history)) = (&task.status.message, &mut task.history) else {
+        return;
+    };
+    let is_status = history.last().is_some_and(|last| last.id == status.id);
+    if is_status && whole_size(status) > room.left() / 2 {
+        history.pop();
+    }
+}
+
+/// The encoded size of a message with its files.
+fn whole_size(message: &Message) -> usize {
+    let files = message.parts.iter().map(|part| match &part.content {
+        PartContent::Stored(blob) => encoded_size::base64(blob.size),
+        _ => 0,
+    });
+    encoded_size::message(message) + files.sum::<usize>()
 }
 
 /// How many of the newest messages fit.
