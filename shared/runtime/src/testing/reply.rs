@@ -133,11 +133,13 @@ impl Reply {
     }
 
     /// The first text of each message of the task: the history, oldest first, then
-    /// the status message. A message without text is an empty string.
+    /// the status message unless it stands there. A message without text is an empty string.
     #[must_use]
     pub fn conversation(&self) -> Vec<String> {
         let history = self.task().and_then(|task| task.history.as_ref());
-        let messages = history.into_iter().flatten().chain(self.message());
+        let history: Vec<&Message> = history.into_iter().flatten().collect();
+        let last = self.message().filter(|it| history.last() != Some(it));
+        let messages = history.iter().copied().chain(last);
         messages
             .map(|message| Content::from_parts(message.parts.clone()))
             .map(|content| content.first_text().unwrap_or_default().to_owned())
