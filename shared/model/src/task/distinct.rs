@@ -45,7 +45,8 @@ impl Values {
     const fn choice(&mut self, of: usize) -> usize {
         self.choices += 1;
         // Mixed, so that no member of a value always makes the same choice.
-        (self.choices.wrapping_mul(0x9E37_79B9) >> 16) % of
+        let mixed = (self.choices ^ (self.choices >> 3)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        ((mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB) >> 31) % of
     }
 }
 

@@ -34,6 +34,12 @@ fn owner(tenant: &str, subject: &str) -> Owner {
 /// The secret of the check.
 const CHECK: &str = "the secret of the check";
 
+fn check() -> KeyCheck {
+    KeyCheck {
+        secret: CHECK.to_owned(),
+    }
+}
+
 async fn issue(store: &MemoryStore, tenant: &str, expires_at: Option<Timestamp>) -> ApiKey {
     let key = ApiKey::random(CHECK).unwrap();
     let record = ApiKeyRecord {
@@ -46,6 +52,7 @@ async fn issue(store: &MemoryStore, tenant: &str, expires_at: Option<Timestamp>)
         expires_at,
         note: None,
     };
+    store.create_check(&check()).await.unwrap();
     assert!(store.create_api_key(&record).await.unwrap());
     key
 }
@@ -169,10 +176,7 @@ impl CountedKeys {
     }
 
     async fn create_check(&self) {
-        let check = KeyCheck {
-            secret: CHECK.to_owned(),
-        };
-        self.store.create_check(&check).await.unwrap();
+        self.store.create_check(&check()).await.unwrap();
     }
 }
 

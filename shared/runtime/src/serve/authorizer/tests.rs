@@ -25,6 +25,8 @@ async fn issued() -> (Credentials, ApiKey) {
         expires_at: Some(Timestamp::from_millis(END * 1000)),
         note: None,
     };
+    let secret = String::new();
+    store.create_check(&KeyCheck { secret }).await.unwrap();
     assert!(store.create_api_key(&record).await.unwrap());
     (
         Credentials::new(Arc::new(store), Arc::new(SystemClock)),
