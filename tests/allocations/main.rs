@@ -72,11 +72,11 @@ async fn a_request_allocates_no_more_than_it_did() -> Result<(), String> {
     let send_rpc = |_| rpc("SendMessage", Dialect::Rpc10.say(&Say::to("echo", "hello")));
     let get_rpc = |_| rpc("GetTask", json!({ "id": id }));
     let mut counts = vec![
-        ("send", 343, allocations(&world, None, send).await),
+        ("send", 361, allocations(&world, None, send).await),
         ("get", 89, allocations(&world, None, get).await),
         (
             "send over JSON-RPC",
-            348,
+            366,
             allocations(&world, None, send_rpc).await,
         ),
         (

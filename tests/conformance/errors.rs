@@ -6,7 +6,7 @@ use a2a_lambda::task::{A2aError, FieldViolation, TaskState};
 pub(crate) const fn name(refusal: &A2aError) -> &'static str {
     use A2aError as R;
     match refusal {
-        R::TaskNotFound => "TaskNotFound",
+        R::TaskNotFound | R::ForeignTenant => "TaskNotFound",
         R::TaskNotCancelable { .. } => "TaskNotCancelable",
         R::PushNotSupported => "PushNotSupported",
         R::UnsupportedOperation { .. } => "UnsupportedOperation",
@@ -18,7 +18,7 @@ pub(crate) const fn name(refusal: &A2aError) -> &'static str {
         R::ExtendedCardNotConfigured => "ExtendedCardNotConfigured",
         R::ExtensionSupportRequired { .. } => "ExtensionSupportRequired",
         R::VersionNotSupported { .. } => "VersionNotSupported",
-        R::Parse => "Parse",
+        R::Parse | R::LoneSurrogate => "Parse",
         R::InvalidRequest { .. } => "InvalidRequest",
         R::MethodNotFound => "MethodNotFound",
         R::InvalidParams { .. } => "InvalidParams",
@@ -41,6 +41,7 @@ pub(crate) fn all() -> Vec<A2aError> {
     let state = TaskState::Completed;
     vec![
         R::TaskNotFound,
+        R::ForeignTenant,
         R::TaskNotCancelable { state },
         R::PushNotSupported,
         R::UnsupportedOperation { why: "not offered" },
@@ -60,6 +61,7 @@ pub(crate) fn all() -> Vec<A2aError> {
             supported: "1.0 is served",
         },
         R::Parse,
+        R::LoneSurrogate,
         R::InvalidRequest {
             why: "no request".to_owned(),
         },

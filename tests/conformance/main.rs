@@ -226,15 +226,17 @@ mod tests {
     fn error_table_matches_every_dialect() {
         let rows = rows().unwrap();
         let named: Vec<&str> = rows.iter().map(|row| row.refusal.as_str()).collect();
-        let known: Vec<&str> = all().iter().map(name).collect();
+        let mut known: Vec<&str> = all().iter().map(name).collect();
+        // Some errors differ in their sentence alone.
+        known.dedup();
         assert_eq!(named, known, "the table and the refusals differ");
-        for (row, refusal) in rows.iter().zip(all()) {
-            assert!(!row.section.is_empty());
+        assert!(rows.iter().all(|row| !row.section.is_empty()));
+        for refusal in all() {
             for dialect in Dialect::ALL {
                 let reply = shown(dialect, &refusal);
-                let fault = Fault::new(dialect, Row::named(&row.refusal).unwrap());
+                let fault = Fault::new(dialect, Row::named(name(&refusal)).unwrap());
                 if let Err(why) = fault.check(&reply) {
-                    panic!("{} in {dialect:?}: {why}\n{}", row.refusal, reply.text());
+                    panic!("{refusal} in {dialect:?}: {why}\n{}", reply.text());
                 }
             }
         }

@@ -23,7 +23,7 @@ async fn api_keys_follow_their_contract() {
     kept.await.unwrap();
     // A table has one check. Other tests may make keys in a shared table.
     let emulator = Emulator::alone().await.unwrap();
-    let kept = contract::keys_older_than_the_check_stay_in_it(&emulator.records, &world);
+    let kept = contract::the_first_check_of_keys_stays(&emulator.records, &world);
     kept.await.unwrap();
 }
 

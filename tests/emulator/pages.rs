@@ -268,6 +268,7 @@ impl Desk {
 fn chunk(append: bool, length: usize) -> Change {
     Change::Artifact(ArtifactUpdate {
         artifact: Artifact {
+            chunks_of: None,
             id: "a".to_owned(),
             name: Some("a".to_owned()),
             description: None,

@@ -125,6 +125,7 @@ fn all_of<'a>(items: &'a [(String, Item)], name: &str) -> &'a Item {
 fn delivers(length: usize) -> Change {
     Change::Artifact(ArtifactUpdate {
         artifact: Artifact {
+            chunks_of: None,
             id: "a".to_owned(),
             name: None,
             description: None,

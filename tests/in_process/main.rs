@@ -89,3 +89,4 @@ mod thread_history;
 mod timeouts;
 #[cfg(test)]
 mod uploads;
+mod wishes;

@@ -300,7 +300,7 @@ async fn exactly_one_of_two_parallel_answers_wins(dialect: Dialect) {
 async fn the_largest_body_and_the_deepest_json_are_accepted(dialect: Dialect) {
     let world = World::new().unwrap();
     let mut request = dialect.send(&Say::to("greet", "hi"));
-    let fill = 1024 * 1024 - request.body.len();
+    let fill = 5 * 1024 * 1024 - request.body.len();
     request.body.extend(vec![b' '; fill]);
     let reply = world.call(&request).await;
     assert_eq!(reply.status, 200, "{dialect:?} {}", reply.text());

@@ -195,15 +195,9 @@ impl ReadApiKeys for OneKey {
         Ok((self.record.id == *id).then(|| self.record.clone()))
     }
 
-    async fn stored_check(&self) -> Result<Option<KeyCheck>, StoreError> {
-        Ok(Some(KeyCheck {
-            secret: Some(String::new()),
-            ..KeyCheck::default()
-        }))
-    }
-
-    async fn api_keys(&self, _: Option<&TenantId>) -> Result<Vec<ApiKeyRecord>, StoreError> {
-        Ok(Vec::new())
+    async fn key_check(&self) -> Result<Option<KeyCheck>, StoreError> {
+        let secret = String::new();
+        Ok(Some(KeyCheck { secret }))
     }
 }
 

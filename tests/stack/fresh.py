@@ -1,4 +1,4 @@
-"""Deploys what `sam build` made, and asks the stack as the README does: with curl and the first key."""
+"""Deploys what `sam build` made, and asks the stack as the README does: with curl and the first key, and with `check`."""
 
 import argparse
 import json
@@ -20,6 +20,7 @@ def main():
     arguments.add_argument("--built", type=pathlib.Path, required=True, help="the folder that `sam build` made")
     arguments.add_argument("--folder", type=pathlib.Path, required=True, help="for packages and logs")
     arguments.add_argument("--aws", type=pathlib.Path, required=True, help="the folder of the AWS CLI")
+    arguments.add_argument("--program", type=pathlib.Path, required=True, help="a2a-local")
     options = arguments.parse_args()
     emulator, world = Emulator(options.folder.resolve()), None
     try:
@@ -43,6 +44,18 @@ def main():
             print(f"FAILED: {found} {world.gateway.problems}")
             return 1
         print("step 4 answered: 19 and 23 are 42")
+        print("step 5: check", flush=True)
+        print("replaced: the address on the card, by that of tests/stack/gateway.py, which has no TLS")
+        stage, variables = world.deployment.stage()
+        variables["publicUrl"] = url
+        world.gateway.load(world.deployment.api, world.deployment.physical["Api"], stage, variables)
+        checked = subprocess.run([options.program, "check", url, "--key", key], capture_output=True, text=True, timeout=300)
+        print(checked.stdout + checked.stderr)
+        hidden = [line for line in checked.stdout.splitlines() if line.startswith("not shown")]
+        if checked.returncode or not all(line.startswith("not shown webhook") for line in hidden):
+            print("FAILED: only the webhook may be not shown")
+            return 1
+        print("step 5 showed everything but the webhook")
         return 0
     finally:
         if world:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # From a clone to the first answer, in the four steps of the README: clone, `sam build`,
-# deploy, curl with the first key of the stack.
+# deploy, curl with the first key of the stack, check.
 #
 #   tests/stack/fresh_clone.sh TARGET
 #
@@ -37,6 +37,8 @@ echo "step 2: sam build"
 PATH="$place/bin:$target/venv/watch/bin:$PATH" SAM_CLI_TELEMETRY=0 __SAM_CLI_APP_DIR="$place/app" \
   "$target/venv/sam/bin/sam" build
 
+"$REAL" build --quiet --locked --workspace --bin a2a-local
+
 echo "replaced: sam deploy, by the transform of SAM and CreateStack of the emulator"
 "$target/venv/stack/bin/python" -B tests/stack/fresh.py --built .aws-sam/build --folder "$place/stack" \
-  --aws "$target/venv/aws/bin"
+  --aws "$target/venv/aws/bin" --program "$target/debug/a2a-local"

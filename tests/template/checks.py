@@ -77,7 +77,7 @@ RIGHTS = {
     },
     # It reads API keys alone: `KEYS_ONLY` limits its role to their partition.
     "authorizer": {
-        "Table": {"dynamodb:GetItem", "dynamodb:Query"},
+        "Table": {"dynamodb:GetItem"},
         "FirstKeySecret": _KEYS,
     },
     "worker": _TURNS | {"WorkQueue": _RECEIVE},
@@ -123,10 +123,7 @@ CONDITIONS = {
         _COUNTERS,
     ],
     # key.rs names the partition of API keys.
-    **dict.fromkeys(
-        [("authorizer", "dynamodb:GetItem"), ("authorizer", "dynamodb:Query")],
-        {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["A#keys"]}},
-    ),
+    ("authorizer", "dynamodb:GetItem"): {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["A#keys"]}},
 }
 # Writing logs, and writing traces to X-Ray. SAM adds the second for `Tracing`.
 MANAGED = (":policy/service-role/AWSLambdaBasicExecutionRole", ":policy/AWSXrayWriteOnlyAccess")

@@ -434,8 +434,9 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
         self.assertTrue(checks.rights(self.broken('["A#keys"]', '["A#keys", "T#main"]')))
 
     def test_an_authorizer_that_could_make_keys(self):
-        right = "Action: [dynamodb:GetItem, dynamodb:Query]\n"
-        self.assertTrue(checks.rights(self.broken(right, "Action: [dynamodb:GetItem, dynamodb:PutItem]\n")))
+        start = "Action: dynamodb:GetItem"
+        right = start + '\n              Resource: !GetAtt Table.Arn\n              Condition: {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["A#keys"]}}\n'
+        self.assertTrue(checks.rights(self.broken(right, right.replace(start, "Action: [dynamodb:GetItem, dynamodb:PutItem]"))))
 
     def test_a_function_that_reads_the_first_key(self):
         queue = "Resource: [!GetAtt WorkQueue.Arn, !GetAtt PushQueue.Arn, !GetAtt RelayFailures.Arn]"

@@ -9,7 +9,7 @@ use a2a_lambda::auth::{
 use a2a_lambda::engine::{Clock, SystemClock};
 use a2a_lambda::settings::{Settings, SettingsError, parse_duration};
 use a2a_lambda::store::StoreError;
-use a2a_lambda::store::api_keys::{ApiKeyId, ApiKeyRecord, WriteApiKeys};
+use a2a_lambda::store::api_keys::{ApiKeyId, ApiKeyRecord, KeyCheck, WriteApiKeys};
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::task::{IdError, Owner, Subject, TenantId, Timestamp};
 use clap::Subcommand;
@@ -139,14 +139,15 @@ async fn done(command: &KeysCommand, reached: &ReachedTable) -> Result<String, K
 
 /// The secret of the check that new keys pass. The first new key makes it.
 async fn check(keys: &dyn WriteApiKeys) -> Result<String, StoreError> {
-    let mut check = keys.key_check().await?;
-    if check.secret.is_none() {
-        check.secret = Some(fresh_secret());
-        keys.create_check(&check).await?;
-        // Another command may have been first.
-        check = keys.key_check().await?;
+    let missing = || StoreError::Unavailable("the check of the keys is not stored".to_owned());
+    if let Some(check) = keys.key_check().await? {
+        return Ok(check.secret);
     }
-    Ok(check.secret.unwrap_or_default())
+    let secret = fresh_secret();
+    keys.create_check(&KeyCheck { secret }).await?;
+    // Another command may have been first.
+    let check = keys.key_check().await?.ok_or_else(missing)?;
+    Ok(check.secret)
 }
 
 fn record(key: &ApiKey, options: &CreateKey, now: Timestamp) -> Result<ApiKeyRecord, IdError> {

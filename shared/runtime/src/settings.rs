@@ -172,7 +172,7 @@ impl Settings {
             )?,
             card_signatures: read.signatures("A2A_CARD_SIGNATURES")?,
             deployed_at: read.time("A2A_DEPLOYED_AT")?.or_else(|| source.built_at()),
-            max_body: read.size("A2A_MAX_BODY", 1024 * 1024)?,
+            max_body: read.size("A2A_MAX_BODY", 5 * 1024 * 1024)?,
             work_queue_url: read.optional_url("A2A_WORK_QUEUE_URL")?,
             streaming: read.switch("A2A_STREAMING", true)?,
             push: read.switch("A2A_PUSH", true)?,

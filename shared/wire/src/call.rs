@@ -65,7 +65,7 @@ pub struct Call {
     pub(super) extensions: Vec<String>,
     pub(super) media: &'static str,
     /// Whether `Accept` names server-sent events and no other type.
-    pub(super) only_events: bool,
+    pub(super) events_alone: bool,
 }
 
 /// The unread parameters of a call, and the faults found in their JSON.
@@ -286,7 +286,7 @@ impl RequestReader<'_> {
                 .filter_map(owned)
                 .collect(),
             media: media::of_answer(dialect, request.content_type, request.accept),
-            only_events: media::only_events(request.accept),
+            events_alone: media::events_alone(request.accept),
         }
     }
 }

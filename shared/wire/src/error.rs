@@ -97,7 +97,7 @@ const fn row(refusal: &A2aError) -> ErrorRow {
     // A2A 1.0.1 §5.4: codes and statuses of the A2A errors. A2A 1.0 §9.5: those of
     // JSON-RPC.
     let (code, status, rpc_status, reason, domain) = match refusal {
-        R::TaskNotFound => (-32001, 404, "NOT_FOUND", "TASK_NOT_FOUND", A2A),
+        R::TaskNotFound | R::ForeignTenant => (-32001, 404, "NOT_FOUND", "TASK_NOT_FOUND", A2A),
         R::TaskNotCancelable { .. } => (-32002, 400, FAILED, "TASK_NOT_CANCELABLE", A2A),
         R::PushNotSupported => (-32003, 400, FAILED, "PUSH_NOTIFICATION_NOT_SUPPORTED", A2A),
         R::UnsupportedOperation { .. } | R::TaskFinished { .. } => {
@@ -119,7 +119,7 @@ const fn row(refusal: &A2aError) -> ErrorRow {
             (-32008, 400, FAILED, "EXTENSION_SUPPORT_REQUIRED", A2A)
         }
         R::VersionNotSupported { .. } => (-32009, 400, FAILED, "VERSION_NOT_SUPPORTED", A2A),
-        R::Parse => (-32700, 400, ARGUMENT, "PARSE_ERROR", OURS),
+        R::Parse | R::LoneSurrogate => (-32700, 400, ARGUMENT, "PARSE_ERROR", OURS),
         R::InvalidRequest { .. } => (-32600, 400, ARGUMENT, "INVALID_REQUEST", OURS),
         R::MethodNotFound => (-32601, 404, "NOT_FOUND", "METHOD_NOT_FOUND", OURS),
         R::InvalidParams { .. } => (-32602, 400, ARGUMENT, "INVALID_PARAMS", OURS),
@@ -157,6 +157,7 @@ const fn code_in_v01(refusal: &A2aError, code: i32) -> i32 {
         R::RateLimited { .. } => -32010,
         R::Unavailable { .. } | R::Unfinished { .. } => -32011,
         R::TaskNotFound
+        | R::ForeignTenant
         | R::TaskNotCancelable { .. }
         | R::PushNotSupported
         | R::UnsupportedOperation { .. }
@@ -164,6 +165,7 @@ const fn code_in_v01(refusal: &A2aError, code: i32) -> i32 {
         | R::UnsupportedMediaType
         | R::VersionNotSupported { .. }
         | R::Parse
+        | R::LoneSurrogate
         | R::InvalidRequest { .. }
         | R::MethodNotFound
         | R::InvalidParams { .. }

@@ -43,7 +43,8 @@ pub(super) struct JsonBody {
 /// Reads `bytes`.
 ///
 /// # Errors
-/// [`A2aError::Parse`] when they are not one JSON text;
+/// [`A2aError::Parse`] when they are not one JSON text, [`A2aError::LoneSurrogate`] when it
+/// has half of a character;
 /// [`A2aError::InvalidRequest`] when it has more than [`MAX_NODES`] values, more than
 /// [`MAX_DEPTH`] levels or a member with a reserved name.
 pub(super) fn read(bytes: &[u8]) -> Result<JsonBody, A2aError> {
@@ -58,11 +59,22 @@ pub(super) fn read(bytes: &[u8]) -> Result<JsonBody, A2aError> {
         .and_then(|value| reader.end().map(|()| value));
     match (result, limits.over) {
         (_, Some(why)) => Err(A2aError::InvalidRequest { why }),
-        (Err(_), None) => Err(A2aError::Parse),
+        (Err(error), None) => Err(fault(&error)),
         (Ok(value), None) => Ok(JsonBody {
             value,
             duplicates: limits.duplicates,
         }),
+    }
+}
+
+/// A text that was cut inside a character is well-formed by the grammar of JSON
+/// (RFC 8259 §8.2), so its sender would search for another fault.
+fn fault(error: &serde_json::Error) -> A2aError {
+    let text = error.to_string();
+    let cut = ["surrogate", "unexpected end of hex escape"];
+    match cut.iter().any(|it| text.contains(it)) {
+        true => A2aError::LoneSurrogate,
+        false => A2aError::Parse,
     }
 }
 

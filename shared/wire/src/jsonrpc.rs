@@ -24,7 +24,7 @@ pub enum RpcId {
     /// the kit of 0.3 leaves the id out and waits.
     #[default]
     Null,
-    /// An integer of 64 bits, signed or unsigned.
+    /// A number, also with a fraction, which JSON-RPC 2.0 §4 does not forbid.
     Number(Number),
     /// A string of up to 1024 bytes.
     Text(String),
@@ -35,9 +35,7 @@ impl RpcId {
         match value {
             None | Some(Value::Null) => Some(Self::Null),
             Some(Value::String(text)) if text.len() <= MAX_ID => Some(Self::Text(text.clone())),
-            Some(Value::Number(number)) if number.is_i64() || number.is_u64() => {
-                Some(Self::Number(number.clone()))
-            }
+            Some(Value::Number(number)) => Some(Self::Number(number.clone())),
             Some(_) => None,
         }
     }
@@ -76,7 +74,7 @@ pub(super) fn envelope(
         return Err(refused(RpcId::Null, "a request must be a JSON object"));
     };
     let Some(mut id) = RpcId::read(members.get("id")) else {
-        let why = format!("`id` must be a string of up to {MAX_ID} bytes, an integer or null");
+        let why = format!("`id` must be a string of up to {MAX_ID} bytes, a number or null");
         return Err(refused(RpcId::Null, &why));
     };
     let (inside, outside): (Vec<&Vec<PathStep>>, Vec<&Vec<PathStep>>) =

@@ -74,9 +74,10 @@ fn thousandths(text: &str) -> u16 {
     digits.collect::<String>().parse().unwrap_or(1000)
 }
 
-/// Whether `Accept` names server-sent events and no other type.
-pub(super) fn only_events(accept: Option<&str>) -> bool {
-    accept.is_some_and(|header| header.split(',').all(|item| is(item, EVENT_STREAM)))
+/// Whether `Accept` names server-sent events, and no type of JSON. HTTP clients add `*/*`.
+pub(super) fn events_alone(accept: Option<&str>) -> bool {
+    let named = |wanted| quality(accept.unwrap_or_default(), wanted) > Some(0);
+    named(EVENT_STREAM) && !named(JSON) && !named(A2A_JSON)
 }
 
 #[cfg(test)]
@@ -108,13 +109,27 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_accepts_another_type_reads_more_than_events() {
-        assert!(only_events(Some("text/event-stream")));
-        assert!(only_events(Some("Text/Event-Stream; q=1")));
-        for more in ["text/event-stream, application/json", "*/*", ""] {
-            assert!(!only_events(Some(more)), "{more}");
+    fn a_client_that_names_json_reads_more_than_events() {
+        for events in [
+            "text/event-stream",
+            "Text/Event-Stream; q=1",
+            "*/*, text/event-stream",
+            "text/event-stream;q=0.9, */*;q=0.8",
+            "text/html, TEXT/EVENT-STREAM, application/json;q=0",
+        ] {
+            assert!(events_alone(Some(events)), "{events}");
         }
-        assert!(!only_events(None));
+        for more in [
+            "text/event-stream, application/json",
+            "application/a2a+json, text/event-stream",
+            "text/event-stream;q=0, */*",
+            "text/*",
+            "*/*",
+            "",
+        ] {
+            assert!(!events_alone(Some(more)), "{more}");
+        }
+        assert!(!events_alone(None));
     }
 
     #[test]

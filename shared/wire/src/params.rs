@@ -10,7 +10,7 @@ mod tests;
 mod value;
 
 pub(crate) use object::{Object, snake};
-pub(crate) use value::base64;
+pub(crate) use value::{base64, whole};
 
 use a2a_lambda_model::task::{A2aError, FieldViolation, IdError, MAX_PUSH_SCHEME, PushId, TaskId};
 use serde_json::{Map, Value};

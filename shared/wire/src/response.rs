@@ -156,7 +156,7 @@ impl Call {
     /// of 0.3 that streams over JSON-RPC cannot read an error in a plain response;
     /// the official SDKs are such clients. A client of 1.0 can read it.
     fn reads_only_a_stream(&self) -> bool {
-        self.streams() && self.only_events && self.dialect == Dialect::json_rpc(Generation::V03)
+        self.streams() && self.events_alone && self.dialect == Dialect::json_rpc(Generation::V03)
     }
 
     /// The error with its fields named as in the client's request. The engine names

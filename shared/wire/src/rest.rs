@@ -197,8 +197,11 @@ fn operation(method: &str, segments: &[&str], generation: Generation) -> Option<
     // A2A 1.0 §11.3; A2A 0.3 §3.5.6: paths and HTTP methods of the operations.
     let target = |operation| Some(PathTarget::new(operation, generation));
     match (method, segments) {
-        ("POST", ["message:send"]) => target(Operation::Send),
-        ("POST", ["message:stream"]) => target(Operation::Stream),
+        ("POST", [verb]) => match split_verb(verb)? {
+            ("message", "send") => target(Operation::Send),
+            ("message", "stream") => target(Operation::Stream),
+            _ => None,
+        },
         ("GET", ["tasks"]) => target(Operation::List),
         ("GET", ["extendedAgentCard"]) => target(Operation::ExtendedCard),
         (_, ["tasks", task]) => {
@@ -221,11 +224,23 @@ fn operation(method: &str, segments: &[&str], generation: Generation) -> Option<
     }
 }
 
-/// Splits `{id}:{verb}` at the last colon, and only for a known verb, as ids that
-/// clients of 0.1 make may hold colons. The segment is split before it is decoded,
-/// so a percent-encoded colon belongs to the id.
+/// Splits `{noun}:{verb}` at the last colon. A client may encode it: it is the same path
+/// (RFC 3986 §2.2 leaves the colon of a segment to the scheme, and frameworks decode it).
+fn split_verb(segment: &str) -> Option<(&str, &str)> {
+    let encoded = || {
+        segment
+            .rsplit_once("%3A")
+            .or_else(|| segment.rsplit_once("%3a"))
+    };
+    segment.rsplit_once(':').or_else(encoded)
+}
+
+/// Splits `{id}:{verb}`, and only for a known verb, as ids that clients of 0.1 make may hold
+/// colons.
 fn task_operation<'a>(method: &str, segment: &'a str) -> Option<(&'a str, Operation)> {
-    let (id, verb) = match segment.rsplit_once(':') {
+    let (id, verb) = match split_verb(segment) {
+        // No verb of a GET: an encoded colon belongs to the id.
+        Some((_, "cancel")) if method == "GET" && !segment.contains(':') => (segment, None),
         Some((id, verb @ ("cancel" | "subscribe"))) => (id, Some(verb)),
         _ => (segment, None),
     };

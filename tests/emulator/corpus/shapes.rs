@@ -43,6 +43,7 @@ fn replies(text: &str) -> Message {
 fn chunk(id: &str, text: &str, append: bool) -> Change {
     Change::Artifact(ArtifactUpdate {
         artifact: Artifact {
+            chunks_of: None,
             id: id.to_owned(),
             name: Some("report".to_owned()),
             description: None,

@@ -4,7 +4,8 @@ use super::Table;
 use a2a_lambda_tests::dialect::Dialect;
 use a2a_lambda_tests::error_rows::{MEDIA_TYPE, PARAMS, PARSE, REQUEST, TOO_LARGE};
 
-const MIB: usize = 1024 * 1024;
+/// The largest body: `A2A_MAX_BODY`.
+const MOST: usize = 5 * 1024 * 1024;
 
 pub(super) fn add(table: &mut Table) {
     malformed(table);
@@ -88,22 +89,26 @@ fn headers(table: &mut Table) {
 }
 
 fn large(table: &mut Table) {
-    let long = "a".repeat(MIB);
+    let long = "a".repeat(MOST);
     let text = table
         .good()
         .to_string()
         .replace("\"hi\"", &format!("\"{long}\""));
     let too_large = table.early(TOO_LARGE);
-    table.add("a text of one MiB", table.raw_send(&text), too_large);
-    let too_large = table.early(TOO_LARGE);
     table.add(
-        "one byte over one MiB",
-        table.raw_body(vec![b' '; MIB + 1]),
+        "a text of the largest size",
+        table.raw_send(&text),
         too_large,
     );
     let too_large = table.early(TOO_LARGE);
-    let no_json = table.raw_body(vec![b'{'; MIB + 1]).without("content-type");
-    table.add("over one MiB of anything", no_json, too_large);
+    table.add(
+        "one byte over the largest size",
+        table.raw_body(vec![b' '; MOST + 1]),
+        too_large,
+    );
+    let too_large = table.early(TOO_LARGE);
+    let no_json = table.raw_body(vec![b'{'; MOST + 1]).without("content-type");
+    table.add("over the largest size of anything", no_json, too_large);
 }
 
 fn deep(table: &mut Table) {

@@ -69,10 +69,7 @@ fn wrong_ids(table: &mut Table) {
         "{}",
         "[]",
         "[7]",
-        "1.5",
         "true",
-        "18446744073709551616",
-        "1e3",
         &format!("\"{}\"", "i".repeat(1025)),
     ] {
         let text = envelope(table).to_string();

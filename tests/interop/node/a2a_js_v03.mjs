@@ -83,8 +83,8 @@ class Sdk {
     return task(await this.calls.sendMessage({ ...this.request(text), configuration: { blocking: true, pushNotificationConfig } }));
   }
 
-  async *stream(text) {
-    for await (const one of this.calls.sendMessageStream(this.request(text))) yield event(one);
+  async *stream(text, continued) {
+    for await (const one of this.calls.sendMessageStream(this.request(text, continued))) yield event(one);
   }
 
   async *subscribe(id) {

@@ -131,8 +131,8 @@ class Sdk {
     return this.task(await this.calls.sendMessage({ ...this.request(text), configuration }));
   }
 
-  async *stream(text) {
-    for await (const one of this.calls.sendMessageStream(this.request(text))) yield this.event(one);
+  async *stream(text, continued) {
+    for await (const one of this.calls.sendMessageStream(this.request(text, continued))) yield this.event(one);
   }
 
   async *subscribe(id) {

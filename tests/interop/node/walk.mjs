@@ -2,7 +2,7 @@
 // steps, in the same order, as ../python/walk.py.
 //
 // An adapter has: lists, fileSize, losesAppend, open(base), send(text, {task, wait}), sendData(text, data),
-// hooked(text, {url, token}), stream(text), subscribe(taskId), get(taskId, history), cancel(taskId),
+// hooked(text, {url, token}), stream(text, task), subscribe(taskId), get(taskId, history), cancel(taskId),
 // list(contextId), refusal(error). Adapters translate tasks and events to the neutral
 // shapes {id, contextId, state, artifacts: [{id, texts, files}], history:
 // [{role, text}]} and {kind, task, state, artifact, append, lastChunk}, states
@@ -125,6 +125,18 @@ const steps = {
     const kept = await client.get(events[0].task.id);
     assert.equal(artifactText(kept), texts.join(''), 'kept text');
     assert.equal(kept.artifacts.length, 1, 'kept artifacts');
+  },
+
+  async an_error_on_a_stream_is_read({ client, done }) {
+    const last = async (events) => {
+      let newest;
+      for await (const event of events) newest = event;
+      return newest;
+    };
+    await refused(client, 'unsupported', () => last(client.stream('echo again', done)));
+    await refused(client, 'not-found', () => last(client.subscribe(randomUUID())));
+    const { kind, state } = await last(client.stream('fail'));
+    assert.deepEqual({ kind, state }, { kind: 'status', state: 'failed' }, 'an error after the first event');
   },
 
   async a_second_turn_continues_the_task(walk) {

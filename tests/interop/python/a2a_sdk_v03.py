@@ -129,8 +129,8 @@ class Sdk(Adapter):
         answers = [one async for one in sender.send_message(self.message(text, None))]
         return self.task(answers[-1][0])
 
-    async def stream(self, text: str) -> AsyncIterator[Event]:
-        async for one in self.streams.send_message(self.message(text, None)):
+    async def stream(self, text: str, task: Task | None = None) -> AsyncIterator[Event]:
+        async for one in self.streams.send_message(self.message(text, task)):
             yield self.event(one)
 
     async def subscribe(self, task_id: str) -> AsyncIterator[Event]:

@@ -180,8 +180,8 @@ class Sdk(Adapter):
         answers = [one async for one in self.calls.send_message(request)]
         return event(answers[-1]).task
 
-    async def stream(self, text: str) -> AsyncIterator[Event]:
-        async for one in self.streams.send_message(self.request(text, None)):
+    async def stream(self, text: str, task: Task | None = None) -> AsyncIterator[Event]:
+        async for one in self.streams.send_message(self.request(text, task)):
             yield event(one)
 
     async def subscribe(self, task_id: str) -> AsyncIterator[Event]:

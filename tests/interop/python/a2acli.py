@@ -82,6 +82,9 @@ def walk(cli, folder):
     check("task" in events[0] and chunks == ["chunk-1 ", "chunk-2 ", "chunk-3 "], "a stream shows each chunk", events)
     check(state(events[-1]["statusUpdate"]) == "COMPLETED", "and ends", events)
 
+    failing = cli.lines("send", "--stream", "fail")
+    check(state(failing[-1]["statusUpdate"]) == "FAILED", "an error after the first event is shown", failing)
+
     asked = cli.task("hello?")
     check(state(asked) == "INPUT_REQUIRED", "a question", asked)
     answered = cli.task("echo done", "--task-id", asked["id"])
@@ -102,6 +105,7 @@ def walk(cli, folder):
         (-32001, ("task", "get", "task-00000000000000000000000000000000")),
         (-32002, ("task", "cancel", done["id"])),
         (-32004, ("send", "again", "--task-id", done["id"])),
+        (-32004, ("send", "--stream", "again", "--task-id", done["id"])),
     ):
         refused = cli.run(*arguments, fails=True)["error"]
         check(refused["a2aCode"] == code, " ".join(arguments), refused)

@@ -68,6 +68,7 @@ class Walk:
             self.a_get_returns_the_requested_history,
             self.an_unknown_task_is_not_found,
             self.a_stream_shows_each_chunk_in_order,
+            self.an_error_on_a_stream_is_read,
             self.a_second_turn_continues_the_task,
             self.whole_numbers_arrive_as_such,
             self.a_cancel_may_be_repeated,
@@ -127,6 +128,12 @@ class Walk:
         equal("chunks", chunks, [f"chunk-{number} " for number in range(1, 6)])
         equal("last state", states[-1], "completed")
         equal("final", finals[-2:], [False, True])
+
+    def an_error_on_a_stream_is_read(self) -> None:
+        answers = asyncio.run(self.streamed(new_task("echo again", self.done.id)))
+        expect(len(answers) == 1 and "error" in answers[0], f"the message is refused: {answers}")
+        failing = asyncio.run(self.streamed(new_task("fail")))
+        equal("an error after the first event", failing[-1]["result"]["status"]["state"], "failed")
 
     async def streamed(self, task: Task) -> list[dict]:
         return [event async for event in self.client.stream_task(task)]

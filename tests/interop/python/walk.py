@@ -114,8 +114,8 @@ class Adapter(ABC):
         raise NotImplementedError
 
     @abstractmethod
-    def stream(self, text: str) -> AsyncIterator[Event]:
-        """Sends one text message and yields the events."""
+    def stream(self, text: str, task: Task | None = None) -> AsyncIterator[Event]:
+        """Sends one text message, continuing `task` if one is given, and yields the events."""
 
     @abstractmethod
     def subscribe(self, task_id: str) -> AsyncIterator[Event]:
@@ -184,6 +184,11 @@ def pattern(size: int) -> bytes:
     return bytes(index % 251 for index in range(size))
 
 
+async def last_of(events: AsyncIterator[Event]) -> Event:
+    """Reads a stream to its end."""
+    return [event async for event in events][-1]
+
+
 async def fetch(request: urllib.request.Request | str) -> bytes:
     """Requests a URL outside of the protocol: of the object store, or of our extension."""
 
@@ -211,6 +216,7 @@ class Walk:
             self.a_get_returns_the_requested_history,
             self.an_unknown_task_is_not_found,
             self.a_stream_shows_each_chunk_in_order,
+            self.an_error_on_a_stream_is_read,
             self.a_second_turn_continues_the_task,
             self.whole_numbers_arrive_as_such,
             self.a_cancel_may_be_repeated,
@@ -265,6 +271,12 @@ class Walk:
         kept = await self.adapter.get(events[0].task.id)
         equal("kept text", kept.artifact_text(), "".join(texts))
         equal("kept artifacts", len(kept.artifacts), 1)
+
+    async def an_error_on_a_stream_is_read(self) -> None:
+        await self.refused("unsupported", last_of(self.adapter.stream("echo again", task=self.done)))
+        await self.refused("not-found", last_of(self.adapter.subscribe(str(uuid.uuid4()))))
+        last = await last_of(self.adapter.stream("fail"))
+        equal("an error after the first event", (last.kind, last.state), ("status", "failed"))
 
     async def a_second_turn_continues_the_task(self) -> None:
         asked = await self.adapter.send("hello?")

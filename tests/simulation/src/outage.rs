@@ -1,7 +1,7 @@
 //! A store that is away for longer than five leases, while everything else works.
 //!
 //! G20: an outage, however long, costs a turn at most one attempt, and fails no task that
-//! had another one left.
+//! had another one left. A run that was dead when the outage began has cost one of its own.
 
 use crate::clients::ATTEMPTS;
 use crate::driver::Driver;
@@ -22,6 +22,8 @@ struct Before {
     turn: u32,
     attempt: u32,
     hand_overs: u32,
+    /// Whether a run has a lease, which may be dead.
+    is_leased: bool,
 }
 
 impl Driver {
@@ -52,6 +54,7 @@ impl Driver {
                 turn: seen.record.turn(),
                 attempt: seen.record.attempt(),
                 hand_overs: seen.hand_overs,
+                is_leased: seen.record.lease_until().is_some(),
             };
             (life.clone(), before)
         })
@@ -94,8 +97,9 @@ impl Driver {
             let record = &seen.record;
             let began = before.get(life).filter(|it| it.turn == record.turn());
             let (attempt, hand_overs) = began.map_or((1, 0), |it| (it.attempt, it.hand_overs));
+            let attempt = attempt.max(1) + u32::from(began.is_some_and(|it| it.is_leased));
             // A hand-over without progress is an attempt too.
-            let most = attempt.max(1) + 1 + seen.hand_overs.saturating_sub(hand_overs);
+            let most = attempt + 1 + seen.hand_overs.saturating_sub(hand_overs);
             if !record.state().is_at_rest() && record.attempt() > most {
                 let now = record.attempt();
                 faults.push(format!(

@@ -1,6 +1,6 @@
 //! Keeps API keys, all in one partition with the id as the sort key.
 //!
-//! The authorizer reads one item by its key. It lists them while they have no check.
+//! The authorizer reads items by their keys alone.
 
 use super::conditional_write::ConditionalWrite;
 use super::item::{self, Attributes, Item};
@@ -23,7 +23,6 @@ const NOTE: &str = "note";
 /// The sort key of the check. It sorts before every id: an id begins with `0` or above.
 const CHECK: &str = "#check";
 const SECRET: &str = "secret";
-const OLDER: &str = "older";
 
 #[async_trait]
 impl ReadApiKeys for DynamoStore {
@@ -32,11 +31,14 @@ impl ReadApiKeys for DynamoStore {
         found.as_ref().map(record).transpose()
     }
 
-    async fn stored_check(&self) -> Result<Option<KeyCheck>, StoreError> {
+    async fn key_check(&self) -> Result<Option<KeyCheck>, StoreError> {
         let found = self.item(key::API_KEYS, CHECK).await?;
         found.as_ref().map(check).transpose()
     }
+}
 
+#[async_trait]
+impl WriteApiKeys for DynamoStore {
     async fn api_keys(&self, tenant: Option<&TenantId>) -> Result<Vec<ApiKeyRecord>, StoreError> {
         let mut keys = Vec::new();
         let mut start = None;
@@ -63,10 +65,7 @@ impl ReadApiKeys for DynamoStore {
         keys.retain(|it| tenant.is_none_or(|tenant| it.owner.tenant == *tenant));
         Ok(keys)
     }
-}
 
-#[async_trait]
-impl WriteApiKeys for DynamoStore {
     async fn create_api_key(&self, new: &ApiKeyRecord) -> Result<bool, StoreError> {
         let put = ConditionalWrite::put_at(key::API_KEYS, new.id.as_str(), attributes(new));
         let put = put.when("attribute_not_exists(PK)");
@@ -75,12 +74,7 @@ impl WriteApiKeys for DynamoStore {
     }
 
     async fn create_check(&self, check: &KeyCheck) -> Result<(), StoreError> {
-        let older: Vec<&str> = check.older.iter().map(ApiKeyId::as_str).collect();
-        let secret = check.secret.as_deref().unwrap_or_default();
-        let attributes = Attributes::from([
-            (SECRET, item::text(secret)),
-            (OLDER, item::text(older.join(" "))),
-        ]);
+        let attributes = Attributes::from([(SECRET, item::text(check.secret.as_str()))]);
         let put = ConditionalWrite::put_at(key::API_KEYS, CHECK, attributes);
         let _first = self
             .write_once(put.when("attribute_not_exists(PK)"))
@@ -117,11 +111,8 @@ fn attributes(key: &ApiKeyRecord) -> Attributes {
 }
 
 fn check(item: &Item) -> Result<KeyCheck, StoreError> {
-    let older = item::string(item, OLDER)?.split_ascii_whitespace();
-    Ok(KeyCheck {
-        secret: Some(item::string(item, SECRET)?.to_owned()),
-        older: older.filter_map(ApiKeyId::parse).collect(),
-    })
+    let secret = item::string(item, SECRET)?.to_owned();
+    Ok(KeyCheck { secret })
 }
 
 fn record(item: &Item) -> Result<ApiKeyRecord, StoreError> {

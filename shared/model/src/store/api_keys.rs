@@ -60,12 +60,10 @@ pub struct ApiKeyRecord {
 }
 
 /// What a key has to pass before it is read, so that keys which nobody issued cost no read.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyCheck {
-    /// The secret that the end of each key proves; `None` before the first such key is made.
-    pub secret: Option<String>,
-    /// The keys that are older than the secret. They pass by their id.
-    pub older: BTreeSet<ApiKeyId>,
+    /// The secret that the end of each key proves.
+    pub secret: String,
 }
 
 /// Reads API keys: all that the authorizer may do.
@@ -77,12 +75,16 @@ pub trait ReadApiKeys: Send + Sync {
     /// [`StoreError`] when the store does not answer.
     async fn api_key(&self, id: &ApiKeyId) -> Result<Option<ApiKeyRecord>, StoreError>;
 
-    /// The stored check of the deployment.
+    /// The check of the deployment; `None` before its first key is made.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
-    async fn stored_check(&self) -> Result<Option<KeyCheck>, StoreError>;
+    async fn key_check(&self) -> Result<Option<KeyCheck>, StoreError>;
+}
 
+/// Makes and withdraws API keys, for operators.
+#[async_trait]
+pub trait WriteApiKeys: ReadApiKeys {
     /// All keys, or those of one tenant, by id. Expired keys are included while the store
     /// has them.
     ///
@@ -90,25 +92,6 @@ pub trait ReadApiKeys: Send + Sync {
     /// [`StoreError`] when the store does not answer.
     async fn api_keys(&self, tenant: Option<&TenantId>) -> Result<Vec<ApiKeyRecord>, StoreError>;
 
-    /// The stored check. Before one is stored it has no secret, and every key is an older one.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer.
-    async fn key_check(&self) -> Result<KeyCheck, StoreError> {
-        if let Some(check) = self.stored_check().await? {
-            return Ok(check);
-        }
-        let older = self.api_keys(None).await?.into_iter().map(|key| key.id);
-        Ok(KeyCheck {
-            secret: None,
-            older: older.collect(),
-        })
-    }
-}
-
-/// Makes and withdraws API keys, for operators.
-#[async_trait]
-pub trait WriteApiKeys: ReadApiKeys {
     /// Stores a key. Returns `false` if there is one with this id, which stays as it is.
     ///
     /// # Errors

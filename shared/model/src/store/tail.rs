@@ -9,6 +9,8 @@ pub struct Tail {
     pub incarnation: WriteId,
     /// Its context.
     pub context_id: ContextId,
+    /// Whether the client of its last send reads text and no data.
+    pub reads_text_alone: bool,
     /// Its state.
     pub state: TaskState,
     /// The number of the last logged event.
@@ -25,6 +27,7 @@ impl Tail {
         Self {
             incarnation: record.incarnation.clone(),
             context_id: record.context_id.clone(),
+            reads_text_alone: record.reads_text_alone,
             state: record.state(),
             last_seq: record.last_seq,
             events: record.events_after(after).cloned().collect(),

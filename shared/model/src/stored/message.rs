@@ -198,6 +198,9 @@ pub(super) struct StoredArtifact<'a> {
     x: Cow<'a, [String]>,
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     m: Cow<'a, Metadata>,
+    /// The turn whose skill wrote it in chunks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    j: Option<u32>,
 }
 
 impl<'a> From<&'a task::Artifact> for StoredArtifact<'a> {
@@ -216,6 +219,7 @@ impl<'a> StoredArtifact<'a> {
             p: parts.iter().map(StoredPart::from).collect(),
             x: Cow::Borrowed(&artifact.extensions),
             m: Cow::Borrowed(&artifact.metadata),
+            j: artifact.chunks_of,
         }
     }
 
@@ -228,8 +232,10 @@ impl<'a> StoredArtifact<'a> {
             p: _,
             x,
             m,
+            j,
         } = self;
-        *i == other.i && *n == other.n && *d == other.d && *x == other.x && *m == other.m
+        let is_named = *i == other.i && *n == other.n && *d == other.d;
+        is_named && *x == other.x && *m == other.m && *j == other.j
     }
 
     /// The artifact with these parts alone.
@@ -241,6 +247,7 @@ impl<'a> StoredArtifact<'a> {
             p: parts,
             x: self.x.clone(),
             m: self.m.clone(),
+            j: self.j,
         }
     }
 
@@ -252,6 +259,7 @@ impl<'a> StoredArtifact<'a> {
             parts: all(self.p, StoredPart::into_part)?,
             extensions: self.x.into_owned(),
             metadata: self.m.into_owned(),
+            chunks_of: self.j,
         })
     }
 }

@@ -91,6 +91,9 @@ pub(super) struct StoredTask<'a> {
     fp: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rq: Option<Request>,
+    /// The client of the last send reads text and no data.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    ta: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     dat: Option<i64>,
     /// No worker begins the turn before.
@@ -313,6 +316,7 @@ impl<'a> StoredTask<'a> {
             sec: None,
             fp: record.fingerprint.clone(),
             rq: record.request.as_ref().map(Request::from),
+            ta: record.reads_text_alone,
             dat: record.dispatched_at.map(Timestamp::as_millis),
             nb: record.not_before.map(Timestamp::as_millis),
             us: StoredUsed::from(&record.used),
@@ -372,6 +376,7 @@ impl StoredTask<'_> {
         record.secret = self.sec.map(Sealed::stored);
         record.fingerprint = self.fp;
         record.request = self.rq.map(TurnRequest::from);
+        record.reads_text_alone = self.ta;
         record.dispatched_at = self.dat.map(Timestamp::from_millis);
         record.not_before = self.nb.map(Timestamp::from_millis);
         record.used = self.us.into();

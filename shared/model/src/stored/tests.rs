@@ -112,6 +112,7 @@ fn every_change(at: Timestamp) -> Vec<Change> {
     };
     let update = ArtifactUpdate {
         artifact: Artifact {
+            chunks_of: None,
             id: "a-1".to_owned(),
             name: Some("report".to_owned()),
             description: Some("d".to_owned()),

@@ -1,6 +1,6 @@
 //! Artifacts: the output of a task.
 
-use super::{Metadata, Part};
+use super::{Metadata, Part, PartContent};
 
 /// An output of a task. It is final when the task completes.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,6 +17,8 @@ pub struct Artifact {
     pub extensions: Vec<String>,
     /// Free-form members.
     pub metadata: Metadata,
+    /// The turn whose skill wrote it in chunks. Adjacent texts of them are one text.
+    pub chunks_of: Option<u32>,
 }
 
 impl Artifact {
@@ -30,12 +32,14 @@ impl Artifact {
             parts: _,
             extensions,
             metadata,
+            chunks_of,
         } = self;
         *id == whole.id
             && *name == whole.name
             && *description == whole.description
             && *extensions == whole.extensions
             && *metadata == whole.metadata
+            && *chunks_of == whole.chunks_of
     }
 
     /// The artifact without its content.
@@ -48,6 +52,30 @@ impl Artifact {
             parts: Vec::new(),
             extensions: self.extensions.clone(),
             metadata: self.metadata.clone(),
+            chunks_of: self.chunks_of,
         }
+    }
+
+    /// Joins adjacent chunks of one text. A stream shows each chunk as it came.
+    pub fn join_chunks(&mut self) {
+        if self.chunks_of.is_none() {
+            return;
+        }
+        let mut whole: Vec<Part> = Vec::new();
+        for part in std::mem::take(&mut self.parts) {
+            match (whole.last_mut(), &part.content) {
+                (Some(last), PartContent::Text(chunk)) if last.is_continued_by(&part) => {
+                    if let PartContent::Text(text) = &mut last.content {
+                        text.push_str(chunk);
+                    }
+                }
+                _ => whole.push(part),
+            }
+        }
+        // A writer ends with an empty text.
+        if whole.len() > 1 && whole.last().is_some_and(Part::is_empty_text) {
+            whole.pop();
+        }
+        self.parts = whole;
     }
 }

@@ -44,7 +44,9 @@ impl Values {
 
     const fn choice(&mut self, of: usize) -> usize {
         self.choices += 1;
-        self.choices % of
+        // Mixed, so that no member of a value always makes the same choice.
+        let mixed = (self.choices ^ (self.choices >> 3)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        ((mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB) >> 31) % of
     }
 }
 
@@ -141,7 +143,7 @@ members! {
     Blob { key, size, sha256, upload }
     Part { content, filename, media_type, metadata }
     Message { id, role, parts, context_id, task_id, reference_task_ids, extensions, metadata }
-    Artifact { id, name, description, parts, extensions, metadata }
+    Artifact { id, name, description, parts, extensions, metadata, chunks_of }
     Status { state, message, timestamp }
     StatusUpdate { status, metadata }
     ArtifactUpdate { artifact, append, last_chunk, metadata }
@@ -166,7 +168,7 @@ members! {
         id, owner, context_id, generation, incarnation, metadata, created_at, status, skill,
         route, version, epoch, turn, attempt, lease_until, last_dispatch, not_before, write_ids, turn_write,
         history, artifacts, log, last_seq, last_event, transitions, saved, base, replaced,
-        secret, fingerprint, request, dispatched_at, used, listeners, registrations, updated_at,
+        secret, fingerprint, request, reads_text_alone, dispatched_at, used, listeners, registrations, updated_at,
         expires_at, keys, layout, partial, unknown,
     }
     ThreadState { events, session, unknown }

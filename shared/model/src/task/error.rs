@@ -32,6 +32,9 @@ pub enum A2aError {
     /// No such task for this caller; a foreign task looks the same.
     #[error("task not found")]
     TaskNotFound,
+    /// The request names another tenant than the caller's. It looks as if nothing were there.
+    #[error("not found: leave out `tenant`, or name the tenant of the credentials")]
+    ForeignTenant,
     /// The task is already terminal.
     #[error("the task is {state} and cannot be canceled")]
     TaskNotCancelable {
@@ -88,6 +91,11 @@ pub enum A2aError {
     /// The body is not JSON.
     #[error("the request is not valid JSON")]
     Parse,
+    /// A text of the body has half of a character.
+    #[error(
+        "a text of the request ends inside a character: half of a surrogate pair, such as `\\ud83d` alone"
+    )]
+    LoneSurrogate,
     /// The body is JSON, but not a request.
     #[error("invalid request: {why}")]
     InvalidRequest {
@@ -107,7 +115,7 @@ pub enum A2aError {
     #[error("internal error")]
     Internal,
     /// The body is too large.
-    #[error("the request body is larger than {allowed} bytes")]
+    #[error("the request body is larger than {allowed} bytes: send a large file as an upload")]
     PayloadTooLarge {
         /// The limit in bytes.
         allowed: u64,

@@ -1,6 +1,6 @@
 //! The events of a task, as its streams show them.
 
-use super::{Artifact, Message, Metadata, TaskState, Timestamp, WriteId};
+use super::{Artifact, Message, Metadata, Part, TaskState, Timestamp, WriteId};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::str::FromStr;
@@ -23,6 +23,18 @@ pub enum Event {
     Status(StatusUpdate),
     /// An artifact was created or extended.
     Artifact(ArtifactUpdate),
+}
+
+impl Event {
+    /// Its parts.
+    pub fn parts_mut(&mut self) -> impl Iterator<Item = &mut Part> {
+        let (message, artifact) = match self {
+            Self::Status(update) => (update.status.message.as_mut(), None),
+            Self::Artifact(update) => (None, Some(&mut update.artifact)),
+        };
+        let said = message.into_iter().flat_map(|it| it.parts.iter_mut());
+        said.chain(artifact.into_iter().flat_map(|it| it.parts.iter_mut()))
+    }
 }
 
 /// A change of status.

@@ -27,6 +27,7 @@ mod error;
 mod event;
 mod id;
 mod idempotency;
+mod media;
 mod message;
 pub mod metadata_keys;
 mod part;
@@ -57,6 +58,7 @@ pub use id::{
     ContextId, IdError, Owner, PushId, SkillId, Subject, TaskId, TaskKey, TenantId, WriteId,
 };
 pub use idempotency::{HeldKeys, IdempotencyKey, KeyHash};
+pub use media::media_types_meet;
 pub use message::{Message, Role};
 pub use part::{Blob, Part, PartContent};
 pub use push::{

@@ -11,7 +11,7 @@ pub struct Part {
     pub content: PartContent,
     /// The name of a file part.
     pub filename: Option<String>,
-    /// The declared media type; see [`Part::effective_media_type`].
+    /// The declared media type; see [`Part::known_media_type`].
     pub media_type: Option<String>,
     /// Free-form members.
     pub metadata: Metadata,
@@ -71,17 +71,63 @@ impl Part {
         Self::new(PartContent::Data(value))
     }
 
-    /// The media type that decides: the declared one; else `text/plain` for text,
-    /// `application/json` for data, `application/octet-stream` for a file.
+    /// The media type that decides: that of [`Self::known_media_type`], else
+    /// `application/octet-stream`.
     #[must_use]
     pub fn effective_media_type(&self) -> &str {
-        match (&self.media_type, &self.content) {
-            (Some(media_type), _) => media_type,
-            (None, PartContent::Text(_)) => "text/plain",
-            (None, PartContent::Data(_)) => "application/json",
-            (None, PartContent::Raw(_) | PartContent::Url(_) | PartContent::Stored(_)) => {
-                "application/octet-stream"
-            }
+        self.known_media_type()
+            .unwrap_or("application/octet-stream")
+    }
+
+    /// The declared media type; else `text/plain` for text, `application/json` for data, and
+    /// for a file the type of its first bytes or of its name. `None` for a file that tells
+    /// nothing of its type, which is optional (A2A 1.0 §4.1.6, A2A 0.3 §6.6.1).
+    #[must_use]
+    pub fn known_media_type(&self) -> Option<&str> {
+        let declared = self.media_type.as_deref();
+        declared.or_else(|| match &self.content {
+            PartContent::Text(_) => Some("text/plain"),
+            PartContent::Data(_) => Some("application/json"),
+            PartContent::Raw(bytes) => of_bytes(bytes).or_else(|| self.of_name()),
+            PartContent::Url(_) | PartContent::Stored(_) => self.of_name(),
+        })
+    }
+
+    fn of_name(&self) -> Option<&'static str> {
+        mime_guess::from_path(self.filename.as_deref()?).first_raw()
+    }
+
+    /// Shows data as text, its JSON.
+    pub fn show_as_text(&mut self) {
+        if let PartContent::Data(value) = &self.content {
+            self.content = PartContent::Text(value.to_string());
+            self.media_type = None;
         }
     }
+
+    /// Whether `next` is text of the same kind, and neither has a name or metadata.
+    #[must_use]
+    pub fn is_continued_by(&self, next: &Self) -> bool {
+        let is_plain = |part: &Self| {
+            let is_text = matches!(part.content, PartContent::Text(_));
+            is_text && part.filename.is_none() && part.metadata.is_empty()
+        };
+        is_plain(self) && is_plain(next) && self.media_type == next.media_type
+    }
+
+    /// Whether it is a text without a character.
+    #[must_use]
+    pub fn is_empty_text(&self) -> bool {
+        matches!(&self.content, PartContent::Text(text) if text.is_empty())
+    }
+
+    /// Whether it is a file.
+    #[must_use]
+    pub const fn is_file(&self) -> bool {
+        !matches!(self.content, PartContent::Text(_) | PartContent::Data(_))
+    }
+}
+
+fn of_bytes(bytes: &[u8]) -> Option<&'static str> {
+    infer::get(bytes).map(|kind| kind.mime_type())
 }

@@ -14,8 +14,9 @@ pub use fixture::RecordFields;
 
 use super::{
     Artifact, Change, ContextId, EventId, Generation, HeldKeys, KeyHash, Layout, LoggedEvent,
-    Message, Metadata, OutputCounts, Owner, PushId, Sealed, SkillId, SkillRoute, Status,
+    Message, Metadata, OutputCounts, Owner, Part, PushId, Sealed, SkillId, SkillRoute, Status,
     StepResult, TaskId, TaskState, Timestamp, TransitionError, Used, WriteId, is_below,
+    media_types_meet,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -192,6 +193,8 @@ pub struct TaskFields {
     pub(crate) fingerprint: Option<String>,
     /// The request of the running turn; kept until the turn has ended.
     pub(crate) request: Option<TurnRequest>,
+    /// The client of the last send reads text and no data, so answers show data as text.
+    pub(crate) reads_text_alone: bool,
     /// When the version in `last_dispatch` was committed.
     pub(crate) dispatched_at: Option<Timestamp>,
     /// No worker begins the turn before: an outage ended its last run.
@@ -239,6 +242,30 @@ pub struct Task {
     pub last_event: Option<EventId>,
 }
 
+impl Task {
+    /// All its parts, in the order in which they use the budget of a response.
+    pub fn parts_mut(&mut self) -> impl Iterator<Item = &mut Part> {
+        let artifacts = self.artifacts.iter_mut().flatten();
+        let status = self.status.message.iter_mut();
+        let messages = status.chain(self.history.iter_mut().flatten());
+        artifacts
+            .flat_map(|artifact| artifact.parts.iter_mut())
+            .chain(messages.flat_map(|message| message.parts.iter_mut()))
+    }
+}
+
+impl TurnRequest {
+    /// Whether the client reads text, and does not read data.
+    #[must_use]
+    pub fn reads_text_alone(&self) -> bool {
+        let reads = |wanted| {
+            let mut modes = self.accepted_output_modes.iter();
+            modes.any(|mode| media_types_meet(mode, wanted))
+        };
+        reads("text/plain") && !reads("application/json")
+    }
+}
+
 impl TaskRecord {
     /// A task that is not stored yet: submitted, version 0.
     #[must_use]
@@ -282,6 +309,7 @@ impl TaskRecord {
             secret: None,
             fingerprint: None,
             request: None,
+            reads_text_alone: false,
             dispatched_at: None,
             not_before: None,
             used: Used::default(),

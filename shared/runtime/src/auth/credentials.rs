@@ -27,7 +27,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 pub struct Credentials {
     keys: Arc<dyn ReadApiKeys>,
     /// The check of the keys, and when it was read.
-    check: Arc<Mutex<Option<(KeyCheck, Timestamp)>>>,
+    check: Arc<Mutex<Option<(Option<KeyCheck>, Timestamp)>>>,
     first: Option<FirstKey>,
     #[cfg(feature = "jwt")]
     jwt: Option<Arc<JwtVerifier>>,
@@ -108,18 +108,20 @@ impl Credentials {
         })
     }
 
-    /// Whether the key passes the check of the deployment. A process reads a check once.
+    /// Whether the key passes the check of the deployment. A process reads a check once. Before
+    /// there is one, no key was made.
     async fn can_be_issued(&self, key: &ApiKey) -> Result<bool, StoreError> {
         let mut known = self.check.lock().await;
         let now = self.clock.now();
-        if let Some((check, read_at)) = known.as_ref() {
-            let passes = key.passes(check);
-            if passes || check.secret.is_some() || now < read_at.plus(LOOK_AGAIN) {
-                return Ok(passes);
-            }
+        let is_due = match known.as_ref() {
+            Some((check, read_at)) => check.is_none() && now >= read_at.plus(LOOK_AGAIN),
+            None => true,
+        };
+        if is_due {
+            *known = Some((self.keys.key_check().await?, now));
         }
-        let (check, _) = known.insert((self.keys.key_check().await?, now));
-        Ok(key.passes(check))
+        let check = known.as_ref().and_then(|(check, _)| check.as_ref());
+        Ok(check.is_some_and(|check| key.passes(check)))
     }
 
     #[cfg(feature = "jwt")]

@@ -59,6 +59,7 @@ pub(crate) use secret_keys::SecretKeySet;
 pub use secret_keys::{ReadSecretKeys, SECRET_KEY_MIN, SecretKeys};
 pub(crate) use stream_slots::StopFrames;
 pub use turn::event_sink::Frames;
+pub use turn::output_rules::OutputFault;
 
 use crate::outbound::Reach;
 use crate::skill::model::Model;
@@ -190,10 +191,15 @@ pub struct Engine {
     pub(crate) push_queue: Option<(Arc<dyn DeliverPushes>, Arc<dyn PushQueue>)>,
     /// Gets the error of each turn that fails, with its private cause. Tests of skills use it.
     pub(crate) failures: Option<ReportFailure>,
+    /// Gets each fault in the output of a skill. Tests of skills use it.
+    pub(crate) output_faults: Option<ReportFault>,
 }
 
 /// Gets the error of a turn that fails.
 type ReportFailure = Arc<dyn Fn(&AgentError) + Send + Sync>;
+
+/// Gets a fault in the output of a skill.
+type ReportFault = Arc<dyn Fn(&OutputFault) + Send + Sync>;
 
 /// The services that an [`Engine`] uses.
 #[derive(Clone)]
@@ -252,10 +258,12 @@ impl Reader {
 }
 
 impl Engine {
-    /// The same engine, which gives the error of each turn that fails to `report`.
+    /// The same engine, which gives the error of each turn that fails to `failures`, and each
+    /// fault in the output of a skill to `faults`.
     #[must_use]
-    pub(crate) fn reporting(mut self, report: ReportFailure) -> Self {
-        self.failures = Some(report);
+    pub(crate) fn reporting(mut self, failures: ReportFailure, faults: ReportFault) -> Self {
+        self.failures = Some(failures);
+        self.output_faults = Some(faults);
         self
     }
 
@@ -282,6 +290,7 @@ impl Engine {
             pushes: None,
             push_queue: None,
             failures: None,
+            output_faults: None,
         }
     }
 

@@ -261,7 +261,7 @@ impl CallContext<'_> {
             .as_deref()
             .is_some_and(|t| t != admitted.caller.owner.tenant.as_str());
         if elsewhere {
-            return Err(A2aError::TaskNotFound);
+            return Err(A2aError::ForeignTenant);
         }
         if call.operation.is_push() && !self.edge.push {
             return Err(A2aError::PushNotSupported);

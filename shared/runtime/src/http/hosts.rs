@@ -122,7 +122,10 @@ impl HostError {
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
-            Self::Host => "not served under the host of the request\n",
+            Self::Host => {
+                "not served under the host of the request: start the agent with `A2A_PUBLIC_URL` \
+                 set to the address that its callers use\n"
+            }
             Self::Page => "not served to web pages of other sites\n",
         }
     }

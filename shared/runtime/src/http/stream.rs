@@ -23,8 +23,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Without a frame for this long, a comment keeps the connection open.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Without a frame for this long, a comment keeps the connection open. The HTTP client of the
+/// official SDKs for Python leaves after 5 s without a byte.
+const KEEP_ALIVE: Duration = Duration::from_secs(4);
 /// Ready frames are joined up to about this many bytes: 64 KiB.
 const CHUNK: usize = 64 * 1024;
 

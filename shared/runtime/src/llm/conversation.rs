@@ -4,14 +4,14 @@
 //! its own. So a turn that runs again finds the answers that it has, and asks for the next one.
 
 use super::call::{TextTarget, converse};
-use super::setup::{ANSWER, AnswerForm, LlmSetup};
+use super::setup::{ANSWER, AnswerForm, LlmSetup, TextArtifact};
 use super::tool::OfferedTool;
 use crate::skill::field_hash::step_hash;
 use crate::skill::model::{
     Model, ModelContent, ModelMessage, ModelReply, ModelRequest, ToolResult,
 };
 use crate::skill::turn_host::StepInput;
-use crate::skill::{AgentError, AgentResult, ErrorCode, TaskContext};
+use crate::skill::{AgentError, AgentResult, ArtifactChunks, ErrorCode, TaskContext};
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -256,8 +256,11 @@ impl<'a> Talk<'a> {
                 };
                 cx.run_step(&name, input, async {
                     let model = own.map_or_else(|| cx.model(), Ok)?;
-                    let artifact = self.setup.artifact.as_ref();
-                    let target = TextTarget::new(artifact.map(|name| cx.artifact_chunks(name)));
+                    let artifact = self.setup.artifact.as_ref().map(|name| match name {
+                        TextArtifact::Named(name) => cx.artifact_chunks(name),
+                        TextArtifact::Result => cx.result_chunks(),
+                    });
+                    let target = TextTarget::new(artifact.map(ArtifactChunks::of_model));
                     within(left, converse(model, &request, target)).await
                 })
                 .await

@@ -2,7 +2,7 @@
 
 use super::budget::LlmBudget;
 use super::conversation::{Conversation, ConversationEnd, Place, Talk};
-use super::setup::{AnswerForm, LlmSetup};
+use super::setup::{AnswerForm, LlmSetup, TextArtifact};
 use super::tool::decoded;
 use super::transcript::{self, LlmInput};
 use crate::skill::model::Model;
@@ -160,7 +160,15 @@ macro_rules! setters {
         /// replaces the one before it.
         #[must_use]
         pub fn stream_to(mut self, name: impl Into<String>) -> Self {
-            self.setup.artifact = Some(name.into());
+            self.setup.artifact = Some(TextArtifact::Named(name.into()));
+            self
+        }
+
+        /// Shows the text of the model as the result of the skill while it is written. A skill
+        /// that returns this text does not send it again.
+        #[must_use]
+        pub fn stream_to_result(mut self) -> Self {
+            self.setup.artifact = Some(TextArtifact::Result);
             self
         }
     };

@@ -27,7 +27,16 @@ pub(super) struct LlmSetup {
     /// Whether the service enforces the schema of the answer.
     pub(super) native: bool,
     /// The artifact that shows the text while the model writes it.
-    pub(super) artifact: Option<String>,
+    pub(super) artifact: Option<TextArtifact>,
+}
+
+/// The artifact that shows the text of a model.
+#[derive(Debug, Clone)]
+pub(super) enum TextArtifact {
+    /// One of this name.
+    Named(String),
+    /// The result of the skill.
+    Result,
 }
 
 /// How a model gives its answer.

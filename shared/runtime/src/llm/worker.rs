@@ -4,7 +4,7 @@ use super::budget::LlmBudget;
 use super::confirm::{LlmConfirm, LlmOutcome, LlmSlot, approval};
 use super::conversation::{ConversationEnd, Place, Talk};
 use super::function::{answer_of, setters};
-use super::setup::{AnswerForm, LlmSetup};
+use super::setup::{AnswerForm, LlmSetup, TextArtifact};
 use super::tool::{LlmTool, OfferedTool, decoded};
 use super::transcript::{self, LlmInput};
 use crate::skill::model::Model;

@@ -133,6 +133,7 @@ impl Artifact {
             parts: self.parts,
             extensions: Vec::new(),
             metadata: Metadata::new(),
+            chunks_of: None,
         }
     }
 }

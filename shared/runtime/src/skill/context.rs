@@ -101,11 +101,12 @@ impl<'a> TaskContext<'a> {
     /// # Errors
     /// When an earlier emission could not be stored, or the task was canceled.
     pub async fn send_partial_artifact(&self, artifact: Artifact) -> AgentResult<()> {
-        let artifact = self.kept(artifact).await?;
+        let artifact = self.host.store_file(artifact).await?;
         let emission = Emission::Artifact {
             artifact,
             append: false,
             last_chunk: false,
+            writer: None,
         };
         self.host.emit(emission).await
     }
@@ -148,14 +149,6 @@ impl<'a> TaskContext<'a> {
         }
     }
 
-    /// The artifact, after its file (if it has a reader) is stored.
-    async fn kept(&self, artifact: Artifact) -> AgentResult<Artifact> {
-        if artifact.source().is_none() {
-            return Ok(artifact);
-        }
-        self.host.store_file(artifact).await
-    }
-
     /// The outcome of a turn, after the files of its artifacts are stored.
     pub(crate) async fn deliver(&self, outcome: SkillOutcome) -> SkillOutcome {
         let SkillOutcome::Completed { message, artifacts } = outcome else {
@@ -163,7 +156,7 @@ impl<'a> TaskContext<'a> {
         };
         let mut stored = Vec::with_capacity(artifacts.len());
         for artifact in artifacts {
-            match self.kept(artifact).await {
+            match self.host.store_file(artifact).await {
                 Ok(artifact) => stored.push(artifact),
                 Err(error) => return SkillOutcome::Failed(error),
             }
@@ -178,6 +171,11 @@ impl<'a> TaskContext<'a> {
     /// the chunks.
     pub fn artifact_chunks(&self, name: impl Into<String>) -> ArtifactChunks<'_> {
         ArtifactChunks::new(self.host, name.into())
+    }
+
+    /// Writes the result of the skill in chunks.
+    pub(crate) fn result_chunks(&self) -> ArtifactChunks<'_> {
+        self.artifact_chunks(self.host.result_name())
     }
 
     /// Saves a value for the task until the task ends. Returns when the value is stored.

@@ -84,6 +84,8 @@ pub enum ErrorCode {
     StepChanged,
     /// The saved state would exceed its limit.
     StateTooLarge,
+    /// A file is larger than the agent delivers.
+    ArtifactTooLarge,
     /// The skill does not accept or produce the media type.
     ContentTypeNotSupported,
     /// Too many requests.
@@ -126,6 +128,7 @@ impl ErrorCode {
             Self::StateIncompatible => "STATE_INCOMPATIBLE",
             Self::StepChanged => "STEP_CHANGED",
             Self::StateTooLarge => "STATE_TOO_LARGE",
+            Self::ArtifactTooLarge => "ARTIFACT_TOO_LARGE",
             Self::ContentTypeNotSupported => "CONTENT_TYPE_NOT_SUPPORTED",
             Self::RateLimited => "RATE_LIMITED",
             Self::Canceled => "CANCELED",
@@ -304,6 +307,22 @@ impl AgentError {
         )
         .with_detail("current", current)
         .with_detail("allowed", allowed)
+    }
+
+    /// The file of an artifact has `size` bytes, or more than allowed, and may have `allowed`:
+    /// `ARTIFACT_TOO_LARGE`.
+    #[must_use]
+    pub fn artifact_too_large(name: &str, size: Option<usize>, allowed: usize) -> Self {
+        let bytes = size.map_or_else(|| "more".to_owned(), |size| format!("{size} bytes"));
+        let error = Self::new(
+            ErrorCode::ArtifactTooLarge,
+            format!("the artifact `{name}` has {bytes}; {allowed} bytes are allowed"),
+        );
+        let error = match size {
+            Some(size) => error.with_detail("current", size),
+            None => error,
+        };
+        error.with_detail("allowed", allowed)
     }
 
     /// Too many requests; the client may retry after `retry_after` whole seconds:

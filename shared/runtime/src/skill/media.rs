@@ -3,7 +3,7 @@
 //! Comparisons ignore parameters and case (RFC 9110 §8.3.1).
 
 use super::SkillMetadata;
-use crate::task::{A2aError, Part};
+use crate::task::{A2aError, Part, PartContent, media_types_meet as meet};
 
 pub(super) const TEXT: &[&str] = &["text/plain"];
 pub(super) const JSON: &[&str] = &["application/json"];
@@ -55,35 +55,27 @@ const fn is_token(byte: u8) -> bool {
         )
 }
 
-fn bare(media_type: &str) -> (String, String) {
-    // RFC 9110 §8.3.1: type and subtype are case-insensitive; parameters follow a `;`.
-    let essence = media_type.split(';').next().unwrap_or_default();
-    let (kind, subtype) = essence.split_once('/').unwrap_or((essence, ""));
-    (
-        kind.trim().to_ascii_lowercase(),
-        subtype.trim().to_ascii_lowercase(),
-    )
-}
-
-/// Whether two media types or ranges match a common type.
-fn meet(a: &str, b: &str) -> bool {
-    let ((a_type, a_subtype), (b_type, b_subtype)) = (bare(a), bare(b));
-    let same = |a: &str, b: &str| a == b || a == "*" || b == "*";
-    same(&a_type, &b_type) && same(&a_subtype, &b_subtype)
-}
-
-/// The media type of the first part that the skill does not accept.
+/// The media type of the first part that the skill does not accept. Words beside a file are
+/// its caption, which each skill accepts that takes the file. A file without a type meets
+/// every mode.
 fn refused<'a>(skill: &SkillMetadata, parts: &'a [Part]) -> Option<&'a str> {
-    parts
-        .iter()
-        .map(Part::effective_media_type)
-        .find(|given| !skill.input_modes.iter().any(|taken| meet(taken, given)))
+    let takes = |given: &str| skill.input_modes.iter().any(|taken| meet(taken, given));
+    let has_file = parts.iter().any(Part::is_file);
+    let given = parts.iter().filter(|part| {
+        let is_text = matches!(part.content, PartContent::Text(_));
+        !(has_file && is_text)
+    });
+    given
+        .filter_map(Part::known_media_type)
+        .find(|given| !takes(given))
 }
 
 /// The media type of the first output part that is not in the skill's output modes.
 pub(crate) fn unpromised<'a>(skill: &SkillMetadata, parts: &'a [Part]) -> Option<&'a str> {
     parts
         .iter()
+        // An empty text only ends an artifact.
+        .filter(|part| !part.is_empty_text())
         .map(Part::effective_media_type)
         .find(|given| !skill.output_modes.iter().any(|mode| meet(mode, given)))
 }
@@ -107,11 +99,15 @@ pub(crate) fn check_input(skill: &SkillMetadata, parts: &[Part]) -> Result<(), A
     }
 }
 
-/// Checks that the client accepts at least one output mode of the skill. An empty list
-/// accepts every type.
+/// Checks that the client accepts text, data, or at least one output mode of the skill: the
+/// modes are a wish (A2A 1.0 §3.2.2). Questions and statuses are text, data can be given as
+/// text, and frameworks that ask for data alone show texts. A list without a mode accepts
+/// every type.
 pub(crate) fn check_accepted(skill: &SkillMetadata, accepted: &[String]) -> Result<(), A2aError> {
-    let readable = |given: &str| accepted.iter().any(|mode| meet(mode, given));
-    if accepted.is_empty() || skill.output_modes.iter().any(|mode| readable(mode)) {
+    let named = || accepted.iter().filter(|mode| !mode.trim().is_empty());
+    let readable = |given: &&str| named().any(|mode| meet(mode, given));
+    let mut given = skill.output_modes.iter().chain(TEXT_AND_JSON);
+    if named().next().is_none() || given.any(readable) {
         return Ok(());
     }
     Err(A2aError::ContentTypeNotSupported {

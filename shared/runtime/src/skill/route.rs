@@ -291,10 +291,12 @@ fn takers<'a>(all: &Skills<'a>, message: &Message) -> Result<Skills<'a>, A2aErro
         .collect();
     if takers.is_empty() {
         let types: Vec<_> = (message.parts.iter())
-            .map(|part| format!("`{}`", part.effective_media_type()))
+            .filter_map(|part| part.known_media_type())
+            .map(|media_type| format!("`{media_type}`"))
             .collect();
+        let together = if types.len() > 1 { " together" } else { "" };
         return Err(A2aError::ContentTypeNotSupported {
-            detail: format!("no skill takes {} together", types.join(", ")),
+            detail: format!("no skill takes {}{together}", types.join(", ")),
         });
     }
     Ok(takers)

@@ -57,6 +57,7 @@ impl RecordingHost {
                     artifact,
                     append,
                     last_chunk,
+                    ..
                 } => format!(
                     "{}{}={}{}",
                     if *append { "+" } else { "" },
@@ -102,6 +103,10 @@ impl TurnHost for RecordingHost {
     fn open_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Reading>> {
         let bytes = std::io::Cursor::new(format!("the bytes of {}", blob.key));
         Box::pin(async move { Ok(Box::pin(bytes) as Reading) })
+    }
+
+    fn result_name(&self) -> &str {
+        "result"
     }
 
     fn emit(&self, emission: Emission) -> BoxFuture<'_, AgentResult<()>> {

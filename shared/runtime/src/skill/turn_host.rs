@@ -28,7 +28,33 @@ pub(crate) enum Emission {
         append: bool,
         /// Whether the artifact is complete now.
         last_chunk: bool,
+        /// What writes it in chunks.
+        writer: Option<ChunkWriter>,
     },
+}
+
+/// The identity of a writer of chunks: it equals its clones alone.
+#[derive(Debug, Clone)]
+pub(crate) struct ChunkWriter {
+    id: Arc<()>,
+    /// Whether an author has to finish it.
+    pub(crate) must_finish: bool,
+}
+
+impl ChunkWriter {
+    /// Another writer than all before.
+    pub(crate) fn new() -> Self {
+        Self {
+            id: Arc::default(),
+            must_finish: true,
+        }
+    }
+}
+
+impl PartialEq for ChunkWriter {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.id, &other.id)
+    }
 }
 
 /// A step or scope of a turn, as its host knows it.
@@ -98,6 +124,9 @@ pub(crate) trait TurnHost: DocumentHost {
     /// Emits an update or an artifact. Returns when it is in the write buffer; waits while
     /// the buffer is full. Fails when an earlier flush failed or the task was canceled.
     fn emit(&self, emission: Emission) -> BoxFuture<'_, AgentResult<()>>;
+
+    /// The name of the artifact that holds the result of the turn.
+    fn result_name(&self) -> &str;
 
     /// Reads the artifact's file to its end and stores it. Returns the artifact that names
     /// the stored file.

@@ -37,6 +37,7 @@ mod reply;
 mod scripted_model;
 mod store;
 
+pub use crate::engine::OutputFault;
 pub use cassette::{Cassette, CassetteError, CassetteMode};
 pub use check::{AgentCheckError, check_agent};
 pub use reply::{Reply, SkillTestError};
@@ -45,12 +46,12 @@ pub use scripted_model::{ScriptError, ScriptedModel};
 use crate::auth::Caller;
 use crate::engine::{Engine, Policy, Services};
 use crate::skill::model::Model;
-use crate::skill::{AgentDefinition, AgentError, Content, media};
+use crate::skill::{AgentDefinition, AgentError, Content};
 use crate::store::memory::MemoryStore;
 use crate::task::metadata_keys;
 use crate::task::{
     CancelCommand, ContextId, Event, Frame, Generation, GetQuery, IdError, Message, Metadata,
-    Owner, Part, SendCommand, SendMode, SkillId, Subject, TaskId, TenantId,
+    Owner, SendCommand, SendMode, Subject, TaskId, TenantId,
 };
 use clock::{CountedIds, TestClock};
 use invocations::Interruption;
@@ -103,6 +104,7 @@ pub struct SkillTest {
     open: bool,
     events: Vec<Event>,
     cause: Arc<Mutex<Option<String>>>,
+    fault: Arc<Mutex<Option<OutputFault>>>,
     next: Next,
 }
 
@@ -135,6 +137,7 @@ impl SkillTest {
             open: false,
             events: Vec::new(),
             cause: Arc::default(),
+            fault: Arc::default(),
             next: Next::default(),
         }
     }
@@ -152,8 +155,8 @@ impl SkillTest {
     /// - [`SkillTestError::Refused`] when the agent refuses the message, for example
     ///   because it has no such skill, the input does not fit the skill, or the task
     ///   belongs to another caller.
-    /// - [`SkillTestError::OutputMode`] when the skill returned a media type that is not
-    ///   among its output modes.
+    /// - [`SkillTestError::Output`] when the skill gave a media type that is not among its
+    ///   output modes, wrote one artifact with two writers, or left a writer unfinished.
     /// - [`SkillTestError::NoCrash`] when the turn ended before
     ///   [`SkillTest::crash_after`] could end its process.
     /// - [`SkillTestError::NeverRests`] when many workers did not bring the turn to its end.
@@ -163,6 +166,7 @@ impl SkillTest {
         let command = self.command(content.into(), next);
         self.events.clear();
         *lock(&self.cause) = None;
+        *lock(&self.fault) = None;
         let mut seen = self.last_event().await?;
         let (frames, left) = self.invoke(command, interruption).await?;
         let mut said = None;
@@ -179,8 +183,10 @@ impl SkillTest {
             Some(message) => Reply::Message(message),
             None => self.look(&self.engine(), &self.calling()?).await?,
         };
-        self.check_output(&reply)?;
-        Ok(reply)
+        match lock(&self.fault).take() {
+            Some(fault) => Err(fault.into()),
+            None => Ok(reply),
+        }
     }
 
     /// The number of the last event of the task that the next message continues; 0 for a new one.
@@ -264,9 +270,12 @@ impl SkillTest {
         let cause = Arc::clone(&self.cause);
         let agent = Arc::new(self.agent.clone());
         let engine = Engine::new(agent, services, policy).with_documents(self.documents.clone());
-        engine.reporting(Arc::new(move |error: &AgentError| {
-            *lock(&cause) = error.cause().map(str::to_owned);
-        }))
+        let fault = Arc::clone(&self.fault);
+        let failures = move |error: &AgentError| *lock(&cause) = error.cause().map(str::to_owned);
+        let faults = move |found: &OutputFault| {
+            lock(&fault).get_or_insert_with(|| found.clone());
+        };
+        engine.reporting(Arc::new(failures), Arc::new(faults))
     }
 
     fn calling(&self) -> Result<Caller, SkillTestError> {
@@ -329,33 +338,6 @@ impl SkillTest {
         let task = engine.reader().get(caller, &query).await?;
         self.open = !task.status.state.is_terminal();
         Ok(Reply::Task(Box::new(task)))
-    }
-
-    /// Checks that all parts of reply and artifacts have a media type that is among the
-    /// skill's output modes.
-    fn check_output(&self, reply: &Reply) -> Result<(), SkillTestError> {
-        let skill = SkillId::parse(self.skill.clone()).ok();
-        let Some(skill) = skill.and_then(|id| self.agent.skill(&id)) else {
-            return Ok(());
-        };
-        let check = |place: &str, parts: &[Part]| match media::unpromised(skill.metadata(), parts) {
-            None => Ok(()),
-            Some(given) => Err(SkillTestError::OutputMode {
-                skill: self.skill.clone(),
-                place: place.to_owned(),
-                given: given.to_owned(),
-            }),
-        };
-        if let Reply::Message(message) = reply {
-            check("the reply", &message.parts)?;
-        }
-        for event in &self.events {
-            if let Event::Artifact(update) = event {
-                let name = update.artifact.name.as_deref();
-                check(name.unwrap_or("an artifact"), &update.artifact.parts)?;
-            }
-        }
-        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::cassette::CassetteError;
 use super::scripted_model::ScriptError;
-use crate::engine::EngineError;
+use crate::engine::{EngineError, OutputFault};
 use crate::skill::{Artifact, Content};
 use crate::task::metadata_keys;
 use crate::task::{A2aError, IdError, Message, Part, PartContent, Task, TaskState};
@@ -23,16 +23,9 @@ pub enum SkillTestError {
     /// The agent refused the request, with the error that a client would get.
     #[error("refused: {0}")]
     Refused(A2aError),
-    /// The skill returned a media type that is not among its output modes.
-    #[error("skill `{skill}` gave `{given}` in `{place}`, which is not among its output modes")]
-    OutputMode {
-        /// The id of the skill.
-        skill: String,
-        /// The name of the artifact, or `the reply`.
-        place: String,
-        /// The media type that it returned.
-        given: String,
-    },
+    /// The output of the skill breaks a rule.
+    #[error(transparent)]
+    Output(#[from] OutputFault),
     /// No message has made a task yet.
     #[error("there is no task yet")]
     NoTask,
@@ -140,11 +133,13 @@ impl Reply {
     }
 
     /// The first text of each message of the task: the history, oldest first, then
-    /// the status message. A message without text is an empty string.
+    /// the status message unless it stands there. A message without text is an empty string.
     #[must_use]
     pub fn conversation(&self) -> Vec<String> {
         let history = self.task().and_then(|task| task.history.as_ref());
-        let messages = history.into_iter().flatten().chain(self.message());
+        let history: Vec<&Message> = history.into_iter().flatten().collect();
+        let last = self.message().filter(|it| history.last() != Some(it));
+        let messages = history.iter().copied().chain(last);
         messages
             .map(|message| Content::from_parts(message.parts.clone()))
             .map(|content| content.first_text().unwrap_or_default().to_owned())

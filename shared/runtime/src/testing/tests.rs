@@ -1,4 +1,5 @@
 mod invocations;
+mod output;
 mod replay;
 mod scripted_model;
 

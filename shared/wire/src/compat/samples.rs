@@ -67,6 +67,7 @@ pub(crate) fn full_task() -> Task {
 
 pub(crate) fn artifact(id: &str, name: &str, text: &str) -> Artifact {
     Artifact {
+        chunks_of: None,
         id: id.to_owned(),
         name: Some(name.to_owned()),
         description: None,

@@ -87,7 +87,6 @@ fn malformed_json_is_a_parse_error() {
         "{a:1}",
         "nul",
         "1 2",
-        "\"\\ud800\"",
         "1e999",
         "\u{feff}{}",
         "'a'",
@@ -177,4 +176,21 @@ proptest! {
         let text = format!("{{\"outer\":[{value},{{\"x\":{value},\"y\":0,\"x\":{value}}}]}}");
         prop_assert_eq!(duplicates(&text), ["outer[1].x"]);
     }
+}
+
+#[test]
+fn a_text_that_is_cut_inside_a_character_is_named() {
+    for cut in [
+        r#"{"a": "\ud83d"}"#,
+        r#""\ud83d!""#,
+        r#""\udc00""#,
+        r#""\ud83d\u0041""#,
+    ] {
+        assert_eq!(
+            read(cut.as_bytes()).unwrap_err(),
+            A2aError::LoneSurrogate,
+            "{cut}"
+        );
+    }
+    assert!(read(r#""\ud83d\ude00""#.as_bytes()).is_ok());
 }

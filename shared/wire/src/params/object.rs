@@ -42,10 +42,8 @@ impl<'a> Object<'a> {
     /// Member `name`, also if it is `null`.
     pub(crate) fn raw(&self, name: &str) -> Option<&'a Value> {
         let given = self.map.get(name);
-        if self.spelling == FieldCase::Json {
-            return given;
-        }
-        // A2A 1.0 §5.5: ProtoJSON readers take the name of the proto field too.
+        // A2A 1.0 §5.5: ProtoJSON readers take the name of the proto field too. The official
+        // types of 0.3 read it in plain JSON.
         let proto = snake(name);
         let other = self.map.get(&proto).filter(|_| proto != name);
         if given.is_some() && other.is_some() {

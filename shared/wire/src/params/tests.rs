@@ -100,6 +100,8 @@ fn a_history_length_is_clamped_and_never_negative() {
         (json!(u64::MAX), Some(100)),
         (json!(null), Some(7)),
         (json!(-1), None),
+        (json!(2.0), Some(2)),
+        (json!(1e1), Some(10)),
         (json!(1.5), None),
         (json!("3"), None),
     ] {
@@ -111,11 +113,13 @@ fn a_history_length_is_clamped_and_never_negative() {
 }
 
 #[test]
-fn only_proto_json_reads_proto_names_and_numbers_as_strings() {
+fn every_reader_knows_proto_names_and_proto_json_numbers_as_strings() {
     let params = json!({"page_size": "10"});
     let size = |o: &Object<'_>| Some(o.integer("pageSize", 1..=100));
     assert_eq!(read(&params, FieldCase::ProtoJson, size), Ok(Some(10)));
-    assert_eq!(read(&params, FieldCase::Json, size), Ok(None));
+    assert_eq!(fields(read(&params, FieldCase::Json, size)), ["pageSize"]);
+    let ten = json!({"page_size": 10.0});
+    assert_eq!(read(&ten, FieldCase::Json, size), Ok(Some(10)));
     let both = json!({"page_size": 1, "pageSize": 1});
     assert_eq!(
         fields(read(&both, FieldCase::ProtoJson, size)),

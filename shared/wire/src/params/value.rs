@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Number, Value};
 use std::ops::RangeInclusive;
 
 const TOLERANT: GeneralPurposeConfig =
@@ -25,6 +25,21 @@ pub(crate) fn base64(text: &str) -> Option<Bytes> {
         &STANDARD
     };
     engine.decode(text).ok().map(Bytes::from)
+}
+
+/// A whole number, also one that is written as `2.0` or `1e1`, which `ProtoJSON` reads as an
+/// integer.
+pub(crate) fn whole(number: &Number) -> Option<i128> {
+    /// The integers below this are exact in a double.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let double = || {
+        number
+            .as_f64()
+            .filter(|it| it.fract() == 0.0 && it.abs() < EXACT)
+    };
+    let integer = number.as_i64().map(i128::from);
+    let integer = integer.or_else(|| number.as_u64().map(i128::from));
+    integer.or_else(|| double().map(|double| double as i128))
 }
 
 impl<'a> Object<'a> {
@@ -133,10 +148,7 @@ impl<'a> Object<'a> {
 
     fn whole(&self, value: &Value) -> Option<i128> {
         match value {
-            Value::Number(number) => number
-                .as_i64()
-                .map(i128::from)
-                .or_else(|| number.as_u64().map(i128::from)),
+            Value::Number(number) => whole(number),
             Value::String(text) if self.spelling != FieldCase::Json => {
                 text.parse::<i64>().ok().map(i128::from)
             }

@@ -275,12 +275,16 @@ fn a_0_3_client_that_reads_only_events_gets_errors_as_events() {
         refuse(&call, refusal)
     };
     let events = "text/event-stream";
-    let answer = refused("tasks/resubscribe", events, &A2aError::TaskNotFound);
-    assert!(
-        answer
-            .headers
-            .contains(&("content-type", events.to_owned()))
+    let header = ("content-type", events.to_owned());
+    // As the official 0.3 client for Python sends it.
+    let answer = refused(
+        "message/stream",
+        "*/*, text/event-stream",
+        &A2aError::TaskNotFound,
     );
+    assert!(answer.headers.contains(&header));
+    let answer = refused("tasks/resubscribe", events, &A2aError::TaskNotFound);
+    assert!(answer.headers.contains(&header));
     let text = String::from_utf8(answer.body).unwrap();
     let data = text.strip_prefix("data: ").unwrap();
     let value: Value = serde_json::from_str(data).unwrap();
@@ -295,6 +299,11 @@ fn a_0_3_client_that_reads_only_events_gets_errors_as_events() {
     for answer in [
         refused("tasks/resubscribe", events, &unavailable),
         refused("tasks/resubscribe", "*/*", &A2aError::TaskNotFound),
+        refused(
+            "message/stream",
+            "application/json, text/event-stream",
+            &A2aError::TaskNotFound,
+        ),
         refused("tasks/get", events, &A2aError::TaskNotFound),
         refused("SubscribeToTask", events, &A2aError::TaskNotFound),
     ] {

@@ -195,6 +195,24 @@ fn an_encoded_colon_belongs_to_the_id() {
 }
 
 #[test]
+fn a_verb_may_stand_behind_an_encoded_colon() {
+    let send = target("POST", "/message%3Asend");
+    assert_eq!(send.operation, Operation::Send);
+    for (path, operation) in [
+        ("/tasks/a%3Acancel", Operation::Cancel),
+        ("/tasks/a%3asubscribe", Operation::Subscribe),
+        ("/tasks/a%3Ab:cancel", Operation::Cancel),
+    ] {
+        let found = target("POST", path);
+        assert_eq!(found.operation, operation, "{path}");
+    }
+    assert_eq!(
+        target("POST", "/tasks/a%3Ab:cancel").id.as_deref(),
+        Some("a:b")
+    );
+}
+
+#[test]
 fn an_encoded_slash_does_not_split_a_segment() {
     assert_eq!(target("GET", "/tasks/a%2Fb").id.as_deref(), Some("a/b"));
     assert_eq!(target("GET", "/tasks/a%20b").id.as_deref(), Some("a b"));

@@ -305,7 +305,7 @@ fn raw(value: &mut Value, path: &FieldPath<'_>, faults: &mut SchemaFaults) {
 fn whole(value: &Value) -> Option<u64> {
     // A2A 1.0 §5.5: ProtoJSON readers take an integer as a string too.
     match value {
-        Value::Number(number) => number.as_u64(),
+        Value::Number(number) => params::whole(number).and_then(|it| u64::try_from(it).ok()),
         Value::String(text) if text.bytes().all(|b| b.is_ascii_digit()) => text.parse().ok(),
         _ => None,
     }

@@ -503,6 +503,7 @@ fn task_in(state: TaskState) -> Task {
 
 fn artifact(parts: Vec<Part>) -> Artifact {
     Artifact {
+        chunks_of: None,
         id: "a1".to_owned(),
         name: Some("report".to_owned()),
         description: None,

@@ -54,6 +54,7 @@ async fn walk(base: &str, binding: &str) -> Step {
     a_file_comes_back(&client).await?;
     unknown_and_finished_tasks_are_refused(&client, &done).await?;
     a_stream_shows_each_chunk(&client).await?;
+    an_error_on_a_stream_is_read(&client, &done).await?;
     a_second_turn_continues(&client).await?;
     a_subscriber_sees_the_cancel(&client).await?;
     Ok(())
@@ -155,6 +156,28 @@ async fn a_stream_shows_each_chunk(client: &Client) -> Step {
     }
     same("the text", text.as_str(), "chunk-1 chunk-2 chunk-3 ")?;
     same("the end", states.last(), Some(&TaskState::Completed))
+}
+
+async fn an_error_on_a_stream_is_read(client: &Client, done: &Task) -> Step {
+    let mut again = send(vec![Part::text("echo again")]);
+    again.message.task_id = Some(done.id.clone());
+    let refused = match client.send_streaming_message(&again).await {
+        Ok(mut events) => events.next().await.and_then(Result::err),
+        Err(error) => Some(error),
+    };
+    let code = refused.map(|error| error.code);
+    same("a finished task", code, Some(UNSUPPORTED))?;
+    let failing = send(vec![Part::text("fail")]);
+    let mut events = client.send_streaming_message(&failing).await?;
+    let mut newest = None;
+    while let Some(event) = events.next().await {
+        newest = Some(event?);
+    }
+    let state = match newest {
+        Some(StreamResponse::StatusUpdate(update)) => Some(update.status.state),
+        _ => None,
+    };
+    same("an error after the first event", state, Some(TaskState::Failed))
 }
 
 async fn a_second_turn_continues(client: &Client) -> Step {

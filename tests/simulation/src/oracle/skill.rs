@@ -137,8 +137,8 @@ impl Oracle {
         };
         for name in ["report", "kept"] {
             let parts = named(name).into_iter().flat_map(|it| it.parts.iter());
-            let texts: Vec<&str> = parts.filter_map(text_of).collect();
-            let maker = texts.first().and_then(|text| text.split_once(':'));
+            let text: String = parts.filter_map(text_of).collect();
+            let maker = text.split_once(':');
             let Some((maker, _)) = maker else {
                 if run.makes.contains(name) {
                     faults.push(format!("G6: {name} of task {id} is missing"));
@@ -150,11 +150,11 @@ impl Oracle {
             } else {
                 &["0", "end"]
             };
-            let whole: Vec<String> = chunks.iter().map(|n| format!("{maker}:{n}")).collect();
+            let whole: String = chunks.iter().map(|n| format!("{maker}:{n}")).collect();
             let mine = !run.makes.contains(name) || maker == run.mark.to_string();
-            if texts != whole || !mine {
+            if text != whole || !mine {
                 faults.push(format!(
-                    "G6: run {number} of task {id} left {name} as {texts:?}"
+                    "G6: run {number} of task {id} left {name} as {text:?}"
                 ));
             }
         }

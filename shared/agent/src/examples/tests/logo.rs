@@ -58,11 +58,21 @@ async fn reference_to_another_callers_task_is_ignored() {
 }
 
 #[tokio::test]
-async fn client_that_accepts_no_image_is_refused() {
-    let error = bench("logo")
+async fn client_that_shows_text_alone_gets_the_logo_as_it_is() {
+    let reply = bench("logo")
         .accepts(["text/plain"])
         .send("Generate logo")
-        .await
-        .unwrap_err();
-    assert!(error.to_string().contains("image/png"), "{error}");
+        .await;
+    let artifact = reply.unwrap().task().unwrap().artifacts.clone().unwrap();
+    assert_eq!(artifact[0].parts[0].effective_media_type(), "image/png");
+}
+
+#[tokio::test]
+async fn client_that_reads_neither_text_nor_images_is_refused() {
+    let error = bench("logo")
+        .accepts(["video/mp4"])
+        .send("Generate logo")
+        .await;
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("image/png"), "{error}");
 }

@@ -12,6 +12,7 @@ use crate::task::{
 fn chunk(id: &str, append: bool, length: usize) -> Change {
     Change::Artifact(ArtifactUpdate {
         artifact: Artifact {
+            chunks_of: None,
             id: id.to_owned(),
             name: Some(id.to_owned()),
             description: None,

@@ -17,6 +17,7 @@ fn said(name: &str) -> crate::task::Message {
 fn makes(id: &str, append: bool, length: usize) -> Change {
     Change::Artifact(ArtifactUpdate {
         artifact: Artifact {
+            chunks_of: None,
             id: id.to_owned(),
             name: None,
             description: None,

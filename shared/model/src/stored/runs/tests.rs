@@ -24,6 +24,7 @@ fn then(task: &TaskRecord, changes: impl IntoIterator<Item = Change>) -> TaskRec
 fn update(id: &str, texts: &[&str], append: bool) -> ArtifactUpdate {
     ArtifactUpdate {
         artifact: Artifact {
+            chunks_of: None,
             id: format!("artifact-{id}"),
             name: Some("report".to_owned()),
             description: None,

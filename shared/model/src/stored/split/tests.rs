@@ -39,6 +39,7 @@ fn change(op: &Op) -> Change {
     match op {
         Op::Chunk(id, append, length) => Change::Artifact(ArtifactUpdate {
             artifact: Artifact {
+                chunks_of: None,
                 id: format!("a-{id}"),
                 name: None,
                 description: None,
@@ -239,6 +240,7 @@ fn a_thousand_tokens_in_67_commits_cost_at_most_205_units() {
         let chunk = |n| {
             Change::Artifact(ArtifactUpdate {
                 artifact: Artifact {
+                    chunks_of: None,
                     id: "artifact-0123456789abcdef0123456789abcdef".to_owned(),
                     name: Some("result".to_owned()),
                     description: None,

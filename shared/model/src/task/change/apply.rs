@@ -4,7 +4,7 @@ use super::Change;
 use crate::task::{
     ArtifactUpdate, Base, Event, EventId, EventMark, LoggedEvent, Message, Metadata, PushId, Saved,
     SavedSlot, SealedAnswer, SkillId, SkillRoute, Status, StatusUpdate, TaskEvent, TaskFields,
-    TaskState, Timestamp, Transition, TransitionError, Used, metadata_keys,
+    TaskState, Timestamp, Transition, TransitionError, TurnRequest, Used, metadata_keys,
 };
 use serde_json::Value;
 
@@ -21,10 +21,7 @@ impl TaskFields {
         let status = match change {
             Change::Accept { message } => return Ok(self.accept(message)),
             Change::Pin(skill, route) => return Ok(self.pin(skill, route)),
-            Change::Request(request) => {
-                self.request = Some(request);
-                return Ok(None);
-            }
+            Change::Request(request) => return Ok(self.keep_request(request)),
             Change::Dispatch => return Ok(self.dispatch_again(at)),
             Change::Release { not_before } => return self.release(not_before, at),
             Change::HandOver { progress } => return self.hand_over(progress, at),
@@ -78,6 +75,12 @@ impl TaskFields {
             }
         };
         Ok(Some(Event::Status(status)))
+    }
+
+    fn keep_request(&mut self, request: TurnRequest) -> Option<Event> {
+        self.reads_text_alone = request.reads_text_alone();
+        self.request = Some(request);
+        None
     }
 
     fn accept(&mut self, message: Message) -> Option<Event> {
@@ -301,6 +304,7 @@ impl TaskFields {
             self.turn_write = write.clone();
         }
         self.fingerprint = None;
+        self.reads_text_alone = false;
         match secret {
             Some(answer) => {
                 self.secret = Some(answer.sealed);

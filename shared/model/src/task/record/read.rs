@@ -3,7 +3,7 @@
 use super::{Base, Saved, Task, TaskFields, Transition, TurnRequest};
 use crate::task::{
     Artifact, ContextId, Event, HeldKeys, KeyHash, Layout, LoggedEvent, Message, Metadata, Owner,
-    PartContent, PushId, Sealed, SkillId, SkillRoute, Status, TaskId, TaskKey, TaskState,
+    Part, PartContent, PushId, Sealed, SkillId, SkillRoute, Status, TaskId, TaskKey, TaskState,
     Timestamp, Used, WriteId,
 };
 
@@ -201,6 +201,12 @@ impl TaskFields {
         self.fingerprint.as_deref()
     }
 
+    /// Whether the client of the last send reads text and no data.
+    #[must_use]
+    pub const fn reads_text_alone(&self) -> bool {
+        self.reads_text_alone
+    }
+
     /// The request of the running turn; kept until the turn has ended.
     #[must_use]
     pub const fn request(&self) -> Option<&TurnRequest> {
@@ -377,20 +383,36 @@ impl TaskFields {
 
     /// The view that a response shows: the `history_length` newest messages (0 leaves
     /// the member out), and the artifacts if `include_artifacts`.
+    ///
+    /// The status message of an ended task is the last message of its history (A2A 1.0 §3.7
+    /// leaves this to the agent). Clients show it when there is no artifact. It is stored once.
+    /// The chunks of a text are one text. A client that reads text alone gets data as text.
     #[must_use]
     pub fn view(&self, history_length: usize, include_artifacts: bool) -> Task {
-        let skip = self.history.len().saturating_sub(history_length);
-        Task {
+        let is_ended = self.status.state.is_terminal();
+        let last = self.status.message.iter().filter(|_| is_ended);
+        let last = last.filter(|it| self.history.iter().all(|message| message.id != it.id));
+        let messages: Vec<&Message> = self.history.iter().chain(last).collect();
+        let skip = messages.len().saturating_sub(history_length);
+        let mut task = Task {
             id: self.id.clone(),
             context_id: self.context_id.clone(),
             generation: self.generation,
             status: self.status.clone(),
             artifacts: include_artifacts.then(|| self.artifacts.clone()),
             history: (history_length > 0)
-                .then(|| self.history.iter().skip(skip).cloned().collect()),
+                .then(|| messages.into_iter().skip(skip).cloned().collect()),
             metadata: self.metadata.clone(),
             transitions: self.transitions.clone(),
             last_event: self.last_event,
+        };
+        task.artifacts
+            .iter_mut()
+            .flatten()
+            .for_each(Artifact::join_chunks);
+        if self.reads_text_alone {
+            task.parts_mut().for_each(Part::show_as_text);
         }
+        task
     }
 }

@@ -125,6 +125,7 @@ mod tests {
         assert!(says(&|it| along(&mut it.metadata)) > 10_000);
         let made = |change: &dyn Fn(&mut Artifact)| {
             let mut artifact = Artifact {
+                chunks_of: None,
                 id: "a".to_owned(),
                 name: None,
                 description: None,

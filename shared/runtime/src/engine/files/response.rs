@@ -93,7 +93,7 @@ impl Reader {
         room: &mut ResponseBudget,
     ) -> Result<(), EngineError> {
         let mut left_out = trim(task, room);
-        for part in parts_of(task) {
+        for part in task.parts_mut() {
             left_out |= self.give(part, room).await?;
         }
         if left_out {
@@ -111,7 +111,7 @@ impl Reader {
         let (mut owners, mut parts, mut fetched) = (Vec::new(), Vec::new(), Vec::new());
         for (place, task) in tasks.into_iter().enumerate() {
             fetched.push(Ok(()));
-            let planned = parts_of(task).filter(|part| is_stored(part));
+            let planned = task.parts_mut().filter(|part| is_stored(part));
             parts.extend(planned);
             owners.resize(parts.len(), place);
         }
@@ -210,16 +210,6 @@ impl Reader {
     }
 }
 
-/// All parts of a task, in the order in which they use the budget.
-fn parts_of(task: &mut Task) -> impl Iterator<Item = &mut Part> {
-    let artifacts = task.artifacts.iter_mut().flatten();
-    let status = task.status.message.iter_mut();
-    let history = task.history.iter_mut().flatten();
-    artifacts
-        .flat_map(|artifact| artifact.parts.iter_mut())
-        .chain(status.chain(history).flat_map(|m| m.parts.iter_mut()))
-}
-
 const fn is_stored(part: &Part) -> bool {
     matches!(part.content, PartContent::Stored(_))
 }
@@ -251,6 +241,7 @@ pub(in crate::engine) fn mark(metadata: &mut Metadata) {
 /// message, the metadata, the artifacts from the first on (0.1 numbers them by position),
 /// the history from the newest message back.
 fn trim(task: &mut Task, room: &mut ResponseBudget) -> bool {
+    show_last_once(task, room);
     let mut left_out = false;
     let said = task
         .status
@@ -279,6 +270,26 @@ fn trim(task: &mut Task, room: &mut ResponseBudget) -> bool {
         history.drain(..history.len() - fits);
     }
     left_out
+}
+
+/// Leaves the last message out of the history if it is that of the status and has no room twice.
+fn show_last_once(task: &mut Task, room: &ResponseBudget) {
+    let (Some(status), Some(history)) = (&task.status.message, &mut task.history) else {
+        return;
+    };
+    let is_status = history.last().is_some_and(|last| last.id == status.id);
+    if is_status && whole_size(status) > room.left() / 2 {
+        history.pop();
+    }
+}
+
+/// The encoded size of a message with its files.
+fn whole_size(message: &Message) -> usize {
+    let files = message.parts.iter().map(|part| match &part.content {
+        PartContent::Stored(blob) => encoded_size::base64(blob.size),
+        _ => 0,
+    });
+    encoded_size::message(message) + files.sum::<usize>()
 }
 
 /// How many of the newest messages fit.

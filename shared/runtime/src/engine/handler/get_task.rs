@@ -5,7 +5,7 @@ use crate::engine::files::mark;
 use crate::engine::turn::event_sink::EventSink;
 use crate::engine::{EngineError, Reader};
 use crate::store::Projection;
-use crate::task::{A2aError, GetQuery, LoggedEvent, Task, TaskId, TaskRecord};
+use crate::task::{A2aError, GetQuery, LoggedEvent, Part, Task, TaskId, TaskRecord};
 
 impl Reader {
     /// The current task.
@@ -103,6 +103,9 @@ impl Reader {
         for mut event in events {
             if sink.is_over() {
                 break;
+            }
+            if record.reads_text_alone() {
+                event.event.parts_mut().for_each(Part::show_as_text);
             }
             let fitted = self.fit_event(&mut event.event).await;
             self.or_not_found(record, fitted).await?;

@@ -13,7 +13,7 @@ use crate::skill::{AgentError, AuthHint, Content, Settled, TurnFacts};
 use crate::skill::{AnySkill, SkillOutcome};
 use crate::store::{StoreError, stored};
 use crate::task::metadata_keys;
-use crate::task::{A2aError, Change, ContextId, Message, TaskRecord, WriteId};
+use crate::task::{A2aError, Change, ContextId, Message, Part, TaskRecord, WriteId};
 use a2a_lambda_model::redact::without_values;
 use futures::FutureExt as _;
 use serde_json::{Value, json};
@@ -46,7 +46,10 @@ impl WriteBuffer<'_> {
                     message: Some(reply),
                 });
             }
-            outcome => self.apply_outcome(outcome),
+            mut outcome => {
+                self.end_chunks(&mut outcome);
+                self.apply_outcome(outcome);
+            }
         }
         // A transaction with the thread opens it, and takes the pointer along.
         if turn_thread.is_unchanged() {
@@ -156,6 +159,9 @@ impl WriteBuffer<'_> {
             // A2A 1.0, `Message` in a2a.proto: a message of the server names a context. Nothing
             // of this one is stored, so the client can begin it with its next message.
             reply.context_id = reply.context_id.map(ContextId::offered);
+        }
+        if self.reads_text_alone() {
+            reply.parts.iter_mut().for_each(Part::show_as_text);
         }
         reply
     }
@@ -273,8 +279,8 @@ impl WriteBuffer<'_> {
             },
             SkillOutcome::Completed { message, artifacts } => {
                 for artifact in artifacts {
-                    let change = self.artifact(artifact, false, true);
-                    self.push(change);
+                    let update = self.update(artifact, false, true);
+                    self.push(Change::Artifact(update));
                 }
                 Change::Complete {
                     message: message.map(|content| self.says(content)),

@@ -5,6 +5,7 @@ pub(super) mod event_loop;
 pub(super) mod event_sink;
 pub(super) mod finish;
 pub(super) mod heartbeat;
+pub(super) mod output_rules;
 pub(super) mod references;
 pub(super) mod release;
 pub(super) mod replayed_output;

@@ -49,6 +49,7 @@ impl ReplayedOutput {
             mut artifact,
             append,
             last_chunk,
+            writer,
         } = emission
         else {
             return (!is_said).then_some(emission);
@@ -85,6 +86,7 @@ impl ReplayedOutput {
             artifact,
             append,
             last_chunk,
+            writer,
         })
     }
 

@@ -93,8 +93,8 @@ impl Engine {
         // INVARIANT: the skill's future is dropped before the turn is handed over, so
         // that a hand-over never makes two runs of one turn overlap.
         drop(running);
-        if matches!(ended_by, Ok(LoopEnd::Returned(_))) {
-            turn.log_unasked();
+        if let Ok(LoopEnd::Returned(outcome)) = &ended_by {
+            turn.check_end(outcome);
         }
         let ended = Box::pin(self.end_run(ended_by, &turn, buffer)).await?;
         if let TurnEnd::Stopped(record) = &ended {

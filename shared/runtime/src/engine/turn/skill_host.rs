@@ -5,6 +5,7 @@
 //! value or a step's result is acknowledged when it is stored.
 
 use super::command::SkillCommand;
+use super::output_rules::OutputRules;
 use super::references::NamedTasks;
 use super::replayed_output::ReplayedOutput;
 use super::scopes::{Scopes, StepChangedError, StepPlace};
@@ -21,7 +22,7 @@ use crate::skill::state::States;
 use crate::skill::turn_host::{
     DocumentHost, Emission, References, ScopeId, SessionUpdate, Step, StepInput, TurnHost,
 };
-use crate::skill::{AgentError, AgentResult, Artifact, Content, TurnFacts};
+use crate::skill::{AgentError, AgentResult, Artifact, Content, SkillOutcome, TurnFacts};
 use crate::store::documents::Documents;
 use crate::store::{BlobReader, StoreError, stored};
 use crate::task::{
@@ -34,6 +35,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -50,6 +52,7 @@ pub(in crate::engine) struct TurnHandle<'e> {
     saved: Mutex<Saved>,
     scopes: Scopes,
     replayed: ReplayedOutput,
+    output_rules: OutputRules,
     /// The outputs before each value that an earlier run of the turn saved.
     earlier_saves: Mutex<BTreeMap<String, OutputCounts>>,
     /// Ends the turn from inside the skill.
@@ -78,6 +81,7 @@ impl<'e> TurnHandle<'e> {
             earlier_saves: Mutex::new(base.saves),
             scopes: Scopes::new(&saved, base.outputs),
             replayed: ReplayedOutput::new(&work.record),
+            output_rules: OutputRules::new(work.job.skill()),
             signal: Arc::default(),
             saved: Mutex::new(saved),
             turn_thread: TurnThread::new(engine, work),
@@ -107,8 +111,12 @@ impl<'e> TurnHandle<'e> {
         self.signal.wait().await
     }
 
-    /// Logs the results of steps that the skill has not asked for.
-    pub(in crate::engine) fn log_unasked(&self) {
+    /// Checks what the skill has returned, and logs the results of steps that it has not
+    /// asked for.
+    pub(in crate::engine) fn check_end(&self, outcome: &SkillOutcome) {
+        for fault in self.output_rules.check_outcome(outcome) {
+            self.engine.warn_of(&self.task_id, &fault);
+        }
         let steps = self.scopes.unasked();
         if !steps.is_empty() {
             let id = &self.task_id;
@@ -141,7 +149,11 @@ impl<'e> TurnHandle<'e> {
         if head.len() <= inline_max {
             return Ok(PartContent::Raw(head));
         }
-        let mut source: BlobReader = Box::pin(ChainedReader { head, rest: source });
+        let mut source: BlobReader = Box::pin(ChainedReader {
+            head,
+            rest: source,
+            left: self.engine.reader.policy.upload_max,
+        });
         let key = self.attempt.early_key(self.engine.ids.next());
         let blobs = &self.engine.blobs;
         let measured = blobs.put_from(&self.task, &key, &mut source).await?;
@@ -208,7 +220,14 @@ impl DocumentHost for TurnHandle<'_> {
 }
 
 impl TurnHost for TurnHandle<'_> {
+    fn result_name(&self) -> &str {
+        self.output_rules.result_name()
+    }
+
     fn emit(&self, emission: Emission) -> BoxFuture<'_, AgentResult<()>> {
+        for fault in self.output_rules.check(&emission) {
+            self.engine.warn_of(&self.task_id, &fault);
+        }
         let scope = self.scopes.next_output();
         let may_differ = self.scopes.is_in_step();
         match self.replayed.left(emission, scope.is_none(), may_differ) {
@@ -219,8 +238,30 @@ impl TurnHost for TurnHandle<'_> {
 
     fn store_file(&self, mut artifact: Artifact) -> BoxFuture<'_, AgentResult<Artifact>> {
         Box::pin(async {
+            let allowed = self.engine.reader.policy.upload_max;
+            for part in &artifact.parts {
+                if let PartContent::Raw(bytes) = &part.content
+                    && bytes.len() > allowed
+                {
+                    let size = Some(bytes.len());
+                    return Err(AgentError::artifact_too_large(
+                        &artifact.name,
+                        size,
+                        allowed,
+                    ));
+                }
+            }
             if let Some(source) = artifact.source() {
                 let content = self.keep_file(source.take()?).await;
+                if let Err(StoreError::Source(error)) = &content
+                    && error.kind() == ErrorKind::FileTooLarge
+                {
+                    return Err(AgentError::artifact_too_large(
+                        &artifact.name,
+                        None,
+                        allowed,
+                    ));
+                }
                 artifact.fill(self.stored(content).await?);
             }
             Ok(artifact)

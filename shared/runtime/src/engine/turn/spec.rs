@@ -104,6 +104,14 @@ impl TurnInput {
         }
     }
 
+    /// The skill to run, if one runs.
+    pub(in crate::engine) fn skill(&self) -> Option<&dyn AnySkill> {
+        match self {
+            Self::Skill(skill, _) => Some(&**skill),
+            Self::Ask { .. } | Self::Fail(_) => None,
+        }
+    }
+
     /// Whether the turn makes a task, whatever its outcome.
     pub(in crate::engine) fn makes_task(&self) -> bool {
         match self {

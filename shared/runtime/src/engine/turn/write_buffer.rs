@@ -7,8 +7,10 @@
 //!
 //! - here: the groups and their writes, and the hand-over
 //! - `changes`: makes the changes from what the skill does
+//! - `chunked`: ends the artifacts that the skill wrote in chunks
 
 mod changes;
+mod chunked;
 
 use super::event_sink::EventSink;
 use super::finish::too_large;
@@ -283,6 +285,13 @@ impl<'e> WriteBuffer<'e> {
             log_hand_over(&self.record, repeats);
             Ok(TurnEnd::HandedOver(self.record))
         }
+    }
+
+    /// Whether the client of a task that is not stored yet reads text and no data.
+    pub(in crate::engine) fn reads_text_alone(&self) -> bool {
+        self.pending
+            .iter()
+            .any(|change| matches!(change, Change::Request(request) if request.reads_text_alone()))
     }
 
     /// Keeps the trace of the call for the worker that continues the turn.

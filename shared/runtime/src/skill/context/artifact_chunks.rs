@@ -1,6 +1,6 @@
 //! Writes an artifact in chunks while the turn runs.
 
-use crate::skill::turn_host::{Emission, TurnHost};
+use crate::skill::turn_host::{ChunkWriter, Emission, TurnHost};
 use crate::skill::{AgentResult, Artifact};
 use crate::task::Part;
 use futures::{Stream, StreamExt as _};
@@ -12,15 +12,38 @@ use std::fmt;
 pub struct ArtifactChunks<'a> {
     host: &'a dyn TurnHost,
     name: String,
+    media_type: Option<String>,
     begun: bool,
+    writer: ChunkWriter,
 }
 
 impl<'a> ArtifactChunks<'a> {
-    pub(super) const fn new(host: &'a dyn TurnHost, name: String) -> Self {
+    pub(super) fn new(host: &'a dyn TurnHost, name: String) -> Self {
         Self {
             host,
             name,
+            media_type: None,
             begun: false,
+            writer: ChunkWriter::new(),
+        }
+    }
+
+    /// Sets the media type of the texts, such as `text/csv`. Default: `text/plain`.
+    pub fn media_type(mut self, media_type: impl Into<String>) -> Self {
+        self.media_type = Some(media_type.into());
+        self
+    }
+
+    /// The writer of a model's text, which another answer of the model may replace.
+    pub(crate) const fn of_model(mut self) -> Self {
+        self.writer.must_finish = false;
+        self
+    }
+
+    fn text(&self, text: impl Into<String>) -> Part {
+        Part {
+            media_type: self.media_type.clone(),
+            ..Part::text(text)
         }
     }
 
@@ -29,7 +52,7 @@ impl<'a> ArtifactChunks<'a> {
     /// # Errors
     /// When an earlier emission could not be stored, or the task was canceled.
     pub async fn push(&mut self, text: impl Into<String>) -> AgentResult<()> {
-        self.emit(Part::text(text), false).await
+        self.emit(self.text(text), false).await
     }
 
     /// Adds a chunk of any kind. The first chunk replaces an earlier artifact of the same
@@ -82,7 +105,7 @@ impl<'a> ArtifactChunks<'a> {
     /// # Errors
     /// When an earlier emission could not be stored, or the task was canceled.
     pub async fn finish(mut self) -> AgentResult<()> {
-        self.emit(Part::text(""), true).await
+        self.emit(self.text(""), true).await
     }
 
     /// Ends the artifact with a last chunk of text.
@@ -90,7 +113,7 @@ impl<'a> ArtifactChunks<'a> {
     /// # Errors
     /// When an earlier emission could not be stored, or the task was canceled.
     pub async fn finish_with(mut self, text: impl Into<String>) -> AgentResult<()> {
-        self.emit(Part::text(text), true).await
+        self.emit(self.text(text), true).await
     }
 
     async fn emit(&mut self, part: Part, last_chunk: bool) -> AgentResult<()> {
@@ -99,6 +122,7 @@ impl<'a> ArtifactChunks<'a> {
             // The first chunk replaces an earlier artifact; later chunks append.
             append: std::mem::replace(&mut self.begun, true),
             last_chunk,
+            writer: Some(self.writer.clone()),
         };
         self.host.emit(emission).await
     }

@@ -288,12 +288,20 @@ fn the_only_skill_that_takes_the_parts_answers() {
 
 #[test]
 fn parts_that_no_skill_accepts_are_refused_before_any_handler() {
-    let both = message(vec![image(), Part::text("what is this?")]);
-    let refused = routed(&choosy(), &both);
+    let captioned = message(vec![image(), Part::text("what is this?")]);
+    assert_eq!(
+        step(&choosy(), &captioned),
+        ("draw".to_owned(), "media_type")
+    );
+    let sound = Part {
+        media_type: Some("audio/mp3".to_owned()),
+        ..image()
+    };
+    let refused = routed(&choosy(), &message(vec![Part::text("and this?"), sound]));
     let Err(A2aError::ContentTypeNotSupported { detail }) = refused else {
         panic!("{refused:?}");
     };
-    assert!(detail.contains("`text/plain`"), "{detail}");
+    assert_eq!(detail, "no skill takes `text/plain`, `audio/mp3` together");
 }
 
 #[test]

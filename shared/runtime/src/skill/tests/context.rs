@@ -158,6 +158,7 @@ fn model_call_without_a_model_is_an_error() {
 
 fn earlier() -> Task {
     let artifact = |name: Option<&str>, texts: &[&str]| task::Artifact {
+        chunks_of: None,
         id: "artifact-1".to_owned(),
         name: name.map(str::to_owned),
         description: None,

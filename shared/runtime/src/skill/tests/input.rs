@@ -171,7 +171,7 @@ fn a_file_is_read_with_its_name_and_type() {
     });
     let file = FilePart::decode(&sent).unwrap();
     assert_eq!(file.name.as_deref(), Some("a.png"));
-    assert_eq!(file.media_type, "application/octet-stream");
+    assert_eq!(file.media_type, "image/png", "that of its name");
     assert_eq!(file.bytes().unwrap().as_ref(), [7]);
     let link = Part::new(PartContent::Url("https://example.org/a".to_owned()));
     let link = FilePart::decode(&Content::from_parts(vec![link])).unwrap();

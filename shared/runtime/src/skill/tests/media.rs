@@ -64,7 +64,7 @@ fn every_part_must_be_of_a_type_the_skill_takes() {
         vec![Part::data(json!(1))],
         vec![Part::text("a"), Part::data(json!(1))],
         vec![typed("imagery/png")],
-        vec![Part::new(PartContent::Raw(Vec::new().into()))],
+        vec![Part::text("a"), typed("audio/mp3")],
     ] {
         assert!(!admits(&skill, &parts), "{parts:?}");
         let refused = check_input(&skill, &parts);
@@ -72,6 +72,44 @@ fn every_part_must_be_of_a_type_the_skill_takes() {
         assert!(kind, "{parts:?}");
     }
     assert!(admits(&takes(&["*/*"]), &[typed("a/b"), Part::text("")]));
+}
+
+fn file(bytes: &'static [u8], name: Option<&str>) -> Part {
+    Part {
+        filename: name.map(str::to_owned),
+        ..Part::new(PartContent::Raw(bytes.into()))
+    }
+}
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+
+#[test]
+fn a_file_without_a_type_is_what_its_bytes_or_its_name_say() {
+    for (part, wanted) in [
+        (file(PNG, None), Some("image/png")),
+        (file(PNG, Some("notes.txt")), Some("image/png")),
+        (file(b"a,b", Some("Numbers.CSV")), Some("text/csv")),
+        (file(b"?", Some("thing")), None),
+        (file(b"", None), None),
+    ] {
+        assert_eq!(part.known_media_type(), wanted, "{part:?}");
+        let is_admitted = admits(&takes(&["image/*"]), &[part]);
+        assert_eq!(is_admitted, wanted != Some("text/csv"));
+    }
+}
+
+#[test]
+fn words_beside_a_file_are_its_caption() {
+    let skill = takes(&["image/*"]);
+    assert!(admits(
+        &skill,
+        &[Part::text("what is this?"), file(PNG, None)]
+    ));
+    assert!(!admits(&skill, &[Part::text("what is this?")]));
+    assert!(!admits(
+        &skill,
+        &[Part::text("and this?"), typed("audio/mp3")]
+    ));
 }
 
 #[test]
@@ -87,10 +125,16 @@ fn a_client_must_be_able_to_read_something_the_skill_gives() {
         &["text/plain", "Application/JSON; v=1"],
         &["image/png"],
         &["application/*"],
+        &["text"],
+        &["TEXT/Plain; charset=utf-8"],
+        &["audio", "file"],
+        &["application/json"],
+        &["text/*", "audio/mp3"],
+        &["", " "],
     ] {
         assert_eq!(accepts(modes), Ok(()), "{modes:?}");
     }
-    let Err(A2aError::ContentTypeNotSupported { detail }) = accepts(&["text/*", "audio/mp3"])
+    let Err(A2aError::ContentTypeNotSupported { detail }) = accepts(&["audio", "video/mp4", "x"])
     else {
         panic!("accepted");
     };

@@ -13,19 +13,19 @@ impl ReadApiKeys for MemoryStore {
         Ok(self.tables().api_keys.get(id).cloned())
     }
 
-    async fn stored_check(&self) -> Result<Option<KeyCheck>, StoreError> {
+    async fn key_check(&self) -> Result<Option<KeyCheck>, StoreError> {
         Ok(self.tables().key_check.clone())
-    }
-
-    async fn api_keys(&self, tenant: Option<&TenantId>) -> Result<Vec<ApiKeyRecord>, StoreError> {
-        let tables = self.tables();
-        let wanted = |key: &&ApiKeyRecord| tenant.is_none_or(|it| key.owner.tenant == *it);
-        Ok(tables.api_keys.values().filter(wanted).cloned().collect())
     }
 }
 
 #[async_trait]
 impl WriteApiKeys for MemoryStore {
+    async fn api_keys(&self, tenant: Option<&TenantId>) -> Result<Vec<ApiKeyRecord>, StoreError> {
+        let tables = self.tables();
+        let wanted = |key: &&ApiKeyRecord| tenant.is_none_or(|it| key.owner.tenant == *it);
+        Ok(tables.api_keys.values().filter(wanted).cloned().collect())
+    }
+
     async fn create_api_key(&self, key: &ApiKeyRecord) -> Result<bool, StoreError> {
         Ok(match self.tables().api_keys.entry(key.id.clone()) {
             Entry::Occupied(known) => known.get() == key,

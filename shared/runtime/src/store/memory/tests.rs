@@ -166,7 +166,7 @@ async fn api_keys_follow_their_contract() {
     let kept = contract::an_api_key_reads_back_until_it_is_withdrawn(&store, &world);
     kept.await.unwrap();
     let store = MemoryStore::new();
-    let kept = contract::keys_older_than_the_check_stay_in_it(&store, &world);
+    let kept = contract::the_first_check_of_keys_stays(&store, &world);
     kept.await.unwrap();
 }
 

@@ -111,6 +111,7 @@ fn delivered(key: &str) -> Change {
     }));
     Change::Artifact(ArtifactUpdate {
         artifact: Artifact {
+            chunks_of: None,
             id: "a".to_owned(),
             name: None,
             description: None,

@@ -24,12 +24,11 @@ pub(super) fn frame(
 ) -> Frame {
     if push.listener.generation == Generation::V10 {
         let mut event = event.clone();
-        match &mut event.event {
-            Event::Status(update) => {
-                let message = update.status.message.iter_mut();
-                message.for_each(|message| message.parts.iter_mut().for_each(leave_out));
+        for part in event.event.parts_mut() {
+            leave_out(part);
+            if task.reads_text_alone {
+                part.show_as_text();
             }
-            Event::Artifact(update) => update.artifact.parts.iter_mut().for_each(leave_out),
         }
         return Frame::Event {
             task_id: push.task.clone(),
@@ -46,12 +45,7 @@ pub(super) fn frame(
         None => status_only(push, task, events),
     };
     shown.last_event = Some(event.id);
-    let messages = shown.history.iter_mut().flatten();
-    let messages = messages.chain(&mut shown.status.message);
-    let said = messages.flat_map(|message| message.parts.iter_mut());
-    let artifacts = shown.artifacts.iter_mut().flatten();
-    let made = artifacts.flat_map(|artifact| artifact.parts.iter_mut());
-    said.chain(made).for_each(leave_out);
+    shown.parts_mut().for_each(leave_out);
     Frame::Task(Box::new(shown))
 }
 

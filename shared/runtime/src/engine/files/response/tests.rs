@@ -106,6 +106,7 @@ fn task(artifacts: Vec<Vec<Part>>) -> Task {
     let id = TaskId::made_of(1);
     let mut task = world.new_task(&world.owner, id).unwrap().view(100, true);
     let artifacts = artifacts.into_iter().map(|parts| Artifact {
+        chunks_of: None,
         id: "a".to_owned(),
         name: None,
         description: None,

@@ -27,6 +27,7 @@ fn left_of(stored: &[&str], chunks: &[&str], said: usize, may_differ: bool) -> V
     let mut left = Vec::new();
     for (place, text) in chunks.iter().enumerate() {
         let emission = Emission::Artifact {
+            writer: None,
             artifact: chunk(&[text]),
             append: place > 0,
             last_chunk: false,

@@ -65,28 +65,42 @@ impl WriteBuffer<'_> {
                 artifact,
                 append,
                 last_chunk,
-            } => self.artifact(artifact, append, last_chunk),
+                writer,
+            } => {
+                let mut update = self.update(artifact, append, last_chunk);
+                update.artifact.chunks_of = writer.map(|_| self.turn());
+                Change::Artifact(update)
+            }
         }
+    }
+
+    /// The number of the turn, also while the message that opens it is not stored.
+    pub(super) fn turn(&self) -> u32 {
+        let opens = self
+            .pending
+            .iter()
+            .any(|change| matches!(change, Change::Resume { .. }));
+        self.record.turn() + u32::from(opens)
     }
 
     /// An artifact of this task, identified by its name: a repeat replaces it, a chunk
     /// appends to it. The first chunk of a name starts it.
-    pub(in crate::engine) fn artifact(
+    pub(in crate::engine) fn update(
         &mut self,
         made: Made,
         append: bool,
         last_chunk: bool,
-    ) -> Change {
+    ) -> ArtifactUpdate {
         let known = !self.artifact_names.insert(made.name.clone());
         let id = artifact_id(&self.record, &made.name);
         let artifact = made.into_task_artifact(id);
         let append = append && known;
-        Change::Artifact(ArtifactUpdate {
+        ArtifactUpdate {
             artifact,
             append,
             last_chunk,
             metadata: Metadata::new(),
-        })
+        }
     }
 
     /// A message of the agent in this task.
