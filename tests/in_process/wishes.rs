@@ -82,6 +82,7 @@ impl SkillHandler<Open> for Asks {
 fn agent(_: Gate) -> Result<AgentDefinition, BuildError> {
     let agent = Agent::builder("wishes")
         .skill(sums)
+        .skill(quotes)
         .skill(looks)
         .skill(Asks);
     agent.description("Fulfils wishes.").version("1").build()
@@ -221,12 +222,10 @@ async fn skill_gets_data_though_its_client_reads_text_alone() {
     let id = world.store.commits().last().unwrap().task.to_string();
     let mut params = dialect.say(&Say::to("quotes", "go"));
     params["message"]["referenceTaskIds"] = json!([id]);
-    let task = dialect.task(&world.call(&dialect.request(Op::Send, "", &params)).await);
-    assert_eq!(
-        at(&task, "/artifacts/0/parts/0/data"),
-        &json!(true),
-        "{task}"
-    );
+    let reply = world.call(&dialect.request(Op::Send, "", &params)).await;
+    let task = dialect.task(&reply);
+    let data = at(&task, "/artifacts/0/parts/0/data");
+    assert_eq!(data, &json!(true), "{}", reply.text());
 }
 
 #[tokio::test(start_paused = true)]
