@@ -89,4 +89,5 @@ mod thread_history;
 mod timeouts;
 #[cfg(test)]
 mod uploads;
+#[cfg(test)]
 mod wishes;

@@ -223,10 +223,10 @@ async fn a_quiet_stream_is_kept_open_by_comments() {
         world.gate.open();
     };
     let (reply, ()) = tokio::join!(live.finish(), opener);
-    // A comment comes every 15 s.
+    // A comment comes every 4 s.
     assert_eq!(
         reply.text().matches(": ping\n").count(),
-        3,
+        12,
         "{}",
         reply.text()
     );

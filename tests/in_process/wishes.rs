@@ -27,6 +27,14 @@ async fn sums(cx: &mut TaskContext<'_>, _: Content) -> AgentResult<OnRequestResu
     })
 }
 
+/// Says whether the artifact of the task that it refers to is data.
+#[skill(id = "quotes", tags = ["test"])]
+async fn quotes(cx: &mut TaskContext<'_>, _: Content) -> AgentResult<bool> {
+    let tasks = cx.references().await?;
+    let artifact = tasks.first().and_then(|task| task.artifact("sums"));
+    Ok(artifact.is_some_and(|artifact| artifact.data().is_some()))
+}
+
 /// Names the media type of a picture, and its caption.
 #[skill(id = "looks", tags = ["test"], input_modes = ["image/png"])]
 async fn looks(_: &mut TaskContext<'_>, input: Content) -> AgentResult<String> {
@@ -74,6 +82,7 @@ impl SkillHandler<Open> for Asks {
 fn agent(_: Gate) -> Result<AgentDefinition, BuildError> {
     let agent = Agent::builder("wishes")
         .skill(sums)
+        .skill(quotes)
         .skill(looks)
         .skill(Asks);
     agent.description("Fulfils wishes.").version("1").build()
@@ -133,17 +142,10 @@ async fn wish_for_output_is_refused_only_if_nothing_can_be_read(dialect: Dialect
         json!(with_text),
         json!([""]),
         json!(["file"]),
-        json!(["application/json"]),
+        json!(["data"]),
     ] {
-        let reply = world()
-            .call(&wish(dialect, Op::Send, "looks", &modes))
-            .await;
-        // The skill takes pictures alone, so a text is refused for its own reason.
-        assert!(
-            !reply.text().contains("accepted"),
-            "{modes}: {}",
-            reply.text()
-        );
+        let reply = world().call(&wish(dialect, Op::Send, "sums", &modes)).await;
+        assert_eq!(dialect.state(&dialect.task(&reply)), "completed", "{modes}");
     }
     for modes in [json!(unknown), json!(["video/mp4"]), json!(["image"])] {
         let world = world();
@@ -210,4 +212,38 @@ async fn picture_with_a_caption_and_no_type_reaches_its_skill() {
     assert_eq!(dialect.words(&task["artifacts"][0]), "image/png: my cat");
     let echoed = at(&task, "/history/0/parts/1/file");
     assert_eq!(echoed, &file, "the message is not changed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn skill_gets_data_though_its_client_reads_text_alone() {
+    let (world, dialect) = (world(), Dialect::Rpc10);
+    let modes = json!(["text"]);
+    world.call(&wish(dialect, Op::Send, "sums", &modes)).await;
+    let id = world.store.commits().last().unwrap().task.to_string();
+    let mut params = dialect.say(&Say::to("quotes", "go"));
+    params["message"]["referenceTaskIds"] = json!([id]);
+    let reply = world.call(&dialect.request(Op::Send, "", &params)).await;
+    let task = dialect.task(&reply);
+    let data = at(&task, "/artifacts/0/parts/0/data");
+    assert_eq!(data, &json!(true), "{}", reply.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn client_of_events_reads_an_error_before_its_request_is_understood() {
+    for text in [
+        "{",
+        r#"{"jsonrpc":"2.0","id":7,"method":"message/stream","params":{"a":"\ud83d"}}"#,
+    ] {
+        let request = Request::new("POST", "/")
+            .header("content-type", "application/json")
+            .header("accept", "*/*")
+            .header("accept", "text/event-stream");
+        let reply = world().call(&request.body(text)).await;
+        assert_eq!(reply.header("content-type"), "text/event-stream");
+        assert!(
+            reply.text().starts_with("data: {\"error\""),
+            "{}",
+            reply.text()
+        );
+    }
 }

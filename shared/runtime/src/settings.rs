@@ -182,7 +182,7 @@ impl Settings {
             secret_key_id: None,
             model: read.model()?,
             routing: read.routing()?,
-            policy: read.policy(reach)?,
+            policy: read.policy(reach, !deployed(source))?,
             tck_streaming_timeout: read.seconds("TCK_STREAMING_TIMEOUT", 2.0)?,
         })
     }

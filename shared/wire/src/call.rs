@@ -93,6 +93,7 @@ pub struct Rejected {
     /// The id that the error repeats.
     pub rpc_id: RpcId,
     pub(super) media: &'static str,
+    pub(super) events_alone: bool,
 }
 
 pub(super) fn rejected(
@@ -106,6 +107,7 @@ pub(super) fn rejected(
         dialect,
         rpc_id,
         media: media::of_answer(dialect, request.content_type, request.accept),
+        events_alone: media::events_alone(request.accept),
     }
 }
 

@@ -71,8 +71,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<JsonBody, A2aError> {
 /// (RFC 8259 §8.2), so its sender would search for another fault.
 fn fault(error: &serde_json::Error) -> A2aError {
     let text = error.to_string();
-    let cut = ["surrogate", "unexpected end of hex escape"];
-    match cut.iter().any(|it| text.contains(it)) {
+    let signs = ["surrogate", "unexpected end of hex escape"];
+    match signs.iter().any(|it| text.contains(it)) {
         true => A2aError::LoneSurrogate,
         false => A2aError::Parse,
     }

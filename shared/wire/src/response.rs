@@ -6,7 +6,7 @@ use super::method::GenerationRule;
 use super::payload::{Payload, text};
 use super::{
     Binding, Call, Dialect, Rejected, RpcId, StreamEncoder, compat, context_list, error, jsonrpc,
-    upload, v01, v1, v03,
+    media, sse, upload, v01, v1, v03,
 };
 use a2a_lambda_model::task::{
     A2aError, ContextPage, Frame, Generation, Page, PushConfig, PushPage, Sent, Task, TaskId,
@@ -109,10 +109,27 @@ fn refused_in_a_stream(call: &Call, refusal: A2aError) -> WireResponse {
 }
 
 impl Rejected {
-    /// Writes the error of the request.
+    /// Writes the error of a request of a batch.
     #[must_use]
     pub fn answer(&self) -> WireResponse {
         refused(&self.refusal, self.dialect, &self.rpc_id, self.media)
+    }
+
+    /// Writes the error of a request that is no batch. A client that names events and no JSON
+    /// calls a streaming method over JSON-RPC, and clients of 0.3 read an event there alone.
+    #[must_use]
+    pub fn response(&self) -> WireResponse {
+        let answer = self.answer();
+        let is_rpc = self.dialect.binding == Binding::JsonRpc;
+        if !(is_rpc && self.events_alone && answer.status == 200) {
+            return answer;
+        }
+        let data: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        WireResponse {
+            status: 200,
+            headers: vec![("content-type", media::EVENT_STREAM.to_owned())],
+            body: sse::event(None, &data),
+        }
     }
 }
 

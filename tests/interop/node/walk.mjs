@@ -74,7 +74,8 @@ async function refused(client, wanted, call) {
   try {
     answer = await call();
   } catch (error) {
-    const got = client.refusal(error);
+    // The SDK puts the error of a stream inside one of its own.
+    const got = client.refusal(error) ?? client.refusal(error.cause);
     if (got === wanted) return;
     throw new Error(`got error ${got}, expected ${wanted}`, { cause: error });
   }

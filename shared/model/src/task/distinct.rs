@@ -45,8 +45,8 @@ impl Values {
     const fn choice(&mut self, of: usize) -> usize {
         self.choices += 1;
         // Mixed, so that no member of a value always makes the same choice.
-        let mixed = (self.choices ^ (self.choices >> 3)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        ((mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB) >> 31) % of
+        let hash = (self.choices ^ (self.choices >> 3)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        ((hash ^ (hash >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB) >> 31) % of
     }
 }
 

@@ -7,6 +7,7 @@ fn bare(media_type: &str) -> (String, String) {
     let (kind, subtype) = match essence.split_once('/') {
         Some(pair) => pair,
         None if essence.trim().eq_ignore_ascii_case("file") => ("*", "*"),
+        None if essence.trim().eq_ignore_ascii_case("data") => ("application", "json"),
         None => (essence, "*"),
     };
     (
@@ -16,7 +17,7 @@ fn bare(media_type: &str) -> (String, String) {
 }
 
 /// Whether two media types or ranges match a common type. A bare word is a family: `text` is
-/// `text/*`, `file` is anything.
+/// `text/*`, `data` is JSON, `file` is anything.
 #[must_use]
 pub fn media_types_meet(a: &str, b: &str) -> bool {
     let ((a_type, a_subtype), (b_type, b_subtype)) = (bare(a), bare(b));

@@ -88,6 +88,10 @@ impl Part {
         declared.or_else(|| match &self.content {
             PartContent::Text(_) => Some("text/plain"),
             PartContent::Data(_) => Some("application/json"),
+            // A text may begin with the letters of a format.
+            PartContent::Raw(bytes) if std::str::from_utf8(bytes).is_ok() => {
+                self.of_name().or_else(|| of_bytes(bytes))
+            }
             PartContent::Raw(bytes) => of_bytes(bytes).or_else(|| self.of_name()),
             PartContent::Url(_) | PartContent::Stored(_) => self.of_name(),
         })

@@ -49,8 +49,8 @@ impl ApiKey {
     pub(super) fn passes(&self, check: &KeyCheck) -> bool {
         let parts = self.text.split_at_checked(self.text.len() - PROOF);
         parts.is_some_and(|(start, end)| {
-            let proven = proof(&check.secret, start);
-            proven.as_bytes().ct_eq(end.as_bytes()).into()
+            let tag = proof(&check.secret, start);
+            tag.as_bytes().ct_eq(end.as_bytes()).into()
         })
     }
 

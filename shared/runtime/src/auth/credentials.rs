@@ -22,12 +22,19 @@ const LONGEST: usize = 8 * 1024;
 /// How long a process waits before it looks again for a check that the table did not have.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
+/// What a process knows of the check of the keys.
+struct KnownCheck {
+    /// `None` if the table had none.
+    check: Option<KeyCheck>,
+    read_at: Timestamp,
+}
+
 /// The credentials that an agent accepts.
 #[derive(Clone)]
 pub struct Credentials {
     keys: Arc<dyn ReadApiKeys>,
-    /// The check of the keys, and when it was read.
-    check: Arc<Mutex<Option<(Option<KeyCheck>, Timestamp)>>>,
+    /// The check of the keys, once it was read.
+    check: Arc<Mutex<Option<KnownCheck>>>,
     first: Option<FirstKey>,
     #[cfg(feature = "jwt")]
     jwt: Option<Arc<JwtVerifier>>,
@@ -114,13 +121,16 @@ impl Credentials {
         let mut known = self.check.lock().await;
         let now = self.clock.now();
         let is_due = match known.as_ref() {
-            Some((check, read_at)) => check.is_none() && now >= read_at.plus(LOOK_AGAIN),
+            Some(known) => known.check.is_none() && now >= known.read_at.plus(LOOK_AGAIN),
             None => true,
         };
         if is_due {
-            *known = Some((self.keys.key_check().await?, now));
+            *known = Some(KnownCheck {
+                check: self.keys.key_check().await?,
+                read_at: now,
+            });
         }
-        let check = known.as_ref().and_then(|(check, _)| check.as_ref());
+        let check = known.as_ref().and_then(|known| known.check.as_ref());
         Ok(check.is_some_and(|check| key.passes(check)))
     }
 

@@ -61,7 +61,7 @@ pub(crate) use stream_slots::StopFrames;
 pub use turn::event_sink::Frames;
 pub use turn::output_rules::OutputFault;
 
-use crate::outbound::Reach;
+use crate::outbound::{Reach, UrlError};
 use crate::skill::model::Model;
 use crate::skill::route::by_model::RouterModel;
 use crate::skill::{AgentDefinition, AgentError};
@@ -117,10 +117,24 @@ pub struct Policy {
     pub idempotent_message_id: bool,
     /// Which addresses requests to URLs of clients may reach.
     pub reach: Reach,
+    /// Whether the operator may allow webhooks in private networks: the program is no deployed
+    /// function.
+    pub may_reach_private: bool,
     /// What the callers of one tenant may use.
     pub limits: LimitPolicy,
     /// Authenticate page tokens, and seal secrets at rest.
     pub secrets: SecretKeys,
+}
+
+impl Policy {
+    /// The sentence for a webhook that is refused. It names the way out if there is one.
+    pub(crate) fn why_refused(&self, fault: UrlError) -> String {
+        let is_private = matches!(fault, UrlError::Scheme | UrlError::NotPublic);
+        match is_private && self.may_reach_private {
+            true => format!("{fault}, unless the agent runs with `A2A_PUSH_ALLOW_PRIVATE=on`"),
+            false => fault.to_string(),
+        }
+    }
 }
 
 impl Default for Policy {
@@ -144,6 +158,7 @@ impl Default for Policy {
             state_max_bytes: 1024 * 1024,
             list_count_max: 1000,
             reach: Reach::Public,
+            may_reach_private: false,
             idempotent_message_id: false,
             limits: LimitPolicy::default(),
             secrets: SecretKeys::default(),

@@ -36,7 +36,7 @@ pub(super) fn open(
 /// The error for a request that no operation of the protocol answers.
 pub(super) fn reject(request: &Request<Bytes>, refusal: A2aError) -> WireResponse {
     let lists = Lists::of(request.headers());
-    routed(request, &lists).reject(refusal).answer()
+    routed(request, &lists).reject(refusal).response()
 }
 
 fn routed<'r>(request: &'r Request<Bytes>, lists: &'r Lists<'r>) -> RoutedRequest<'r> {

@@ -227,7 +227,7 @@ impl HttpService {
             }
             Err(rejected) => {
                 context.log.rejected(&rejected);
-                encode::answer(rejected.answer())
+                encode::answer(rejected.response())
             }
         }
     }

@@ -165,7 +165,8 @@ macro_rules! setters {
         }
 
         /// Shows the text of the model as the result of the skill while it is written. A skill
-        /// that returns this text does not send it again.
+        /// that returns this text does not send it again. It is for a skill whose result is text,
+        /// and not for one that a worker calls as a tool: the result is that of the turn.
         #[must_use]
         pub fn stream_to_result(mut self) -> Self {
             self.setup.artifact = Some(TextArtifact::Result);

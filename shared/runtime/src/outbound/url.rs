@@ -60,7 +60,7 @@ pub enum UrlError {
     #[error("must be an absolute URL of at most 2048 printable ASCII characters")]
     Form,
     /// Its scheme is not `https`.
-    #[error("must be an https URL, unless the agent runs with `A2A_PUSH_ALLOW_PRIVATE=on`")]
+    #[error("must be an https URL")]
     Scheme,
     /// It contains a user name or password.
     #[error("must not hold a user name or password")]
@@ -75,7 +75,7 @@ pub enum UrlError {
     #[error("must have a port of 1 to 65535, or none")]
     Port,
     /// The host is not on the public Internet.
-    #[error("must name a public host, unless the agent runs with `A2A_PUSH_ALLOW_PRIVATE=on`")]
+    #[error("must name a public host")]
     NotPublic,
 }
 

@@ -41,7 +41,11 @@ impl ReadSecretKeys for Unread {
 
 impl Read<'_> {
     /// The engine's durations and sizes, without the secret.
-    pub(super) fn policy(&self, reach: Reach) -> Result<Policy, SettingsError> {
+    pub(super) fn policy(
+        &self,
+        reach: Reach,
+        may_reach_private: bool,
+    ) -> Result<Policy, SettingsError> {
         let defaults = Policy::default();
         let (thread_ttl, state_ttl) = self.conversation(&defaults)?;
         let (of_answer, answer) = ("A2A_RESPONSE_MAX", defaults.response_max);
@@ -64,6 +68,7 @@ impl Read<'_> {
             state_max_bytes: self.size("A2A_STATE_MAX_BYTES", defaults.state_max_bytes)?,
             list_count_max: self.size("A2A_LIST_COUNT_MAX", defaults.list_count_max)?,
             reach,
+            may_reach_private,
             limits: self.limits()?,
             idempotent_message_id: self.switch("A2A_IDEMPOTENT_MESSAGE_ID", false)?,
             ..defaults

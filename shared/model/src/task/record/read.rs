@@ -389,6 +389,16 @@ impl TaskFields {
     /// The chunks of a text are one text. A client that reads text alone gets data as text.
     #[must_use]
     pub fn view(&self, history_length: usize, include_artifacts: bool) -> Task {
+        let mut task = self.content(history_length, include_artifacts);
+        if self.reads_text_alone {
+            task.parts_mut().for_each(Part::show_as_text);
+        }
+        task
+    }
+
+    /// As [`TaskRecord::view`], with data as it is stored: what skills get.
+    #[must_use]
+    pub fn content(&self, history_length: usize, include_artifacts: bool) -> Task {
         let is_ended = self.status.state.is_terminal();
         let last = self.status.message.iter().filter(|_| is_ended);
         let last = last.filter(|it| self.history.iter().all(|message| message.id != it.id));
@@ -410,9 +420,6 @@ impl TaskFields {
             .iter_mut()
             .flatten()
             .for_each(Artifact::join_chunks);
-        if self.reads_text_alone {
-            task.parts_mut().for_each(Part::show_as_text);
-        }
         task
     }
 }

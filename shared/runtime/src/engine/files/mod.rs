@@ -171,7 +171,7 @@ impl Reader {
         record: &TaskRecord,
         left: &mut u64,
     ) -> Result<Task, StoreError> {
-        let mut task = record.view(0, true);
+        let mut task = record.content(0, true);
         let artifacts = task.artifacts.iter_mut().flatten();
         let parts = artifacts.flat_map(|artifact| artifact.parts.iter_mut());
         self.load_parts(parts, left).await?;

@@ -90,13 +90,16 @@ impl Reader {
             return Ok(());
         };
         let events = record.events_after(shown).cloned().collect();
-        self.show_events(record, events, sink).await
+        self.show_events(record, record.reads_text_alone(), events, sink)
+            .await
     }
 
-    /// Sends a stream the next events of the task of `record`.
+    /// Sends a stream the next events of the task of `record`. `as_text`: the client of its
+    /// last send reads text alone.
     pub(in crate::engine) async fn show_events(
         &self,
         record: &TaskRecord,
+        as_text: bool,
         events: Vec<LoggedEvent>,
         sink: &mut EventSink,
     ) -> Result<(), EngineError> {
@@ -104,7 +107,7 @@ impl Reader {
             if sink.is_over() {
                 break;
             }
-            if record.reads_text_alone() {
+            if as_text {
                 event.event.parts_mut().for_each(Part::show_as_text);
             }
             let fitted = self.fit_event(&mut event.event).await;

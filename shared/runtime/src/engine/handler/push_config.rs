@@ -211,7 +211,7 @@ impl Engine {
     ) -> Result<PushRegistration, EngineError> {
         let policy = &self.reader.policy;
         OutboundUrl::parse(&offer.url, policy.reach)
-            .map_err(|fault| A2aError::invalid(offer.field("url"), fault.to_string()))?;
+            .map_err(|fault| A2aError::invalid(offer.field("url"), policy.why_refused(fault)))?;
         let id = offer.id.clone();
         let id = id.unwrap_or_else(|| PushId::made_of(self.ids.next()));
         // A config without secrets needs no key.

@@ -7,7 +7,7 @@ use crate::engine::turn::event_sink::{EventSink, StreamEnd, seq_of};
 use crate::engine::{EngineError, Reader};
 use crate::store::Tail;
 use crate::task::{
-    A2aError, Event, EventId, Frame, Status, SubscribeCommand, Task, TaskRecord, TaskState,
+    A2aError, Event, EventId, Frame, Part, Status, SubscribeCommand, Task, TaskRecord, TaskState,
 };
 use futures::future::{Either, select};
 use std::pin::pin;
@@ -82,7 +82,8 @@ impl Reader {
             let tail = self
                 .followed(caller, record, shown.unwrap_or_default())
                 .await?;
-            self.show_events(record, tail.events, sink).await?;
+            self.show_events(record, tail.reads_text_alone, tail.events, sink)
+                .await?;
             state = tail.state;
             if sink.last_seq() == shown {
                 wait = LONG.min(wait * 2);
@@ -119,6 +120,9 @@ fn resume(record: &TaskRecord, id: EventId, sink: &mut EventSink) -> Result<(), 
     let mut task: Task = record.view(0, true);
     task.last_event = None;
     task.status = status_as_of(record, seq);
+    if record.reads_text_alone() {
+        task.parts_mut().for_each(Part::show_as_text);
+    }
     sink.resumed(task, seq);
     Ok(())
 }

@@ -37,8 +37,9 @@ impl WriteBuffer<'_> {
         match outcome {
             SkillOutcome::Message(content) if self.is_unseen() => {
                 let reply = self.says(content);
-                if self.is_given(&reply, turn_thread).await? {
-                    return Ok(TurnEnd::Message(self.alone(reply, turn_thread)));
+                let alone = self.alone(reply.clone(), turn_thread);
+                if self.is_given(&alone, turn_thread).await? {
+                    return Ok(TurnEnd::Message(alone));
                 }
                 // No response can hold the reply: the client gets a task, and fetches the
                 // large values by URL.

@@ -44,8 +44,8 @@ pub enum OutputFault {
 #[derive(Debug)]
 pub(in crate::engine) struct OutputRules {
     skill: Option<SkillMetadata>,
-    /// The newest writer of each artifact that it has not finished.
-    writers: Mutex<BTreeMap<String, ChunkWriter>>,
+    /// The newest writer of each artifact, and whether it has finished.
+    writers: Mutex<BTreeMap<String, (ChunkWriter, bool)>>,
     faults: Mutex<BTreeSet<OutputFault>>,
 }
 
@@ -80,12 +80,14 @@ impl OutputRules {
         if let Some(writer) = writer {
             let mut writers = lock(&self.writers);
             match writers.get(&artifact.name) {
-                Some(newest) if *append && newest != writer => {
+                Some((newest, _)) if *append && newest != writer => {
                     let artifact = artifact.name.clone();
                     faults.push(OutputFault::TwoWriters { artifact });
                 }
-                _ if *last_chunk => drop(writers.remove(&artifact.name)),
-                _ => drop(writers.insert(artifact.name.clone(), writer.clone())),
+                _ => {
+                    let newest = (writer.clone(), *last_chunk);
+                    writers.insert(artifact.name.clone(), newest);
+                }
             }
         }
         self.unknown(faults)
@@ -108,9 +110,9 @@ impl OutputRules {
         for artifact in results {
             faults.extend(self.unpromised(&artifact.name, &artifact.parts));
         }
-        for (name, writer) in lock(&self.writers).iter() {
+        for (name, (writer, is_finished)) in lock(&self.writers).iter() {
             let is_result = results.iter().any(|artifact| artifact.name == *name);
-            if writer.must_finish && !is_result {
+            if writer.must_finish && !is_finished && !is_result {
                 let artifact = name.clone();
                 faults.push(OutputFault::Unfinished { artifact });
             }

@@ -33,6 +33,13 @@ async fn write(cx: &mut TaskContext<'_>, what: String) -> AgentResult<()> {
             a.push("three").await?;
             b.finish().await
         }
+        "first finishes last" => {
+            let (mut a, mut b) = (cx.artifact_chunks("text"), cx.artifact_chunks("text"));
+            a.push("one ").await?;
+            b.push("two ").await?;
+            b.finish().await?;
+            a.finish_with("three").await
+        }
         "one after the other" => {
             let mut first = cx.artifact_chunks("text");
             first.push("a draft").await?;
@@ -113,7 +120,8 @@ async fn chunks_of_another_media_type_stay_apart() {
 async fn two_writers_of_one_artifact_are_an_error() {
     let artifact = "text".to_owned();
     let fault = SkillTestError::Output(OutputFault::TwoWriters { artifact });
-    assert_eq!(send("two writers").await.1, Err(fault));
+    assert_eq!(send("two writers").await.1, Err(fault.clone()));
+    assert_eq!(send("first finishes last").await.1, Err(fault));
     let (_, reply) = send("one after the other").await;
     let text = reply.unwrap().artifact_text("text");
     assert_eq!(text.as_deref(), Some("the text"));

@@ -46,6 +46,9 @@ pub(super) fn frame(
     };
     shown.last_event = Some(event.id);
     shown.parts_mut().for_each(leave_out);
+    if task.reads_text_alone {
+        shown.parts_mut().for_each(Part::show_as_text);
+    }
     Frame::Task(Box::new(shown))
 }
 

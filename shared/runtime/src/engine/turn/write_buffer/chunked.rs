@@ -2,10 +2,10 @@
 
 use super::WriteBuffer;
 use crate::skill::{Artifact as Made, SkillOutcome};
-use crate::task::{Artifact, Change, Event, Part};
+use crate::task::{Artifact, Change, Event, LoggedEvent, Part, metadata_keys};
 
 /// An artifact that the turn has written in chunks.
-struct Chunked {
+struct ChunkSeries {
     artifact: Artifact,
     is_ended: bool,
 }
@@ -14,7 +14,7 @@ impl WriteBuffer<'_> {
     /// Ends each artifact whose chunks have no end. A result that the chunks have shown
     /// already is not shown again.
     pub(in crate::engine) fn end_chunks(&mut self, outcome: &mut SkillOutcome) {
-        for Chunked { artifact, is_ended } in self.chunked() {
+        for ChunkSeries { artifact, is_ended } in self.chunk_series() {
             let name = artifact.name.clone().unwrap_or_default();
             let mut is_replaced = false;
             if let SkillOutcome::Completed { artifacts, .. } = outcome {
@@ -36,12 +36,12 @@ impl WriteBuffer<'_> {
 
     /// The artifacts that the turn has written in chunks, those that are not stored yet among
     /// them.
-    fn chunked(&self) -> Vec<Chunked> {
+    fn chunk_series(&self) -> Vec<ChunkSeries> {
         let turn = Some(self.turn());
         let stored = self.record.artifacts().iter();
-        let mut all: Vec<Chunked> = stored
+        let mut all: Vec<ChunkSeries> = stored
             .filter(|artifact| artifact.chunks_of == turn)
-            .map(|artifact| Chunked {
+            .map(|artifact| ChunkSeries {
                 artifact: artifact.clone(),
                 is_ended: self.has_stored_end(&artifact.id),
             })
@@ -50,7 +50,7 @@ impl WriteBuffer<'_> {
             let Change::Artifact(update) = change else {
                 continue;
             };
-            let of_update = |known: &Chunked| known.artifact.id == update.artifact.id;
+            let of_update = |known: &ChunkSeries| known.artifact.id == update.artifact.id;
             let known = all.iter_mut().find(|known| of_update(known));
             match known.filter(|_| update.append) {
                 Some(known) => {
@@ -61,7 +61,7 @@ impl WriteBuffer<'_> {
                 None => {
                     all.retain(|known| !of_update(known));
                     if update.artifact.chunks_of == turn {
-                        all.push(Chunked {
+                        all.push(ChunkSeries {
                             artifact: update.artifact.clone(),
                             is_ended: update.last_chunk,
                         });
@@ -72,10 +72,16 @@ impl WriteBuffer<'_> {
         all
     }
 
-    /// Whether the newest stored chunk of an artifact is its last. Of a chunk that left the log
-    /// the end has left it too.
+    /// Whether the newest stored chunk of an artifact is its last. An artifact whose chunks are
+    /// not in the log counts as ended.
     fn has_stored_end(&self, id: &str) -> bool {
+        let is_restart = |logged: &&LoggedEvent| match &logged.event {
+            Event::Status(update) => update.metadata.contains_key(metadata_keys::RESTARTED),
+            Event::Artifact(_) => false,
+        };
+        // What an abandoned run ended is open again.
         let events = self.record.log().iter().rev();
+        let events = events.take_while(|logged| !is_restart(logged));
         let mut updates = events.filter_map(|logged| match &logged.event {
             Event::Artifact(update) if update.artifact.id == id => Some(update.last_chunk),
             _ => None,
@@ -84,15 +90,20 @@ impl WriteBuffer<'_> {
     }
 }
 
-/// Whether the chunks have shown the whole content of `made`.
+/// Whether the chunks have shown all of `made`.
 fn is_shown(made: &Made, chunks: &Artifact) -> bool {
     let mut whole = chunks.clone();
     whole.join_chunks();
-    let contents = |parts: &[Part]| {
-        parts
-            .iter()
-            .map(|it| it.content.clone())
-            .collect::<Vec<_>>()
+    let is_plain = made.source().is_none() && made.description.is_none();
+    let is_same = |(made, part): (&Part, &Part)| {
+        let has_type =
+            made.media_type.is_none() || made.effective_media_type() == part.effective_media_type();
+        has_type
+            && made.content == part.content
+            && made.filename == part.filename
+            && made.metadata == part.metadata
     };
-    made.source().is_none() && contents(&made.parts) == contents(&whole.parts)
+    is_plain
+        && made.parts.len() == whole.parts.len()
+        && made.parts.iter().zip(&whole.parts).all(is_same)
 }
