@@ -5,7 +5,7 @@
 use crate::full_tenant::{Estate, Stored};
 use crate::object_sweep::engine;
 use a2a_lambda::engine::{Clock as _, SystemClock};
-use a2a_lambda::store::api_keys::{ApiKeyId, ApiKeyRecord, ReadApiKeys as _, WriteApiKeys as _};
+use a2a_lambda::store::api_keys::{ApiKeyId, ApiKeyRecord, WriteApiKeys as _};
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::{DynamoStore, EraseError, Erasure};
