@@ -267,30 +267,6 @@ async fn a_tenant_erasure_succeeds_despite_throttling() {
 }
 
 #[tokio::test]
-async fn growth_of_a_list_with_a_lost_reply_is_found_done() {
-    let bench = SkillTest::new("grow").await;
-    let world = &bench.world;
-    for (n, faults) in FAULTS.iter().enumerate() {
-        let shards = u32::try_from(n).unwrap() + 2;
-        let hour = 3_600_000 * i64::from(shards);
-        // The number is read before it is written.
-        let planned: Vec<Fault> = [Fault::Pass].iter().chain(*faults).copied().collect();
-        bench.line.spoil(&planned);
-        let grown = bench
-            .far
-            .grow_list(&world.owner, shards, world.at(hour))
-            .await;
-        assert!(grown.is_ok(), "{faults:?} {grown:?}");
-        assert!(bench.line.spent(), "{faults:?}");
-        let again = bench
-            .far
-            .grow_list(&world.owner, shards, world.at(hour * 2));
-        let again = again.await;
-        assert!(matches!(again, Err(StoreError::Refused(_))), "{faults:?}");
-    }
-}
-
-#[tokio::test]
 async fn a_push_config_removal_with_a_lost_reply_is_done() {
     let bench = SkillTest::new("webhook").await;
     let world = &bench.world;

@@ -305,13 +305,12 @@ impl Estate {
         vec![much, reported, small]
     }
 
-    /// Everything else: a running task, a list with several partitions, an upload.
+    /// Everything else: a running task, an upload.
     pub(crate) async fn sundries(&self, owner: &Owner) {
         let records = &self.near.records;
         let id = TaskId::made_of(self.world.number());
         let open = self.world.new_task(owner, id).unwrap();
         records.commit(&self.world.create(&open)).await.unwrap();
-        records.grow_list(owner, 3, self.world.now).await.unwrap();
         let (tenant, subject) = (owner.tenant.folder(), owner.subject.hash());
         let upload = format!("up/{tenant}/{subject}/01ARZ3NDEKTSV4RRFFQ69G5FAV");
         self.near.blobs.put(&upload, "sent".into()).await.unwrap();

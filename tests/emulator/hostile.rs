@@ -243,7 +243,7 @@ fn id(text: &str) -> bool {
 fn is_table_key(name: &str, key: &str, tenant: &str) -> bool {
     let fields: Vec<&str> = key.split('#').collect();
     match (name, fields.as_slice()) {
-        ("SK", ["META" | "STATE" | "IDEM" | "SHARDS"]) => true,
+        ("SK", ["META" | "STATE" | "IDEM"]) => true,
         ("SK", ["DOC", doc]) => doc.bytes().all(|b| b.is_ascii_lowercase()),
         ("SK", ["ART" | "EVT" | "MSG", n]) => n.len() == 12 && number(n),
         ("SK", ["PUSH", push] | ["PUSH", push, "SENT"]) => id(push),
@@ -262,7 +262,6 @@ fn is_table_key(name: &str, key: &str, tenant: &str) -> bool {
                 ("C", [subject, context]) => hex(subject, 32) && id(context),
                 ("I", [key]) => hex(key, 64),
                 ("L" | "X", [subject]) => hex(subject, 32),
-                ("L" | "X", [subject, shard]) => hex(subject, 32) && number(shard),
                 _ => false,
             }
         }

@@ -1,9 +1,9 @@
-//! Lists over many partitions of the index, and the requests of one page.
+//! Lists, and the requests of one page.
 
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::{ListPosition, ReadTasks as _, RecordPage, RecordQuery};
-use a2a_lambda::task::{TaskId, TaskRecord, TaskState, Timestamp};
+use a2a_lambda::task::{TaskId, TaskRecord, TaskState};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::TABLE;
 use aws_sdk_dynamodb::Client;
@@ -15,9 +15,7 @@ use aws_smithy_runtime_api::client::interceptors::context::{
 use aws_smithy_types::body::SdkBody;
 use serde_json::Value;
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 /// Operations with their bodies, in the order of the calls.
 #[derive(Debug, Clone, Default)]
@@ -85,25 +83,11 @@ async fn joined(store: &DynamoStore, world: &World, mut query: RecordQuery) -> V
     }
 }
 
-fn partitions(calls: &[(String, Value)]) -> BTreeSet<String> {
-    let queries = calls.iter().filter(|(operation, _)| operation == "Query");
-    queries
-        .map(|(_, body)| body["ExpressionAttributeValues"][":list"]["S"].to_string())
-        .collect()
-}
-
 #[tokio::test]
-async fn a_list_over_many_partitions_is_one_list_in_order() {
+async fn pages_of_any_size_join_into_one_ordered_list() {
     let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "shards").unwrap();
-    // Tasks from before the list grows, while writers still use the old number, and after.
-    let early = made(&emulator, &world, 10).await;
-    let long_ago = Timestamp::from_millis(world.now.as_millis() - 3_600_000);
-    let settled = emulator.records.grow_list(&world.owner, 5, long_ago).await;
-    assert_eq!(settled.unwrap(), long_ago.plus(Duration::from_secs(300)));
-    let mut tasks = made(&emulator, &world, 40).await;
-    tasks.extend(early);
-    tasks.sort_by_key(|task| Reverse(ListPosition::of(task)));
+    let world = World::new(run(), "pages").unwrap();
+    let tasks = made(&emulator, &world, 50).await;
     for limit in [1, 7, 50, 100] {
         let (store, calls) = watched(&emulator);
         let mut query = world.everything();
@@ -113,53 +97,16 @@ async fn a_list_over_many_partitions_is_one_list_in_order() {
         assert_eq!(found, tasks, "pages of {limit}");
         assert_eq!(pages[0].matching, 50);
         assert!(pages.iter().all(|page| page.records.len() <= limit));
+        // A page queries the index once, and the first one may count.
         let calls = calls.taken();
-        assert_eq!(partitions(&calls).len(), 5);
-        // The number of partitions is read once.
-        let gets = calls.iter().filter(|(operation, _)| operation == "GetItem");
-        assert_eq!(gets.count(), 1);
+        let queries = calls.iter().filter(|(operation, _)| operation == "Query");
+        assert!(queries.count() <= pages.len() + 1, "pages of {limit}");
     }
-    // A list filtered by context.
     let mut query = world.everything();
     query.context_id = Some(tasks[3].context_id().clone());
     let found = emulator.records.list(&world.owner, &query).await.unwrap();
     assert!(found.records.contains(&tasks[3]));
     assert_eq!(found.matching, found.records.len());
-    let grown = emulator.records.grow_list(&world.owner, 5, world.now).await;
-    assert!(grown.is_err(), "the number only grows");
-}
-
-#[tokio::test]
-async fn a_busy_writer_uses_all_partitions_and_reads_their_number_once() {
-    let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "busy").unwrap();
-    let long_ago = Timestamp::from_millis(world.now.as_millis() - 3_600_000);
-    let grown = emulator.records.grow_list(&world.owner, 3, long_ago).await;
-    grown.unwrap();
-    let (store, calls) = watched(&emulator);
-    let stores = a2a_lambda::store::contract::Stores {
-        tasks: &store,
-        ..emulator.stores()
-    };
-    let mut asked = Vec::new();
-    for number in 0..40 {
-        let task = world.new_task(&world.owner, TaskId::made_of(world.number()));
-        world.stored(&stores, &task.unwrap()).await.unwrap();
-        if calls
-            .taken()
-            .iter()
-            .any(|(operation, _)| operation == "GetItem")
-        {
-            asked.push(number);
-        }
-    }
-    assert_eq!(
-        asked,
-        [7],
-        "only the eighth write of a minute reads the number of partitions"
-    );
-    let found = store.list(&world.owner, &world.everything()).await.unwrap();
-    assert_eq!((found.records.len(), found.matching), (40, 40));
 }
 
 #[tokio::test]

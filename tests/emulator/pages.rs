@@ -301,8 +301,8 @@ async fn a_page_without_content_reads_only_the_meta_items() {
     }
     let (page, traffic, objects) = desk.page(0, false).await;
     assert_eq!(page.tasks.len(), 8);
-    // The number of partitions, the list positions, the tasks: all fit on one page.
-    assert_eq!(traffic.operations, ["GetItem", "Query", "BatchGetItem"]);
+    // The list positions and the tasks: all fit on one page.
+    assert_eq!(traffic.operations, ["Query", "BatchGetItem"]);
     assert_eq!(objects, 0);
     let (_, bare, _) = desk.page(0, false).await;
     let (page, whole, _) = desk.page(100, true).await;

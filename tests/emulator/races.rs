@@ -4,7 +4,7 @@
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::queue::SweepObjects as _;
-use a2a_lambda::store::{Committed, ReadTasks as _, StoreError, TaskWrite, WriteTasks as _};
+use a2a_lambda::store::{Committed, ReadTasks as _, TaskWrite, WriteTasks as _};
 use a2a_lambda::task::{Change, Message, Metadata, OutputCounts, Part, TaskId, TaskRecord};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::TABLE;
@@ -166,25 +166,6 @@ async fn a_removal_that_a_write_overtakes_keeps_the_task() {
         let found = emulator.records.load(&world.owner, &id, world.now).await;
         assert_eq!(found.unwrap(), Some(stays), "{next}");
     }
-}
-
-#[tokio::test]
-async fn a_list_that_another_process_grows_keeps_its_size() {
-    let emulator = Emulator::start().await.unwrap();
-    let world = World::new(run(), "grown twice").unwrap();
-    let (records, owner, now) = (emulator.records.clone(), world.owner.clone(), world.now);
-    let other = async move {
-        records.grow_list(&owner, 5, now).await.unwrap();
-    };
-    let late = overtaken(&emulator, "PutItem", other);
-    let grown = late.grow_list(&world.owner, 3, world.now).await;
-    assert!(matches!(grown, Err(StoreError::Refused(_))), "{grown:?}");
-    // An hour later the list can grow again, but not to the five that it has.
-    let later = world.at(3_600_000);
-    let same = emulator.records.grow_list(&world.owner, 5, later).await;
-    assert!(matches!(same, Err(StoreError::Refused(_))), "{same:?}");
-    let more = emulator.records.grow_list(&world.owner, 6, later).await;
-    assert!(more.is_ok(), "{more:?}");
 }
 
 #[tokio::test]

@@ -51,7 +51,6 @@ ALLOWED = {
     "Layout": ((STORED, TASK), A_STORED_FORM),
     "Message": ((LOCAL, TASK), "A2A's word; in the local agent SQS's word"),
     "Next": ((LOCAL, f"{RUNTIME}/testing/mod.rs"), A_PROGRAM),
-    "Shard": ((LOCAL, f"{AWS}/dynamodb/merge.rs"), "a shard of a DynamoDB stream, and one of a list"),
     "Stream": ((LOCAL, f"{WIRE}/v01/stream.rs"), A_PROGRAM),
 }
 

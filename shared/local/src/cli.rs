@@ -4,8 +4,8 @@ use crate::agents::Agents;
 use crate::api_keys::{self, KeysError};
 use crate::block::{self, BlockTenantError};
 use crate::check::{self, CheckError};
-use crate::config::{Cli, Command, GrowList, Serve};
-use crate::embedded::{Embedded, EmbeddedError, TABLE};
+use crate::config::{Cli, Command, Serve};
+use crate::embedded::{Embedded, EmbeddedError};
 use crate::erase::{self, EraseTenantError};
 use crate::eval_router::{self, EvalRouterError};
 use crate::export::{Export, ExportError};
@@ -17,16 +17,15 @@ use crate::sign::{self, SignError};
 use crate::template::{self, TemplateError};
 use crate::watch::{self, WatchError};
 use a2a_lambda::auth::AuthMode;
-use a2a_lambda::engine::{Clock as _, LimitPolicy, SystemClock};
+use a2a_lambda::engine::LimitPolicy;
 use a2a_lambda::outbound::Reach;
 use a2a_lambda::runtime::{Runtime, RuntimeError, stores};
-use a2a_lambda::settings::{Configuration, Environment, Settings, Source as _, warn_of_unknown};
+use a2a_lambda::settings::{Configuration, Settings, Source as _, warn_of_unknown};
 use a2a_lambda::skill::{AgentBuildError, AgentDefinition, StateError};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
-use a2a_lambda::store::dynamodb::{DynamoStore, create_table};
+use a2a_lambda::store::dynamodb::create_table;
 use a2a_lambda::store::s3::create_bucket;
-use a2a_lambda::task::{IdError, Owner, Subject, TenantId};
 use a2a_lambda::telemetry::{self, LogFormat, Metrics};
 use clap::ArgMatches;
 use std::io::{self, Write as _};
@@ -71,12 +70,6 @@ pub enum RunError {
         /// The cause.
         source: io::Error,
     },
-    /// A tenant or a subject is not valid.
-    #[error(transparent)]
-    Name(#[from] IdError),
-    /// The number of partitions of a list did not change.
-    #[error("failed to grow the list: {0}")]
-    Grow(#[source] StoreError),
     /// A command on API keys failed.
     #[error(transparent)]
     Keys(#[from] KeysError),
@@ -135,7 +128,6 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
             auth_among(&[DEV], &configuration)?;
             Ok(Box::pin(watch::run(&options, interrupted(), print)).await?)
         }
-        Some(Command::GrowList(options)) => grow_list(options).await,
         Some(Command::Keys(command)) => Ok(api_keys::run(&command).await?),
         Some(Command::EraseTenant(options)) => Ok(erase::run(&options).await?),
         Some(Command::BlockTenant(options)) => Ok(block::run(&options, true).await?),
@@ -280,28 +272,6 @@ async fn aws(data: Option<&Path>) -> Result<(), RunError> {
     interrupted.await;
     embedded.stop().await;
     Ok(())
-}
-
-async fn grow_list(options: GrowList) -> Result<(), RunError> {
-    let owner = Owner {
-        tenant: TenantId::parse(options.tenant)?,
-        subject: Subject::parse(options.subject)?,
-    };
-    let endpoints = match &options.endpoint {
-        Some(url) => Endpoints::at(url),
-        None => Endpoints::default(),
-    };
-    let clients = AwsClients::connect(&endpoints).await;
-    let table = options.table.or_else(|| Environment.get("A2A_TABLE"));
-    let store = DynamoStore::new(clients.dynamodb, table.unwrap_or_else(|| TABLE.to_owned()));
-    let now = SystemClock.now();
-    let from = store.grow_list(&owner, options.shards, now).await;
-    let from = from.map_err(RunError::Grow)?.to_rfc3339();
-    let shards = options.shards;
-    let text = format!(
-        "lists read {shards} partitions from now on, writes spread over them from {from} on\n"
-    );
-    Ok(io::stdout().write_all(text.as_bytes())?)
 }
 
 /// Ready when the user presses Ctrl-C or the process gets SIGTERM.

@@ -9,7 +9,6 @@ use crate::eval_router::EvalRouter;
 use crate::sign::SignCard;
 use crate::template::WriteTemplate;
 use crate::watch::Watch;
-use a2a_lambda::store::dynamodb::MAX_SHARDS;
 use clap::{Parser, Subcommand};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -78,10 +77,6 @@ pub enum Command {
     /// settings of the environment, as a deployed function makes it. Give the
     /// signatures to the functions as `A2A_CARD_SIGNATURES`.
     SignCard(SignCard),
-    /// Spreads the lists of one caller's tasks and conversations over more
-    /// partitions of the list index, for one that makes more than about 700 tasks a second. The number
-    /// only grows. Lists read all of them at once, writes follow in 5 minutes.
-    GrowList(GrowList),
     /// Makes, lists and withdraws API keys.
     ///
     /// Its role needs dynamodb:PutItem, dynamodb:GetItem, dynamodb:Query and
@@ -104,27 +99,6 @@ pub enum Command {
     BlockTenant(BlockTenant),
     /// Ends the block of a tenant.
     UnblockTenant(BlockTenant),
-}
-
-/// Whose list, and to how many partitions.
-#[derive(Debug, Clone, clap::Args)]
-pub struct GrowList {
-    /// The caller's tenant.
-    #[arg(long)]
-    pub tenant: String,
-    /// The caller's subject.
-    #[arg(long)]
-    pub subject: String,
-    /// The new number of partitions; each makes every page of the list a request
-    /// dearer.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=i64::from(MAX_SHARDS)))]
-    pub shards: u32,
-    /// The table; else `A2A_TABLE`.
-    #[arg(long, value_name = "NAME")]
-    pub table: Option<String>,
-    /// Where DynamoDB answers, if that is not AWS.
-    #[arg(long, value_name = "URL")]
-    pub endpoint: Option<String>,
 }
 
 /// The options of serving.

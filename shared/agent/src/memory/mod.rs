@@ -3,9 +3,7 @@
 //! - [`skills`]: the operations
 //! - [`store`]: memories as documents
 //! - [`search`]: finding memories by their words
-//! - [`redact`]: removing personal data before a memory is stored
 
-pub(crate) mod redact;
 pub(crate) mod search;
 pub(crate) mod skills;
 mod store;

@@ -1,6 +1,5 @@
 //! The operations on memories, each a skill.
 
-use super::redact::redact;
 use super::search::{Importance, MemoryQuery, search};
 use super::store::{self, StoredMemory};
 use crate::access::{Access, AddMemory, DeleteMemory, Denial, Permit, SearchMemory};
@@ -74,8 +73,6 @@ pub(crate) struct AddedMemory {
     created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<String>,
-    /// How many pieces of personal data were replaced.
-    redacted: usize,
     /// How it can be found.
     indexed: &'static str,
 }
@@ -174,7 +171,7 @@ impl NewMemory {
         Access::in_turn(cx).permit(layer, self.scope_id.as_deref())
     }
 
-    /// Stores the memory without personal data. A turn that runs again stores the same one.
+    /// Stores the memory. A turn that runs again stores the same one.
     async fn add(
         &self,
         cx: &TaskContext<'_>,
@@ -186,15 +183,11 @@ impl NewMemory {
             Some(seconds) => Some(Duration::from_secs(seconds.into())),
             None => short.then_some(SHORT),
         };
-        let redacted = redact(&self.content);
-        let metadata = Value::Object(self.metadata.clone()).to_string();
-        let metadata = redact(&metadata);
         let now = cx.now();
         let memory = StoredMemory {
-            content: redacted.text,
+            content: self.content.clone(),
             tags: self.tags.clone(),
-            // A text that is no JSON any more says nothing that can be kept.
-            metadata: serde_json::from_str(&metadata.text).unwrap_or_default(),
+            metadata: self.metadata.clone(),
             importance: self.importance.unwrap_or(Importance::default().get()),
             created_at: now.as_millis(),
         };
@@ -206,7 +199,6 @@ impl NewMemory {
             scope_id: scope.id().to_owned(),
             created_at: now.to_rfc3339(),
             expires_at: lifetime.map(|lifetime| now.plus(lifetime).to_rfc3339()),
-            redacted: redacted.count + metadata.count,
             indexed: "lexical",
         })
     }

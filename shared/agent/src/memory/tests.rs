@@ -64,10 +64,7 @@ async fn a_memory_is_found_by_its_words_until_it_is_deleted() {
                "metadata": {"source": "chat"}, "importance": 0.9}),
     )
     .await;
-    assert_eq!(
-        (&added["layer"], &added["redacted"]),
-        (&json!("user"), &json!(0))
-    );
+    assert_eq!(added["layer"], "user");
     assert_eq!(added["indexed"], "lexical");
     assert!(added.get("expiresAt").is_none());
     add(
@@ -129,18 +126,17 @@ async fn a_memory_in_words_asks_for_its_layer() {
 }
 
 #[tokio::test]
-async fn personal_data_is_not_stored() {
+async fn a_memory_is_stored_as_it_was_sent() {
     let mut bench = bench();
-    let secret = json!({"content": "Write to ann@example.com about tea", "layer": "user",
-                        "metadata": {"from": "bob@example.com"}});
-    let added = add(&mut bench, secret).await;
-    assert_eq!(added["redacted"], 2);
+    let content = "Write to ann@example.com about tea";
+    let memory =
+        json!({"content": content, "layer": "user", "metadata": {"from": "bob@example.com"}});
+    let added = add(&mut bench, memory).await;
+    assert_eq!(added.get("redacted"), None, "{added}");
     let reply = call(&mut bench, "memory_search", json!({"query": "tea"})).await;
-    let found = reply.artifact_data("memory_search").unwrap().to_string();
-    assert!(
-        found.contains("[redacted:email]") && !found.contains("example.com"),
-        "{found}"
-    );
+    let found = &reply.artifact_data("memory_search").unwrap()["results"][0];
+    assert_eq!(found["content"], content);
+    assert_eq!(found["metadata"]["from"], "bob@example.com");
 }
 
 #[tokio::test]
@@ -301,7 +297,7 @@ async fn an_input_beyond_its_limits_is_refused_with_the_field() {
         assert!(reply.text().contains(field), "{}", reply.text());
     }
     let largest = json!({"content": "x".repeat(32_768), "layer": "user"});
-    assert_eq!(add(&mut bench, largest).await["redacted"], 0);
+    assert_eq!(add(&mut bench, largest).await["layer"], "user");
     for input in [
         json!({"content": "x", "tenant_id": "other"}),
         json!({"content": "x", "tenantContext": {}}),

@@ -9,7 +9,6 @@ use super::write::WriteResult;
 use a2a_lambda_model::store::{Committed, StoreError, TaskWrite};
 use a2a_lambda_model::stored;
 use a2a_lambda_model::task::TaskRecord;
-use std::num::NonZeroU32;
 
 impl DynamoStore {
     /// The result of a commit that failed a condition.
@@ -75,7 +74,6 @@ impl DynamoStore {
     pub(super) async fn statements(
         &self,
         write: &TaskWrite,
-        shards: NonZeroU32,
         dead: Option<&str>,
     ) -> Result<Vec<ConditionalWrite>, StoreError> {
         let pieces = stored::pieces(&write.record)?;
@@ -83,12 +81,12 @@ impl DynamoStore {
             none if none.is_empty() => Vec::new(),
             children => Box::pin(self.child_statements(write, children)).await?,
         };
-        let mut statements = vec![ConditionalWrite::task(write, shards, pieces.head)];
+        let mut statements = vec![ConditionalWrite::task(write, pieces.head)];
         if let Some(key) = &write.key {
             statements.push(ConditionalWrite::key(write, key, dead));
         }
         if let Some(thread) = &write.thread {
-            statements.extend(self.thread_statements(thread, shards).await?);
+            statements.extend(self.thread_statements(thread).await?);
         }
         for push in &write.pushes {
             statements.extend(ConditionalWrite::push(push)?);
@@ -107,7 +105,6 @@ impl DynamoStore {
     pub(super) async fn put_all(
         &self,
         write: &TaskWrite,
-        shards: NonZeroU32,
         mut statements: Vec<ConditionalWrite>,
     ) -> Result<Committed, StoreError> {
         for _ in 0..TRIES {
@@ -121,7 +118,7 @@ impl DynamoStore {
                 KeyConflict::Mine => return Ok(Committed::Done),
                 KeyConflict::For(keyed) => return Ok(Committed::KeyTaken(keyed)),
                 KeyConflict::Dead(by) => {
-                    let again = self.statements(write, shards, by.as_deref());
+                    let again = self.statements(write, by.as_deref());
                     statements = Box::pin(again).await?;
                 }
             }

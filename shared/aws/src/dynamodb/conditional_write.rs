@@ -12,7 +12,6 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
 use std::collections::HashMap;
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// A write of one item under a condition.
@@ -52,10 +51,9 @@ const OWNED: &str = "#owner_subject = :owner";
 const SAME: &str = "#incarnation = :same";
 
 impl ConditionalWrite {
-    /// Writes the `META` item of a task with the content `head`. The owner's list has `shards`
-    /// shards.
-    pub(super) fn task(write: &TaskWrite, shards: NonZeroU32, head: String) -> Self {
-        let attributes = item::task(&write.record, shards, head);
+    /// Writes the `META` item of a task with the content `head`.
+    pub(super) fn task(write: &TaskWrite, head: String) -> Self {
+        let attributes = item::task(&write.record, head);
         let partition = key::task(&write.record.key());
         let mut statement = match &write.expect {
             Expect::Absent => Self::put(&partition, attributes)
@@ -145,17 +143,13 @@ impl ConditionalWrite {
         Ok(push_item::items_of(push)?.map(|item| Self::new(WriteKind::Put(item))))
     }
 
-    /// Writes a thread without its state. The owner's list has `shards` shards.
+    /// Writes a thread without its state.
     ///
     /// # Errors
     /// [`StoreError::TooLarge`].
-    pub(super) fn thread(
-        write: &ThreadWrite,
-        tombstone: Duration,
-        shards: NonZeroU32,
-    ) -> Result<Self, StoreError> {
+    pub(super) fn thread(write: &ThreadWrite, tombstone: Duration) -> Result<Self, StoreError> {
         let record = &write.record;
-        let mut attributes = item::thread(record, tombstone, shards)?;
+        let mut attributes = item::thread(record, tombstone)?;
         let partition = key::thread(&record.owner, &record.context_id);
         let [newest, older @ ..] = item::WRITES;
         attributes.insert(newest, item::text(write.write.as_str()));

@@ -11,20 +11,18 @@ use super::{key, list, outcome};
 use a2a_lambda_model::store::{StoreError, ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord};
 use a2a_lambda_model::task::{ContextId, Owner, TaskId, TaskKey, TaskState, Timestamp};
 use aws_sdk_dynamodb::types::AttributeValue;
-use futures::future::try_join_all;
+use futures::future::try_join;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Index items that one page reads at most, of each index over all its shards.
+/// Index items that one page reads at most, of each index.
 const READ_MAX: usize = 2_000;
-/// Index items of one request, over all shards.
-const CHUNK: u32 = 500;
+/// Index items of one request.
+const CHUNK: i32 = 500;
 /// Contexts that are checked for tasks at the same time.
 const AT_ONCE: usize = 16;
 /// Pointers of a context that are read at a time to find a task.
 const POINTERS: usize = 10;
-/// Least number of index items in one request to a shard.
-const CHUNK_MIN: u32 = 25;
 
 /// A position, and whether it is that of a first task.
 type ContextPlace = (ThreadPosition, bool);
@@ -49,16 +47,14 @@ impl DynamoStore {
         owner: &Owner,
         query: &ThreadQuery,
     ) -> Result<ThreadPage, StoreError> {
-        let shards = self.shards_to_read(owner, query.now).await?.get();
-        let walks = (0..shards).flat_map(|shard| {
-            let threads = (key::contexts(owner, shard), thread_place as ReadPlace);
-            let firsts = (key::list_shard(owner, shard), first_place as ReadPlace);
-            [threads, firsts]
-        });
-        let walks = walks.map(|(partition, place)| self.walk(partition, shards, query, place));
+        let (threads, firsts) = try_join(
+            self.walk(key::contexts(owner), query, thread_place),
+            self.walk(key::list(owner), query, first_place),
+        )
+        .await?;
         // The list is complete only down to the newest position at which a walk stopped.
         let (mut places, mut stopped) = (Vec::new(), None);
-        for walk in try_join_all(walks).await? {
+        for walk in [threads, firsts] {
             places.extend(walk.places);
             stopped = stopped.max(walk.stopped);
         }
@@ -79,16 +75,13 @@ impl DynamoStore {
     async fn walk(
         &self,
         partition: String,
-        shards: u32,
         query: &ThreadQuery,
         place: ReadPlace,
     ) -> Result<IndexWalk, StoreError> {
-        let chunk = (CHUNK / shards).max(CHUNK_MIN);
-        let share = (READ_MAX / shards as usize).max(1);
         let mut places = Vec::new();
         let (mut read, mut start) = (0, None);
         loop {
-            let found = self.index_page(&partition, query, start, chunk).await?;
+            let found = self.index_page(&partition, query, start).await?;
             read += usize::try_from(found.scanned_count).unwrap_or(READ_MAX);
             let after =
                 |(place, _): &ContextPlace| query.after.as_ref().is_none_or(|it| place < it);
@@ -101,7 +94,7 @@ impl DynamoStore {
                     stopped: None,
                 });
             };
-            if places.len() > query.limit || read >= share {
+            if places.len() > query.limit || read >= READ_MAX {
                 let stopped = Some(stop_at(last)?);
                 return Ok(IndexWalk { places, stopped });
             }
@@ -113,7 +106,6 @@ impl DynamoStore {
         partition: &str,
         query: &ThreadQuery,
         start: Option<Item>,
-        chunk: u32,
     ) -> Result<aws_sdk_dynamodb::operation::query::QueryOutput, StoreError> {
         let end = query
             .after
@@ -130,7 +122,7 @@ impl DynamoStore {
             .expression_attribute_values(":end", item::text(end))
             .expression_attribute_values(":now", item::number(query.now.as_millis()))
             .scan_index_forward(false)
-            .limit(i32::try_from(chunk).unwrap_or(i32::MAX))
+            .limit(CHUNK)
             .set_exclusive_start_key(start)
             .send()
             .await

@@ -11,7 +11,6 @@ use a2a_lambda_model::stored::{self, ItemAttributes};
 use a2a_lambda_model::task::{Owner, PushId, TaskRecord, Timestamp, WriteId};
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap};
-use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -83,8 +82,8 @@ pub(super) fn subject(owner: &Owner) -> AttributeValue {
 }
 
 /// The attributes of a task's `META` item, without its key. `head` is its content without
-/// the children. The owner's list has `shards` shards.
-pub(super) fn task(record: &TaskRecord, shards: NonZeroU32, head: String) -> Attributes {
+/// the children.
+pub(super) fn task(record: &TaskRecord, head: String) -> Attributes {
     let mut item = Attributes::from([
         (SCHEMA, number(stored::SCHEMA)),
         (VERSION, number(record.version())),
@@ -97,8 +96,7 @@ pub(super) fn task(record: &TaskRecord, shards: NonZeroU32, head: String) -> Att
         (BODY, text(head)),
     ]);
     let place = key::place(record.status().timestamp, record.id());
-    let shard = key::shard_of(record.id().as_str(), shards);
-    item.insert(key::LISTS_PK, text(key::list_shard(record.owner(), shard)));
+    item.insert(key::LISTS_PK, text(key::list(record.owner())));
     item.insert(key::LISTS_SK, text(place));
     if let Some(until) = record.lease_until() {
         item.insert(LEASE_UNTIL, number(until.as_millis()));
@@ -192,16 +190,11 @@ fn beside(item: &Item) -> ItemAttributes {
 }
 
 /// The attributes of a thread, without its key, its state and its write ids. A thread is
-/// kept for a while after its expiry, under a client-made id for `tombstone`. The owner's
-/// list has `shards` shards.
+/// kept for a while after its expiry, under a client-made id for `tombstone`.
 ///
 /// # Errors
 /// [`StoreError::TooLarge`].
-pub(super) fn thread(
-    record: &ThreadRecord,
-    tombstone: Duration,
-    shards: NonZeroU32,
-) -> Result<Attributes, StoreError> {
+pub(super) fn thread(record: &ThreadRecord, tombstone: Duration) -> Result<Attributes, StoreError> {
     let head = ThreadRecord {
         owner: record.owner.clone(),
         context_id: record.context_id.clone(),
@@ -225,8 +218,7 @@ pub(super) fn thread(
     ]);
     if !record.is_cleared() {
         let place = key::context_place(record.updated_at, &record.context_id);
-        let shard = key::shard_of(record.context_id.as_str(), shards);
-        item.insert(key::LISTS_PK, text(key::contexts(&record.owner, shard)));
+        item.insert(key::LISTS_PK, text(key::contexts(&record.owner)));
         item.insert(key::LISTS_SK, text(place));
     }
     Ok(item)
@@ -389,7 +381,7 @@ mod tests {
             let mut task: TaskRecord = values.make();
             *task.fields().layout = Layout::default();
             let head = stored::pieces(&task).unwrap().head;
-            let attributes = super::task(&task, NonZeroU32::MIN, head);
+            let attributes = super::task(&task, head);
             let item = item(&key::task(&task.key()), attributes);
             assert_eq!(to_task(&item).unwrap(), task);
             let expiry = task.state().is_at_rest().then(|| task.expires_at());
@@ -411,7 +403,7 @@ mod tests {
             let thread: ThreadRecord = values.make();
             let tombstone = Duration::from_secs(values.make());
             let partition = key::thread(&thread.owner, &thread.context_id);
-            let meta = super::thread(&thread, tombstone, NonZeroU32::MIN).unwrap();
+            let meta = super::thread(&thread, tombstone).unwrap();
             let meta = item(&partition, meta);
             let of_state = ThreadRecord {
                 version: thread.state_version,
@@ -470,7 +462,7 @@ mod tests {
         let task = with_the_longest_names(at);
         let mut task = task.next(changes, WriteId::made_of(2), at, at).unwrap();
         *task.fields().listeners = vec![PushId::only()];
-        let mut item = super::task(&task, NonZeroU32::MAX, String::new());
+        let mut item = super::task(&task, String::new());
         let partition = key::task(&task.key());
         item.extend([(key::PK, text(partition)), (key::SK, text(key::META))]);
         // The attributes that `table.rs` projects into each index.
@@ -493,7 +485,7 @@ mod tests {
         *working.fields().last_dispatch = u64::MAX;
         let canceled = working.next([Change::Cancel], WriteId::made_of(3), at, at);
         for record in [working, canceled.unwrap()] {
-            let mut item = super::task(&record, NonZeroU32::MAX, "x".repeat(ITEM_MAX));
+            let mut item = super::task(&record, "x".repeat(ITEM_MAX));
             let partition = key::task(&record.key());
             item.extend([(key::PK, text(partition)), (key::SK, text(key::META))]);
             assert!(size(&item) <= 400 * 1024, "{}", size(&item));

@@ -12,7 +12,6 @@ use a2a_lambda_model::task::{
     TenantId, ThreadKey, Timestamp, WriteId,
 };
 use sha2::{Digest as _, Sha256};
-use std::num::NonZeroU32;
 
 /// Partition key of the table.
 pub(super) const PK: &str = "PK";
@@ -42,9 +41,6 @@ pub(super) const SWEEP: &str = "GSI2";
 pub(super) const SWEEP_PK: &str = "open";
 /// Its sort key.
 pub(super) const SWEEP_SK: &str = "open_at";
-
-/// Sort key of the shard count of an owner's list.
-pub(super) const SHARDS: &str = "SHARDS";
 
 /// Shards of the index of open tasks. An index partition takes 1,000 writes a second over
 /// all tenants, and a task that is stored open costs two. A sweep queries each shard. The
@@ -244,10 +240,9 @@ pub(super) fn expiry_of(partition: &str) -> String {
     expiry(hashed(partition) % EXPIRY_SHARDS)
 }
 
-/// The partition of the list index for one shard of an owner's threads. They have as many
-/// shards as the owner's tasks.
-pub(super) fn contexts(owner: &Owner, shard: u32) -> String {
-    format!("T#{}#X#{}#{shard}", owner.tenant, owner.subject.hash())
+/// The partition of the list index for an owner's threads.
+pub(super) fn contexts(owner: &Owner) -> String {
+    format!("T#{}#X#{}", owner.tenant, owner.subject.hash())
 }
 
 /// The sort key of a thread in its list; text order is list order.
@@ -269,14 +264,9 @@ pub(super) fn end_of(at: Timestamp) -> String {
     format!("{}#~", millis(at))
 }
 
-/// The table partition of the shard count of an owner's list.
+/// The partition of the list index for an owner's tasks.
 pub(super) fn list(owner: &Owner) -> String {
     format!("T#{}#L#{}", owner.tenant, owner.subject.hash())
-}
-
-/// The partition of the list index for one shard of an owner's tasks.
-pub(super) fn list_shard(owner: &Owner, shard: u32) -> String {
-    format!("{}#{shard}", list(owner))
 }
 
 /// The partition of a collection of documents; the sort key is the key of a document.
@@ -288,7 +278,7 @@ pub(super) fn documents(collection: &DocumentCollection) -> String {
     }
 }
 
-/// Whether this is the partition of a context, of the list or of documents of a subject. A
+/// Whether this is the partition of a context or of documents of a subject. A
 /// task's partition may not show its subject: the `META` item in it does.
 pub(super) fn is_of_subject(partition: &str, subject: &SubjectKey) -> bool {
     let (tenant, hash) = (subject.tenant(), subject.hash());
@@ -298,15 +288,8 @@ pub(super) fn is_of_subject(partition: &str, subject: &SubjectKey) -> bool {
     });
     of_tenant.is_some_and(|local| match local.split_once('#') {
         Some(("C" | "O", rest)) => rest.split('#').next() == Some(hash),
-        Some(("L", list)) => list == hash,
         _ => false,
     })
-}
-
-/// The shard, out of `shards`, of a task or a thread by its id. All processes compute the
-/// same.
-pub(super) fn shard_of(id: &str, shards: NonZeroU32) -> u32 {
-    hashed(id) % shards
 }
 
 fn hashed(name: &str) -> u32 {
@@ -398,8 +381,7 @@ mod tests {
                     assert!(seen.insert(thread(&owner, &id)));
                 }
                 assert!(seen.insert(list(&owner)));
-                assert!(seen.insert(list_shard(&owner, 0)));
-                assert!(seen.insert(contexts(&owner, 0)));
+                assert!(seen.insert(contexts(&owner)));
                 let hash = IdempotencyKey::parse("x").unwrap().hash(&owner);
                 assert!(seen.insert(idempotency(&owner.tenant, &hash)));
                 let own = DocumentOwner::Subject(SubjectKey::of(&owner));
@@ -420,7 +402,7 @@ mod tests {
         let named = TaskId::parse("order:1").unwrap();
         let context = ContextId::parse("C").unwrap();
         let own = |of: &Owner| collection(DocumentOwner::Subject(SubjectKey::of(of)), "x");
-        let partitions = |of: &Owner| [thread(of, &context), list(of), documents(&own(of))];
+        let partitions = |of: &Owner| [thread(of, &context), documents(&own(of))];
         let subject = SubjectKey::of(&ann);
         for partition in partitions(&ann) {
             assert!(is_of_subject(&partition, &subject), "{partition}");
@@ -456,7 +438,7 @@ mod tests {
                 keys.extend(ids().map(|id| task(&TaskKey::new(&owner, &id))));
                 let keyed = IdempotencyKey::parse(subject).unwrap().hash(&owner);
                 keys.extend([idempotency(&owner.tenant, &keyed), list(&owner)]);
-                keys.extend([list_shard(&owner, 0), SWEEPS.to_owned()]);
+                keys.extend([super::contexts(&owner), SWEEPS.to_owned()]);
                 assert!(keys.iter().all(|key| !matches(key)), "{keys:?}");
                 assert!(matches(&limits(&owner.tenant)));
             }
@@ -487,21 +469,6 @@ mod tests {
         for text in ["", "T#", "T##K#x", "T#a#K#", "T#a#K#x#y", "X#a#K#x"] {
             assert_eq!(task_of(text), None, "{text}");
         }
-    }
-
-    #[test]
-    fn tasks_are_spread_evenly_over_all_shards() {
-        let shards = NonZeroU32::new(8).unwrap();
-        let mut counts = [0; 8];
-        for number in 0..8_000 {
-            counts[shard_of(TaskId::made_of(number).as_str(), shards) as usize] += 1;
-        }
-        assert!(
-            counts.iter().all(|count| (800..1_200).contains(count)),
-            "{counts:?}"
-        );
-        let one = TaskId::made_of(1);
-        assert_eq!(shard_of(one.as_str(), NonZeroU32::MIN), 0);
     }
 
     #[test]

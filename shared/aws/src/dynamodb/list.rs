@@ -1,22 +1,18 @@
 //! Reads a page of an owner's tasks.
 //!
-//! The shards of the list index give positions, newest first, and `merge` joins them into one
-//! list. The store then reads the records from the table and drops those that no longer
-//! match, so a page can be short. The last position decides where the next page begins. One
-//! position is enough for all shards, and stays valid when their number grows.
+//! The list index gives positions, newest first. The store then reads the records from the
+//! table and drops those that no longer match, so a page can be short. The last position
+//! decides where the next page begins.
 
 use super::item::{self, Item};
 use super::key;
-use super::merge::{Merge, MergeStep};
 use super::outcome;
 use a2a_lambda_model::store::{ListPosition, RecordPage, RecordQuery, StoreError};
 use a2a_lambda_model::task::{Owner, TaskId, TaskKey, TaskRecord};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes, Select};
-use futures::future::try_join_all;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
-use std::num::NonZeroU32;
 
 /// Index items that one page or one count reads at most.
 const READ_MAX: usize = 2_000;
@@ -25,7 +21,7 @@ const CHUNK: usize = 500;
 /// Items of one batch read: the limit of `BatchGetItem`.
 pub(super) const BATCH: usize = 100;
 
-/// The page of `owner`'s tasks for `query`, from a list of `shards` shards.
+/// The page of `owner`'s tasks for `query`.
 ///
 /// # Errors
 /// [`StoreError`] when the table does not answer or an item is corrupt.
@@ -34,14 +30,12 @@ pub(super) async fn page(
     table: &str,
     owner: &Owner,
     query: &RecordQuery,
-    shards: NonZeroU32,
 ) -> Result<RecordPage, StoreError> {
     let list = ListRead {
         client,
         table,
         owner,
         query,
-        shards: shards.get(),
     };
     let (mut places, stopped) = list.places().await?;
     let more = places.len() > query.limit;
@@ -72,7 +66,6 @@ struct ListRead<'a> {
     table: &'a str,
     owner: &'a Owner,
     query: &'a RecordQuery,
-    shards: u32,
 }
 
 /// A filter expression with its names and values.
@@ -113,116 +106,61 @@ impl ListRead<'_> {
     /// The positions of the page, and one more if there is one. If the read stopped at
     /// [`READ_MAX`], also the position that it reached.
     async fn places(&self) -> Result<(Vec<ListPosition>, Option<ListPosition>), StoreError> {
-        let mut merge = Merge::of(self.shards as usize);
-        let chunk = self.chunk();
-        let first = (0..self.shards).map(|shard| self.next(shard, None, chunk));
-        let mut starts = Vec::new();
-        let mut read = 0;
-        for (index, answer) in try_join_all(first).await?.into_iter().enumerate() {
-            read += answer.scanned;
-            starts.push(self.feed(&mut merge, index, answer)?);
-        }
-        let mut places: Vec<ListPosition> = Vec::new();
-        loop {
-            match merge.step() {
-                MergeStep::End => return Ok((places, None)),
-                // A task that moved can appear at two positions, even in two shards, while
-                // the index lags.
-                MergeStep::Place(place) => places.push(place),
-                MergeStep::Read(_) if read >= READ_MAX => {
-                    return Ok((places, merge.horizon().map(|(_, place)| place)));
-                }
-                MergeStep::Read(index) => {
-                    let start = starts.get_mut(index).and_then(Option::take);
-                    let shard = u32::try_from(index).unwrap_or_default();
-                    let answer = self.next(shard, start, chunk).await?;
-                    read += answer.scanned;
-                    let start = self.feed(&mut merge, index, answer)?;
-                    if let Some(place) = starts.get_mut(index) {
-                        *place = start;
-                    }
-                }
-            }
-            if places.len() > self.query.limit {
-                return Ok((places, None));
-            }
-        }
-    }
-
-    /// Adds a response to the merge, and returns where the next one of the shard starts.
-    fn feed(
-        &self,
-        merge: &mut Merge,
-        shard: usize,
-        answer: IndexPage,
-    ) -> Result<Option<Item>, StoreError> {
         let after = self.query.after.as_ref();
-        let places: Result<Vec<_>, _> = answer.items.iter().map(position).collect();
-        let mut places = places?;
-        // `BETWEEN` includes its bounds, so the index returns the position `after` again.
-        places.retain(|place| after != Some(place));
-        let read_to = answer.last.as_ref().map(position).transpose()?;
-        merge.feed(shard, places, read_to);
-        Ok(answer.last)
-    }
-
-    /// Items of one request for positions. Without a filter a shard holds about its share
-    /// of the page.
-    fn chunk(&self) -> usize {
-        // The page, one more to see whether there is a next page, and the position
-        // with which the last page ended.
-        let wanted = self.query.limit + 2;
-        let shards = self.shards as usize;
-        match (self.is_narrow(), shards) {
-            (true, shards) => (CHUNK / shards).max(wanted.min(CHUNK / 4)),
-            (false, 1) => wanted,
-            (false, shards) => (2 * wanted).div_ceil(shards) + 2,
+        let end = after.map_or_else(key::after_all, |after| key::place(after.at, &after.task));
+        let mut places: Vec<ListPosition> = Vec::new();
+        let (mut read, mut start) = (0, None);
+        loop {
+            let answer = self.ask(&end, false, start, self.chunk()).await?;
+            read += answer.scanned;
+            for item in &answer.items {
+                let place = position(item)?;
+                // `BETWEEN` includes its bounds, so the index returns the position `after`
+                // again. A task that moved can appear twice while the index lags.
+                if after != Some(&place) {
+                    places.push(place);
+                }
+            }
+            start = answer.last;
+            match &start {
+                Some(_) if places.len() > self.query.limit => return Ok((places, None)),
+                Some(last) if read >= READ_MAX => return Ok((places, Some(position(last)?))),
+                Some(_) => {}
+                None => return Ok((places, None)),
+            }
         }
     }
 
-    fn is_narrow(&self) -> bool {
-        self.query.context_id.is_some() || self.query.state.is_some()
+    /// Items of one request for positions. Without a filter that is the page, one more to
+    /// see whether there is a next page, and the position with which the last page ended.
+    fn chunk(&self) -> usize {
+        if self.query.context_id.is_some() || self.query.state.is_some() {
+            CHUNK
+        } else {
+            self.query.limit + 2
+        }
     }
 
     /// Counts the matching tasks of the whole list, up to the query's limit.
     async fn count(&self) -> Result<usize, StoreError> {
         let limit = self.query.count_limit;
-        let (mut counted, mut read) = (0, 0);
-        let mut open: Vec<(u32, Option<Item>)> = (0..self.shards).map(|s| (s, None)).collect();
-        while !open.is_empty() && counted < limit && read < READ_MAX {
-            let chunk = ((READ_MAX - read) / open.len()).clamp(1, CHUNK);
-            let end = &key::after_all();
-            let asked = open.into_iter().map(|(shard, start)| async move {
-                let answer = self.ask(shard, end, true, start, chunk).await?;
-                Ok::<_, StoreError>((shard, answer))
-            });
-            let answers = try_join_all(asked).await?;
-            open = Vec::new();
-            for (shard, answer) in answers {
-                counted += answer.count;
-                read += answer.scanned;
-                open.extend(answer.last.map(|last| (shard, Some(last))));
+        let (mut counted, mut read, mut start) = (0, 0, None);
+        while counted < limit && read < READ_MAX {
+            let chunk = (READ_MAX - read).min(CHUNK);
+            let answer = self.ask(&key::after_all(), true, start, chunk).await?;
+            counted += answer.count;
+            read += answer.scanned;
+            start = answer.last;
+            if start.is_none() {
+                break;
             }
         }
         Ok(counted.min(limit))
     }
 
-    /// The next items of a shard for this page.
-    async fn next(
-        &self,
-        shard: u32,
-        start: Option<Item>,
-        chunk: usize,
-    ) -> Result<IndexPage, StoreError> {
-        let after = self.query.after.as_ref();
-        let end = after.map_or_else(key::after_all, |after| key::place(after.at, &after.task));
-        self.ask(shard, &end, false, start, chunk).await
-    }
-
-    /// The next `chunk` items of a shard before `end`, newest first.
+    /// The next `chunk` items before `end`, newest first.
     async fn ask(
         &self,
-        shard: u32,
         end: &str,
         count: bool,
         start: Option<Item>,
@@ -238,8 +176,7 @@ impl ListRead<'_> {
             return Ok(IndexPage::default());
         }
         let mut filter = self.filter();
-        let list = key::list_shard(self.owner, shard);
-        filter.bind(":list", item::text(list));
+        filter.bind(":list", item::text(key::list(self.owner)));
         filter.bind(":begin", item::text(begin));
         filter.bind(":end", item::text(end));
         let found = self

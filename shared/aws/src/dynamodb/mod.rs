@@ -11,8 +11,7 @@
 //! - `conditional_write`: a conditional write as data; `write` runs it
 //! - `outcome`: sends requests and classifies their errors
 //! - `idempotency`: the idempotency keys of sends
-//! - `list`: a page of tasks from the list index; `merge` joins the shards of the index,
-//!   `shards` knows how many there are
+//! - `list`: a page of tasks from the list index
 //! - `contexts`: a page of contexts; `task_pointers`: the tasks of one context
 //! - `open_task_index`, `expiry_index`: reads of the sweep index; `sweep`: which objects
 //!   are in use
@@ -50,13 +49,11 @@ mod known_buckets;
 mod large_value;
 mod limits;
 mod list;
-mod merge;
 mod open_task_index;
 mod outcome;
 mod projection;
 mod push;
 mod push_item;
-mod shards;
 mod store;
 mod stream_record;
 mod sweep;
@@ -68,7 +65,6 @@ mod user_agent;
 mod write;
 
 pub use erase_tenant::{EraseError, Erasure};
-pub use shards::MAX_SHARDS;
 pub use store::DynamoStore;
 pub use stream_record::task_image;
 #[cfg(feature = "lambda")]

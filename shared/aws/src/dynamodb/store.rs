@@ -5,7 +5,6 @@ use super::item::{self, Item};
 use super::key;
 use super::known_buckets::KnownBuckets;
 use super::outcome;
-use super::shards::KnownOwners;
 use super::user_agent::FixedUserAgent;
 use a2a_lambda_model::store::{Blobs, Meter, OBJECTS_AT_ONCE, StoreError};
 use aws_sdk_dynamodb::Client;
@@ -26,7 +25,6 @@ pub struct DynamoStore {
     /// since one response may read several tasks in parallel, each with many objects.
     pub(super) objects: Arc<Semaphore>,
     pub(super) tombstone: Duration,
-    pub(super) lists: Arc<KnownOwners>,
     pub(super) buckets: Arc<KnownBuckets>,
 }
 
@@ -48,7 +46,6 @@ impl DynamoStore {
             blobs: None,
             objects: Arc::new(Semaphore::new(OBJECTS_AT_ONCE)),
             tombstone: TOMBSTONE,
-            lists: Arc::default(),
             buckets: Arc::default(),
         }
     }

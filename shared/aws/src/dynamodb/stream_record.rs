@@ -110,7 +110,7 @@ mod tests {
 
     fn stored(record: &TaskRecord) -> item::Item {
         let mut item = item::key_of(&key::task(&record.key()), key::META);
-        for (name, value) in item::task(record, std::num::NonZeroU32::MIN, "{}".to_owned()) {
+        for (name, value) in item::task(record, "{}".to_owned()) {
             item.insert(name.to_owned(), value);
         }
         item
@@ -155,9 +155,7 @@ mod tests {
         let thread = world.thread(&world.owner, &ContextId::made_of(9), 0).record;
         let partition = key::thread(&world.owner, &thread.context_id);
         let mut item = item::key_of(&partition, key::META);
-        for (name, value) in
-            item::thread(&thread, Duration::ZERO, std::num::NonZeroU32::MIN).unwrap()
-        {
+        for (name, value) in item::thread(&thread, Duration::ZERO).unwrap() {
             item.insert(name.to_owned(), value);
         }
         assert_eq!(image(&item).unwrap(), None);

@@ -119,8 +119,7 @@ impl ReadTasks for DynamoStore {
         {
             return Ok(page);
         }
-        let shards = self.shards_to_read(owner, query.now).await?;
-        list::page(&self.client, &self.table, owner, query, shards).await
+        list::page(&self.client, &self.table, owner, query).await
     }
 
     async fn load_key(
@@ -153,8 +152,7 @@ impl SweepTasks for DynamoStore {
 impl WriteTasks for DynamoStore {
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         write.checked_id()?;
-        let shards = self.shards_to_write(write).await;
-        let statements = self.statements(write, shards, None).await?;
+        let statements = self.statements(write, None).await?;
         // These run before the commit and outside of it: an item that is kept longer does no
         // harm, an item that expires too early does.
         self.keep_children(&write.record).await?;
@@ -168,7 +166,7 @@ impl WriteTasks for DynamoStore {
         {
             self.write_once(pointer).await?;
         }
-        self.put_all(write, shards, statements).await
+        self.put_all(write, statements).await
     }
 
     async fn put_pointer(&self, record: &TaskRecord, until: Timestamp) -> Result<(), StoreError> {

@@ -12,7 +12,6 @@ use a2a_lambda_model::store::{
 };
 use a2a_lambda_model::task::{ContextId, Owner, ThreadKey};
 use async_trait::async_trait;
-use std::num::NonZeroU32;
 
 impl DynamoStore {
     /// Whether this write is among the last writes of the stored thread.
@@ -26,9 +25,8 @@ impl DynamoStore {
     pub(super) async fn thread_statements(
         &self,
         write: &ThreadWrite,
-        shards: NonZeroU32,
     ) -> Result<Vec<ConditionalWrite>, StoreError> {
-        let mut statements = vec![ConditionalWrite::thread(write, self.tombstone, shards)?];
+        let mut statements = vec![ConditionalWrite::thread(write, self.tombstone)?];
         if let Some(mut state) = ConditionalWrite::thread_state(write)? {
             if let WriteKind::Put(item) = &mut state.kind {
                 let (owner, id) = (&write.record.owner, &write.record.context_id);
@@ -135,8 +133,7 @@ impl WriteThreads for DynamoStore {
     }
 
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
-        let shards = self.shards_for_thread(&write.record);
-        let statements = self.thread_statements(write, shards).await?;
+        let statements = self.thread_statements(write).await?;
         Ok(match self.write(statements).await? {
             WriteResult::Done => true,
             WriteResult::Refused(checks) => match checks.into_iter().next() {
