@@ -396,7 +396,7 @@ impl TaskFields {
         task
     }
 
-    /// As [`TaskRecord::view`], with data as it is stored: what skills get.
+    /// As [`Self::view`], with data as it is stored: what skills get.
     #[must_use]
     pub fn content(&self, history_length: usize, include_artifacts: bool) -> Task {
         let is_ended = self.status.state.is_terminal();
