@@ -202,10 +202,11 @@ impl Place {
 
     /// The name of an artifact in chunks. A step that is open at an interruption runs again, and
     /// says again what it has said in two series of one name. So it has no two of one name, nor
-    /// have the steps in it.
+    /// have the steps in it. A writer inside of another one has a name of its own.
     fn series(&self, name: u8) -> String {
         let in_step = self.outermost.and_then(|step| self.path.get(step..));
-        self.key(&in_step.map_or_else(|| format!("a{name}"), |path| format!("c{path}")))
+        let outside = || format!("a{name}.{}", self.path.matches("/c").count());
+        self.key(&in_step.map_or_else(outside, |path| format!("c{path}")))
     }
 
     /// The name of a value of the task. One that a step saves is saved in this step alone.
