@@ -354,7 +354,8 @@ describe("files of a message", () => {
 
   test("a large file is uploaded, and the link of the answer has its bytes", async () => {
     const page = await visit(agent, { path: "#/chat" });
-    const bytes = Buffer.alloc(2_000_000, "large ");
+    // Above half of `A2A_MAX_BODY`, so that the page uploads it.
+    const bytes = Buffer.alloc(2_900_000, "large ");
     await attach(page, file("large.txt", bytes));
     await attached(page).first().waitFor();
     await send(page, "back");
