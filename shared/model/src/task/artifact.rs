@@ -61,21 +61,21 @@ impl Artifact {
         if self.chunks_of.is_none() {
             return;
         }
-        let mut whole: Vec<Part> = Vec::new();
+        let mut parts: Vec<Part> = Vec::new();
         for part in std::mem::take(&mut self.parts) {
-            match (whole.last_mut(), &part.content) {
+            match (parts.last_mut(), &part.content) {
                 (Some(last), PartContent::Text(chunk)) if last.is_continued_by(&part) => {
                     if let PartContent::Text(text) = &mut last.content {
                         text.push_str(chunk);
                     }
                 }
-                _ => whole.push(part),
+                _ => parts.push(part),
             }
         }
         // A writer ends with an empty text.
-        if whole.len() > 1 && whole.last().is_some_and(Part::is_empty_text) {
-            whole.pop();
+        if parts.len() > 1 && parts.last().is_some_and(Part::is_empty_text) {
+            parts.pop();
         }
-        self.parts = whole;
+        self.parts = parts;
     }
 }

@@ -272,8 +272,8 @@ impl SkillTest {
         let engine = Engine::new(agent, services, policy).with_documents(self.documents.clone());
         let fault = Arc::clone(&self.fault);
         let failures = move |error: &AgentError| *lock(&cause) = error.cause().map(str::to_owned);
-        let faults = move |found: &OutputFault| {
-            lock(&fault).get_or_insert_with(|| found.clone());
+        let faults = move |it: &OutputFault| {
+            lock(&fault).get_or_insert_with(|| it.clone());
         };
         engine.reporting(Arc::new(failures), Arc::new(faults))
     }

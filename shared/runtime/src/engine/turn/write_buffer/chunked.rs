@@ -92,8 +92,8 @@ impl WriteBuffer<'_> {
 
 /// Whether the chunks have shown all of `made`.
 fn is_shown(made: &Made, chunks: &Artifact) -> bool {
-    let mut whole = chunks.clone();
-    whole.join_chunks();
+    let mut text = chunks.clone();
+    text.join_chunks();
     let is_plain = made.source().is_none() && made.description.is_none();
     let is_same = |(made, part): (&Part, &Part)| {
         let has_type =
@@ -104,6 +104,6 @@ fn is_shown(made: &Made, chunks: &Artifact) -> bool {
             && made.metadata == part.metadata
     };
     is_plain
-        && made.parts.len() == whole.parts.len()
-        && made.parts.iter().zip(&whole.parts).all(is_same)
+        && made.parts.len() == text.parts.len()
+        && made.parts.iter().zip(&text.parts).all(is_same)
 }
