@@ -1,8 +1,9 @@
-"""Calls every function under `a2a-local watch`, over one base URL.
+"""Calls every function under `cargo lambda watch`, over one base URL.
 
 The functions run as they do on Lambda: one process per function, the Runtime API
-between, DynamoDB, S3 and SQS behind the AWS SDKs (here the embedded ones of a2a-local).
-The router table in Cargo.toml replaces API Gateway.
+between, DynamoDB and S3 behind the AWS SDKs. Those are the embedded ones of the local
+agent, which runs the background work of the functions. The router table in Cargo.toml
+replaces API Gateway.
 """
 
 import argparse
@@ -13,11 +14,13 @@ import json
 import os
 import pathlib
 import queue
-import re
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 import uuid
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -147,7 +150,7 @@ def walk(agent):
 
 
 def walk_behind_the_calls(agent):
-    """A turn that no call waits for: the stream, the relay, the queue and the worker run it."""
+    """A turn that no call waits for: the local agent reads the stream and runs it."""
     ask = {"message": message("add 19 and 23"), "configuration": {"returnImmediately": True}}
     sent = agent.rpc("SendMessage", ask)
     id = sent["task"]["id"]
@@ -155,7 +158,7 @@ def walk_behind_the_calls(agent):
     seen = [state(sent)]
     while seen[-1] in ("TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"):
         seen.append(agent.rpc("GetTask", {"id": id})["status"]["state"])
-    check(seen[-1] == "TASK_STATE_COMPLETED", "and the worker completes its task", seen[-1])
+    check(seen[-1] == "TASK_STATE_COMPLETED", "and the local agent completes its task", seen[-1])
 
     receiver = Receiver()
     config = {"url": receiver.url, "token": "walk"}
@@ -165,7 +168,7 @@ def walk_behind_the_calls(agent):
     }
     id = agent.rpc("SendMessage", ask)["task"]["id"]
     seen = receiver.until(lambda event: state(event) == "TASK_STATE_COMPLETED")
-    check(id in json.dumps(seen), "push posts the events to the webhook", seen)
+    check(id in json.dumps(seen), "and posts the events to the webhook", seen)
 
 
 class Receiver:
@@ -247,13 +250,27 @@ def running(command, **options):
                 process.wait(timeout=10)
 
 
-def address(process):
-    """The port in the line that a2a-local prints when the functions can be called."""
+def until_it_listens(process):
+    """Returns when the local agent can be called."""
     for line in process.stdout:
         print(line, end="", flush=True)
-        if found := re.match(r"listening on http://127\.0\.0\.1:(\d+)$", line.strip()):
-            return int(found[1])
-    raise Wrong("a2a-local ended before the functions could be called")
+        if line.startswith("listening on http://127.0.0.1:"):
+            return
+    raise Wrong("the local agent ended before it could be called")
+
+
+def until_connected(process, port):
+    """Returns when the tool accepts connections."""
+    while process.poll() is None:
+        with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
+            return
+        time.sleep(0.1)
+    raise Wrong("`cargo lambda watch` ended before the functions could be called")
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
 
 
 def main():
@@ -265,14 +282,25 @@ def main():
         # The webhook of this walk is on loopback.
         "A2A_PUSH_ALLOW_PRIVATE": "on",
     }
-    command = ["cargo", "run", "--locked", "--quiet", "--", "watch", "--memory", "--port", "0"]
-    command += ["--ignore-changes"]
-    with running(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            walk(Agent(address(process)))
-        except (Wrong, OSError, KeyError, IndexError, StopIteration, http.client.HTTPException) as wrong:
-            print(f"FAILED: {type(wrong).__name__}: {wrong}", flush=True)
-            return 1
+    # All functions at once, so that no first call waits for its build.
+    subprocess.run(["cargo", "build", "--locked", "--quiet"], cwd=ROOT, check=True)
+    with tempfile.TemporaryDirectory() as folder:
+        settings = os.path.join(folder, "functions.env")
+        agent = ["cargo", "run", "--locked", "--quiet", "--", "--memory", "--port", "0", "--env-file", settings]
+        port = free_port()
+        # The two commands of docs/operations.md, at a free port.
+        watch = ["cargo", "lambda", "watch", "-A", "127.0.0.1", "--disable-cors", "--concurrency", "4"]
+        watch += ["--ignore-changes", "-P", str(port), "--env-file", settings]
+        watch += ["--env-var", f"A2A_PUBLIC_URL=http://127.0.0.1:{port}"]
+        with running(agent, env=environment, stdout=subprocess.PIPE, text=True) as local:
+            try:
+                until_it_listens(local)
+                with running(watch, env=environment, stdin=subprocess.DEVNULL) as tool:
+                    until_connected(tool, port)
+                    walk(Agent(port))
+            except (Wrong, OSError, KeyError, IndexError, StopIteration, http.client.HTTPException) as wrong:
+                print(f"FAILED: {type(wrong).__name__}: {wrong}", flush=True)
+                return 1
     return 0
 
 

@@ -9,13 +9,12 @@ use crate::embedded::{Embedded, EmbeddedError};
 use crate::erase::{self, EraseTenantError};
 use crate::eval_router::{self, EvalRouterError};
 use crate::export::{Export, ExportError};
-use crate::local_settings::{ConfigError, DEV, auth_among};
+use crate::local_settings::ConfigError;
 use crate::page::{AgentPage, HandedOn, PageParts};
 use crate::pumps::{Pumps, PumpsError};
 use crate::server::{Functions, serve};
 use crate::sign::{self, SignError};
 use crate::template::{self, TemplateError};
-use crate::watch::{self, WatchError};
 use a2a_lambda::auth::AuthMode;
 use a2a_lambda::engine::LimitPolicy;
 use a2a_lambda::outbound::Reach;
@@ -94,9 +93,6 @@ pub enum RunError {
     /// A server is not known to work.
     #[error(transparent)]
     Check(#[from] CheckError),
-    /// The functions do not run under `cargo lambda watch`.
-    #[error(transparent)]
-    Watch(#[from] WatchError),
     /// Standard output cannot be written.
     #[error("failed to print: {0}")]
     Print(#[from] io::Error),
@@ -121,13 +117,6 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
     let metrics = telemetry::start_with(LogFormat::Text, filter, Some(notes));
     warn_of_unknown();
     match cli.command {
-        Some(Command::Aws { data, memory }) => aws((!memory).then_some(data.as_path())).await,
-        Some(Command::Watch(options)) => {
-            // Each function reads the file too, and none of them compares credentials.
-            let configuration = Configuration::load().map_err(ConfigError::from)?;
-            auth_among(&[DEV], &configuration)?;
-            Ok(Box::pin(watch::run(&options, interrupted(), print)).await?)
-        }
         Some(Command::Keys(command)) => Ok(api_keys::run(&command).await?),
         Some(Command::EraseTenant(options)) => Ok(erase::run(&options).await?),
         Some(Command::BlockTenant(options)) => Ok(block::run(&options, true).await?),
@@ -226,6 +215,9 @@ async fn agent(
     if let Some(embedded) = &embedded {
         pumps.expire(embedded.expiry(), settings.sweep_interval);
     }
+    if let Some(embedded) = &embedded {
+        options.write_env_file(configuration, &embedded.settings())?;
+    }
     // The signal handlers come before the banner: a script that reads the banner may
     // send a signal immediately.
     let mut interrupted = Box::pin(interrupted());
@@ -255,23 +247,6 @@ async fn store(
     create_table(&clients.dynamodb, &settings.table).await?;
     create_bucket(&clients.s3, &settings.bucket).await?;
     Ok((None, endpoints, clients))
-}
-
-async fn aws(data: Option<&Path>) -> Result<(), RunError> {
-    let embedded = Embedded::start(data).await?;
-    let settings = embedded.settings().into_iter();
-    let mut text: String = settings
-        .map(|(name, value)| format!("{name}={value}\n"))
-        .collect();
-    text.push_str("ready\n");
-    // As above: a script that reads `ready` may send a signal immediately.
-    let mut interrupted = Box::pin(interrupted());
-    let _not_yet = futures::poll!(&mut interrupted);
-    io::stdout().write_all(text.as_bytes())?;
-    io::stdout().flush()?;
-    interrupted.await;
-    embedded.stop().await;
-    Ok(())
 }
 
 /// Ready when the user presses Ctrl-C or the process gets SIGTERM.

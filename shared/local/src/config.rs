@@ -8,7 +8,6 @@ use crate::erase::EraseTenant;
 use crate::eval_router::EvalRouter;
 use crate::sign::SignCard;
 use crate::template::WriteTemplate;
-use crate::watch::Watch;
 use clap::{Parser, Subcommand};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -37,24 +36,6 @@ pub struct Cli {
 /// What the program can do beside serving the agent.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serves DynamoDB and S3 only, for functions that run elsewhere on this
-    /// machine (`cargo lambda watch`); prints the settings they need, the
-    /// credentials of this run among them: no others are taken.
-    Aws {
-        /// Where tables and objects are kept.
-        #[arg(long, value_name = "DIR", default_value = DATA)]
-        data: PathBuf,
-        /// Keep nothing after the end.
-        #[arg(long, conflicts_with = "data")]
-        memory: bool,
-    },
-    /// Runs every function under `cargo lambda watch`, as AWS Lambda would: one
-    /// process for each, and what starts the background ones.
-    ///
-    /// It builds the functions, serves DynamoDB, S3 and SQS in this process, and
-    /// starts `cargo lambda watch` on loopback with the settings it needs. Other
-    /// settings (`A2A_…`) of the environment reach the functions.
-    Watch(Watch),
     /// Checks a running A2A server, of 1.0 or 0.3, as its clients use it: the walk after a
     /// deployment.
     ///
@@ -134,6 +115,11 @@ pub struct Serve {
     /// Where S3 answers, if that is elsewhere than at --endpoint.
     #[arg(long, value_name = "URL", requires = "endpoint")]
     pub s3_endpoint: Option<String>,
+    /// Write the settings here with which other programs on this machine use the data of this
+    /// one, for example the functions under `cargo lambda watch`. The file has the credentials
+    /// of this run. This program then also does the background work of those functions.
+    #[arg(long, value_name = "FILE", conflicts_with = "endpoint")]
+    pub env_file: Option<PathBuf>,
     /// Allow development identities beyond loopback.
     #[arg(long)]
     pub insecure_dev: bool,

@@ -248,11 +248,6 @@ impl Embedded {
         &self.endpoints
     }
 
-    /// The credentials that the services accept.
-    pub(crate) fn keys(&self) -> Arc<EmulatorKeys> {
-        Arc::clone(&self.keys)
-    }
-
     /// The settings of a function that uses the services.
     pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
         let endpoint = |url: &Option<String>| url.clone().unwrap_or_default();
@@ -322,7 +317,7 @@ impl Drop for Embedded {
 
 /// Listens on a free loopback port. Accepted sockets inherit `TCP_NODELAY`; without it
 /// a read of an object waits up to 44 ms for the client's acknowledgement.
-pub(crate) fn listen() -> Result<TcpListener, std::io::Error> {
+fn listen() -> Result<TcpListener, std::io::Error> {
     let socket = TcpSocket::new_v4()?;
     socket.set_nodelay(true)?;
     socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;

@@ -30,10 +30,8 @@ pub mod queue;
 pub mod server;
 pub mod sign;
 mod sigv4;
-mod sqs;
 mod stream;
 pub mod template;
-pub mod watch;
 
 pub use agents::{Agents, LocalAgent, serve};
 pub use export::{Export, ExportError};

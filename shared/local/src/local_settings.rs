@@ -16,9 +16,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 /// The `A2A_AUTH` with which everybody may call.
-pub(crate) const DEV: &str = AuthMode::Dev.word();
+const DEV: &str = AuthMode::Dev.word();
 /// The port when neither the command line nor a setting names one.
 const PORT: u16 = 8080;
+
+/// Where `cargo lambda watch` serves functions, if nothing says another port.
+const WATCH_URL: &str = "http://127.0.0.1:9000";
 
 /// Why the command line or the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +47,14 @@ pub enum ConfigError {
     /// `A2A_PORT` is not a port.
     #[error("setting `A2A_PORT` is `{0}`: a port, 0 to 65535")]
     Port(String),
+    /// The file of `--env-file` cannot be written.
+    #[error("failed to write `{path}`: {source}")]
+    EnvFile {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
     /// The data folder cannot be used.
     #[error("failed to use the data folder `{path}`: {source}")]
     Data {
@@ -77,7 +88,7 @@ impl Serve {
     fn auth(&self, configuration: &dyn Source) -> Result<String, ConfigError> {
         match &self.auth {
             Some(auth) => Ok(auth.clone()),
-            None => auth_among(&AUTH, configuration),
+            None => auth_of(configuration),
         }
     }
 
@@ -149,6 +160,39 @@ impl Serve {
         Ok(settings)
     }
 
+    /// Writes the file of `--env-file`: `embedded`, and what else the functions need to use the
+    /// data of this program.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when the file or the secret of the data folder cannot be used.
+    pub(crate) fn write_env_file(
+        &self,
+        configuration: &dyn Source,
+        embedded: &[(&str, String)],
+    ) -> Result<(), ConfigError> {
+        let Some(path) = &self.env_file else {
+            return Ok(());
+        };
+        let mut settings = embedded.to_vec();
+        settings.push(("A2A_AUTH", self.auth(configuration)?));
+        settings.push(("A2A_PUBLIC_URL", WATCH_URL.to_owned()));
+        if let (Some(data), None) = (self.folder(), configuration.get("A2A_SECRET_KEY")) {
+            settings.push(("A2A_SECRET_KEY", secret(data)?));
+        }
+        let lines = settings
+            .iter()
+            .map(|(name, value)| format!("{name}={value}\n"));
+        let text: String = lines.collect();
+        let written = private_file(path).and_then(|mut file| {
+            file.set_len(0)?;
+            file.write_all(text.as_bytes())
+        });
+        written.map_err(|source| ConfigError::EnvFile {
+            path: path.clone(),
+            source,
+        })
+    }
+
     /// The endpoints of an AWS emulator, if `--endpoint` names one.
     #[must_use]
     pub fn endpoints(&self) -> Option<Endpoints> {
@@ -171,17 +215,14 @@ impl Serve {
     }
 }
 
-/// `A2A_AUTH`, which has to be one of `known`; by default everybody may call.
-pub(crate) fn auth_among(
-    known: &[&str],
-    configuration: &dyn Source,
-) -> Result<String, ConfigError> {
+/// `A2A_AUTH`, which has to be one of [`AUTH`]; by default everybody may call.
+fn auth_of(configuration: &dyn Source) -> Result<String, ConfigError> {
     let setting = configuration.get("A2A_AUTH").filter(|it| !it.is_empty());
     let auth = setting.unwrap_or_else(|| DEV.to_owned());
-    if known.contains(&auth.as_str()) {
+    if AUTH.contains(&auth.as_str()) {
         return Ok(auth);
     }
-    Err(ConfigError::Auth(auth, known.join(", ")))
+    Err(ConfigError::Auth(auth, AUTH.join(", ")))
 }
 
 /// The `A2A_SECRET_KEY` of a data folder. The first run makes it.
@@ -278,11 +319,36 @@ mod tests {
             let refused = auth(&["--memory"], other);
             assert!(matches!(refused, Err(ConfigError::Auth(..))), "{other}");
         }
-        // `cargo run -- watch` has nothing that compares credentials.
-        assert!(auth_among(&[DEV], &AuthIs("keys")).is_err());
         // Other machines may reach an agent that checks credentials.
         let beyond = serve(&["--bind", "0.0.0.0"]);
         assert!(beyond.address(&AuthIs("keys")).is_ok());
+    }
+
+    #[test]
+    fn an_env_file_replaces_the_last_one_and_only_its_owner_reads_it() {
+        let folder = std::env::temp_dir().join(format!("a2a-env-file-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("functions.env");
+        let written = |port: &str| {
+            let mut serve = serve(&["--memory"]);
+            serve.env_file = Some(path.clone());
+            let embedded = [("AWS_ENDPOINT_URL_S3", format!("http://127.0.0.1:{port}"))];
+            serve.write_env_file(&no_file(), &embedded).unwrap();
+            std::fs::read_to_string(&path).unwrap()
+        };
+        written("12345");
+        assert_eq!(
+            written("1"),
+            "AWS_ENDPOINT_URL_S3=http://127.0.0.1:1\nA2A_AUTH=dev\n\
+             A2A_PUBLIC_URL=http://127.0.0.1:9000\n"
+        );
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

@@ -3,8 +3,7 @@
 //! They behave like the queues on SQS. Each message is delivered at least once. A
 //! received message is hidden for some time and then delivered again, unless it is
 //! deleted with its newest receipt. As in a fair queue, tenants take turns, however
-//! many messages one of them has. `sqs` serves such queues over the protocol of SQS, for
-//! functions in other processes.
+//! many messages one of them has.
 //!
 //! A restart loses their messages. That is safe: the next run reads the table's stream
 //! from its beginning and sweeps, and the table keeps the cursor of each push config.
@@ -50,25 +49,6 @@ impl Queued for PushItem {
 
     fn subject(&self) -> &str {
         self.task.as_str()
-    }
-}
-
-/// A message as SQS has it: a text in a group.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TextMessage {
-    /// The message group.
-    pub group: String,
-    /// The body.
-    pub body: String,
-}
-
-impl Queued for TextMessage {
-    fn group(&self) -> &str {
-        &self.group
-    }
-
-    fn subject(&self) -> &str {
-        &self.group
     }
 }
 
@@ -195,27 +175,6 @@ impl<I: Queued> LocalQueue<I> {
         }))
     }
 
-    /// The number of messages that are not hidden.
-    #[must_use]
-    pub fn visible(&self) -> usize {
-        let now = self.clock.now();
-        let messages = self.lock();
-        let visible = messages.waiting.values().filter(|it| it.visible_at <= now);
-        visible.count()
-    }
-
-    /// The receipt with this handle. It has no effect if there is none.
-    #[must_use]
-    pub fn receipt(&self, handle: &str) -> Option<LocalReceipt<I>> {
-        let (message, receipt) = handle.split_once('-')?;
-        Some(LocalReceipt {
-            queue: self.clone(),
-            message: message.parse().ok()?,
-            receipt: receipt.parse().ok()?,
-            receives: 1,
-        })
-    }
-
     /// Adds all items, hidden for `wait`. It never refuses one.
     pub fn put(&self, items: &[I], wait: Duration) -> Vec<bool> {
         let visible_at = self.clock.now().plus(wait);
@@ -310,7 +269,10 @@ impl WorkQueue for LocalQueue<WorkItem> {
     }
 
     async fn waiting(&self) -> Result<usize, StoreError> {
-        Ok(self.visible())
+        let now = self.clock.now();
+        let messages = self.lock();
+        let visible = messages.waiting.values().filter(|it| it.visible_at <= now);
+        Ok(visible.count())
     }
 }
 
@@ -322,12 +284,6 @@ impl PushQueue for LocalQueue<PushItem> {
 }
 
 impl<I: Queued> LocalReceipt<I> {
-    /// A text that names this receipt, see [`LocalQueue::receipt`].
-    #[must_use]
-    pub fn handle(&self) -> String {
-        format!("{}-{}", self.message, self.receipt)
-    }
-
     /// Deletes the message. Returns `false` if it was received again, or is already
     /// deleted.
     pub fn delete(&self) -> bool {

@@ -29,8 +29,8 @@ pub use file::Configuration;
 pub use model::{ModelProvider, ModelSettings, Routing};
 pub use names::warn_of_unknown;
 pub use read::parse_duration;
+pub(crate) use source::build;
 pub use source::{Environment, Source};
-pub(crate) use source::{build, read_file};
 
 use crate::auth::AuthMode;
 use crate::engine::Policy;

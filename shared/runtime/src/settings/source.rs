@@ -83,7 +83,7 @@ fn executable_hash() -> io::Result<String> {
 ///
 /// # Errors
 /// When the file cannot be read, is larger, or is not UTF-8.
-pub(crate) fn read_file(path: &Path, max: u64) -> io::Result<Option<String>> {
+pub(super) fn read_file(path: &Path, max: u64) -> io::Result<Option<String>> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -35,7 +35,7 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
 /// A request to a model.
 ///
-/// Its JSON form is stable: cassettes are found by its hash, and a worker stores messages.
+/// Its JSON form is stable: cassettes and workers store it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ModelRequest {

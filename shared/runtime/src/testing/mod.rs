@@ -38,7 +38,7 @@ mod scripted_model;
 mod store;
 
 pub use crate::engine::OutputFault;
-pub use cassette::{Cassette, CassetteError, CassetteMode};
+pub use cassette::{Cassette, CassetteError};
 pub use check::{AgentCheckError, check_agent};
 pub use reply::{Reply, SkillTestError};
 pub use scripted_model::{ScriptError, ScriptedModel};

@@ -295,7 +295,7 @@ fn text_reply(text: String, usage: Usage) -> ModelReply {
 }
 
 /// A reply as a model streams it.
-fn deltas(reply: ModelReply) -> Vec<Delta> {
+pub(super) fn deltas(reply: ModelReply) -> Vec<Delta> {
     let mut deltas = Vec::new();
     for content in reply.content {
         match content {

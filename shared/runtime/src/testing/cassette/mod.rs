@@ -1,72 +1,44 @@
 //! A model for tests that records the answers of another model, and replays them.
 //!
-//! - here: the model, and its three modes
-//! - `entry`: a recorded call, and what finds it
-//! - `file`: reads and writes the file of a cassette
-//! - `redact`: takes secrets out of what is recorded
+//! - here: the model and its file
+//! - `redact`: takes secrets out of what is recorded and compared
 //! - `nearest`: how a request differs from the nearest recorded one
-//! - `tape`: the recordings of a run
-//! - `error`: why a cassette cannot answer
 
-mod entry;
-mod error;
-mod file;
 mod nearest;
 mod redact;
-mod tape;
-
-pub use error::CassetteError;
 
 use super::lock::lock;
+use super::scripted_model::deltas;
 use crate::skill::model::{Delta, Model, ModelReply, ModelRequest};
 use crate::skill::{AgentError, AgentResult};
-use entry::{CallKind, RecordedAnswer, RecordedCall};
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream, StreamExt as _};
 use redact::Redactor;
+use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use tape::{RecordTape, ReplayTape};
-
-/// What a [`Cassette`] does with a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum CassetteMode {
-    /// It gives the recorded answer, and never asks a model.
-    #[default]
-    Replay,
-    /// It asks the model, and records the answer. The file then holds this run alone.
-    Record,
-    /// It asks the model, and records nothing.
-    Live,
-}
 
 /// A model whose answers were recorded from another model, in a file beside the test.
 ///
-/// A replay needs no network, no key and no model, and gives the same answers each time. It
-/// finds a recording by the SHA-256 of the request's JSON, with sorted members. A whole answer
-/// and a stream are different recordings. Equal requests get their recordings in order, and
-/// from then on the last one.
+/// A replay needs no network, no key and no model, and gives the same answers each time. Equal
+/// requests get their recordings in order, and from then on the last one. A stream gets the
+/// recorded answer in pieces of a few characters.
 ///
 /// A request without a recording fails with `MODEL_PROVIDER`. The private cause shows the
 /// nearest recording and the first differences: see
 /// [`SkillTest::cause`](super::SkillTest::cause). [`Cassette::finish`] reports it too, for
 /// skills that hide errors.
 ///
-/// The file is JSON with one entry for each call, in the order of the requests. It is replaced
-/// in one step after each call. A test has a cassette of its own: two that record into the same
-/// file overwrite each other.
+/// The file is JSON with one entry for each call, in the order of the answers. It is written
+/// after each of them; an error of the model is not recorded.
 ///
 /// ```
-/// use a2a_lambda::prelude::*;
 /// use a2a_lambda::skill::model::{Model, ModelRequest};
 /// use a2a_lambda::testing::{Cassette, ScriptedModel};
 /// use std::sync::Arc;
-///
-/// /// The model to record. A replay does not call this function.
-/// fn live() -> AgentResult<Arc<dyn Model>> {
-///     Ok(Arc::new(ScriptedModel::new().text("Oslo")))
-/// }
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -76,7 +48,8 @@ pub enum CassetteMode {
 ///     system: "Name the capital of Norway.".to_owned(),
 ///     ..ModelRequest::default()
 /// };
-/// // Once, on the machine of the author:
+/// // Once, on the machine of the author, with a real model:
+/// let live = Arc::new(ScriptedModel::new().text("Oslo"));
 /// let recorded = Cassette::record(&path, live)?.converse(request.clone()).await;
 /// // In each test:
 /// let replayed = Cassette::replay(&path)?.converse(request).await;
@@ -88,15 +61,52 @@ pub enum CassetteMode {
 pub struct Cassette {
     path: PathBuf,
     redactor: Redactor,
-    source: AnswerSource,
+    /// The model to record; `None` in a replay.
+    live: Option<Arc<dyn Model>>,
+    calls: Mutex<Vec<Recording>>,
     /// The first request without a recording.
     miss: Mutex<Option<CassetteError>>,
 }
 
-enum AnswerSource {
-    Replay(Mutex<ReplayTape>),
-    Record(Arc<dyn Model>, Mutex<RecordTape>),
-    Live(Arc<dyn Model>),
+/// A call of a model, without secrets.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recording {
+    request: ModelRequest,
+    reply: ModelReply,
+    #[serde(skip)]
+    is_replayed: bool,
+}
+
+/// Why a [`Cassette`] cannot answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CassetteError {
+    /// There is no file to replay.
+    #[error("there is no cassette `{0}`: record it with `Cassette::record`")]
+    Missing(String),
+    /// The file cannot be read or written, or is no cassette.
+    #[error("cassette `{cassette}`: {why}")]
+    File {
+        /// The file.
+        cassette: String,
+        /// What failed.
+        why: String,
+    },
+    /// The recording would hold a secret that was given to [`Cassette::redact`].
+    #[error("cassette `{0}` would hold a secret of `redact`, so it was not written")]
+    Secret(String),
+    /// A request has no recording.
+    #[error(
+        "cassette `{cassette}` has no recording of this request: {nearest}; if the change is \
+         meant, record the test again with `Cassette::record`"
+    )]
+    Miss {
+        /// The file.
+        cassette: String,
+        /// The nearest recording and the first differences from it.
+        nearest: String,
+    },
 }
 
 impl Cassette {
@@ -106,46 +116,20 @@ impl Cassette {
     /// [`CassetteError`] when there is no such file, or it is not a cassette.
     pub fn replay(path: impl Into<PathBuf>) -> Result<Self, CassetteError> {
         let path = path.into();
-        let recordings = file::read(&path)?;
-        let recordings = recordings.ok_or_else(|| CassetteError::Missing(name(&path)))?;
-        let tape = ReplayTape::new(recordings);
-        Ok(Self::new(path, AnswerSource::Replay(Mutex::new(tape))))
+        let calls = read(&path)?.ok_or_else(|| CassetteError::Missing(name(&path)))?;
+        Ok(Self::new(path, None, calls))
     }
 
-    /// A cassette that records the answers of the model which `live` makes. The first answer
-    /// replaces the recordings in the file.
+    /// A cassette that records the answers of `live`. The first answer replaces the recordings
+    /// in the file.
     ///
     /// # Errors
-    /// [`CassetteError`] when there is a file that is not a cassette, or `live` fails.
-    pub fn record(
-        path: impl Into<PathBuf>,
-        live: impl FnOnce() -> AgentResult<Arc<dyn Model>>,
-    ) -> Result<Self, CassetteError> {
-        Self::open(path, CassetteMode::Record, live)
-    }
-
-    /// A cassette in a mode that the test chooses, for example by a variable. `live` makes the
-    /// model; a replay does not call it.
-    ///
-    /// # Errors
-    /// Those of [`Cassette::replay`] and [`Cassette::record`].
-    pub fn open(
-        path: impl Into<PathBuf>,
-        mode: CassetteMode,
-        live: impl FnOnce() -> AgentResult<Arc<dyn Model>>,
-    ) -> Result<Self, CassetteError> {
+    /// [`CassetteError::File`] when there is a file that is not a cassette.
+    pub fn record(path: impl Into<PathBuf>, live: Arc<dyn Model>) -> Result<Self, CassetteError> {
         let path = path.into();
-        let made = || live().map_err(|error| CassetteError::no_model(&path, &error));
-        let source = match mode {
-            CassetteMode::Replay => return Self::replay(path),
-            CassetteMode::Record => {
-                // A file of something else is not overwritten.
-                file::read(&path)?;
-                AnswerSource::Record(made()?, Mutex::default())
-            }
-            CassetteMode::Live => AnswerSource::Live(made()?),
-        };
-        Ok(Self::new(path, source))
+        // A file of something else is not overwritten.
+        read(&path)?;
+        Ok(Self::new(path, Some(live), Vec::new()))
     }
 
     /// Replaces this secret by `<redacted>` in all texts that are recorded, and in requests
@@ -153,7 +137,7 @@ impl Cassette {
     /// recordings. The skill gets what the model wrote in a recording run, and `<redacted>` in a
     /// replay.
     ///
-    /// In [`ModelRequest::options`] the members whose name has the word key, token, secret,
+    /// In [`ModelRequest::options`] the members whose name ends with key, token, secret,
     /// authorization or password are replaced without this. A recording that would still hold
     /// the secret, for example as a number, fails.
     #[must_use]
@@ -170,109 +154,88 @@ impl Cassette {
         lock(&self.miss).clone().map_or(Ok(()), Err)
     }
 
-    fn new(path: PathBuf, source: AnswerSource) -> Self {
+    fn new(path: PathBuf, live: Option<Arc<dyn Model>>, calls: Vec<Recording>) -> Self {
         Self {
             path,
             redactor: Redactor::default(),
-            source,
+            live,
+            calls: Mutex::new(calls),
             miss: Mutex::default(),
         }
     }
 
-    async fn whole(&self, request: ModelRequest) -> AgentResult<ModelReply> {
-        match &self.source {
-            AnswerSource::Live(live) => live.converse(request).await,
-            AnswerSource::Record(live, tape) => {
-                let number = lock(tape).begin();
-                let recorded = self.redacted(&request)?;
-                let reply = live.converse(request).await;
-                let answer = RecordedAnswer::of_whole(&reply);
-                self.store(tape, number, recorded, answer)?;
-                reply
+    async fn answered(&self, request: ModelRequest) -> AgentResult<ModelReply> {
+        let hidden = self.redactor.request(&request);
+        let answered = match (&self.live, hidden) {
+            (_, None) => Err(self.secret()),
+            (None, Some(hidden)) => self.recorded(&hidden),
+            (Some(live), Some(hidden)) => {
+                let reply = live.converse(request).await?;
+                self.store(hidden, &reply).map(|()| reply)
             }
-            AnswerSource::Replay(tape) => {
-                let answer = self.find(tape, CallKind::Whole, &request)?;
-                answer.whole(&name(&self.path))
-            }
-        }
+        };
+        answered.map_err(AgentError::model_provider)
     }
 
-    async fn streamed(
-        &self,
-        request: ModelRequest,
-    ) -> AgentResult<BoxStream<'_, AgentResult<Delta>>> {
-        match &self.source {
-            AnswerSource::Live(live) => live.converse_stream(request).await,
-            AnswerSource::Record(live, tape) => {
-                let number = lock(tape).begin();
-                let recorded = self.redacted(&request)?;
-                // The whole stream is read first: a skill that drops it early would cut the
-                // recording.
-                let pieces = drained(&**live, request).await;
-                let answer = RecordedAnswer::of_stream(&pieces);
-                self.store(tape, number, recorded, answer)?;
-                Ok(stream::iter(pieces?).boxed())
-            }
-            AnswerSource::Replay(tape) => {
-                let answer = self.find(tape, CallKind::Stream, &request)?;
-                let pieces = answer.stream(&name(&self.path))?;
-                Ok(stream::iter(pieces).boxed())
+    /// The next answer to a request.
+    fn recorded(&self, request: &ModelRequest) -> Result<ModelReply, CassetteError> {
+        let mut calls = lock(&self.calls);
+        let same = calls.iter_mut().filter(|call| call.request == *request);
+        let mut same = same.peekable();
+        while let Some(call) = same.next() {
+            // The last one answers all further requests.
+            if !call.is_replayed || same.peek().is_none() {
+                call.is_replayed = true;
+                return Ok(call.reply.clone());
             }
         }
+        let requests: Vec<&ModelRequest> = calls.iter().map(|call| &call.request).collect();
+        let miss = CassetteError::Miss {
+            cassette: name(&self.path),
+            nearest: nearest::describe(&requests, request),
+        };
+        lock(&self.miss).get_or_insert_with(|| miss.clone());
+        Err(miss)
     }
 
-    fn redacted(&self, request: &ModelRequest) -> AgentResult<ModelRequest> {
-        let redacted = self.redactor.request(request);
-        redacted.ok_or_else(|| self.form_lost())
+    /// Adds a call to the file.
+    fn store(&self, request: ModelRequest, reply: &ModelReply) -> Result<(), CassetteError> {
+        let mut calls = lock(&self.calls);
+        calls.push(Recording {
+            request,
+            reply: self.redactor.reply(reply).ok_or_else(|| self.secret())?,
+            is_replayed: false,
+        });
+        let text = serde_json::to_string_pretty(&*calls);
+        let text = text.map_err(|error| failed(&self.path, &error))? + "\n";
+        if self.redactor.finds_in(&text) {
+            return Err(self.secret());
+        }
+        let folder = self.path.parent().map_or(Ok(()), fs::create_dir_all);
+        let written = folder.and_then(|()| fs::write(&self.path, text));
+        written.map_err(|error| failed(&self.path, &error))
     }
 
-    fn form_lost(&self) -> AgentError {
-        AgentError::model_provider(CassetteError::Secret(name(&self.path)))
-    }
-
-    fn find(
-        &self,
-        tape: &Mutex<ReplayTape>,
-        kind: CallKind,
-        request: &ModelRequest,
-    ) -> AgentResult<RecordedAnswer> {
-        let asked = self.redacted(request)?;
-        lock(tape).find(kind, &asked).map_err(|nearest| {
-            let cassette = name(&self.path);
-            let miss = CassetteError::Miss { cassette, nearest };
-            lock(&self.miss).get_or_insert_with(|| miss.clone());
-            AgentError::model_provider(miss)
-        })
-    }
-
-    fn store(
-        &self,
-        tape: &Mutex<RecordTape>,
-        number: u64,
-        request: ModelRequest,
-        answer: RecordedAnswer,
-    ) -> AgentResult<()> {
-        let answer = self.redactor.answer(answer);
-        let answer = answer.ok_or_else(|| self.form_lost())?;
-        let mut tape = lock(tape);
-        tape.store(number, RecordedCall { request, answer });
-        let written = file::write(&self.path, tape.calls(), &self.redactor);
-        written.map_err(AgentError::model_provider)
+    fn secret(&self) -> CassetteError {
+        CassetteError::Secret(name(&self.path))
     }
 }
 
-/// The pieces of a stream, up to its first error.
-async fn drained(live: &dyn Model, request: ModelRequest) -> AgentResult<Vec<AgentResult<Delta>>> {
-    let mut stream = live.converse_stream(request).await?;
-    let mut pieces = Vec::new();
-    while let Some(piece) = stream.next().await {
-        let ended = piece.is_err();
-        pieces.push(piece);
-        if ended {
-            break;
-        }
+/// The calls in a file; `None` if there is no such file.
+fn read(path: &Path) -> Result<Option<Vec<Recording>>, CassetteError> {
+    let text = match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        text => text.map_err(|error| failed(path, &error))?,
+    };
+    let calls = serde_json::from_str(&text).map_err(|error| failed(path, &error))?;
+    Ok(Some(calls))
+}
+
+fn failed(path: &Path, why: &dyn fmt::Display) -> CassetteError {
+    CassetteError::File {
+        cassette: name(path),
+        why: why.to_string(),
     }
-    Ok(pieces)
 }
 
 fn name(path: &Path) -> String {
@@ -281,27 +244,24 @@ fn name(path: &Path) -> String {
 
 impl Model for Cassette {
     fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
-        Box::pin(self.whole(request))
+        Box::pin(self.answered(request))
     }
 
     fn converse_stream(
         &self,
         request: ModelRequest,
     ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
-        Box::pin(self.streamed(request))
+        Box::pin(async move {
+            let reply = self.answered(request).await?;
+            Ok(stream::iter(deltas(reply)).map(Ok).boxed())
+        })
     }
 }
 
 impl fmt::Debug for Cassette {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mode = match self.source {
-            AnswerSource::Replay(_) => CassetteMode::Replay,
-            AnswerSource::Record(..) => CassetteMode::Record,
-            AnswerSource::Live(_) => CassetteMode::Live,
-        };
         f.debug_struct("Cassette")
             .field("path", &self.path)
-            .field("mode", &mode)
             .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,6 @@
 //! Describes how a request differs from the nearest recorded one.
 
-use super::entry::{RecordedCall, asked};
+use crate::skill::model::ModelRequest;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -11,45 +11,34 @@ const EXCERPT: usize = 80;
 /// The characters before the first difference that an excerpt shows.
 const BEFORE: usize = 20;
 
-/// A place where two requests differ.
-struct Difference {
-    /// Its JSON pointer (RFC 6901).
-    path: String,
-    recorded: Option<Value>,
-    asked: Option<Value>,
-}
-
-/// The recorded call with the fewest differences, and the first of them.
-pub(super) fn describe(calls: &[RecordedCall], request: &Value) -> String {
-    let compared = calls.iter().map(|call| {
+/// The recorded request with the fewest differences, and the first of them.
+pub(super) fn describe(recorded: &[&ModelRequest], asked: &ModelRequest) -> String {
+    let asked = json(asked);
+    let compared = recorded.iter().map(|request| {
         let mut found = Vec::new();
-        let recorded = asked(call.kind(), &call.request);
-        compare(Some(&recorded), Some(request), "", &mut found);
+        compare(Some(&json(request)), Some(&asked), "", &mut found);
         found
     });
     let nearest = compared.enumerate().min_by_key(|(_, found)| found.len());
     let Some((at, found)) = nearest else {
         return "it has no recordings".to_owned();
     };
-    let shown: Vec<String> = found.iter().take(SHOWN).map(Difference::shown).collect();
-    let mut text = format!(
-        "the nearest is recording {} of {}, which differs at {}",
-        at + 1,
-        calls.len(),
-        shown.join("; at ")
-    );
-    if found.len() > SHOWN {
-        text.push_str(&format!("; and at {} more places", found.len() - SHOWN));
-    }
-    text
+    let first: Vec<&str> = found.iter().take(SHOWN).map(String::as_str).collect();
+    let (number, count, first) = (at + 1, recorded.len(), first.join("; at "));
+    let more = match found.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!("; and at {more} more places"),
+    };
+    format!("the nearest is recording {number} of {count}, which differs at {first}{more}")
 }
 
-fn compare(
-    recorded: Option<&Value>,
-    asked: Option<&Value>,
-    path: &str,
-    found: &mut Vec<Difference>,
-) {
+fn json(request: &ModelRequest) -> Value {
+    // A request is always JSON.
+    serde_json::to_value(request).unwrap_or_default()
+}
+
+/// Adds the differences below a JSON pointer (RFC 6901), as they are shown.
+fn compare(recorded: Option<&Value>, asked: Option<&Value>, path: &str, found: &mut Vec<String>) {
     match (recorded, asked) {
         (Some(Value::Object(left)), Some(Value::Object(right))) => {
             let names: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
@@ -65,31 +54,18 @@ fn compare(
             }
         }
         (recorded, asked) if recorded == asked => {}
-        (recorded, asked) => found.push(Difference {
-            path: path.to_owned(),
-            recorded: recorded.cloned(),
-            asked: asked.cloned(),
-        }),
+        (recorded, asked) => found.push(shown(path, recorded, asked)),
     }
 }
 
-impl Difference {
-    fn shown(&self) -> String {
-        let (recorded, asked) = (text(self.recorded.as_ref()), text(self.asked.as_ref()));
-        let equal = recorded.chars().zip(asked.chars());
-        let equal = equal.take_while(|(left, right)| left == right).count();
-        let from = equal.saturating_sub(BEFORE);
-        format!(
-            "{}: recorded {}, asked {}",
-            self.path,
-            excerpt(&recorded, from),
-            excerpt(&asked, from)
-        )
-    }
-}
-
-fn text(value: Option<&Value>) -> String {
-    value.map_or_else(|| "nothing".to_owned(), Value::to_string)
+fn shown(path: &str, recorded: Option<&Value>, asked: Option<&Value>) -> String {
+    let text = |value: &Value| value.to_string();
+    let [recorded, asked] = [recorded, asked].map(|it| it.map_or("nothing".to_owned(), text));
+    let equal = recorded.chars().zip(asked.chars());
+    let equal = equal.take_while(|(left, right)| left == right).count();
+    let from = equal.saturating_sub(BEFORE);
+    let (recorded, asked) = (excerpt(&recorded, from), excerpt(&asked, from));
+    format!("{path}: recorded {recorded}, asked {asked}")
 }
 
 /// A part of a text, with marks where it continues.

@@ -1,22 +1,14 @@
 //! Takes secrets out of what a cassette records and compares.
 
-use super::entry::RecordedAnswer;
-use crate::skill::model::{Delta, ModelRequest};
+use crate::skill::model::{ModelReply, ModelRequest};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// What a cassette has in the place of a secret.
 const REDACTED: &str = "<redacted>";
-/// Words in the name of an option whose value is a secret.
-const SECRET_WORDS: [&str; 6] = [
-    "key",
-    "apikey",
-    "token",
-    "secret",
-    "authorization",
-    "password",
-];
+/// The ends of the names of options whose value is a secret.
+const SECRET_ENDS: [&str; 5] = ["key", "token", "secret", "authorization", "password"];
 
 /// The secrets of a cassette.
 #[derive(Default)]
@@ -37,7 +29,6 @@ impl Redactor {
         self.secrets.push(secret);
         self.secrets
             .sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        self.secrets.dedup();
     }
 
     /// Whether a text holds a secret.
@@ -52,16 +43,9 @@ impl Redactor {
         Some(request)
     }
 
-    /// The answer without secrets; `None` if it then is not an answer.
-    pub(super) fn answer(&self, answer: RecordedAnswer) -> Option<RecordedAnswer> {
-        let answer = match answer {
-            RecordedAnswer::Stream { deltas, error } => RecordedAnswer::Stream {
-                deltas: self.joined(&deltas),
-                error,
-            },
-            answer => answer,
-        };
-        self.rewritten(&answer)
+    /// The reply without secrets; `None` if it then is not a reply.
+    pub(super) fn reply(&self, reply: &ModelReply) -> Option<ModelReply> {
+        self.rewritten(reply)
     }
 
     fn rewritten<T: Serialize + DeserializeOwned>(&self, value: &T) -> Option<T> {
@@ -73,14 +57,10 @@ impl Redactor {
         match value {
             Value::String(text) => Value::String(self.text(text)),
             Value::Array(items) => items.into_iter().map(|item| self.value(item)).collect(),
-            Value::Object(members) => {
-                let members = members.into_iter();
-                Value::Object(
-                    members
-                        .map(|(name, member)| (self.text(name), self.value(member)))
-                        .collect(),
-                )
-            }
+            Value::Object(members) => members
+                .into_iter()
+                .map(|(name, member)| (self.text(name), self.value(member)))
+                .collect(),
             scalar => scalar,
         }
     }
@@ -89,43 +69,13 @@ impl Redactor {
         let secrets = self.secrets.iter();
         secrets.fold(text, |text, secret| text.replace(secret, REDACTED))
     }
-
-    /// The pieces of a stream, with those joined that together hold a secret.
-    fn joined(&self, deltas: &[Delta]) -> Vec<Delta> {
-        let mut joined = Vec::new();
-        for run in deltas.chunk_by(continues) {
-            let text: String = run.iter().filter_map(piece).collect();
-            match run.first() {
-                Some(Delta::Text(_)) if self.finds_in(&text) => joined.push(Delta::Text(text)),
-                Some(Delta::ToolInput(_)) if self.finds_in(&text) => {
-                    joined.push(Delta::ToolInput(text));
-                }
-                _ => joined.extend_from_slice(run),
-            }
-        }
-        joined
-    }
-}
-
-/// Whether two pieces belong to one text.
-const fn continues(one: &Delta, next: &Delta) -> bool {
-    matches!(
-        (one, next),
-        (Delta::Text(_), Delta::Text(_)) | (Delta::ToolInput(_), Delta::ToolInput(_))
-    )
-}
-
-fn piece(delta: &Delta) -> Option<&str> {
-    match delta {
-        Delta::Text(text) | Delta::ToolInput(text) => Some(text),
-        Delta::ToolUse { .. } | Delta::Provider(_) | Delta::Stop { .. } => None,
-    }
 }
 
 /// Hides the options that are secrets by their name, at any depth.
 fn hide_options(options: &mut Map<String, Value>) {
     for (name, value) in options.iter_mut() {
-        if is_secret(name) {
+        let name = name.to_lowercase();
+        if SECRET_ENDS.iter().any(|end| name.ends_with(end)) {
             *value = REDACTED.into();
         } else {
             hide_inside(value);
@@ -139,19 +89,4 @@ fn hide_inside(value: &mut Value) {
         Value::Object(members) => hide_options(members),
         _ => {}
     }
-}
-
-/// Whether a name has one of the words: `apiKey` and `x-api-key` have, `max_tokens` has not.
-fn is_secret(name: &str) -> bool {
-    let mut split = String::new();
-    let mut lower = false;
-    for letter in name.chars() {
-        if lower && letter.is_uppercase() {
-            split.push(' ');
-        }
-        lower = letter.is_lowercase();
-        split.extend(letter.to_lowercase());
-    }
-    let mut words = split.split(|letter: char| !letter.is_alphanumeric());
-    words.any(|word| SECRET_WORDS.contains(&word))
 }

@@ -11,41 +11,34 @@ async fn the_file_can_be_read_and_reviewed() {
         ..request("Name the capital.")
     };
     recording.converse(asked).await.unwrap();
-    let expected = r#"{
-  "cassette": 1,
-  "calls": [
-    {
-      "request": {
-        "system": "Name the capital.",
-        "messages": [
-          {
-            "user": "Norway"
-          }
-        ],
-        "tools": [],
-        "toolChoice": "auto"
-      },
-      "answer": {
-        "reply": {
-          "content": [
-            {
-              "text": "Oslo"
-            }
-          ],
-          "stop": "endTurn",
-          "usage": {
-            "inputTokens": 10,
-            "outputTokens": 5
-          }
+    let expected = r#"[
+  {
+    "request": {
+      "system": "Name the capital.",
+      "messages": [
+        {
+          "user": "Norway"
         }
+      ],
+      "tools": [],
+      "toolChoice": "auto"
+    },
+    "reply": {
+      "content": [
+        {
+          "text": "Oslo"
+        }
+      ],
+      "stop": "endTurn",
+      "usage": {
+        "inputTokens": 10,
+        "outputTokens": 5
       }
     }
-  ]
-}
+  }
+]
 "#;
     assert_eq!(folder.text(), expected);
-    let files = std::fs::read_dir(&folder.0).unwrap().count();
-    assert_eq!(files, 1, "the file that was written first is still there");
 }
 
 #[tokio::test]
@@ -53,12 +46,11 @@ async fn a_recording_is_in_the_file_before_the_next_call() {
     let folder = Folder::new("saved");
     // A folder that is not there yet.
     let path = folder.0.join("tests/cassettes/one.json");
-    let live =
-        || AgentResult::<Arc<dyn Model>>::Ok(Arc::new(ScriptedModel::new().text("1").text("2")));
+    let live = Arc::new(ScriptedModel::new().text("1").text("2"));
     let recording = Cassette::record(&path, live).unwrap();
     for (at, system) in ["one", "two"].iter().enumerate() {
         recording.converse(request(system)).await.unwrap();
-        assert_eq!(file::read(&path).unwrap().unwrap().len(), at + 1);
+        assert_eq!(read(&path).unwrap().unwrap().len(), at + 1);
     }
 }
 
@@ -81,19 +73,18 @@ fn a_broken_or_foreign_file_is_refused_by_name_and_kept() {
         "",
         "not JSON",
         r#"{"name": "a-package", "version": "1.0.0"}"#,
-        r#"{"cassette": 2, "calls": []}"#,
-        r#"{"cassette": 1, "calls": []} {}"#,
-        r#"{"cassette": 1, "calls": [{"request": {}}]}"#,
-        r#"{"cassette": 1, "calls": [{"request": {}, "answer": {"poem": 1}}]}"#,
+        "[] {}",
+        r#"[{"request": {}}]"#,
+        r#"[{"request": {}, "answer": {"poem": 1}}]"#,
     ] {
         std::fs::write(folder.path(), foreign).unwrap();
-        let live = || AgentResult::<Arc<dyn Model>>::Ok(Arc::new(ScriptedModel::never()));
+        let live = Arc::new(ScriptedModel::never());
         for refused in [
             Cassette::replay(folder.path()).unwrap_err(),
             Cassette::record(folder.path(), live).unwrap_err(),
         ] {
             let why = refused.to_string();
-            assert!(matches!(refused, CassetteError::Foreign { .. }), "{why}");
+            assert!(matches!(refused, CassetteError::File { .. }), "{why}");
             assert!(why.contains(&name(&folder.path())), "{why}");
         }
         assert_eq!(folder.text(), foreign);
@@ -105,20 +96,7 @@ fn a_replay_without_a_file_says_how_to_record_it() {
     let folder = Folder::new("missing");
     let missing = Cassette::replay(folder.path()).unwrap_err().to_string();
     assert!(missing.contains(&name(&folder.path())), "{missing}");
-    assert!(missing.contains("CassetteMode::Record"), "{missing}");
-}
-
-#[test]
-fn a_model_that_cannot_be_made_is_the_reason_why_nothing_is_recorded() {
-    let folder = Folder::new("unmade");
-    let live = || Err(AgentError::model_auth("the variable MODEL_KEY is missing"));
-    let refused = Cassette::record(folder.path(), live)
-        .unwrap_err()
-        .to_string();
-    assert!(
-        refused.contains("the variable MODEL_KEY is missing"),
-        "{refused}"
-    );
+    assert!(missing.contains("Cassette::record"), "{missing}");
 }
 
 #[tokio::test]
@@ -130,5 +108,4 @@ async fn a_file_that_cannot_be_written_fails_the_call() {
     let error = recording.converse(request("")).await.unwrap_err();
     let cause = error.cause().unwrap_or_default();
     assert!(cause.contains(&name(&folder.path())), "{cause}");
-    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 1);
 }
