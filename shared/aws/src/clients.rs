@@ -5,7 +5,7 @@
 //!
 //! Only the SDK repeats requests; no other layer repeats what the SDK has given up. The SDK
 //! spreads attempts by jitter, limits the retries of a process by a token bucket, and keeps
-//! the token of a transaction over its attempts (decision 0021).
+//! the token of a transaction over its attempts (decision 0008).
 
 use aws_config::default_provider::{use_dual_stack, use_fips};
 use aws_config::ecs::EcsCredentialsProvider;

@@ -75,7 +75,7 @@ impl ErrorRow {
 const fn json_rpc_status(refusal: &A2aError, status: u16) -> u16 {
     match (refusal, status) {
         // RFC 9110 §15.5.16: the server did not read the body. A2A 1.0.1 §5.4 sets the status of
-        // REST only (docs/decisions/0044).
+        // REST only (docs/decisions/0015).
         (A2aError::UnsupportedMediaType, _) => 415,
         (_, 401 | 403 | 413 | 429 | 503) => status,
         _ => 200,

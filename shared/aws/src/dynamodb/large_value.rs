@@ -31,7 +31,7 @@ use sha2::{Digest as _, Sha256};
 /// An object adds one round trip to S3 at each write and each read. From 17 KB on, objects
 /// are cheaper in both columns, so the limit is above that. A task or thread value that is
 /// replaced as a whole is written again at each change, and saves the most. Its old object
-/// stays for some weeks, for less than 1 USD a million at 32 KB. See decision 0027.
+/// stays for some weeks, for less than 1 USD a million at 32 KB. See decision 0003.
 pub(super) const INLINE_MAX: usize = 32 * 1024;
 
 /// A batch of events above this many bytes becomes an object.

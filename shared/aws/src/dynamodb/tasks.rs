@@ -160,7 +160,7 @@ impl WriteTasks for DynamoStore {
         self.keep_pointer(&write.record).await?;
         // A transaction has the pointer. A task alone gets it before, not beside it: a read of
         // the context would miss a task without a pointer. A transaction of the two would cost
-        // twice the write units (decision 0016).
+        // twice the write units (decision 0007).
         if statements.len() == 1
             && let Some(pointer) = ConditionalWrite::missing_pointer(write)
         {

@@ -1,7 +1,7 @@
 //! Runs writes and maps their outcomes to store errors.
 //!
 //! Only the SDK repeats requests; this module does not repeat what the SDK has given up
-//! (decision 0021). A write that was throttled, or met another transaction, decided nothing.
+//! (decision 0008). A write that was throttled, or met another transaction, decided nothing.
 
 use super::conditional_write::ConditionalWrite;
 use super::item::Item;

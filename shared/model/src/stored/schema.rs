@@ -3,7 +3,7 @@
 use crate::redact::without_values;
 use crate::store::StoreError;
 
-/// The version of the stored forms. `docs/decisions/0009` says when it changes.
+/// The version of the stored forms. `docs/decisions/0004` says when it changes.
 pub const SCHEMA: u32 = 1;
 
 pub(super) fn corrupt(error: impl std::fmt::Display) -> StoreError {

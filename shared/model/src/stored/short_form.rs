@@ -2,7 +2,7 @@
 //!
 //! A finished task of a few sentences shall fit into one DynamoDB write unit (1 KB),
 //! with its keys and attributes. Without the short form most of its bytes would be
-//! repeated ids and times. The result is still plain JSON; `docs/decisions/0009`
+//! repeated ids and times. The result is still plain JSON; `docs/decisions/0004`
 //! describes how to read it.
 
 use super::message::{StoredEvent, StoredEventContent, StoredMessage, StoredStatus, required};

@@ -26,7 +26,7 @@ pub const CHILD_MIN: usize = 2 * 1024;
 /// item. Each commit writes the whole item, so larger content is cheaper in a child.
 const UNFINISHED: usize = 4 * 1024;
 /// Bytes of artifacts that move in a batch of events. More have a child of their own, which is an
-/// object (decision 0027).
+/// object (decision 0003).
 const IN_BATCH: usize = 32 * 1024;
 /// Bytes of a value replaced as a whole that stay in the item. Such a value often
 /// changes with the commit, so a child costs a second write.
