@@ -1,9 +1,9 @@
 //! The time limits of a call and of a turn.
 
+use super::clock::wake_up;
 use super::{EngineError, Reader};
 use crate::store::StoreError;
 use crate::task::Timestamp;
-use std::future::Future;
 use std::time::Duration;
 
 /// How long a unary call may take beyond the blocking budget, for its reads and writes.
@@ -115,28 +115,12 @@ impl Reader {
         budget.credentials_end.map_or(ends, |end| ends.min(end))
     }
 
-    /// Runs `work` until the response of its call is due. Work that takes longer is
-    /// dropped, like work of a process that died: what it has committed stays committed.
-    ///
-    /// # Errors
-    /// Those of the work. [`A2aError::Unavailable`](crate::task::A2aError) when the time
-    /// is over: the result of a store call without a response is unknown.
-    pub(crate) async fn with_timeout<T>(
-        &self,
-        budget: &CallBudget,
-        work: impl Future<Output = Result<T, EngineError>> + Send,
-    ) -> Result<T, EngineError> {
-        let Some(by) = budget.answer_by else {
-            return work.await;
-        };
-        tokio::select! {
-            // Work that is finished wins over the clock.
-            biased;
-            done = work => done,
-            () = self.clock.sleep_until(by) => {
-                Err(StoreError::Unavailable("the call did not finish in time".to_owned()).into())
-            }
-        }
+    /// Waits until the response of a call is due. Work that takes longer is dropped, like
+    /// work of a process that died: what it has committed stays committed. The result of a
+    /// store call without a response is unknown, so the error is that of an outage.
+    pub(crate) async fn response_is_due(&self, budget: &CallBudget) -> EngineError {
+        wake_up(&*self.clock, budget.answer_by).await;
+        StoreError::Unavailable("the call did not finish in time".to_owned()).into()
     }
 }
 

@@ -28,8 +28,7 @@ impl CallContext<'_> {
     /// Answers a call that is not in a batch, with JSON or a stream.
     pub(super) async fn one(&self, call: &Call, request: &Request<Bytes>) -> Response<Body> {
         let log = self.log.call(call, false);
-        let answered = Box::pin(log.run(self.answered(call, request, &log))).await;
-        match answered {
+        match Box::pin(log.run(self.respond(call, request, &log))).await {
             // The line of a stream is written at its end.
             Ok(response) if call.streams() => response,
             Ok(response) => {
@@ -37,32 +36,11 @@ impl CallContext<'_> {
                 response
             }
             Err(error) => {
+                log.in_span(|| error.log());
                 log.failed(call, &error.refusal);
                 encode::answer(a2a_lambda_wire::refuse(call, &error.refusal))
             }
         }
-    }
-
-    async fn answered(
-        &self,
-        call: &Call,
-        request: &Request<Bytes>,
-        log: &CallLog,
-    ) -> Result<Response<Body>, EngineError> {
-        let answered = if call.operation.is_card() {
-            // The public cards need no caller.
-            call.decode()
-                .map_err(EngineError::from)
-                .and_then(|ask| match ask {
-                    MethodCall::Card(CardForm::LegacyAgentJson) => {
-                        self.cards()?.legacy.respond(request)
-                    }
-                    _ => self.cards()?.agent_card.respond(request),
-                })
-        } else {
-            self.call(call, log).await
-        };
-        answered.inspect_err(EngineError::log)
     }
 
     /// Answers the calls of a batch, in order, each in its own entry.
@@ -92,17 +70,14 @@ impl CallContext<'_> {
     /// Answers one entry of a batch, in at most `share` bytes.
     async fn slot(&self, call: &Call, share: usize) -> WireResponse {
         let log = self.log.call(call, true);
-        let reply = async {
-            let reply = self.unary(call, Some(share)).await;
-            reply.inspect_err(EngineError::log)
-        };
-        match Box::pin(log.run(reply)).await {
+        match Box::pin(log.run(self.unary(call, Some(share)))).await {
             Ok(reply) => {
                 let answer = a2a_lambda_wire::answer(call, &reply);
                 log.answered(answer.status);
                 answer
             }
             Err(error) => {
+                log.in_span(|| error.log());
                 log.failed(call, &error.refusal);
                 a2a_lambda_wire::refuse(call, &error.refusal)
             }
@@ -127,7 +102,22 @@ impl CallContext<'_> {
         })
     }
 
-    async fn call(&self, call: &Call, log: &CallLog) -> Result<Response<Body>, EngineError> {
+    /// The response of a call that is not in a batch.
+    async fn respond(
+        &self,
+        call: &Call,
+        request: &Request<Bytes>,
+        log: &CallLog,
+    ) -> Result<Response<Body>, EngineError> {
+        if call.operation.is_card() {
+            // The public cards need no caller.
+            return match call.decode()? {
+                MethodCall::Card(CardForm::LegacyAgentJson) => {
+                    self.cards()?.legacy.respond(request)
+                }
+                _ => self.cards()?.agent_card.respond(request),
+            };
+        }
         if !call.streams() {
             let reply = self.unary(call, None).await?;
             return Ok(encode::answer(a2a_lambda_wire::answer(call, &reply)));
@@ -161,11 +151,16 @@ impl CallContext<'_> {
     /// Runs a call without a stream, until the client's response is due.
     async fn unary(&self, call: &Call, share: Option<usize>) -> Result<MethodResult, EngineError> {
         let (Admitted { caller, .. }, ask) = self.enter(call).await?;
-        // Boxed, since the future holds a whole turn.
-        let reply = Box::pin(self.reply(&caller, ask, share));
-        match self.edge.reader() {
-            Ok(reader) => reader.with_timeout(&self.budget, reply).await,
-            Err(_) => reply.await,
+        let reply = self.reply(&caller, ask, share);
+        let Ok(reader) = self.edge.reader() else {
+            return reply.await;
+        };
+        tokio::select! {
+            // Work that is finished wins over the clock.
+            biased;
+            // Boxed, since the future holds a whole turn.
+            result = Box::pin(reply) => result,
+            error = reader.response_is_due(&self.budget) => Err(error),
         }
     }
 

@@ -178,10 +178,10 @@ pub(super) struct CallLog {
 }
 
 impl CallLog {
-    /// Runs `work` as the work of this call.
-    pub(super) async fn run<F: Future>(&self, work: F) -> F::Output {
+    /// `work` as the work of this call.
+    pub(super) fn run<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<F> {
         let work = work.instrument(self.span.clone());
-        self.scope.clone().run(work).await
+        self.scope.clone().run(work)
     }
 
     /// Runs `work`, which logs, in the span of this call.

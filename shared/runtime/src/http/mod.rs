@@ -41,9 +41,12 @@ use crate::task::{A2aError, Timestamp};
 use a2a_lambda_wire::OpenedRequest;
 use bytes::Bytes;
 use call_context::CallContext;
+use futures::FutureExt as _;
+use futures::future::{Either, ready};
 use hosts::HostError;
 use http::{Method, Request, Response};
 use ops::OpsPath;
+use std::future::Future;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
@@ -162,21 +165,24 @@ impl HttpService {
 
     /// Answers one request. `deadline` is the end of the invocation, if it has one. The response
     /// to HEAD has the body of GET, which the server leaves out.
-    pub async fn handle(
+    pub fn handle(
         &self,
         request: Request<Bytes>,
         identity: Identity,
         deadline: Option<Timestamp>,
-    ) -> Response<Body> {
-        let Some(cors) = &self.cors else {
-            return self.respond(request, identity, deadline).await;
+    ) -> impl Future<Output = Response<Body>> + Send {
+        let cors = self.cors.as_ref();
+        let preflight = cors.and_then(|it| it.preflight(request.method(), request.headers()));
+        let response = match preflight {
+            Some(response) => Either::Left(ready(response)),
+            None => Either::Right(self.respond(request, identity, deadline)),
         };
-        let mut response = match cors.preflight(request.method(), request.headers()) {
-            Some(response) => response,
-            None => self.respond(request, identity, deadline).await,
-        };
-        cors.allow(&mut response);
-        response
+        response.map(move |mut response| {
+            if let Some(cors) = cors {
+                cors.allow(&mut response);
+            }
+            response
+        })
     }
 
     /// The response without the headers for pages of other origins.

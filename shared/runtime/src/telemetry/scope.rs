@@ -100,9 +100,9 @@ impl CallScope {
         }
     }
 
-    /// Runs `work` in this scope.
-    pub(crate) async fn run<F: Future>(self, work: F) -> F::Output {
-        CURRENT.scope(self, work).await
+    /// `work` in this scope.
+    pub(crate) fn run<F: Future>(self, work: F) -> impl Future<Output = F::Output> {
+        CURRENT.scope(self, work)
     }
 
     /// The trace that the scope belongs to.

@@ -9,8 +9,9 @@
 //! life, so that a busy thread is not a hot item. Expiry is judged when a message
 //! arrives, by the clock of that call; a running turn keeps its context alive.
 
+use crate::engine::commit::contention::Races;
 use crate::engine::{Engine, EngineError};
-use crate::store::{StoreError, ThreadRecord, ThreadStatus, ThreadWrite};
+use crate::store::{ThreadRecord, ThreadStatus, ThreadWrite};
 use crate::task::{A2aError, ContextId, Owner, TaskRecord, Timestamp, WriteId};
 use std::time::Duration;
 
@@ -21,8 +22,6 @@ const LOOK: u32 = 50;
 /// If two first messages of a context arrive together, the stored thread can be this much
 /// younger than the other task: no Lambda function runs longer than 15 minutes.
 const OPENING: Duration = Duration::from_secs(15 * 60);
-/// How often the engine tries again after another write of the thread came first.
-const ROUNDS: usize = 8;
 
 /// The state of a context when the engine accepts a message to it.
 #[derive(Debug)]
@@ -199,7 +198,8 @@ impl Engine {
         context_status: &mut ContextStatus,
         now: Timestamp,
     ) -> Result<(), EngineError> {
-        for _ in 0..ROUNDS {
+        let mut races = Races::default();
+        loop {
             let Some(head) = context_status.stale.take() else {
                 return Ok(());
             };
@@ -215,8 +215,8 @@ impl Engine {
                 reset: context_status.reset || fresh.reset,
                 ..fresh
             };
+            races.lost()?;
         }
-        Err(StoreError::Unavailable("lost too many races for a thread".to_owned()).into())
     }
 
     /// The shorter of the two lives of a thread.
@@ -303,7 +303,8 @@ impl Engine {
 
     async fn try_extend_thread(&self, record: &TaskRecord) -> Result<(), EngineError> {
         let (owner, id) = (record.owner(), record.context_id());
-        for _ in 0..ROUNDS {
+        let mut races = Races::default();
+        loop {
             let now = self.reader.clock.now();
             let write = match self.threads.load_thread_head(owner, id).await? {
                 None if serves_as_thread(record) => return Ok(()),
@@ -327,8 +328,8 @@ impl Engine {
             if self.keep_thread(&write).await? {
                 return Ok(());
             }
+            races.lost()?;
         }
-        Ok(())
     }
 
     /// When the context of a task began, if it has no thread yet.

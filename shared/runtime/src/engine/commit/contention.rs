@@ -1,9 +1,33 @@
-//! Races for a thread, which many tasks of a context may write at the same time.
+//! What the engine does after another write came first.
+//!
+//! - [`Races`]: it decides again, from a fresh read
+//! - [`RetryBudget`]: a turn waits, because many tasks of a context may write its thread
 
-use crate::engine::Engine;
+use crate::engine::{Engine, EngineError};
 use crate::store::StoreError;
 use crate::task::Timestamp;
 use std::time::Duration;
+
+/// How often the engine decides.
+const ROUNDS: usize = 8;
+
+/// The races that one operation has lost.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Races(usize);
+
+impl Races {
+    /// Notes that another write came first, so that the engine decides again.
+    ///
+    /// # Errors
+    /// An outage after [`ROUNDS`] lost races.
+    pub(in crate::engine) fn lost(&mut self) -> Result<(), EngineError> {
+        self.0 += 1;
+        if self.0 < ROUNDS {
+            return Ok(());
+        }
+        Err(StoreError::Unavailable("lost too many races".to_owned()).into())
+    }
+}
 
 /// How long a turn retries a lost race, without running its skill again. This is
 /// shorter than the rest of the lease.

@@ -8,15 +8,14 @@ pub(super) mod contention;
 pub(super) mod send_key;
 mod thread;
 
+use self::contention::Races;
 use self::send_key::SendKey;
 use super::{Engine, EngineError};
-use crate::store::{Committed, Expect, Keyed, StoreError, TaskWrite, ThreadWrite, stored};
+use crate::store::{Committed, Expect, Keyed, TaskWrite, ThreadWrite, stored};
 use crate::task::{Change, TaskRecord, Timestamp, WriteId};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often the engine tries again after another write came first.
-const ROUNDS: usize = 8;
 /// The most by which the clocks of two functions differ. AWS refuses a request that is
 /// dated five minutes off (IAM User Guide, "Troubleshoot signed requests"), so each of
 /// the two clocks is at most that much off.
@@ -44,6 +43,23 @@ pub(super) enum CommitOutcome {
     ThreadMoved,
     /// The idempotency key belongs to another send; nothing was written.
     KeyTaken(Box<Keyed>),
+}
+
+impl CommitOutcome {
+    /// The result of a commit without a thread and a key: the stored record, or what
+    /// [`CommitOutcome::Lost`] holds.
+    ///
+    /// # Errors
+    /// When the commit had one of them.
+    pub(super) fn of_task(self) -> Result<Result<TaskRecord, Option<TaskRecord>>, EngineError> {
+        match self {
+            Self::Stored(record) => Ok(Ok(record)),
+            Self::Lost(current) => Ok(Err(current)),
+            Self::ThreadMoved | Self::KeyTaken(_) => Err(EngineError::broken(
+                "a commit of a task alone had a conflict of a thread or a key",
+            )),
+        }
+    }
 }
 
 /// One change of a task, with what is stored together with it.
@@ -134,7 +150,8 @@ impl Engine {
         // Objects are stored before the commit, so that a stored pointer names existing
         // bytes.
         self.store_blobs(&base, &id, &mut changes).await?;
-        for _ in 0..ROUNDS {
+        let mut races = Races::default();
+        loop {
             let write = self.task_write(&base, &changes, &id, key.as_ref())?;
             let write = TaskWrite {
                 thread: thread.clone(),
@@ -164,8 +181,8 @@ impl Engine {
                 }
                 Committed::Conflict(current) => return Ok(CommitOutcome::Lost(current)),
             }
+            races.lost()?;
         }
-        Err(StoreError::Unavailable("lost too many races".to_owned()).into())
     }
 
     /// The conditional write of `changes` on `base` under the write id `id`.

@@ -1,15 +1,13 @@
 //! `CancelTask`: cancels a task in one conditional write.
 
 use crate::auth::Caller;
-use crate::engine::commit::{Commit, CommitOutcome};
+use crate::engine::commit::Commit;
+use crate::engine::commit::contention::Races;
 use crate::engine::{Engine, EngineError};
 use crate::skill::TurnFacts;
-use crate::store::StoreError;
 use crate::task::{A2aError, CancelCommand, Change, Task, TaskRecord, TaskState};
 use crate::telemetry::scope;
 
-/// How often the engine tries again after another write came first.
-const ROUNDS: usize = 8;
 /// The most messages of history in the response.
 const HISTORY: usize = 100;
 
@@ -27,37 +25,28 @@ impl Engine {
     ) -> Result<Task, EngineError> {
         let mut record = self.reader.load(caller, &command.id).await?;
         scope::note_skill_of(&record);
-        for _ in 0..ROUNDS {
+        let mut races = Races::default();
+        let canceled = loop {
+            let state = record.state();
             // A2A 1.0 §3.3.1: multiple cancellation requests have the same effect.
-            if record.state() == TaskState::Canceled {
-                return self.reader.answer(&record, HISTORY).await;
+            if state == TaskState::Canceled {
+                break record;
             }
-            if record.state().is_terminal() {
-                return Err(A2aError::TaskNotCancelable {
-                    state: record.state(),
-                }
-                .into());
+            if state.is_terminal() {
+                return Err(A2aError::TaskNotCancelable { state }.into());
             }
-            match self
-                .commit(Commit::new(record, vec![Change::Cancel]))
-                .await?
-            {
-                CommitOutcome::Stored(record) => {
-                    self.canceled(caller, &record).await;
-                    return self.reader.answer(&record, HISTORY).await;
+            let commit = Commit::new(record, vec![Change::Cancel]);
+            match self.commit(commit).await?.of_task()? {
+                Ok(canceled) => {
+                    self.canceled(caller, &canceled).await;
+                    break canceled;
                 }
-                // The other write may have ended the task, so the cancel is decided
-                // again.
-                CommitOutcome::Lost(Some(current)) => record = current,
-                CommitOutcome::Lost(None) => return Err(A2aError::TaskNotFound.into()),
-                CommitOutcome::ThreadMoved | CommitOutcome::KeyTaken(_) => {
-                    return Err(EngineError::broken(
-                        "a cancel had a thread or key conflict, but writes neither",
-                    ));
-                }
+                // The other write may have ended the task, so the cancel is decided again.
+                Err(current) => record = current.ok_or(A2aError::TaskNotFound)?,
             }
-        }
-        Err(StoreError::Unavailable("lost too many races".to_owned()).into())
+            races.lost()?;
+        };
+        self.reader.answer(&canceled, HISTORY).await
     }
 
     /// Calls `on_completed` of the skill of a canceled task.

@@ -10,14 +10,13 @@
 //! then on a client-made id is new again.
 
 use crate::auth::Caller;
+use crate::engine::commit::contention::Races;
 use crate::engine::{Engine, EngineError};
-use crate::store::{StoreError, ThreadRecord, ThreadWrite};
+use crate::store::{ThreadRecord, ThreadWrite};
 use crate::task::{A2aError, ContextId, Owner, TaskId, TaskRecord, Timestamp, WriteId};
 use futures::StreamExt as _;
 use futures::stream;
 
-/// How often the engine tries again after another write came first.
-const ROUNDS: usize = 8;
 /// Tasks of a context read at a time.
 const READ: usize = 100;
 /// Tasks removed in parallel: each costs about seven calls.
@@ -106,7 +105,8 @@ impl Engine {
         owner: &Owner,
         id: &ContextId,
     ) -> Result<(ThreadRecord, bool), EngineError> {
-        for _ in 0..ROUNDS {
+        let mut races = Races::default();
+        loop {
             let now = self.reader.clock.now();
             let head = self.threads.load_thread_head(owner, id).await?;
             match head {
@@ -132,10 +132,10 @@ impl Engine {
                     if self.keep_thread(&write).await? {
                         return Ok((write.record, true));
                     }
+                    races.lost()?;
                 }
             }
         }
-        Err(StoreError::Unavailable("lost too many races for a thread".to_owned()).into())
     }
 
     /// Reads what the tasks of a context say about it; stops when one is busy.
@@ -226,7 +226,8 @@ impl Engine {
         mut head: TaskRecord,
     ) -> Result<TaskRemoval, EngineError> {
         let (owner, id): (Owner, TaskId) = (head.owner().clone(), head.id().clone());
-        for _ in 0..ROUNDS {
+        let mut races = Races::default();
+        loop {
             let ended = match self.end_at_rest(head).await {
                 Err(error) if error.refusal == A2aError::TaskBusy => return Ok(TaskRemoval::Busy),
                 ended => ended?,
@@ -245,7 +246,9 @@ impl Engine {
                 return Ok(TaskRemoval::Removed);
             };
             head = again;
+            if races.lost().is_err() {
+                return Ok(TaskRemoval::Busy);
+            }
         }
-        Ok(TaskRemoval::Busy)
     }
 }

@@ -8,14 +8,11 @@
 
 use crate::auth::Caller;
 use crate::engine::background::collect_objects;
+use crate::engine::commit::contention::Races;
 use crate::engine::files::object_key;
 use crate::engine::{Engine, EngineError};
-use crate::store::StoreError;
 use crate::task::{A2aError, TaskId, TaskRecord};
 use std::collections::BTreeSet;
-
-/// How often the engine tries again after another write came first.
-const ROUNDS: usize = 8;
 
 impl Engine {
     /// Deletes a task and everything stored for it. Its context stays, unless only this
@@ -28,7 +25,8 @@ impl Engine {
     pub async fn delete_task(&self, caller: &Caller, id: &TaskId) -> Result<(), EngineError> {
         let (owner, now) = (&caller.owner, self.reader.clock.now());
         let mut asked = None;
-        for _ in 0..ROUNDS {
+        let mut races = Races::default();
+        loop {
             let Some(record) = self.tasks.load(owner, id, now).await? else {
                 // A deletion that was cut off has left something: this call removes it.
                 if let Some(ended) = self.tasks.ended_task(owner, id, now).await? {
@@ -46,8 +44,8 @@ impl Engine {
             {
                 return Ok(());
             }
+            races.lost()?;
         }
-        Err(StoreError::Unavailable("lost too many races".to_owned()).into())
     }
 
     /// Expires a task at rest; `None` if another write came first.

@@ -5,11 +5,11 @@
 //! is not changed.
 
 use crate::auth::Caller;
-use crate::engine::commit::{Commit, CommitOutcome};
+use crate::engine::commit::Commit;
+use crate::engine::commit::contention::Races;
 use crate::engine::seal::{SealPlace, SealPurpose, Sealer};
 use crate::engine::{Engine, EngineError, Reader};
 use crate::outbound::OutboundUrl;
-use crate::store::StoreError;
 use crate::store::push::{ReadPushes, WritePushes};
 use crate::task::{
     A2aError, Change, CreatePush, Delivery, MAX_PUSH_CONFIGS, Owner, PushConfig, PushId,
@@ -17,9 +17,6 @@ use crate::task::{
     TaskRecord, Timestamp,
 };
 use crate::telemetry::scope::CallScope;
-
-/// How often a write that lost a race is tried.
-const ROUNDS: usize = 8;
 
 impl Reader {
     /// A push config of a task.
@@ -115,7 +112,8 @@ impl Engine {
         let store = self.push_store()?;
         let mut record = self.reader.load(caller, &command.task).await?;
         let listener = self.listener(&record, &command.offer).await?;
-        for _ in 0..ROUNDS {
+        let mut races = Races::default();
+        loop {
             self.room_for(&record, &listener, &command.offer).await?;
             if record.state().is_terminal() {
                 let push = self.push_record(&record, &listener, self.reader.clock.now());
@@ -123,21 +121,16 @@ impl Engine {
                 return Ok(push.config());
             }
             let listen = vec![Change::RegisterPush(Box::new(listener.clone()))];
-            match self.commit(Commit::new(record, listen)).await? {
-                CommitOutcome::Stored(record) => {
+            let commit = Commit::new(record, listen);
+            match self.commit(commit).await?.of_task()? {
+                Ok(stored) => {
                     let now = self.reader.clock.now();
-                    return Ok(self.push_record(&record, &listener, now).config());
+                    return Ok(self.push_record(&stored, &listener, now).config());
                 }
-                CommitOutcome::Lost(Some(current)) => record = current,
-                CommitOutcome::Lost(None) => return Err(A2aError::TaskNotFound.into()),
-                CommitOutcome::ThreadMoved | CommitOutcome::KeyTaken(_) => {
-                    return Err(EngineError::broken(
-                        "unexpected thread or key conflict in the commit of a push config",
-                    ));
-                }
+                Err(current) => record = current.ok_or(A2aError::TaskNotFound)?,
             }
+            races.lost()?;
         }
-        Err(StoreError::Unavailable("lost too many races".to_owned()).into())
     }
 
     /// Deletes a push config. Deleting an absent one succeeds.

@@ -5,10 +5,10 @@ use crate::auth::Caller;
 use crate::engine::accept::Acceptance;
 use crate::engine::budget::CallBudget;
 use crate::engine::turn::event_sink::EventSink;
-use crate::engine::turn::spec::{TurnEnd, TurnSpec};
+use crate::engine::turn::spec::TurnEnd;
 use crate::engine::{Engine, EngineError};
 use crate::task::metadata_keys::CONTEXT_RESET;
-use crate::task::{A2aError, SendCommand, SendMode, Sent, TaskRecord, Timestamp};
+use crate::task::{A2aError, SendCommand, SendMode, Sent};
 use std::time::Duration;
 
 /// An entry of a batch with less than this of its budget left goes to a worker instead.
@@ -35,88 +35,45 @@ impl Engine {
             command.mode = SendMode::Immediate;
         }
         let (history_length, mode) = (command.history_length, command.mode);
-        let work = match self.accept(caller, command, budget).await? {
-            Acceptance::Run(work) => work,
-            Acceptance::Repeat(record) => {
-                // Boxed, as what else is rare: a future is moved with room for all it awaits.
-                let record = Box::pin(self.waited(caller, record, mode, waits_until)).await?;
-                return self.sent(&record, history_length).await;
+        let mut sink = EventSink::none();
+        let mut reset = false;
+        let end = match self.accept(caller, command, budget).await? {
+            Acceptance::Repeat(record) => TurnEnd::Duplicate(record),
+            Acceptance::Run(spec) if spec.queued => {
+                reset = spec.is_reset();
+                // Another invocation runs the turn, as that of a repeated send.
+                TurnEnd::Duplicate(Box::pin(self.enqueue(*spec, &mut sink)).await?)
+            }
+            Acceptance::Run(mut spec) => {
+                reset = spec.is_reset();
+                spec.budget = spec.budget.waiting_until(waits_until);
+                self.run(*spec, None, &mut sink).await?
             }
         };
-        let reset = work.is_reset();
-        let worked = self.work_through(caller, *work, mode, history_length, waits_until);
-        let sent = Box::pin(worked).await?;
-        Ok(if reset { context_reset(sent) } else { sent })
-    }
-
-    async fn work_through(
-        &self,
-        caller: &Caller,
-        work: TurnSpec,
-        mode: SendMode,
-        history_length: usize,
-        waits_until: Timestamp,
-    ) -> Result<Sent, EngineError> {
-        if work.queued {
-            return Box::pin(self.queued(caller, work, mode, history_length, waits_until)).await;
-        }
-        let work = TurnSpec {
-            budget: work.budget.waiting_until(waits_until),
-            ..work
-        };
-        match Box::pin(self.run(work, None, &mut EventSink::none())).await? {
+        let record = match end {
             TurnEnd::Stopped(record)
             | TurnEnd::HandedOver(record)
-            | TurnEnd::Superseded(Some(record)) => self.sent(&record, history_length).await,
-            TurnEnd::Duplicate(record) => {
-                let record = Box::pin(self.waited(caller, record, mode, waits_until)).await?;
-                self.sent(&record, history_length).await
+            | TurnEnd::Superseded(Some(record)) => record,
+            // A2A 1.0 §3.2.2: a blocking send waits for a terminal or interrupted state.
+            TurnEnd::Duplicate(record) if mode == SendMode::Blocking => {
+                // Boxed, since it is rare: a future is moved with room for all it awaits.
+                Box::pin(self.reader.rested(caller, record, waits_until)).await?
             }
-            TurnEnd::Superseded(None) => Err(A2aError::TaskNotFound.into()),
-            TurnEnd::Message(message) => Ok(Sent::Message(message)),
-        }
-    }
-
-    /// Queues a turn for a worker. Depending on `mode`, it responds immediately, or
-    /// when the task rests or the time to wait is over.
-    async fn queued(
-        &self,
-        caller: &Caller,
-        work: TurnSpec,
-        mode: SendMode,
-        history_length: usize,
-        waits_until: Timestamp,
-    ) -> Result<Sent, EngineError> {
-        let record = Box::pin(self.enqueue(work, &mut EventSink::none())).await?;
-        let record = self.waited(caller, record, mode, waits_until).await?;
-        self.sent(&record, history_length).await
-    }
-
-    /// A task that another invocation runs, after its caller has waited for it.
-    async fn waited(
-        &self,
-        caller: &Caller,
-        record: TaskRecord,
-        mode: SendMode,
-        waits_until: Timestamp,
-    ) -> Result<TaskRecord, EngineError> {
-        // A2A 1.0 §3.2.2: a blocking send waits for a terminal or interrupted state.
-        if mode == SendMode::Blocking {
-            return self.reader.rested(caller, record, waits_until).await;
-        }
-        Ok(record)
-    }
-
-    async fn sent(&self, record: &TaskRecord, history_length: usize) -> Result<Sent, EngineError> {
-        Ok(Sent::Task(Box::new(
-            self.reader.answer(record, history_length).await?,
-        )))
+            TurnEnd::Duplicate(record) => record,
+            TurnEnd::Superseded(None) => return Err(A2aError::TaskNotFound.into()),
+            TurnEnd::Message(message) => return Ok(context_reset(Sent::Message(message), reset)),
+        };
+        let task = self.reader.answer(&record, history_length).await?;
+        Ok(context_reset(Sent::Task(Box::new(task)), reset))
     }
 }
 
-/// Marks the response of a context that has lost its thread state (metadata
+/// Marks the response if its context has lost its thread state (metadata
 /// `a2a-lambda/contextReset`).
-fn context_reset(mut sent: Sent) -> Sent {
+fn context_reset(mut sent: Sent, reset: bool) -> Sent {
+    if !reset {
+        return sent;
+    }
     let metadata = match &mut sent {
         Sent::Task(task) => &mut task.metadata,
         Sent::Message(message) => &mut message.metadata,

@@ -7,7 +7,6 @@ use super::skill_host::TurnHandle;
 use super::turn_break::TurnBreak;
 use super::write_buffer::WriteBuffer;
 use crate::engine::EngineError;
-use crate::engine::budget::TurnBudget;
 use crate::engine::clock::wake_up;
 use crate::engine::commit::CommitOutcome;
 use crate::skill::SkillOutcome;
@@ -47,10 +46,9 @@ pub(in crate::engine) async fn drive(
     mut inbox: mpsc::Receiver<SkillCommand>,
     buffer: &mut WriteBuffer<'_>,
     heartbeat: &mut Heartbeat<'_>,
-    budget: TurnBudget,
 ) -> Result<LoopEnd, EngineError> {
     let engine = buffer.engine;
-    let last = budget.stop_at.map(|at| at.plus(GRACE));
+    let last = turn.turn_thread().stop_at().map(|at| at.plus(GRACE));
     // The context learns of the task while the skill runs, so a short send waits for it no
     // longer. A skill that makes no task may answer with a message.
     let mut writing = buffer.makes_task.then(|| placing(buffer)).flatten();

@@ -62,8 +62,13 @@ impl WriteBuffer<'_> {
         }
         let (base, changes) = self.take();
         let changes = Arc::new(changes);
-        let finished = self.finish(&base, &changes, turn_thread);
-        let written = match Box::pin(finished).await {
+        let written = if turn_thread.is_unchanged() {
+            let commit = self.commit_of(base.clone(), Arc::clone(&changes));
+            Box::pin(self.engine.commit(commit)).await
+        } else {
+            Box::pin(self.finish_with_thread(&base, &changes, turn_thread)).await
+        };
+        let written = match written {
             Err(error) if too_large(&error) || error.of_the_skill().is_some() => {
                 self.give_up(base, &changes, &error).await?
             }
@@ -78,15 +83,12 @@ impl WriteBuffer<'_> {
 
     /// Makes the final commit, with the turn's thread changes in the same transaction.
     /// After a lost race for the thread it applies them to the thread's new state.
-    async fn finish(
+    async fn finish_with_thread(
         &mut self,
         base: &TaskRecord,
         changes: &Arc<Vec<Change>>,
         turn_thread: &TurnThread<'_>,
     ) -> Result<CommitOutcome, EngineError> {
-        if turn_thread.is_unchanged() {
-            return self.commit(base.clone(), Arc::clone(changes)).await;
-        }
         let mut changes = Arc::clone(changes);
         // All tries share one write id, so that a try that was stored without a
         // response is recognised. The objects are stored once, however many tries the
@@ -115,9 +117,9 @@ impl WriteBuffer<'_> {
         changes: &Arc<Vec<Change>>,
         turn_thread: &TurnThread<'_>,
     ) -> Result<CommitOutcome, EngineError> {
-        let commit = Commit::of_turn(base.clone(), Arc::clone(changes))
+        let commit = self
+            .commit_of(base.clone(), Arc::clone(changes))
             .with_thread(turn_thread.write().await?)
-            .with_pointer(self.has_pointer)
             .under(write.clone());
         self.engine.commit(commit).await
     }
@@ -139,17 +141,13 @@ impl WriteBuffer<'_> {
         };
         changes.push(last);
         self.place(false).await?;
-        self.commit(base.clone(), changes).await
+        let commit = self.commit_of(base.clone(), changes);
+        self.engine.commit(commit).await
     }
 
     /// A commit of the turn without its thread.
-    async fn commit(
-        &self,
-        base: TaskRecord,
-        changes: impl Into<Arc<Vec<Change>>>,
-    ) -> Result<CommitOutcome, EngineError> {
-        let commit = Commit::of_turn(base, changes).with_pointer(self.has_pointer);
-        self.engine.commit(commit).await
+    fn commit_of(&self, base: TaskRecord, changes: impl Into<Arc<Vec<Change>>>) -> Commit {
+        Commit::of_turn(base, changes).with_pointer(self.has_pointer)
     }
 
     /// A reply that is the whole response: it names no task.
@@ -235,7 +233,7 @@ impl WriteBuffer<'_> {
         };
         kept.push(self.engine.failure(&base, &error));
         self.place(false).await?;
-        self.commit(base, kept).await
+        self.engine.commit(self.commit_of(base, kept)).await
     }
 
     /// The failure of a turn with output that cannot be stored. It drops what is not

@@ -4,7 +4,7 @@
 //! later: the wait is as long as the turn has made no progress, so it doubles by itself.
 
 use super::spec::TurnEnd;
-use crate::engine::commit::{Commit, CommitOutcome};
+use crate::engine::commit::Commit;
 use crate::engine::{Engine, EngineError};
 use crate::task::{Change, TaskRecord};
 use std::time::Duration;
@@ -35,12 +35,7 @@ impl Engine {
         tracing::warn!(task.id = %id, wait_s, error.cause = error.cause.as_ref().map(tracing::field::display), "an outage ended a run of task `{id}`");
         let not_before = now.plus(wait);
         let release = Commit::of_turn(record, vec![Change::Release { not_before }]);
-        match self.commit(release).await? {
-            CommitOutcome::Stored(record) => Ok(TurnEnd::HandedOver(record)),
-            CommitOutcome::Lost(current) => Ok(TurnEnd::Superseded(current)),
-            CommitOutcome::ThreadMoved | CommitOutcome::KeyTaken(_) => {
-                Err(EngineError::broken("unexpected conflict in a release"))
-            }
-        }
+        let released = self.commit(release).await?.of_task()?;
+        Ok(released.map_or_else(TurnEnd::Superseded, TurnEnd::HandedOver))
     }
 }

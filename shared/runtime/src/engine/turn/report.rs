@@ -61,10 +61,13 @@ impl<'e> TurnReport<'e> {
         }
     }
 
-    /// Runs `work` as the work of the turn.
-    pub(in crate::engine) async fn run<F: Future>(&self, work: F) -> F::Output {
+    /// `work` as the work of the turn.
+    pub(in crate::engine) fn run<F: Future>(
+        &self,
+        work: F,
+    ) -> impl Future<Output = F::Output> + use<F> {
         let work = work.instrument(self.span.clone());
-        self.scope.clone().run(work).await
+        self.scope.clone().run(work)
     }
 
     /// Says how the turn ended: in the line of its call, else in a line of its own. A repeated

@@ -81,45 +81,25 @@ impl Engine {
             poll_and_open(&mut running, &mut buffer).await?;
         }
         let mut heartbeat = Heartbeat::new(self, receipt, budget, is_stream);
-        let ended_by = drive(
-            &mut running,
-            &turn,
-            inbox,
-            &mut buffer,
-            &mut heartbeat,
-            budget,
-        )
-        .await;
+        let ended_by = drive(&mut running, &turn, inbox, &mut buffer, &mut heartbeat).await;
         // INVARIANT: the skill's future is dropped before the turn is handed over, so
         // that a hand-over never makes two runs of one turn overlap.
         drop(running);
         if let Ok(LoopEnd::Returned(outcome)) = &ended_by {
             turn.check_end(outcome);
         }
-        let ended = Box::pin(self.end_run(ended_by, &turn, buffer)).await?;
-        if let TurnEnd::Stopped(record) = &ended {
-            self.completed(&*skill, &work.facts, record).await;
-        }
-        Ok(ended)
-    }
-
-    /// Stores how a run has ended. A run that an outage ended releases its turn.
-    ///
-    /// # Errors
-    /// Those of [`Engine::release`].
-    async fn end_run(
-        &self,
-        ended_by: Result<LoopEnd, EngineError>,
-        turn: &TurnHandle<'_>,
-        mut buffer: WriteBuffer<'_>,
-    ) -> Result<TurnEnd, EngineError> {
         let stored = buffer.record.clone();
         let ended = match self.outcome(ended_by, &mut buffer) {
             Ok(Ok(outcome)) => Box::pin(buffer.finish_turn(outcome, turn.turn_thread())).await,
-            Ok(Err(left)) => Box::pin(leave(left, turn, buffer)).await,
+            Ok(Err(left)) => Box::pin(leave(left, &turn, buffer)).await,
             Err(error) => Err(error),
         };
         match ended {
+            Ok(TurnEnd::Stopped(record)) => {
+                self.completed(&*skill, &work.facts, &record).await;
+                Ok(TurnEnd::Stopped(record))
+            }
+            // A run that an outage ended releases its turn.
             Err(error) => Box::pin(self.release(stored, error)).await,
             ended => ended,
         }
