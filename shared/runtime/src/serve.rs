@@ -18,7 +18,6 @@
 mod authorizer;
 #[cfg(feature = "aws")]
 mod batch;
-mod buffered;
 #[cfg(feature = "aws")]
 mod check;
 mod error;
@@ -49,7 +48,7 @@ pub use self::{authorizer::authorizer, function::function};
 pub use self::{push::push, relay::relay, sweep::sweep, worker::worker};
 
 pub use self::error::ServeError;
-pub use self::event::{EventFormat, GatewayEvent};
+pub use self::event::GatewayEvent;
 /// The memory allocator of the functions. A short call allocates hundreds of times, and this one
 /// takes less CPU for it than that of glibc. A program has one allocator, so the program names
 /// it and not this library:
@@ -219,11 +218,11 @@ async fn serve(
     also: Option<Also>,
 ) -> Result<(), ServeError> {
     let shared = Arc::new((edge, started));
-    let handler = move |event, context| {
+    let handler = move |request| {
         let shared = Arc::clone(&shared);
         async move {
             let (edge, started) = &*shared;
-            let answer = request::answer(edge, started.process, event, context);
+            let answer = request::answer(edge, started.process, GatewayEvent::of(request));
             counted(Box::pin(answer).await, Arc::clone(&started.reporter))
         }
     };

@@ -86,13 +86,14 @@ async fn every_route(agent: impl BuildAgent) -> Result<(), ServeError> {
     let edges = runtime.build()?.edges();
     let started = start.ready(&settings, counters);
     let shared = Arc::new((edges, started));
-    let handler = move |event: GatewayEvent, context| {
+    let handler = move |request| {
         let shared = Arc::clone(&shared);
         async move {
             let (edges, started) = &*shared;
+            let event = GatewayEvent::of(request);
             let (method, uri) = (event.request.method().as_str(), event.request.uri());
             let edge = edges.for_route(method, uri.path());
-            let answer = request::answer(edge, started.process, event, context);
+            let answer = request::answer(edge, started.process, event);
             super::counted(Box::pin(answer).await, Arc::clone(&started.reporter))
         }
     };

@@ -5,8 +5,7 @@
 //! Runtime API. The HTTP client of `lambda_runtime` leaves Nagle's algorithm on, so a stream
 //! would wait 40 ms for each acknowledgement. So responses have a client of their own.
 
-use super::event::GatewayEvent;
-use super::{buffered, streaming};
+use super::{event, streaming};
 use crate::http::Body;
 use a2a_lambda_model::redact::without_values;
 use futures::FutureExt as _;
@@ -15,6 +14,9 @@ use http::header::{HeaderName, HeaderValue};
 use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
 use hyper_util::client::legacy::connect::HttpConnector;
+use lambda_http::request::LambdaRequest;
+use lambda_http::{Adapter, RequestExt as _};
+use lambda_runtime::tower::Service as _;
 use lambda_runtime::tower::layer::layer_fn;
 use lambda_runtime::{
     Context, Diagnostic, Error, LambdaEvent, LambdaInvocation, Runtime, service_fn,
@@ -58,8 +60,8 @@ pub(super) async fn run<H, F>(
     also: Option<Also>,
 ) -> Result<(), Error>
 where
-    H: Fn(GatewayEvent, Context) -> F + Clone + Send + Sync + 'static,
-    F: Future<Output = Response<Body>> + Send,
+    H: Fn(lambda_http::Request) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
 {
     let client = Arc::new(PooledClient::builder().with_connector(connector()).build());
     let answering = service_fn(move |invocation| {
@@ -100,8 +102,8 @@ async fn answer<H, F>(
     invocation: LambdaInvocation,
 ) -> Result<(), Error>
 where
-    H: Fn(GatewayEvent, Context) -> F,
-    F: Future<Output = Response<Body>>,
+    H: Fn(lambda_http::Request) -> F,
+    F: Future<Output = Response<Body>> + Send + 'static,
 {
     let LambdaInvocation {
         parts,
@@ -118,18 +120,18 @@ where
         WATCH_DEADLINE => Integration::Streaming,
         _ => integration,
     };
-    let post = match GatewayEvent::read(&body) {
+    let post = match event::decode(&body) {
         Ok(event) => {
-            let format = event.format;
             // A first chunk is polled here too, so a panic before it is posted as an
             // error instead of an empty response.
+            // Also `lambda_http` panics, if it cannot read what a client has sent.
             let begun = AssertUnwindSafe(async {
-                let response = handler(event, context).await;
                 match integration {
-                    Integration::Buffered => {
-                        place.whole(buffered::envelope(response, format).await)
+                    Integration::Buffered => place.whole(&handler, event, context).await,
+                    Integration::Streaming => {
+                        let request = lambda_http::Request::from(event);
+                        place.streamed(handler(request.with_lambda_context(context)).await)
                     }
-                    Integration::Streaming => place.streamed(response),
                 }
             });
             match begun.catch_unwind().await {
@@ -143,7 +145,7 @@ where
         Err(error) => match also.and_then(|also| also(&body)) {
             Some(done) => {
                 done.await;
-                place.whole(b"null".to_vec())?
+                place.post("response", body::Body::from("null"))?
             }
             None => {
                 let error = unreadable(&error);
@@ -189,9 +191,21 @@ struct Invocation {
 }
 
 impl Invocation {
-    /// The request that posts a whole response.
-    fn whole(&self, envelope: Vec<u8>) -> Result<Request<body::Body>, Error> {
-        self.post("response", body::Body::from(envelope))
+    /// The request that posts the whole response to an event, in its envelope.
+    async fn whole<H, F>(
+        &self,
+        handler: &H,
+        event: LambdaRequest,
+        context: Context,
+    ) -> Result<Request<body::Body>, Error>
+    where
+        H: Fn(lambda_http::Request) -> F,
+        F: Future<Output = Response<Body>> + Send + 'static,
+    {
+        let answering = service_fn(|request| handler(request).map(Ok::<_, Infallible>));
+        let answer = Adapter::from(answering).call(LambdaEvent::new(event, context));
+        let Ok(envelope) = answer.await;
+        self.post("response", body::Body::from(serde_json::to_vec(&envelope)?))
     }
 
     /// The request that posts a response in chunks.

@@ -23,8 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const JSON: &str = r#"{"jsonrpc":"2.0"}"#;
 
 /// The function under test: its response depends on the path.
-async fn handler(event: GatewayEvent, _: Context) -> Response<Body> {
-    respond(event.request.uri().path()).await
+async fn handler(request: lambda_http::Request) -> Response<Body> {
+    respond(request.uri().path()).await
 }
 
 async fn respond(path: &str) -> Response<Body> {
