@@ -71,8 +71,7 @@ pub struct Settings {
     pub card: CardShape,
     /// `A2A_CARD_SIGNATURES`: signatures of the cards, from `a2a-local sign-card`.
     pub card_signatures: Vec<CardSignature>,
-    /// `A2A_DEPLOYED_AT`: when the cards last changed; else the file time of the
-    /// executable, if that is 2020 or later.
+    /// When the cards last changed: the file time of the executable, if that is 2020 or later.
     pub deployed_at: Option<Timestamp>,
     /// `A2A_MAX_BODY`: most bytes of a request body.
     pub max_body: usize,
@@ -171,7 +170,7 @@ impl Settings {
                 CardShape::Union,
             )?,
             card_signatures: read.signatures("A2A_CARD_SIGNATURES")?,
-            deployed_at: read.time("A2A_DEPLOYED_AT")?.or_else(|| source.built_at()),
+            deployed_at: source.built_at(),
             max_body: read.size("A2A_MAX_BODY", 5 * 1024 * 1024)?,
             work_queue_url: read.optional_url("A2A_WORK_QUEUE_URL")?,
             streaming: read.switch("A2A_STREAMING", true)?,

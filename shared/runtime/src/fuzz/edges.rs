@@ -12,6 +12,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Uri};
 use http_body_util::BodyExt as _;
 use std::net::IpAddr;
+use std::time::Duration;
 
 /// A text in a task of another tenant. No response may contain it.
 const CANARY: &str = "canary-of-another-tenant";
@@ -33,7 +34,6 @@ impl Source for Impatient {
         let value = match name {
             "A2A_AUTH" => "dev",
             "A2A_BLOCKING_BUDGET" => "50ms",
-            "A2A_STREAM_MAX_AGE" => "1ms",
             "A2A_FLUSH_INTERVAL" => "1ms",
             _ => return None,
         };
@@ -48,7 +48,8 @@ impl HttpTarget {
     /// [`Broken`] when the agent cannot be served.
     pub fn new(agent: AgentDefinition) -> Result<Self, Broken> {
         let broken = |error: &dyn std::fmt::Display| Broken(error.to_string());
-        let settings = Settings::read(&Impatient).map_err(|error| broken(&error))?;
+        let mut settings = Settings::read(&Impatient).map_err(|error| broken(&error))?;
+        settings.policy.stream_max_age = Duration::from_millis(1);
         let agent = Runtime::builder(agent, settings).build();
         let target = Self {
             runtime: tokio::runtime::Builder::new_current_thread()

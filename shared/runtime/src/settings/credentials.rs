@@ -20,8 +20,8 @@ pub struct CredentialSettings {
     accepted: JwtIssuer,
     /// `A2A_FIRST_KEY`: the name or ARN of the secret of the first API key.
     pub first_key: Option<String>,
-    /// `A2A_FIRST_KEY_TENANT` and `A2A_FIRST_KEY_SUBJECT`: the callers with the first key. The
-    /// scope `ops` counts for this tenant alone.
+    /// The callers with the first key, of the tenant `A2A_FIRST_KEY_TENANT`. The scope `ops`
+    /// counts for this tenant alone.
     pub first_owner: Owner,
     /// Which addresses the issuer may have.
     pub reach: Reach,
@@ -129,20 +129,15 @@ impl Read<'_> {
     }
 
     fn first_owner(&self) -> Result<Owner, SettingsError> {
-        let of_tenant = "A2A_FIRST_KEY_TENANT";
-        let of_subject = "A2A_FIRST_KEY_SUBJECT";
-        let (tenant, subject) = (self.text(of_tenant, "main"), self.text(of_subject, "owner"));
-        Ok(Owner {
-            tenant: TenantId::parse(&tenant).map_err(|_| SettingsError::Bad {
-                name: of_tenant,
-                value: tenant,
+        let name = "A2A_FIRST_KEY_TENANT";
+        let value = self.text(name, "main");
+        match (TenantId::parse(&value), Subject::parse("owner")) {
+            (Ok(tenant), Ok(subject)) => Ok(Owner { tenant, subject }),
+            _ => Err(SettingsError::Bad {
+                name,
+                value,
                 allowed: "a tenant",
-            })?,
-            subject: Subject::parse(&subject).map_err(|_| SettingsError::Bad {
-                name: of_subject,
-                value: subject,
-                allowed: "a subject",
-            })?,
-        })
+            }),
+        }
     }
 }

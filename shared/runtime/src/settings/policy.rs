@@ -21,9 +21,6 @@ const UPLOAD_MOST: Most = (
     5 * 1024 * 1024 * 1024,
     "a whole number from 1 to 5368709120",
 );
-/// 200 KiB: the engine reads up to this much of each file that a skill makes into
-/// memory, to see whether the file stays inline.
-const INLINE_MOST: Most = (200 * 1024, "a whole number from 1 to 204800");
 /// A response of a Lambda function has at most 6 MB. The JSON around a body
 /// escapes each of its quotes with a second byte, which counts too.
 const RESPONSE_MOST: Most = (5_900_000, "a whole number from 1 to 5900000");
@@ -53,20 +50,12 @@ impl Read<'_> {
             task_ttl: self.duration("A2A_TASK_TTL", defaults.task_ttl)?,
             thread_ttl,
             state_ttl,
-            thread_tombstone: self.duration("A2A_THREAD_TOMBSTONE", defaults.thread_tombstone)?,
             lease: self.duration("A2A_LEASE", defaults.lease)?,
             blocking_budget: self.duration("A2A_BLOCKING_BUDGET", defaults.blocking_budget)?,
-            max_attempts: self.count("A2A_MAX_ATTEMPTS", defaults.max_attempts)?,
             task_run_max: self.duration("A2A_TASK_RUN_MAX", defaults.task_run_max)?,
-            task_hand_overs_max: self
-                .count("A2A_TASK_HAND_OVERS_MAX", defaults.task_hand_overs_max)?,
             flush_interval: self.duration("A2A_FLUSH_INTERVAL", defaults.flush_interval)?,
-            stream_max_age: self.duration("A2A_STREAM_MAX_AGE", defaults.stream_max_age)?,
-            inline_max: self.limited("A2A_INLINE_MAX", defaults.inline_max, INLINE_MOST)?,
             response_max: self.limited(of_answer, answer, RESPONSE_MOST)?,
             upload_max: self.limited("A2A_UPLOAD_MAX", defaults.upload_max, UPLOAD_MOST)?,
-            state_max_bytes: self.size("A2A_STATE_MAX_BYTES", defaults.state_max_bytes)?,
-            list_count_max: self.size("A2A_LIST_COUNT_MAX", defaults.list_count_max)?,
             reach,
             may_reach_private,
             limits: self.limits()?,

@@ -3,7 +3,6 @@
 use super::{SettingsError, Source};
 use crate::auth::AuthMode;
 use crate::http::{CorsOrigin, base_url};
-use crate::task::Timestamp;
 use a2a_lambda_wire::CardSignature;
 use std::time::Duration;
 
@@ -42,19 +41,6 @@ impl Read<'_> {
                 name,
                 value,
                 allowed: URL,
-            }),
-        }
-    }
-
-    pub(super) fn time(&self, name: &'static str) -> Result<Option<Timestamp>, SettingsError> {
-        let value = self.text(name, "");
-        match Timestamp::parse_rfc3339(&value) {
-            Some(at) => Ok(Some(at)),
-            None if value.is_empty() => Ok(None),
-            None => Err(SettingsError::Bad {
-                name,
-                value,
-                allowed: "a time as `2026-05-28T10:00:00Z`",
             }),
         }
     }
@@ -122,10 +108,6 @@ impl Read<'_> {
         )
     }
 
-    pub(super) fn size(&self, name: &'static str, default: usize) -> Result<usize, SettingsError> {
-        self.above_zero(name, default)
-    }
-
     /// A size of at most `most`; `allowed` is the text of the error.
     pub(super) fn limited(
         &self,
@@ -142,10 +124,6 @@ impl Read<'_> {
             value: size.to_string(),
             allowed,
         })
-    }
-
-    pub(super) fn count(&self, name: &'static str, default: u32) -> Result<u32, SettingsError> {
-        self.above_zero(name, default)
     }
 
     /// A number for which 0 means that there is none.
@@ -168,15 +146,12 @@ impl Read<'_> {
         }
     }
 
-    fn above_zero<N>(&self, name: &'static str, default: N) -> Result<N, SettingsError>
-    where
-        N: std::str::FromStr + PartialOrd + Default,
-    {
+    pub(super) fn size(&self, name: &'static str, default: usize) -> Result<usize, SettingsError> {
         let Some(value) = self.0.get(name) else {
             return Ok(default);
         };
         match value.parse() {
-            Ok(number) if number > N::default() => Ok(number),
+            Ok(size) if size > 0 => Ok(size),
             _ => Err(SettingsError::Bad {
                 name,
                 value,

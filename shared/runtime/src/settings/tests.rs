@@ -109,13 +109,10 @@ fn a_bad_value_names_the_setting_the_value_and_what_is_allowed() {
         ("A2A_PUSH_ALLOW_PRIVATE", "true"),
         ("A2A_SWEEP_INTERVAL", "5"),
         ("A2A_BLOCKING_BUDGET", "25"),
-        ("A2A_MAX_ATTEMPTS", "0"),
         ("A2A_TASK_RUN_MAX", "24"),
-        ("A2A_TASK_HAND_OVERS_MAX", "0"),
         ("A2A_UPLOAD_PER_DAY", "-1"),
         ("A2A_PUBLIC_URL", "ftp://x"),
         ("A2A_CARD_SIGNATURES", "e30..AA"),
-        ("A2A_DEPLOYED_AT", "yesterday"),
         ("A2A_JWT_ISSUER", "id.example.com"),
         ("A2A_JWT_ALGORITHMS", "RS256,HS256"),
         ("A2A_JWT_ALGORITHMS", "none"),
@@ -229,8 +226,7 @@ fn durations_require_a_unit() {
 #[test]
 fn sizes_above_the_limits_of_lambda_and_s3_are_refused() {
     for (name, most) in [
-        ("A2A_INLINE_MAX", 204_800_u64),
-        ("A2A_RESPONSE_MAX", 5_900_000),
+        ("A2A_RESPONSE_MAX", 5_900_000_u64),
         ("A2A_UPLOAD_MAX", 5_368_709_120),
     ] {
         let read = |size: u64| {
@@ -337,7 +333,6 @@ fn the_documented_defaults_are_those_of_the_code() {
             "A2A_SECRET_KEY_ID",
             "A2A_SECRET_KEY",
             "A2A_CARD_SIGNATURES",
-            "A2A_DEPLOYED_AT",
             "A2A_WORK_QUEUE_URL",
             "A2A_PUSH_QUEUE_URL",
             "A2A_RATE_TIERS",
