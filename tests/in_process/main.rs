@@ -84,6 +84,8 @@ mod subscribe;
 #[cfg(test)]
 mod tenants;
 #[cfg(test)]
+mod text_clients;
+#[cfg(test)]
 mod thread_history;
 #[cfg(test)]
 mod timeouts;
