@@ -75,6 +75,13 @@ impl Request {
         self
     }
 
+    /// Adds a line of a header that may have several.
+    #[must_use]
+    pub fn line(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     /// Removes a header.
     #[must_use]
     pub fn without(mut self, name: &str) -> Self {
