@@ -46,7 +46,7 @@ impl WriteApiKeys for MemoryStore {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "jwt"))]
 impl MemoryStore {
     /// A store with one key, made for a check with an empty secret.
     pub(crate) async fn with_api_key(key: &ApiKeyRecord) -> Self {
