@@ -28,6 +28,8 @@ mod credentials;
 #[cfg(test)]
 mod deleted_contexts;
 #[cfg(test)]
+mod deployments;
+#[cfg(test)]
 mod errors;
 #[cfg(test)]
 mod expired_callers;

@@ -88,7 +88,8 @@ fn check(shown: &str, lists: &[&str], is_text: bool, place: &str) {
     }
 }
 
-async fn record(world: &World) -> TaskRecord {
+/// The task of the newest commit.
+pub(crate) async fn record(world: &World) -> TaskRecord {
     let owner = Owner {
         tenant: TenantId::parse("local").unwrap(),
         subject: Subject::parse("local").unwrap(),
@@ -99,7 +100,7 @@ async fn record(world: &World) -> TaskRecord {
 }
 
 /// Runs the turn that was handed over, once.
-async fn works(world: &World) {
+pub(crate) async fn works(world: &World) {
     let queue = LocalQueue::<WorkItem>::new(world.clock.clone(), 60 * SECOND);
     let image = TaskImage::of(&record(world).await);
     let unsent = relay(&queue, &[image], world.clock.now()).await;
