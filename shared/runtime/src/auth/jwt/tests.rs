@@ -1,8 +1,8 @@
 use super::*;
-use crate::auth::credentials::tests::SetClock;
+use crate::auth::credentials::tests::{SetClock, keep};
 use crate::auth::jwks::FetchKeysError;
 use crate::auth::{ApiKey, Credentials};
-use crate::store::api_keys::{ApiKeyRecord, KeyCheck, WriteApiKeys as _};
+use crate::store::api_keys::ApiKeyRecord;
 use crate::store::memory::MemoryStore;
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -639,7 +639,7 @@ async fn the_configuration_of_another_issuer_is_not_used() {
 #[tokio::test]
 async fn api_keys_work_while_the_issuer_hangs() {
     let agent = Agent::trusting(Answer::Never);
-    let key = ApiKey::random("").unwrap();
+    let (store, key) = (MemoryStore::new(), ApiKey::random("").unwrap());
     let record = ApiKeyRecord {
         id: key.id().clone(),
         hash: key.hash(),
@@ -653,7 +653,7 @@ async fn api_keys_work_while_the_issuer_hangs() {
         expires_at: None,
         note: None,
     };
-    let store = MemoryStore::with_api_key(&record).await;
+    keep(&store, &record, "").await;
     let mut credentials = Credentials::new(Arc::new(store), agent.clock.clone());
     let Agent { verifier, .. } = agent;
     credentials = credentials.with_jwt(Arc::into_inner(verifier).unwrap());

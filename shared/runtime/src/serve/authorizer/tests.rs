@@ -1,6 +1,7 @@
 use super::*;
 use crate::auth::ApiKey;
-use crate::store::api_keys::{ApiKeyId, ApiKeyRecord, KeyCheck, ReadApiKeys, WriteApiKeys as _};
+use crate::auth::credentials::tests::keep;
+use crate::store::api_keys::{ApiKeyId, ApiKeyRecord, KeyCheck, ReadApiKeys};
 use crate::store::memory::MemoryStore;
 use crate::task::{Owner, Subject, TenantId, Timestamp};
 
@@ -11,7 +12,7 @@ const END: i64 = 4_133_980_799;
 
 /// Credentials with one key, and the key.
 async fn issued() -> (Credentials, ApiKey) {
-    let key = ApiKey::random("").unwrap();
+    let (store, key) = (MemoryStore::new(), ApiKey::random("").unwrap());
     let record = ApiKeyRecord {
         id: key.id().clone(),
         hash: key.hash(),
@@ -25,7 +26,7 @@ async fn issued() -> (Credentials, ApiKey) {
         expires_at: Some(Timestamp::from_millis(END * 1000)),
         note: None,
     };
-    let store = MemoryStore::with_api_key(&record).await;
+    keep(&store, &record, "").await;
     (
         Credentials::new(Arc::new(store), Arc::new(SystemClock)),
         key,

@@ -45,14 +45,3 @@ impl WriteApiKeys for MemoryStore {
         Ok(self.tables().api_keys.remove(id).is_some())
     }
 }
-
-#[cfg(all(test, feature = "jwt"))]
-impl MemoryStore {
-    /// A store with one key, made for a check with an empty secret.
-    pub(crate) async fn with_api_key(key: &ApiKeyRecord) -> Self {
-        let (store, secret) = (Self::new(), String::new());
-        store.create_check(&KeyCheck { secret }).await.unwrap();
-        assert!(store.create_api_key(key).await.unwrap());
-        store
-    }
-}
