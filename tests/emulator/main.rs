@@ -34,6 +34,8 @@ mod hostile;
 #[cfg(test)]
 mod keyed;
 #[cfg(test)]
+mod large_artifacts;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod lists;

@@ -143,10 +143,12 @@ async fn echo(input: Content) -> AgentResult<String> {
 
 /// Asks again until the answer is not `again`.
 #[skill(id = "ask", tags = ["test"])]
-struct Ask;
+#[derive(Debug)]
+pub struct Ask;
 
-#[derive(Serialize, Deserialize)]
-struct Asked {
+/// How often a skill has asked.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Asked {
     times: u32,
 }
 

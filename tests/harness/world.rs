@@ -75,6 +75,13 @@ impl Request {
         self
     }
 
+    /// Adds a line of a header that may have several.
+    #[must_use]
+    pub fn line(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     /// Removes a header.
     #[must_use]
     pub fn without(mut self, name: &str) -> Self {
@@ -231,11 +238,30 @@ impl World {
         agent: impl FnOnce(Gate) -> Result<AgentDefinition, BuildError>,
         change: impl FnOnce(&mut Settings),
     ) -> Result<Self, Box<dyn Error>> {
+        Self::over(Arc::default(), Arc::default(), agent, change)
+    }
+
+    /// Another release over the same store and clock.
+    ///
+    /// # Errors
+    /// When the agent cannot be published.
+    pub fn redeployed(
+        &self,
+        agent: impl FnOnce(Gate) -> Result<AgentDefinition, BuildError>,
+        change: impl FnOnce(&mut Settings),
+    ) -> Result<Self, Box<dyn Error>> {
+        Self::over(self.store.clone(), self.clock.clone(), agent, change)
+    }
+
+    fn over(
+        store: Arc<WatchedStore>,
+        clock: Arc<VirtualClock>,
+        agent: impl FnOnce(Gate) -> Result<AgentDefinition, BuildError>,
+        change: impl FnOnce(&mut Settings),
+    ) -> Result<Self, Box<dyn Error>> {
         let gate = Gate::default();
-        let store = Arc::new(WatchedStore::default());
         let mut settings = Settings::read(&Local)?;
         change(&mut settings);
-        let clock = Arc::new(VirtualClock::default());
         let limits = Arc::new(MemoryStore::new());
         let runtime = Runtime::builder(agent(gate.clone())?, settings)
             .tasks(store.clone())

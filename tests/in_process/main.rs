@@ -28,6 +28,8 @@ mod credentials;
 #[cfg(test)]
 mod deleted_contexts;
 #[cfg(test)]
+mod deployments;
+#[cfg(test)]
 mod errors;
 #[cfg(test)]
 mod expired_callers;
@@ -83,6 +85,8 @@ mod stream;
 mod subscribe;
 #[cfg(test)]
 mod tenants;
+#[cfg(test)]
+mod text_clients;
 #[cfg(test)]
 mod thread_history;
 #[cfg(test)]

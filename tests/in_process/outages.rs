@@ -8,6 +8,7 @@ use a2a_lambda::store::{ReadTasks as _, StoreError};
 use a2a_lambda::task::{Owner, PartContent, Subject, TaskId, TaskRecord, TaskState, TenantId};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::frames::frames;
+use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::tester::Gate;
 use a2a_lambda_tests::world::{Request, World};
 use a2a_local::queue::LocalQueue;
@@ -17,6 +18,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::sync::Mutex;
 use std::time::Duration;
+
+per_dialect! {
+    paused ALL:
+    client_that_leaves_while_it_gets_an_error_loses_nothing
+}
 
 const DIALECT: Dialect = Dialect::Rest10;
 const MINUTE: Duration = Duration::from_secs(60);
@@ -318,5 +324,40 @@ async fn an_outage_in_a_call_leaves_its_turn_to_a_worker() {
             (record.state(), record.attempt()),
             (TaskState::Completed, 1)
         );
+    }
+}
+
+async fn client_that_leaves_while_it_gets_an_error_loses_nothing(dialect: Dialect) {
+    // It leaves before the error, after the event of the error, and at the end of the stream.
+    for count in 0..3 {
+        let world = World::new().unwrap();
+        let mut live = world.open(&dialect.stream(&Say::to("slow", "go"))).await;
+        let start = live.next().await.unwrap().unwrap();
+        let id = world.store.commits()[0].task.to_string();
+        world.store.refuse_commits(true);
+        world.gate.open();
+        for _ in 0..count {
+            live.next().await.unwrap();
+        }
+        drop(live);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let left = world.call(&dialect.of_task(Op::Get, &id)).await;
+        let left = dialect.task(&left);
+        assert_eq!(dialect.state(&left), "working", "{count}: {left}");
+
+        world.store.refuse_commits(false);
+        let mut behind = Behind::new(&world, &json!(id));
+        tokio::time::sleep(2 * MINUTE).await;
+        let (store, queue) = (world.store.memory(), &behind.queue);
+        let swept = world.engine().sweep(store, queue, Leases::Respect).await;
+        assert_eq!(swept.unwrap().redispatched, 1, "{count}");
+        assert_eq!(behind.runs_for(MINUTE).await, 1, "{count}");
+        let resume = dialect.of_task(Op::Subscribe, &id);
+        let resume = resume.header("last-event-id", start.id.as_ref().unwrap());
+        let shown = frames(&world.call(&resume).await).unwrap();
+        let shown: Vec<String> = shown.iter().map(|it| dialect.described(it)).collect();
+        let index = if dialect.is_v01() { "#0 " } else { "" };
+        let result = format!("artifact {index}slow at last.");
+        assert_eq!(shown[1..], [&*result, "status completed"], "{count}");
     }
 }

@@ -1,6 +1,7 @@
 //! Push configs in every generation: created, shown without secrets, deleted.
 //! The engine and the local suite test the deliveries.
 
+use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::world::{Reply, Request, World};
@@ -348,6 +349,60 @@ async fn a_forbidden_webhook_url_is_refused_with_its_field() {
             assert!(!text.contains("canary"), "{text}");
         }
         not_found(&world.call(&calls.get()).await, dialect);
+    }
+}
+
+/// The settings of a function on AWS.
+struct Deployed;
+
+impl Source for Deployed {
+    fn get(&self, name: &str) -> Option<String> {
+        (name == "AWS_LAMBDA_INITIALIZATION_TYPE").then(|| "on-demand".to_owned())
+    }
+}
+
+/// Limits webhooks as a deployed function does.
+fn as_deployed(settings: &mut Settings) {
+    let deployed = Settings::read_public(&Deployed).unwrap();
+    let secrets = settings.policy.secrets.clone();
+    settings.policy = deployed.policy;
+    settings.policy.secrets = secrets;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_local_agent_alone_names_the_setting_for_private_webhooks() {
+    let way_out = ", unless the agent runs with `A2A_PUSH_ALLOW_PRIVATE=on`";
+    let (scheme, host) = ("must be an https URL", "must name a public host");
+    let user = "must not hold a user name or password";
+    for (bad, why, is_private) in [
+        ("http://localhost:5000/notify", scheme, true),
+        ("http://hook.example/", scheme, true),
+        ("https://localhost/", host, true),
+        ("https://127.0.0.1:8443/", host, true),
+        ("https://10.0.0.8/", host, true),
+        ("https://[::1]/", host, true),
+        ("https://agent.internal/", host, true),
+        ("https://user:pw@hook.example/", user, false),
+    ] {
+        for (is_local, world) in [
+            (true, World::new().unwrap()),
+            (false, World::with(as_deployed).unwrap()),
+        ] {
+            let sentence = match is_local && is_private {
+                true => format!("{why}{way_out}"),
+                false => why.to_owned(),
+            };
+            for dialect in Dialect::ALL {
+                let mut request = task(&world, dialect, "ask").await.create();
+                let body = String::from_utf8(request.body).unwrap().replace(URL, bad);
+                request.body = body.into_bytes();
+                let text = world.call(&request).await.text();
+                assert!(
+                    text.contains(&format!("{sentence}\"")),
+                    "{dialect:?}: {text}"
+                );
+            }
+        }
     }
 }
 

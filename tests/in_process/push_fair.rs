@@ -61,6 +61,22 @@ async fn sent(world: &World, queue: &LocalQueue<PushItem>, caller: &'static str,
     assert_eq!(relay_pushes(queue, &[image]).await, [0_usize; 0]);
 }
 
+/// The services of push deliveries to `webhooks`.
+pub(crate) fn outgoing(
+    world: &World,
+    queue: &LocalQueue<PushItem>,
+    webhooks: Arc<dyn SendPush>,
+) -> PushServices {
+    PushServices {
+        tasks: world.store.clone(),
+        pushes: world.store.clone(),
+        queue: Arc::new(queue.clone()),
+        webhooks,
+        clock: world.clock.clone(),
+        ids: Arc::new(RandomIds),
+    }
+}
+
 async fn deliver(dispatcher: PushDispatcher, queue: LocalQueue<PushItem>) {
     loop {
         let delivery = queue.receive().await;
@@ -79,15 +95,8 @@ async fn silent_webhooks_delay_another_tenant_by_at_most_one_attempt() {
         clock: world.clock.clone(),
         called: Mutex::default(),
     });
-    let outgoing = PushServices {
-        tasks: world.store.clone(),
-        pushes: world.store.clone(),
-        queue: Arc::new(queue.clone()),
-        webhooks: hosts.clone(),
-        clock: world.clock.clone(),
-        ids: Arc::new(RandomIds),
-    };
-    let dispatcher = PushDispatcher::new(outgoing, Policy::default());
+    let dispatcher =
+        PushDispatcher::new(outgoing(&world, &queue, hosts.clone()), Policy::default());
     for number in 0..SILENT {
         sent(&world, &queue, "noisy:ann", &format!("silent-{number}")).await;
     }

@@ -5,7 +5,7 @@ use a2a_lambda::prelude::*;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{CONTENT_TYPE, Fault};
 use a2a_lambda_tests::per_dialect;
-use a2a_lambda_tests::tester::Gate;
+use a2a_lambda_tests::tester::{Ask, Gate};
 use a2a_lambda_tests::world::{Request, World};
 use serde_json::{Value, json};
 
@@ -48,43 +48,12 @@ async fn looks(_: &mut TaskContext<'_>, input: Content) -> AgentResult<String> {
     ))
 }
 
-/// Asks once.
-#[skill(id = "asks", tags = ["test"])]
-struct Asks;
-
-#[derive(serde::Serialize, serde::Deserialize)]
-struct Open;
-
-impl SkillSlot for Open {}
-
-impl SkillHandler<Open> for Asks {
-    type Input = Content;
-    type Output = String;
-
-    async fn on_request(
-        &self,
-        _: &mut TaskContext<'_>,
-        _: Content,
-    ) -> AgentResult<OnRequestResult<String, Open>> {
-        OnRequestResult::ask("which?", Open)
-    }
-
-    async fn on_input_received(
-        &self,
-        _: &mut TaskContext<'_>,
-        _: Open,
-        answer: Content,
-    ) -> AgentResult<OnInputResult<String, Open>> {
-        OnInputResult::done(answer.first_text().unwrap_or_default().to_owned())
-    }
-}
-
 fn agent(_: Gate) -> Result<AgentDefinition, BuildError> {
     let agent = Agent::builder("wishes")
         .skill(sums)
         .skill(quotes)
         .skill(looks)
-        .skill(Asks);
+        .skill(Ask);
     agent.description("Fulfils wishes.").version("1").build()
 }
 
@@ -183,7 +152,7 @@ fn rpc_03(message: &Value) -> Request {
 #[tokio::test(start_paused = true)]
 async fn names_of_the_older_sdks_continue_a_task() {
     let (world, dialect) = (world(), Dialect::Rpc03);
-    let asked = dialect.task(&world.call(&dialect.send(&Say::to("asks", "go"))).await);
+    let asked = dialect.task(&world.call(&dialect.send(&Say::to("ask", "go"))).await);
     let (task, context) = (&asked["id"], &asked["contextId"]);
     let mut answer = json!({
         "kind": "message", "role": "user", "message_id": "m-2", "task_id": task,
@@ -195,7 +164,7 @@ async fn names_of_the_older_sdks_continue_a_task() {
     answer.as_object_mut().unwrap().remove("taskId");
     let answered = dialect.task(&world.call(&rpc_03(&answer)).await);
     assert_eq!(answered["id"], *task);
-    assert_eq!(dialect.words(&answered["artifacts"][0]), "this");
+    assert_eq!(dialect.words(&answered["artifacts"][0]), "this after 1");
 }
 
 #[tokio::test(start_paused = true)]
@@ -236,8 +205,8 @@ async fn client_of_events_reads_an_error_before_its_request_is_understood() {
     ] {
         let request = Request::new("POST", "/")
             .header("content-type", "application/json")
-            .header("accept", "*/*")
-            .header("accept", "text/event-stream");
+            .line("accept", "*/*")
+            .line("accept", "text/event-stream");
         let reply = world().call(&request.body(text)).await;
         assert_eq!(reply.header("content-type"), "text/event-stream");
         assert!(

@@ -50,6 +50,12 @@ impl Call {
         self
     }
 
+    /// The same call without a header.
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.headers.retain(|(known, _)| known != name);
+        self
+    }
+
     /// The same call with another body.
     pub(crate) fn body(mut self, body: &Value) -> Self {
         self.body = Some(body.to_string());

@@ -2,6 +2,8 @@
 //! a user does it.
 
 #[cfg(test)]
+mod accept;
+#[cfg(test)]
 mod agent;
 #[cfg(test)]
 mod background;

@@ -98,6 +98,11 @@ impl Driver {
         self.live.iter().any(|process| process.name == name)
     }
 
+    /// Whether the process that began at this moment is alive.
+    pub(crate) fn is_alive(&self, begun: Moment) -> bool {
+        self.live.iter().any(|process| process.begun == begun)
+    }
+
     pub(crate) const fn living(&self) -> usize {
         self.live.len()
     }

@@ -22,8 +22,8 @@ struct Before {
     turn: u32,
     attempt: u32,
     hand_overs: u32,
-    /// Whether a run has a lease, which may be dead.
-    is_leased: bool,
+    /// Whether it has the lease of a run that is dead.
+    is_dead: bool,
 }
 
 impl Driver {
@@ -54,7 +54,7 @@ impl Driver {
                 turn: seen.record.turn(),
                 attempt: seen.record.attempt(),
                 hand_overs: seen.hand_overs,
-                is_leased: seen.record.lease_until().is_some(),
+                is_dead: seen.record.lease_until().is_some() && !self.is_alive(seen.runner),
             };
             (life.clone(), before)
         })
@@ -97,7 +97,7 @@ impl Driver {
             let record = &seen.record;
             let began = before.get(life).filter(|it| it.turn == record.turn());
             let (attempt, hand_overs) = began.map_or((1, 0), |it| (it.attempt, it.hand_overs));
-            let attempt = attempt.max(1) + u32::from(began.is_some_and(|it| it.is_leased));
+            let attempt = attempt.max(1) + u32::from(began.is_some_and(|it| it.is_dead));
             // A hand-over without progress is an attempt too.
             let most = attempt + 1 + seen.hand_overs.saturating_sub(hand_overs);
             if !record.state().is_at_rest() && record.attempt() > most {

@@ -163,4 +163,4 @@ impl std::fmt::Debug for Credentials {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

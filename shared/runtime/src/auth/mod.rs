@@ -10,7 +10,7 @@
 
 mod api_key;
 mod authentication;
-mod credentials;
+pub(crate) mod credentials;
 mod dev;
 mod first_key;
 mod gateway;

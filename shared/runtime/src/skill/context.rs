@@ -168,7 +168,8 @@ impl<'a> TaskContext<'a> {
     }
 
     /// Writes the artifact `name` in chunks. The skill may send updates and run steps between
-    /// the chunks.
+    /// the chunks. A writer writes in one step, or outside of all: a turn that runs again skips
+    /// the steps that have finished, with their chunks.
     pub fn artifact_chunks(&self, name: impl Into<String>) -> ArtifactChunks<'_> {
         ArtifactChunks::new(self.host, name.into())
     }

@@ -156,7 +156,8 @@ impl SkillTest {
     ///   because it has no such skill, the input does not fit the skill, or the task
     ///   belongs to another caller.
     /// - [`SkillTestError::Output`] when the skill gave a media type that is not among its
-    ///   output modes, wrote one artifact with two writers, or left a writer unfinished.
+    ///   output modes, wrote one artifact with two writers or
+    ///   across steps, or left a writer unfinished.
     /// - [`SkillTestError::NoCrash`] when the turn ended before
     ///   [`SkillTest::crash_after`] could end its process.
     /// - [`SkillTestError::NeverRests`] when many workers did not bring the turn to its end.

@@ -54,6 +54,9 @@ impl Oracle {
         self.check_words(&life, turn, &users, &events, &mut faults);
         seen.log.extend(events);
         seen.users = users;
+        if seen.turn == 0 || record.epoch() > seen.record.epoch() {
+            seen.runner = self.begun;
+        }
         seen.takes(write, now, &mut faults);
         self.tasks.insert(life, seen);
         for fault in faults {
@@ -190,6 +193,7 @@ impl Seen {
             log: Vec::new(),
             users: Vec::new(),
             turn: 0,
+            runner: Moment::default(),
             hand_overs: 0,
             dispatched: false,
             acknowledged: false,

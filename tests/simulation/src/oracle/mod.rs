@@ -63,6 +63,8 @@ pub(crate) struct Seen {
     /// The ids of its client's messages.
     users: Vec<String>,
     turn: u32,
+    /// When the process began that has raised its epoch last: it has the lease, if there is one.
+    pub(crate) runner: Moment,
     /// How often it was handed over.
     pub(crate) hand_overs: u32,
     /// Whether a worker was ever requested in this turn.

@@ -52,9 +52,15 @@ async fn issue(store: &MemoryStore, tenant: &str, expires_at: Option<Timestamp>)
         expires_at,
         note: None,
     };
-    store.create_check(&check()).await.unwrap();
-    assert!(store.create_api_key(&record).await.unwrap());
+    keep(store, &record, CHECK).await;
     key
+}
+
+/// Stores a key, and the check with this secret.
+pub(crate) async fn keep(store: &MemoryStore, record: &ApiKeyRecord, secret: &str) {
+    let secret = secret.to_owned();
+    store.create_check(&KeyCheck { secret }).await.unwrap();
+    assert!(store.create_api_key(record).await.unwrap());
 }
 
 async fn tenant(credentials: &Credentials, header: &str) -> Result<String, AuthError> {

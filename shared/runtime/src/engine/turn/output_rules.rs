@@ -4,7 +4,7 @@
 
 use crate::engine::Engine;
 use crate::engine::clock::lock;
-use crate::skill::turn_host::{ChunkWriter, Emission};
+use crate::skill::turn_host::{ChunkWriter, Emission, ScopeId};
 use crate::skill::{AnySkill, Artifact, SkillMetadata, SkillOutcome, media};
 use crate::task::{Part, TaskId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +32,15 @@ pub enum OutputFault {
         /// The name of the artifact.
         artifact: String,
     },
+    /// A writer wrote in two steps, or in a step and outside of it. A turn that runs again skips
+    /// the finished step, and would lose its chunks.
+    #[error(
+        "the artifact `{artifact}` is written in more than one step: each needs a writer of its own"
+    )]
+    AcrossSteps {
+        /// The name of the artifact.
+        artifact: String,
+    },
     /// A writer was dropped before its artifact was complete.
     #[error("the writer of the artifact `{artifact}` was not finished: call `finish`")]
     Unfinished {
@@ -44,8 +53,9 @@ pub enum OutputFault {
 #[derive(Debug)]
 pub(in crate::engine) struct OutputRules {
     skill: Option<SkillMetadata>,
-    /// The newest writer of each artifact, and whether it has finished.
-    writers: Mutex<BTreeMap<String, (ChunkWriter, bool)>>,
+    /// The newest writer of each artifact, the step in which it writes, and whether it has
+    /// finished.
+    writers: Mutex<BTreeMap<String, (ChunkWriter, ScopeId, bool)>>,
     faults: Mutex<BTreeSet<OutputFault>>,
 }
 
@@ -64,8 +74,8 @@ impl OutputRules {
         self.skill.as_ref().map_or("result", |skill| skill.id)
     }
 
-    /// The faults of an emission that the turn has not had before.
-    pub(in crate::engine) fn check(&self, emission: &Emission) -> Vec<OutputFault> {
+    /// The faults of an emission in `step` that the turn has not had before.
+    pub(in crate::engine) fn check(&self, emission: &Emission, step: ScopeId) -> Vec<OutputFault> {
         let Emission::Artifact {
             artifact,
             append,
@@ -80,12 +90,16 @@ impl OutputRules {
         if let Some(writer) = writer {
             let mut writers = lock(&self.writers);
             match writers.get(&artifact.name) {
-                Some((newest, _)) if *append && newest != writer => {
+                Some((newest, ..)) if *append && newest != writer => {
                     let artifact = artifact.name.clone();
                     faults.push(OutputFault::TwoWriters { artifact });
                 }
+                Some((_, begun_in, _)) if *append && *begun_in != step => {
+                    let artifact = artifact.name.clone();
+                    faults.push(OutputFault::AcrossSteps { artifact });
+                }
                 _ => {
-                    let newest = (writer.clone(), *last_chunk);
+                    let newest = (writer.clone(), step, *last_chunk);
                     writers.insert(artifact.name.clone(), newest);
                 }
             }
@@ -110,7 +124,7 @@ impl OutputRules {
         for artifact in results {
             faults.extend(self.unpromised(&artifact.name, &artifact.parts));
         }
-        for (name, (writer, is_finished)) in lock(&self.writers).iter() {
+        for (name, (writer, _, is_finished)) in lock(&self.writers).iter() {
             let is_result = results.iter().any(|artifact| artifact.name == *name);
             if writer.must_finish && !is_finished && !is_result {
                 let artifact = name.clone();

@@ -37,8 +37,8 @@ struct OpenScope {
     begun: BTreeMap<String, u32>,
     /// How many steps it has begun.
     steps: u32,
-    /// Whether it is a step or inside one.
-    is_in_step: bool,
+    /// The innermost step around it, or itself; [`TURN`] outside of steps.
+    step: ScopeId,
     /// The step that is open in it.
     open_step: Option<ScopeId>,
     /// The names of the scopes that are open in it.
@@ -108,8 +108,8 @@ impl Scopes {
             ordinal = scope.steps;
             scope.open_step = Some(inner);
         }
-        if let Some(step) = state.scope_mut(inner) {
-            step.is_in_step = true;
+        if let Some(scope) = state.scope_mut(inner) {
+            scope.step = inner;
         }
         state.unasked.remove(&key);
         Ok(StepPlace {
@@ -228,11 +228,16 @@ impl Scopes {
         }
     }
 
+    /// The innermost step around what runs now; [`TURN`] outside of steps.
+    pub(in crate::engine) fn step(&self) -> ScopeId {
+        let state = lock(&self.state);
+        state.scope(state.current).map_or(TURN, |scope| scope.step)
+    }
+
     /// Whether a step is open around what runs now. It may do another thing than in an earlier
     /// run of the turn.
     pub(in crate::engine) fn is_in_step(&self) -> bool {
-        let state = lock(&self.state);
-        state.scope(state.current).is_some_and(|it| it.is_in_step)
+        self.step() != TURN
     }
 
     /// The skill has loaded a value that an earlier run of the turn saved after these outputs,
@@ -273,7 +278,7 @@ impl ScopeTable {
     /// Begins the next step or scope of this name in the current scope.
     fn begin(&mut self, name: &str, outputs: &OutputCounts) -> ScopeId {
         let (id, outer) = (ScopeId(self.scopes.len()), self.current);
-        let is_in_step = self.scope(outer).is_some_and(|scope| scope.is_in_step);
+        let step = self.scope(outer).map_or(TURN, |scope| scope.step);
         let mut path = String::new();
         if let Some(scope) = self.scope_mut(outer) {
             let number = scope.begun.entry(name.to_owned()).or_default();
@@ -287,7 +292,7 @@ impl ScopeTable {
             path.push_str(&format!("#{number}"));
         }
         let mut inner = OpenScope::new(path.into(), outer, outputs);
-        inner.is_in_step = is_in_step;
+        inner.step = step;
         self.scopes.push(inner);
         id
     }
@@ -301,7 +306,7 @@ impl OpenScope {
             outer,
             begun: BTreeMap::new(),
             steps: 0,
-            is_in_step: false,
+            step: TURN,
             open_step: None,
             open_scopes: BTreeMap::new(),
             events: 0,

@@ -5,7 +5,7 @@
 //! value or a step's result is acknowledged when it is stored.
 
 use super::command::SkillCommand;
-use super::output_rules::OutputRules;
+use super::output_rules::{OutputFault, OutputRules};
 use super::references::NamedTasks;
 use super::replayed_output::ReplayedOutput;
 use super::scopes::{Scopes, StepChangedError, StepPlace};
@@ -225,8 +225,12 @@ impl TurnHost for TurnHandle<'_> {
     }
 
     fn emit(&self, emission: Emission) -> BoxFuture<'_, AgentResult<()>> {
-        for fault in self.output_rules.check(&emission) {
+        for fault in self.output_rules.check(&emission, self.scopes.step()) {
             self.engine.warn_of(&self.task_id, &fault);
+            if let OutputFault::AcrossSteps { .. } = fault {
+                let error = AgentError::internal(fault.to_string());
+                return Box::pin(std::future::ready(Err(error)));
+            }
         }
         let scope = self.scopes.next_output();
         let may_differ = self.scopes.is_in_step();

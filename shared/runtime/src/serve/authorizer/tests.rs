@@ -1,6 +1,7 @@
 use super::*;
 use crate::auth::ApiKey;
-use crate::store::api_keys::{ApiKeyId, ApiKeyRecord, KeyCheck, ReadApiKeys, WriteApiKeys as _};
+use crate::auth::credentials::tests::keep;
+use crate::store::api_keys::{ApiKeyId, ApiKeyRecord, KeyCheck, ReadApiKeys};
 use crate::store::memory::MemoryStore;
 use crate::task::{Owner, Subject, TenantId, Timestamp};
 
@@ -25,9 +26,7 @@ async fn issued() -> (Credentials, ApiKey) {
         expires_at: Some(Timestamp::from_millis(END * 1000)),
         note: None,
     };
-    let secret = String::new();
-    store.create_check(&KeyCheck { secret }).await.unwrap();
-    assert!(store.create_api_key(&record).await.unwrap());
+    keep(&store, &record, "").await;
     (
         Credentials::new(Arc::new(store), Arc::new(SystemClock)),
         key,

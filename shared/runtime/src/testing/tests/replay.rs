@@ -322,6 +322,55 @@ async fn nothing_is_said_twice_after_a_hand_over() {
     assert_eq!(messages(&reply), expected);
 }
 
+/// Writes an artifact in the way its input names.
+#[skill(id = "writes", tags = ["test"])]
+async fn writes(cx: &mut TaskContext<'_>, way: String) -> AgentResult<()> {
+    let mut text = cx.artifact_chunks("text");
+    if way == "outside and inside" {
+        text.push("a").await?;
+    }
+    for chunk in ["b", "c"] {
+        if way == "outside" {
+            let chunk = cx.step("chunk", async { Ok(chunk.to_owned()) }).await?;
+            text.push(chunk).await?;
+        } else {
+            cx.step("chunk", text.push(chunk)).await?;
+        }
+    }
+    text.finish().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn writer_of_two_steps_is_an_error_before_it_loses_a_chunk() {
+    let agent = Agent::builder("library").skill(writes).build().unwrap();
+    let artifact = "text".to_owned();
+    let fault = SkillTestError::Output(OutputFault::AcrossSteps { artifact });
+    for way in ["inside", "outside and inside"] {
+        for crash in 0..3 {
+            let mut client = SkillTest::new(&agent, "writes");
+            if crash > 0 {
+                client.crash_after(crash);
+            }
+            assert_eq!(client.send(way).await, Err(fault.clone()), "{way} {crash}");
+        }
+    }
+    let agent = |_| Agent::builder("library").skill(writes).build().unwrap();
+    each_crash(
+        "writes",
+        "outside",
+        agent,
+        no_model,
+        async |place, _, reply, _| {
+            assert_eq!(
+                reply.artifact_text("text").as_deref(),
+                Some("bc"),
+                "{place}"
+            );
+        },
+    )
+    .await;
+}
+
 /// Takes 10 seconds for each step.
 #[skill(id = "slowly", tags = ["test"])]
 async fn slowly(cx: &mut TaskContext<'_>, _: String) -> AgentResult<String> {
