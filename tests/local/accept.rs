@@ -62,12 +62,12 @@ async fn three_accept_lines_mean_the_same_to_server_and_function() {
         let (head, served) = call.response().await.into_parts();
         let served = served.collect().await.unwrap().to_bytes();
         assert_eq!(head.headers[CONTENT_TYPE], expected, "{lines:?}");
-        for event in [rest_event(&lines), http_event(&lines)] {
+        for (api, event) in [("REST", rest_event(&lines)), ("HTTP", http_event(&lines))] {
             let event = GatewayEvent::read(event.to_string().as_bytes()).unwrap();
             let edge = world.edge(Function::Rpc);
             let answer = edge.handle(event.request, event.identity, None).await;
             let (function, body) = answer.into_parts();
-            let shown = format!("{lines:?} {:?}", event.format);
+            let shown = format!("{lines:?} {api}");
             assert_eq!(function.status, head.status, "{shown}");
             assert_eq!(function.headers[CONTENT_TYPE], expected, "{shown}");
             assert_eq!(body.collect().await.unwrap().to_bytes(), served, "{shown}");
