@@ -1,6 +1,6 @@
 //! Large tasks: content that moved to children reads as if it were in the item.
 
-use super::{Broken, Stores, World};
+use super::{Broken, Stores, World, noise};
 use crate::store::queue::OpenTask;
 use crate::store::{Committed, Expect, ProjectedTask, Projection, StoreError, Tail};
 use crate::task::{
@@ -16,7 +16,7 @@ fn chunk(id: &str, append: bool, length: usize) -> Change {
             id: id.to_owned(),
             name: Some(id.to_owned()),
             description: None,
-            parts: vec![Part::text("x".repeat(length))],
+            parts: vec![Part::text(noise(length as u64, length))],
             extensions: Vec::new(),
             metadata: Metadata::new(),
         },
@@ -27,7 +27,7 @@ fn chunk(id: &str, append: bool, length: usize) -> Change {
 }
 
 fn says(n: usize, length: usize) -> Change {
-    let text = vec![Part::text("y".repeat(length))];
+    let text = vec![Part::text(noise(n as u64, length))];
     Change::Update {
         message: Some(Message::from_agent(format!("m-{n}"), text)),
         metadata: Metadata::new(),
@@ -54,7 +54,7 @@ async fn working(stores: &Stores<'_>, world: &World) -> Result<TaskRecord, Broke
     world.committed(stores, &task, [world.start()]).await
 }
 
-/// A task whose output has moved to more than one child of each kind.
+/// A task whose output has moved to more than one child.
 async fn grown(stores: &Stores<'_>, world: &World) -> Result<TaskRecord, Broken> {
     let mut task = working(stores, world).await?;
     for n in 0..16 {
@@ -62,8 +62,8 @@ async fn grown(stores: &Stores<'_>, world: &World) -> Result<TaskRecord, Broken>
         task = world.committed(stores, &task, changes).await?;
     }
     let layout = task.layout();
-    assert!(layout.events.is_some_and(|batches| batches.from > 1));
-    assert!(layout.history.len() > 1 && layout.parts_moved("a") > 1);
+    assert!(layout.children.len() > 2 && layout.events_moved() > 1);
+    assert!(layout.messages_moved() > 1 && layout.parts_moved("a") > 1);
     Ok(task)
 }
 
