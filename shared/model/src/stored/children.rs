@@ -10,8 +10,8 @@ use super::task::{TaskBody, messages_left};
 use super::{END_ROOM, ITEM_MAX, MAX_BYTES};
 use crate::store::{SizeError, StoreError};
 use crate::task::{
-    Artifact, ChildLifetime, Layout, LoggedEvent, Message, Metadata, MovedContent, MovedParts, MovedValues,
-    Part, Saved, Sealed, StoredValue, TaskFields, TaskRecord, Timestamp,
+    Artifact, ChildLifetime, Layout, LoggedEvent, Message, Metadata, MovedContent, MovedParts,
+    MovedValues, Part, Saved, Sealed, StoredValue, TaskFields, TaskRecord, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};

@@ -9,8 +9,8 @@ use crate::store::StoreError;
 use crate::task::{
     Artifact, Base, ContextId, EventId, Generation, HeldKeys, Layout, LoggedEvent, Message,
     Metadata, NewTask, Owner, PushId, Saved, Sealed, SkillId, SkillRoute, Status, StoredValue,
-    Subject, TaskFields, TaskId, TaskRecord, TaskState, TenantId, Timestamp, Transition, TurnRequest, Used,
-    WriteId,
+    Subject, TaskFields, TaskId, TaskRecord, TaskState, TenantId, Timestamp, Transition,
+    TurnRequest, Used, WriteId,
 };
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -183,7 +183,11 @@ impl<'a> TaskBody<'a> {
             generation: record.generation,
             metadata: borrowed(here(StoredValue::Metadata), &record.metadata),
             status: StatusBody {
-                message: status.message.as_ref().filter(|_| !moved.status).map(|it| place.leave(it)),
+                message: status
+                    .message
+                    .as_ref()
+                    .filter(|_| !moved.status)
+                    .map(|it| place.leave(it)),
                 timestamp: Some(status.timestamp).filter(|at| Some(*at) != last),
             },
             skill: record.skill.clone(),
@@ -195,7 +199,10 @@ impl<'a> TaskBody<'a> {
                 .filter(|ids| *ids != [first.clone()])
                 .map(Cow::Borrowed),
             turn_write: Some(&record.turn_write).filter(|id| *id != first).cloned(),
-            history: messages_left(record, moved).iter().map(|it| place.leave(it)).collect(),
+            history: messages_left(record, moved)
+                .iter()
+                .map(|it| place.leave(it))
+                .collect(),
             artifacts: rests(&record.artifacts, |id| moved.parts_moved(id)),
             log: record
                 .events_after(moved.events_moved())
@@ -207,7 +214,11 @@ impl<'a> TaskBody<'a> {
             saved: borrowed(here(StoredValue::Saved), &record.saved),
             base: Cow::Borrowed(&record.base),
             replaced: rests(&record.replaced, |id| moved.replaced_moved(id)),
-            secret: record.secret.as_ref().filter(|_| here(StoredValue::Secret)).map(Cow::Borrowed),
+            secret: record
+                .secret
+                .as_ref()
+                .filter(|_| here(StoredValue::Secret))
+                .map(Cow::Borrowed),
             fingerprint: record.fingerprint.as_deref().map(Cow::Borrowed),
             request: record.request.as_ref().map(Cow::Borrowed),
             reads_text_alone: record.reads_text_alone,
@@ -284,7 +295,11 @@ impl<'a> TaskBody<'a> {
 }
 
 fn borrowed<T: Clone + Default>(here: bool, value: &T) -> Cow<'_, T> {
-    if here { Cow::Borrowed(value) } else { Cow::default() }
+    if here {
+        Cow::Borrowed(value)
+    } else {
+        Cow::default()
+    }
 }
 
 /// The messages of the history that have not moved.

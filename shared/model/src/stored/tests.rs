@@ -318,7 +318,12 @@ fn a_body_does_not_repeat_facts_and_defaults() {
     let task = task.next(opening, write, at, at).unwrap();
     let body = pieces(&task).unwrap().head;
     let body = body.json().unwrap();
-    let facts = [task.id.as_str(), task.context_id.as_str(), "acme", "n\u{1F600}n"];
+    let facts = [
+        task.id.as_str(),
+        task.context_id.as_str(),
+        "acme",
+        "n\u{1F600}n",
+    ];
     for fact in facts.into_iter().chain([task.incarnation.as_str()]) {
         assert!(!body.contains(fact), "{fact} in {body}");
     }
@@ -417,10 +422,7 @@ fn a_record_nested_too_deeply_is_not_written() {
     let fits = nested(100);
     let head = pieces(&fits).unwrap().head;
     assert_eq!(head_of(&head, TaskFacts::of(&fits)).unwrap(), fits);
-    assert!(matches!(
-        pieces(&nested(124)),
-        Err(StoreError::TooLarge(_))
-    ));
+    assert!(matches!(pieces(&nested(124)), Err(StoreError::TooLarge(_))));
 }
 
 /// A short send as one commit stores it, with ids as long as real ones.

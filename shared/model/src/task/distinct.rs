@@ -7,8 +7,8 @@ use super::{
     Artifact, ArtifactUpdate, Base, Blob, ChildLifetime, Delivery, Event, EventId, EventMark,
     Generation, HeldKeys, KeyHash, Layout, LoggedEvent, Message, MovedContent, MovedParts,
     MovedValues, Owner, Part, PartContent, PushLease, PushRecord, PushRegistration, Role, Saved,
-    SavedSlot, Sealed, SkillRoute, Status, StatusUpdate, StepResult, StoredValue,
-    TaskFields, TaskRecord, TaskState, ThreadOperation, Timestamp, Transition, TurnRequest, Used,
+    SavedSlot, Sealed, SkillRoute, Status, StatusUpdate, StepResult, StoredValue, TaskFields,
+    TaskRecord, TaskState, ThreadOperation, Timestamp, Transition, TurnRequest, Used,
 };
 use crate::store::queue::{PushItem, WorkItem};
 use crate::store::{ThreadRecord, ThreadState, ThreadStatus};

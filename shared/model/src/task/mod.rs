@@ -45,9 +45,7 @@ use serde::{Deserialize, Serialize};
 
 pub use artifact::Artifact;
 pub use change::Change;
-pub use child_layout::{
-    ChildLifetime, Layout, MovedContent, MovedParts, MovedValues, StoredValue,
-};
+pub use child_layout::{ChildLifetime, Layout, MovedContent, MovedParts, MovedValues, StoredValue};
 pub use command::{
     CancelCommand, Context, ContextPage, ContextQuery, Frame, GetQuery, ListQuery, Page,
     SendCommand, SendMode, Sent, SubscribeCommand, UploadGrant, UploadOrder,

@@ -90,7 +90,11 @@ impl Table {
             };
             let before = self.children.insert(child.name, found);
             let is_state = child.name == ChildName::State;
-            assert!(is_state || before.is_none(), "{:?} is written over", child.name);
+            assert!(
+                is_state || before.is_none(),
+                "{:?} is written over",
+                child.name
+            );
         }
         let mut read = head_of(&stored.head, TaskFacts::of(record)).unwrap();
         let named = self.children.clone().into_iter();
@@ -225,7 +229,10 @@ fn a_thousand_tokens_cost_at_most_260_units_and_random_ones_300() {
     let numbers = units_of_stream(|n| format!("chunk-{n} "));
     let random = units_of_stream(|n| noise(n as u64, 10));
     println!("{words} {numbers} {random}");
-    assert!(words <= 260 && numbers <= 260 && random <= 300, "{words} {numbers} {random}");
+    assert!(
+        words <= 260 && numbers <= 260 && random <= 300,
+        "{words} {numbers} {random}"
+    );
 }
 
 /// An open task of exactly `size` bytes, by what it says it has moved to children.
