@@ -3,6 +3,7 @@
 
 use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::{Policy, Reader, SystemClock};
+use a2a_lambda::store::contract::noise;
 use a2a_lambda::store::contract::{Stores, World};
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::{
@@ -272,7 +273,7 @@ fn chunk(append: bool, length: usize) -> Change {
             id: "a".to_owned(),
             name: Some("a".to_owned()),
             description: None,
-            parts: vec![Part::text("x".repeat(length))],
+            parts: vec![Part::text(noise(1, length))],
             extensions: Vec::new(),
             metadata: Metadata::new(),
         },
@@ -284,10 +285,7 @@ fn chunk(append: bool, length: usize) -> Change {
 
 fn says(length: usize) -> Change {
     Change::Update {
-        message: Some(Message::from_agent(
-            "m",
-            vec![Part::text("y".repeat(length))],
-        )),
+        message: Some(Message::from_agent("m", vec![Part::text(noise(2, length))])),
         metadata: Metadata::new(),
     }
 }
@@ -474,8 +472,9 @@ async fn a_damaged_task_does_not_break_a_list() {
     let spoilt = spoilt.key("PK", partition(&tasks[1]));
     let spoilt = spoilt.key("SK", AttributeValue::S("META".to_owned()));
     let spoilt = spoilt
-        .update_expression("SET body = :text")
-        .expression_attribute_values(":text", AttributeValue::S("{\"schema\":99}".to_owned()));
+        .update_expression("SET #schema = :later")
+        .expression_attribute_names("#schema", "schema")
+        .expression_attribute_values(":later", AttributeValue::N("99".to_owned()));
     spoilt.send().await.unwrap();
 
     let (page, _, _) = desk.page(100, true).await;

@@ -265,7 +265,7 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
     let head = encoded::json(&TaskBody::of(record, layout))?;
     let bytes = layout.bytes().saturating_add(head.len());
     SizeError::check(bytes, MAX_BYTES - room)?;
-    let head = encoded::encode_text(head)?;
+    let head = Encoded::of(head)?;
     SizeError::check(head.size(), ITEM_MAX - room)?;
     let mut children = Vec::new();
     if let Some(moved) = layout.children.last().filter(|it| it.version == version) {

@@ -27,8 +27,25 @@ pub enum Encoded<'a> {
     Deflated(Cow<'a, [u8]>),
 }
 
+impl Encoded<'static> {
+    /// The stored bytes of this JSON.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`], which does not happen: the bytes are written to memory.
+    pub fn of(json: String) -> Result<Self, StoreError> {
+        if json.len() <= TEXT_MAX {
+            return Ok(Self::Text(json.into()));
+        }
+        let mut encoder = DeflateEncoder::new(Vec::new(), LEVEL);
+        let written = encoder.write_all(json.as_bytes());
+        let bytes = written.and_then(|()| encoder.finish());
+        let bytes = bytes.map_err(|error| StoreError::Refused(error.to_string()))?;
+        Ok(Self::Deflated(bytes.into()))
+    }
+}
+
 impl Encoded<'_> {
-    /// The stored bytes.
+    /// The number of stored bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         match self {
@@ -61,18 +78,7 @@ impl Encoded<'_> {
 /// [`StoreError::TooLarge`] for JSON longer than [`MAX_BYTES`], or nested more deeply than a
 /// reader follows.
 pub(super) fn encode(form: &impl Serialize) -> Result<Encoded<'static>, StoreError> {
-    encode_text(json(form)?)
-}
-
-pub(super) fn encode_text(json: String) -> Result<Encoded<'static>, StoreError> {
-    if json.len() <= TEXT_MAX {
-        return Ok(Encoded::Text(json.into()));
-    }
-    let mut encoder = DeflateEncoder::new(Vec::new(), LEVEL);
-    let written = encoder.write_all(json.as_bytes());
-    let bytes = written.and_then(|()| encoder.finish());
-    let bytes = bytes.map_err(|error| StoreError::Refused(error.to_string()))?;
-    Ok(Encoded::Deflated(bytes.into()))
+    Encoded::of(json(form)?)
 }
 
 fn inflate(bytes: &[u8]) -> Result<String, StoreError> {
@@ -107,7 +113,7 @@ pub(super) fn exceeds(form: &impl Serialize, limit: usize) -> bool {
         return true;
     };
     // Compression makes it shorter, or by some bytes longer.
-    json.len() > limit && encode_text(json).map_or(usize::MAX, |it| it.size()) > limit
+    json.len() > limit && Encoded::of(json).map_or(usize::MAX, |it| it.size()) > limit
 }
 
 /// The length of the JSON of `form`, without building it.
@@ -172,7 +178,7 @@ mod tests {
 
     #[test]
     fn content_that_inflates_beyond_the_limit_is_corrupt() {
-        let bomb = encode_text(format!("\"{}\"", " ".repeat(MAX_BYTES))).unwrap();
+        let bomb = Encoded::of(format!("\"{}\"", " ".repeat(MAX_BYTES))).unwrap();
         assert!(bomb.size() < 10_000, "{}", bomb.size());
         assert!(matches!(bomb.json(), Err(StoreError::Corrupt(_))));
     }
