@@ -91,15 +91,8 @@ async fn a_stored_task_is_printed_as_json() {
     let serve = ["--port", "0", "--data", "data"];
     let agent = Running::start(&folder, &serve, &[], "listening on ").await;
     let words = "tell me again ".repeat(50);
-    let message = json!({"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": words}]});
-    let send = Call::post(
-        &format!("{}/message:send", agent.base()),
-        &json!({"message": message}),
-    );
-    let sent = send
-        .header("Authorization", "Bearer dev:acme:ann")
-        .send()
-        .await;
+    let send = Call::say(agent.base(), &words).header("Authorization", "Bearer dev:acme:ann");
+    let sent = send.send().await;
     let sent: Value = serde_json::from_str(&sent.1).unwrap();
     let task = &sent["task"];
     agent.interrupt().await;
