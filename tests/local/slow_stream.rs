@@ -192,5 +192,5 @@ fn a_thousand_tokens_in_20_s_cost_260_units_and_wait_300_ms_at_most() {
     assert!(sum <= 260, "{sum} units: {costs:?}");
     // The first move waits for 1,800 compressed bytes, so that shorter tasks have none.
     let first = costs.iter().position(|(_, transaction)| *transaction);
-    assert!(first > Some(10) && costs.len() == 73, "{costs:?}");
+    assert!(first >= Some(10) && costs.len() == 73, "{costs:?}");
 }
