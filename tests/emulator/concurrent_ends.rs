@@ -1,6 +1,7 @@
 //! Tasks of one context that end at the same time, in memory and in a table, and the items
 //! of the thread afterwards.
 
+use a2a_lambda::store::stored::Encoded;
 use a2a_lambda::task::Timestamp;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::emulator::Emulator;
@@ -9,7 +10,7 @@ use a2a_lambda_tests::tester::{self, Gate};
 use a2a_local::embedded::TABLE;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::join_all;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
@@ -72,8 +73,8 @@ async fn is_persisted(fixture: &Fixture, emulator: &Emulator, begun: Timestamp) 
     for item in items.values() {
         assert!(number(item, "ttl") > day.as_millis() / 1000, "{item:?}");
     }
-    let context: Value = serde_json::from_str(state["body"].as_s().unwrap()).unwrap();
-    let context = context.to_string();
+    let context = Encoded::Deflated(state["body"].as_b().unwrap().as_ref().into());
+    let context = context.json().unwrap();
     for n in 0..TASKS {
         assert!(context.contains(&format!("v{n}.")), "{context}");
     }

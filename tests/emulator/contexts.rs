@@ -4,7 +4,7 @@
 use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::CallBudget;
 use a2a_lambda::engine::{Clock as _, Engine, Policy, RandomIds, Services};
-use a2a_lambda::store::contract::World;
+use a2a_lambda::store::contract::{World, noise};
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::{
     Committed, ExpiringThread, ReadThreads as _, SweepThreads as _, ThreadQuery, WriteTasks as _,
@@ -257,7 +257,7 @@ async fn a_sweep_with_outdated_index_data_changes_nothing() {
 async fn a_deleted_context_id_is_refused_for_20_minutes_then_new() {
     let stage = Stage::new("anew").await;
     let context = own(1).remove(0);
-    let large = "x".repeat(300 * 1024);
+    let large = noise(1, 300 * 1024);
     for round in 0..3 {
         // State in an object, and state in an item.
         let value = if round == 1 { "v" } else { large.as_str() };

@@ -10,6 +10,7 @@ use a2a_lambda::store::aws::{AwsClients, sdk_config};
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::queue::{Ack, Receipt, WorkItem};
 use a2a_lambda::store::s3::S3Blobs;
+use a2a_lambda::store::stored::Encoded;
 use a2a_lambda::store::{Blobs as _, ReadTasks as _, StoreError};
 use a2a_lambda::task::{
     Owner, Sealed, Subject, TaskId, TaskRecord, TaskState, TenantId, Timestamp,
@@ -113,7 +114,15 @@ impl Endpoint {
     async fn everything(&self) -> Vec<String> {
         let scan = self.clients.dynamodb.scan().table_name(TABLE);
         let found = scan.consistent_read(true).send().await.unwrap();
-        let mut all: Vec<String> = found.items().iter().map(|it| format!("{it:?}")).collect();
+        let mut all: Vec<String> = Vec::new();
+        for item in found.items() {
+            let body = match item.get("body") {
+                Some(AttributeValue::S(text)) => text.clone(),
+                Some(AttributeValue::B(bytes)) => inflated(bytes.as_ref()),
+                _ => String::new(),
+            };
+            all.push(format!("{item:?} {body}"));
+        }
         let at = self.embedded.endpoints();
         let config = sdk_config(at.dynamodb.as_deref(), at.keys.as_ref()).await;
         let client = aws_sdk_dynamodbstreams::Client::new(&config);
@@ -144,7 +153,13 @@ impl Endpoint {
                     .send()
                     .await
                     .unwrap();
-                all.extend(read.records().iter().map(|it| format!("{it:?}")));
+                for record in read.records() {
+                    let image = record.dynamodb().and_then(|it| it.new_image());
+                    let body = image.and_then(|image| image.get("body"));
+                    let body = body.and_then(|body| body.as_b().ok());
+                    let body = body.map(|bytes| inflated(bytes.as_ref()));
+                    all.push(format!("{record:?} {}", body.unwrap_or_default()));
+                }
                 next = read
                     .next_shard_iterator
                     .filter(|_| !read.records.unwrap_or_default().is_empty());
@@ -153,7 +168,8 @@ impl Endpoint {
         let blobs = S3Blobs::new(self.clients.s3.clone(), BUCKET);
         for key in blobs.keys("", None, 1_000).await.unwrap() {
             let bytes = blobs.get(&key).await.unwrap().unwrap();
-            all.push(format!("{key} {}", String::from_utf8_lossy(&bytes)));
+            let text = String::from_utf8_lossy(&bytes);
+            all.push(format!("{key} {text} {}", inflated(&bytes)));
         }
         all
     }
@@ -162,6 +178,12 @@ impl Endpoint {
         let everything = self.everything().await;
         // At least the META item, and the stream records of its creation and of the answer.
         assert!(everything.len() >= 3, "{when}");
+        // What is compressed is seen too.
+        let request = "\"messageId\":\"m1\"";
+        assert!(
+            everything.iter().any(|what| what.contains(request)),
+            "{when}"
+        );
         // The Base64 form of a text depends on the bytes before it only by their count modulo 3.
         let mut traces = vec![CANARY.to_owned()];
         for place in 0..3 {
@@ -173,6 +195,12 @@ impl Endpoint {
             assert_eq!(found, None, "{when}: {what}");
         }
     }
+}
+
+/// The content of compressed bytes; empty if they are not.
+fn inflated(bytes: &[u8]) -> String {
+    let content = Encoded::Deflated(bytes.into());
+    content.json().unwrap_or_default().into_owned()
 }
 
 fn runtime(clients: &AwsClients, change: impl FnOnce(&mut Settings)) -> Runtime {
@@ -227,11 +255,11 @@ async fn a_sealed_answer_opens_only_in_its_own_turn_and_with_its_key() {
         site.answer(&task, CANARY, true).await;
         let everything = site.everything().await;
         let item = everything.iter().find(|it| {
-            it.contains("\\\"sec\\\"") && it.contains(task.as_str()) && !it.contains("eventID")
+            it.contains("\"secret\":\"") && it.contains(task.as_str()) && !it.contains("eventID")
         });
         let item = item.unwrap().clone();
-        let (_, rest) = item.split_once("\\\"sec\\\":\\\"").unwrap();
-        sealed.push(rest.split('\\').next().unwrap().to_owned());
+        let (_, rest) = item.split_once("\"secret\":\"").unwrap();
+        sealed.push(rest.split('"').next().unwrap().to_owned());
         tasks.push(task);
     }
     // Each seal has its own nonce of 12 bytes.
@@ -268,10 +296,14 @@ async fn a_sealed_answer_opens_only_in_its_own_turn_and_with_its_key() {
         .await
         .unwrap();
     let mut item = got.item.unwrap();
-    let body = item["body"].as_s().unwrap().replace(&sealed[1], &sealed[0]);
+    let body = inflated(item["body"].as_b().unwrap().as_ref());
+    let body = body.replace(&sealed[1], &sealed[0]);
     assert!(body.contains(&sealed[0]));
-    let (name, body) = key("body", body);
-    item.insert(name, body);
+    let Encoded::Deflated(body) = Encoded::of(body).unwrap() else {
+        panic!("a short body");
+    };
+    let body = AttributeValue::B(body.into_owned().into());
+    item.insert("body".to_owned(), body);
     let put = site.clients.dynamodb.put_item().table_name(TABLE);
     put.set_item(Some(item)).send().await.unwrap();
     let engine = site.runtime.engine();

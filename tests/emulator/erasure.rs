@@ -7,7 +7,7 @@ use crate::object_sweep::engine;
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::api_keys::{ApiKeyId, ApiKeyRecord, WriteApiKeys as _};
 use a2a_lambda::store::aws::AwsClients;
-use a2a_lambda::store::contract::World;
+use a2a_lambda::store::contract::{World, noise};
 use a2a_lambda::store::dynamodb::{DynamoStore, EraseError, Erasure};
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::wrap::WrapBlobs;
@@ -423,7 +423,7 @@ async fn stores(embedded: &Embedded) -> (DynamoStore, S3Blobs) {
 
 /// Stores a tenant with more items than one page of a scan, and another tenant.
 async fn filled(emulator: &Emulator, world: &World) {
-    let text = Part::text("x".repeat(30 * 1024));
+    let text = Part::text(noise(1, 60 * 1024));
     for owner in [&world.owner, &world.stranger] {
         for _ in 0..40 {
             let said = Message::from_user("m-1", vec![text.clone()]);

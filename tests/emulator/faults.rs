@@ -2,7 +2,7 @@
 //! stored.
 
 use a2a_lambda::store::ReadBlobs as _;
-use a2a_lambda::store::contract::World;
+use a2a_lambda::store::contract::{World, noise};
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::push::{ReadPushes as _, WritePushes as _};
 use a2a_lambda::store::s3::S3Blobs;
@@ -116,7 +116,7 @@ async fn a_commit_with_child_items_and_a_lost_reply_is_found_done() {
     let bench = SkillTest::new("children").await;
     let world = &bench.world;
     for faults in FAULTS {
-        let text = vec![Part::text("x".repeat(9_000))];
+        let text = vec![Part::text(noise(1, 9_000))];
         let message = Message::from_user("m", text);
         let id = TaskId::made_of(world.number());
         let task = world.task_saying(&world.owner, id, message.clone());

@@ -13,7 +13,7 @@ use a2a_lambda::skill::{
 };
 use a2a_lambda::store::Blobs as _;
 use a2a_lambda::store::WriteTasks as _;
-use a2a_lambda::store::contract::World;
+use a2a_lambda::store::contract::{World, noise};
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::push::WritePushes as _;
 use a2a_lambda::store::s3::S3Blobs;
@@ -91,13 +91,13 @@ impl SkillHandler<More> for Leaves {
         if said.text()? == "little" {
             return OnRequestResult::done("done".to_owned());
         }
-        for text in ["a", "b"] {
-            cx.save_data("kept", &text.repeat(LARGE)).await?;
+        for text in [1, 2] {
+            cx.save_data("kept", &noise(text, LARGE)).await?;
         }
-        cx.save_session("seen", &"c".repeat(LARGE))?;
+        cx.save_session("seen", &noise(3, LARGE))?;
         let mut chunks = cx.artifact_chunks("text");
         for _ in 0..4 {
-            chunks.push("y".repeat(8_000)).await?;
+            chunks.push(noise(4, 8_000)).await?;
         }
         chunks.finish().await?;
         let file = Artifact::from_file("logo.bin", "application/octet-stream", vec![7; 40_000]);

@@ -5,7 +5,7 @@ use a2a_lambda::engine::{Clock as _, Engine, SystemClock};
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::Settings;
 use a2a_lambda::store::Blobs as _;
-use a2a_lambda::store::contract::World;
+use a2a_lambda::store::contract::{World, noise};
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::queue::{ObjectsPlace, SweepObjects as _};
 use a2a_lambda::store::s3::S3Blobs;
@@ -58,7 +58,7 @@ fn runtime(
 fn growing(world: &World) -> [TaskRecord; 3] {
     let keeps = |size: usize| Change::Save {
         key: "k".to_owned(),
-        value: "x".repeat(size).into(),
+        value: noise(1, size).into(),
         outputs: OutputCounts::new(),
     };
     let task = world.task().unwrap();
@@ -94,7 +94,7 @@ async fn a_sweep_removes_replaced_objects_and_keeps_named_ones() {
     let context = ContextId::parse("c:1").unwrap();
     let state = |expect: u64| {
         let mut write = world.thread(&world.owner, &context, expect);
-        let value = "x".repeat(LARGE).into();
+        let value = noise(1, LARGE).into();
         write.record.state = ThreadState {
             session: [("k".to_owned(), value)].into(),
             ..ThreadState::default()

@@ -1,7 +1,7 @@
 //! Jobs that another process overtakes between two of their requests. What the other
 //! process has stored stays.
 
-use a2a_lambda::store::contract::World;
+use a2a_lambda::store::contract::{World, noise};
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::queue::SweepObjects as _;
 use a2a_lambda::store::{Committed, ReadTasks as _, TaskWrite, WriteTasks as _};
@@ -104,7 +104,7 @@ async fn commits(records: &DynamoStore, writes: &[TaskWrite]) {
 /// A task under this id with items beside it, and the two writes that store it.
 fn grown(world: &World, id: &TaskId) -> (TaskRecord, [TaskWrite; 2]) {
     let task = world.new_task(&world.owner, id.clone()).unwrap();
-    let text = vec![Part::text("y".repeat(9_000))];
+    let text = vec![Part::text(noise(1, 9_000))];
     let says = Change::Update {
         message: Some(Message::from_agent("m", text)),
         metadata: Metadata::new(),
@@ -174,7 +174,7 @@ async fn a_value_replaced_during_its_look_up_counts_as_named() {
     let world = World::new(run(), "looked up").unwrap();
     let keeps = |size: usize| Change::Save {
         key: "k".to_owned(),
-        value: "x".repeat(size).into(),
+        value: noise(1, size).into(),
         outputs: OutputCounts::new(),
     };
     let task = world.task().unwrap();

@@ -2,6 +2,7 @@
 //! a new task, though the table still contains the items of the first one.
 
 use a2a_lambda::prelude::*;
+use a2a_lambda::store::contract::noise;
 use a2a_lambda::task::Timestamp;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::error_rows::{FINISHED, Fault, NOT_FOUND};
@@ -20,13 +21,15 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 #[skill(id = "leaves", tags = ["test"])]
 async fn leaves(cx: &mut TaskContext<'_>, said: String) -> AgentResult<String> {
     if let Some(letter) = said.strip_prefix("much ") {
-        cx.save_data("kept", &letter.repeat(20_000)).await?;
+        let seed = letter.chars().map(u64::from).sum();
+        let text = |length| letter.repeat(9) + &noise(seed, length).replace('a', "-");
+        cx.save_data("kept", &text(40_000)).await?;
         for _ in 0..2 {
-            cx.send_intermediate_update(letter.repeat(8_000)).await?;
+            cx.send_intermediate_update(text(8_000)).await?;
         }
         let mut chunks = cx.artifact_chunks("text");
         for _ in 0..12 {
-            chunks.push(letter.repeat(8_000)).await?;
+            chunks.push(text(8_000)).await?;
         }
         chunks.finish().await?;
         let bytes = letter.repeat(40_000).into_bytes();

@@ -6,7 +6,7 @@ use a2a_lambda::engine::{
     Clock as _, Engine, EngineError, Policy, RandomIds, Services, SystemClock,
 };
 use a2a_lambda::prelude::*;
-use a2a_lambda::store::contract::World;
+use a2a_lambda::store::contract::{World, noise};
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::task::{
     A2aError, ContextId, Generation, GetQuery, IdempotencyKey, Message, Metadata, Part, PushOffer,
@@ -28,14 +28,14 @@ const LIFE: Duration = Duration::from_secs(4);
 /// the task, a value of the thread.
 #[skill(id = "leaves", tags = ["test"])]
 async fn leaves(cx: &mut TaskContext<'_>, _: Content) -> AgentResult<String> {
-    cx.save_data("kept", &"x".repeat(20_000)).await?;
+    cx.save_data("kept", &noise(1, 40_000)).await?;
     for _ in 0..2 {
-        cx.send_intermediate_update("z".repeat(8_000)).await?;
+        cx.send_intermediate_update(noise(2, 8_000)).await?;
     }
     cx.save_session("seen", &true)?;
     let mut chunks = cx.artifact_chunks("text");
     for _ in 0..12 {
-        chunks.push("y".repeat(8_000)).await?;
+        chunks.push(noise(3, 8_000)).await?;
     }
     chunks.finish().await?;
     Ok("done".to_owned())

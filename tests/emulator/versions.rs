@@ -1,7 +1,7 @@
 //! A bucket with versions: an erasure removes them too.
 //! The embedded S3 keeps no versions, so some tests reply in its place.
 
-use a2a_lambda::store::contract::World;
+use a2a_lambda::store::contract::{World, noise};
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::s3::{S3Blobs, create_bucket};
 use a2a_lambda::store::{Blobs as _, WriteTasks as _};
@@ -56,7 +56,7 @@ impl Versioned {
 
     /// A task of `owner` with an S3 object for its message.
     async fn large(&self, owner: &Owner) -> TaskRecord {
-        let said = Message::from_user("m-1", vec![Part::text("x".repeat(300 * 1024))]);
+        let said = Message::from_user("m-1", vec![Part::text(noise(1, 300 * 1024))]);
         let id = TaskId::made_of(self.world.number());
         let task = self.world.task_saying(owner, id, said).unwrap();
         let write = self.world.create(&task);

@@ -11,6 +11,7 @@ use a2a_lambda::prelude::*;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::aws::AwsClients;
+use a2a_lambda::store::contract::noise;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::queue::{PushItem, TaskImage, WorkItem};
 use a2a_lambda::store::s3::S3Blobs;
@@ -440,7 +441,7 @@ async fn larger(counter: &mut Counter) {
     let bytes = "0123456789".repeat(5_000_000);
     send_upload(counter, bytes, MANY_DIGITS).await;
     counter.row("a send that names an upload of 50 MB");
-    let task = counter.send(&format!("? {}", "x".repeat(100_000))).await;
+    let task = counter.send(&format!("? {}", noise(1, 100_000))).await;
     counter.row("a send of 100 KB of text that ends with a question, its answer included");
     let path = format!("/tasks/{}", task["id"].as_str().unwrap());
     counter

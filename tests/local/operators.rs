@@ -85,6 +85,27 @@ async fn a_blocked_tenant_is_refused_and_others_are_not() {
     }
 }
 
+#[tokio::test]
+async fn a_stored_task_is_printed_as_json() {
+    let folder = Folder::new();
+    let serve = ["--port", "0", "--data", "data"];
+    let agent = Running::start(&folder, &serve, &[], "listening on ").await;
+    let words = "tell me again ".repeat(50);
+    let send = Call::say(agent.base(), &words).header("Authorization", "Bearer dev:acme:ann");
+    let sent = send.send().await;
+    let sent: Value = serde_json::from_str(&sent.1).unwrap();
+    let task = &sent["task"];
+    agent.interrupt().await;
+    let id = task["id"].as_str().unwrap();
+    let printed = command(&folder, &["task", id, "--tenant", "acme"]).await;
+    let printed: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(printed["contextId"], task["contextId"]);
+    assert_eq!(printed["history"][0]["parts"][0]["text"], words);
+    let arguments = ["task", id, "--tenant", "other", "--data", "data"];
+    let other = ended_in(&folder, &arguments, &[]).await;
+    assert!(!other.status.success(), "another tenant sees the task");
+}
+
 /// The samples of the Prometheus text format, and the kind of each by the name of its
 /// metric. Panics at a sample whose metric has no HELP and TYPE.
 fn samples(text: &str) -> BTreeMap<String, (String, f64)> {

@@ -218,12 +218,10 @@ class World:
         """Lets the times of a tenant pass: leases, the expiry of contexts, and what a sweep waits for."""
         for item in self.items(tenant):
             passed = {name: {"N": "1"} for name in ("open_at", "lease_until") if name in item}
-            if item["PK"]["S"].startswith(f"T#{tenant}#C#") and "body" in item:
-                body = json.loads(item["body"]["S"])
-                ended = ("exp", "sexp") if body.get("gone") else ("sexp",)
-                body |= {name: 1 for name in ended if name in body}
+            if item["PK"]["S"].startswith(f"T#{tenant}#C#") and item["SK"]["S"] == "META":
+                body = json.loads(item["body"]["S"]) | {"stateExpiresAt": 1}
                 passed["body"] = {"S": json.dumps(body)}
-                if body.get("gone"):
+                if item["status"]["S"] == "cleared":
                     passed["expires_at"] = {"N": "1"}
             if item["SK"]["S"] == "STATE":
                 passed["expires_at"] = {"N": "1"}

@@ -14,6 +14,7 @@ use crate::page::{AgentPage, HandedOn, PageParts};
 use crate::pumps::{Pumps, PumpsError};
 use crate::server::{Functions, serve};
 use crate::sign::{self, SignError};
+use crate::task::{self, PrintTaskError};
 use crate::template::{self, TemplateError};
 use a2a_lambda::auth::AuthMode;
 use a2a_lambda::engine::LimitPolicy;
@@ -81,6 +82,9 @@ pub enum RunError {
     /// A tenant may not be blocked, or its block may not have ended.
     #[error(transparent)]
     Block(#[from] BlockTenantError),
+    /// A task is not printed.
+    #[error(transparent)]
+    Task(#[from] PrintTaskError),
     /// The router cannot be evaluated.
     #[error(transparent)]
     EvalRouter(#[from] EvalRouterError),
@@ -121,6 +125,7 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
         Some(Command::EraseTenant(options)) => Ok(erase::run(&options).await?),
         Some(Command::BlockTenant(options)) => Ok(block::run(&options, true).await?),
         Some(Command::UnblockTenant(options)) => Ok(block::run(&options, false).await?),
+        Some(Command::Task(options)) => Ok(task::run(&options).await?),
         Some(Command::Check(options)) => Ok(Box::pin(check::run(&options)).await?),
         Some(Command::Template(options)) => {
             let settings = Settings::read_public(&configuration).map_err(ConfigError::from)?;

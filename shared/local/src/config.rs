@@ -7,6 +7,7 @@ use crate::embedded::DATA;
 use crate::erase::EraseTenant;
 use crate::eval_router::EvalRouter;
 use crate::sign::SignCard;
+use crate::task::PrintTask;
 use crate::template::WriteTemplate;
 use clap::{Parser, Subcommand};
 use std::net::IpAddr;
@@ -80,6 +81,11 @@ pub enum Command {
     BlockTenant(BlockTenant),
     /// Ends the block of a tenant.
     UnblockTenant(BlockTenant),
+    /// Prints a stored task as JSON, with its history, its events and what its skill keeps.
+    ///
+    /// In the table its content is compressed. It needs dynamodb:GetItem and dynamodb:Query on the
+    /// table, and s3:GetObject on the bucket for a large task.
+    Task(PrintTask),
 }
 
 /// The options of serving.

@@ -31,6 +31,7 @@ pub mod server;
 pub mod sign;
 mod sigv4;
 mod stream;
+pub mod task;
 pub mod template;
 
 pub use agents::{Agents, LocalAgent, serve};

@@ -1,43 +1,48 @@
-//! The stored form of tasks and threads: JSON with short member names.
+//! The stored form of tasks and threads: plain JSON with the protocol's names, compressed.
 //!
-//! A store keeps the result of [`encode`] and reads it with [`decode`]; a store of
-//! the skill author does the same. A task's form leaves out what the rest implies
-//! (see `short_form`). The form has its version in `schema`. Members that a later version
-//! added are kept, so that an upgrade can be rolled back. Malformed input is an
-//! error, never a panic.
+//! - `task`: facts, which are attributes of an item, and the body beside them
+//! - `place`: the ids of the task, which its messages do not repeat
+//! - `children`: what moves to items beside the task's own
+//! - `join`: restores a task from its items
+//! - `encoded`: the bytes of all of these
+//! - `push`: push configs, which stay text
+//!
+//! A store keeps the result of [`encode`] and reads it with [`decode`]; a store of the skill
+//! author does the same. The form has its version in `schema`. Members that a later version
+//! added are kept, so that an upgrade can be rolled back. Malformed input is an error, never a
+//! panic.
 
+mod children;
+mod encoded;
 mod join;
-mod layout;
-mod message;
-mod part_list;
-mod projection;
+mod place;
 mod push;
-mod runs;
 mod schema;
-mod short_form;
-mod split;
-mod step;
 mod task;
-mod thread;
-mod turn;
 
 #[cfg(test)]
 mod tests;
 
-pub use self::join::{FoundChild, events_of, has_older_children, join, names};
-pub use self::projection::{NeededChildren, join_some, needs};
-pub use self::schema::SCHEMA;
-pub use self::short_form::ItemAttributes;
-pub use self::split::arrange;
-pub use self::split::pieces;
-pub use self::split::{CHILD_MIN, Child, ChildName, child_expiry};
+#[cfg(any(test, feature = "contract-tests"))]
+pub use self::children::filled;
+pub use self::children::{Child, ChildName, Pieces, arrange, child_expiry, pieces};
+pub use self::encoded::Encoded;
+pub use self::join::{
+    FoundChild, NeededChildren, events_of, has_older_children, join, names, needs,
+};
+pub use self::schema::{SCHEMA, known};
+pub use self::task::TaskFacts;
 
-use self::schema::{corrupt, known};
+use self::encoded::{json, length};
+use self::schema::corrupt;
+use self::task::{TaskBody, WholeTask};
 use crate::store::{SizeError, StoreError, ThreadRecord, ThreadState};
-use crate::task::{Message, PushRecord, Saved, TaskRecord};
+use crate::task::{Layout, Message, Metadata, PushRecord, Saved, TaskRecord, Timestamp};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 
-/// The largest record in its stored form, in bytes, without the objects it points at.
+/// The largest record in its stored form, in bytes of JSON, without the objects it points at.
 /// A function can hold a few of these in memory.
 pub const MAX_BYTES: usize = 8 * 1024 * 1024;
 
@@ -52,21 +57,15 @@ const END_ROOM: usize = 16 * 1024;
 /// The largest record of a task that has not ended.
 pub const OPEN_MAX_BYTES: usize = MAX_BYTES - END_ROOM;
 
-/// The deepest nesting of a record in its stored form. The JSON reader refuses 128
-/// levels, and a store must not write what it cannot read back.
-const MAX_DEPTH: usize = 120;
-
-/// The stored form of `record`.
+/// The stored form of `record` as one JSON object.
 #[must_use]
 pub fn encode(record: &TaskRecord) -> Value {
+    let whole = WholeTask {
+        facts: TaskFacts::of(record),
+        body: TaskBody::of(record, &Layout::default()),
+    };
     // Infallible: plain values with text keys are always valid JSON.
-    serde_json::to_value(written(record)).unwrap_or_default()
-}
-
-fn written(record: &TaskRecord) -> task::StoredTask<'_> {
-    let mut stored = task::StoredTask::from(record);
-    stored.compact();
-    stored
+    serde_json::to_value(whole).unwrap_or_default()
 }
 
 /// The record of a stored form.
@@ -74,98 +73,93 @@ fn written(record: &TaskRecord) -> task::StoredTask<'_> {
 /// # Errors
 /// [`StoreError::Corrupt`] when it is not a stored task of a known version.
 pub fn decode(value: Value) -> Result<TaskRecord, StoreError> {
-    whole(serde_json::from_value(value).map_err(corrupt)?)
+    let whole: WholeTask<'_> = serde_json::from_value(value).map_err(corrupt)?;
+    whole.body.into_record(whole.facts)
 }
 
-fn whole(mut form: task::StoredTask<'_>) -> Result<TaskRecord, StoreError> {
-    known(form.schema)?;
-    form.expand(&ItemAttributes::default())?;
-    form.into_record()
+/// The record of a task's own item, from its body and its attributes. It is partial if its
+/// layout names children.
+///
+/// # Errors
+/// [`StoreError::Corrupt`], as [`decode`].
+pub fn head_of(body: &Encoded<'_>, facts: TaskFacts) -> Result<TaskRecord, StoreError> {
+    known(facts.schema)?;
+    let mut record = body.read::<TaskBody<'_>>()?.into_record(facts)?;
+    record.partial = !record.layout.is_empty();
+    Ok(record)
 }
 
 /// The stored form of `record`.
 #[must_use]
 pub fn encode_thread(record: &ThreadRecord) -> Value {
-    serde_json::to_value(thread::StoredThread::from(record)).unwrap_or_default()
+    serde_json::to_value(record).unwrap_or_default()
 }
 
 /// The thread of a stored form.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when it is not a stored thread of a known version.
+/// [`StoreError::Corrupt`] when it is not a stored thread.
 pub fn decode_thread(value: Value) -> Result<ThreadRecord, StoreError> {
-    serde_json::from_value::<thread::StoredThread<'_>>(value)
-        .map_err(corrupt)?
-        .into_record()
+    serde_json::from_value(value).map_err(corrupt)
 }
 
-/// The stored form of `record` as text.
-///
-/// # Errors
-/// [`StoreError::TooLarge`] for a text longer than [`MAX_BYTES`], or nested more
-/// deeply than a reader follows.
-pub fn task_text(record: &TaskRecord) -> Result<String, StoreError> {
-    checked(
-        serde_json::to_string(&written(record))
-            .map_err(|error| StoreError::Refused(error.to_string()))?,
-        MAX_BYTES,
-    )
+/// What an item of a thread has beside its attributes.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ThreadBody<'a> {
+    state_expires_at: Timestamp,
+    /// Members that a later version of this program added.
+    #[serde(flatten)]
+    unknown: Cow<'a, Metadata>,
 }
 
-/// The record of a stored text.
+/// The body of a thread's own item.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`], as [`decode`].
-pub fn task_of_text(text: &str) -> Result<TaskRecord, StoreError> {
-    whole(serde_json::from_str(text).map_err(corrupt)?)
+/// As [`encode_state`].
+pub fn thread_body(record: &ThreadRecord) -> Result<Encoded<'static>, StoreError> {
+    encoded::encode(&ThreadBody {
+        state_expires_at: record.state_expires_at,
+        unknown: Cow::Borrowed(&record.unknown),
+    })
 }
 
-/// The record of a task's own item, from its text and its attributes. It is partial
-/// if its layout names children.
+/// Restores what the body says into a thread of the other attributes.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`], as [`decode`].
-pub fn head_of_text(text: &str, beside: &ItemAttributes) -> Result<TaskRecord, StoreError> {
-    let mut form: task::StoredTask<'_> = serde_json::from_str(text).map_err(corrupt)?;
-    known(form.schema.or(beside.schema))?;
-    form.expand(beside)?;
-    let mut record = form.into_record()?;
-    record.partial = !record.layout.is_empty();
-    Ok(record)
+/// [`StoreError::Corrupt`] when it is not the body of a thread.
+pub fn restore_thread(record: &mut ThreadRecord, body: &Encoded<'_>) -> Result<(), StoreError> {
+    let body: ThreadBody<'_> = body.read()?;
+    record.state_expires_at = body.state_expires_at;
+    record.unknown = body.unknown.into_owned();
+    Ok(())
 }
 
-/// The state of a thread in its stored form as text, without the thread.
+/// The stored form of a thread's state.
 ///
 /// # Errors
-/// [`StoreError::TooLarge`], as [`task_text`].
-pub fn state_text(state: &ThreadState) -> Result<String, StoreError> {
-    checked(
-        serde_json::to_string(&thread::StoredState::from(state))
-            .map_err(|error| StoreError::Refused(error.to_string()))?,
-        MAX_BYTES,
-    )
+/// [`StoreError::TooLarge`] for JSON longer than [`MAX_BYTES`], or nested more deeply than a
+/// reader follows.
+pub fn encode_state(state: &ThreadState) -> Result<Encoded<'static>, StoreError> {
+    encoded::encode(state)
 }
 
-/// The state of a stored text.
+/// The state of a stored form.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] when the text is not a state.
-pub fn state_of_text(text: &str) -> Result<ThreadState, StoreError> {
-    serde_json::from_str::<thread::StoredState<'_>>(text)
-        .map_err(corrupt)?
-        .into_state()
+/// [`StoreError::Corrupt`] when it is not a state.
+pub fn decode_state(state: &Encoded<'_>) -> Result<ThreadState, StoreError> {
+    state.read()
 }
 
 /// The stored form of a push config as text, without what deliveries write.
 ///
 /// # Errors
-/// [`StoreError::TooLarge`], as [`task_text`].
+/// [`StoreError::TooLarge`], as [`encode_state`].
 pub fn push_text(push: &PushRecord) -> Result<String, StoreError> {
-    checked(
-        serde_json::to_string(&push::StoredPush::from(push))
-            .map_err(|error| StoreError::Refused(error.to_string()))?,
-        ITEM_MAX,
-    )
+    let json = json(&push::StoredPush::from(push))?;
+    SizeError::check(json.len(), ITEM_MAX)?;
+    Ok(json)
 }
 
 /// The text by which a delivery recognises a registration. A member added to the
@@ -187,16 +181,12 @@ pub fn push_of_text(text: &str) -> Result<PushRecord, StoreError> {
         .into_record()
 }
 
-/// The stored form of a message as text, without its task.
+/// The stored form of a message as text, with the ids of its task.
 ///
 /// # Errors
-/// [`StoreError::TooLarge`], as [`task_text`].
+/// [`StoreError::TooLarge`], as [`encode_state`].
 pub fn message_text(message: &Message) -> Result<String, StoreError> {
-    checked(
-        serde_json::to_string(&message::StoredMessage::from(message))
-            .map_err(|error| StoreError::Refused(error.to_string()))?,
-        MAX_BYTES,
-    )
+    json(message)
 }
 
 /// The message of a stored text.
@@ -204,77 +194,23 @@ pub fn message_text(message: &Message) -> Result<String, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] when the text is not a message.
 pub fn message_of_text(text: &str) -> Result<Message, StoreError> {
-    serde_json::from_str::<message::StoredMessage<'_>>(text)
-        .map_err(corrupt)?
-        .into_message()
+    serde_json::from_str(text).map_err(corrupt)
 }
 
-/// The encoded size in bytes of a message.
+/// The bytes of a message as JSON.
 #[must_use]
 pub fn message_size(message: &Message) -> usize {
-    length(&message::StoredMessage::from(message))
+    length(message)
 }
 
-/// The encoded size in bytes of a task's saved data (slot, data and steps).
+/// The bytes of a task's saved data (slot, data and steps) as JSON.
 #[must_use]
 pub fn saved_size(saved: &Saved) -> usize {
-    length(&task::Kept::from(saved))
+    length(saved)
 }
 
-/// The encoded size in bytes of a thread's state.
+/// The bytes of a thread's state as JSON.
 #[must_use]
 pub fn state_size(state: &ThreadState) -> usize {
-    length(&thread::StoredState::from(state))
-}
-
-/// The length of the JSON text of `form`, without building the text.
-fn length(form: &impl serde::Serialize) -> usize {
-    struct ByteCount(usize);
-    impl std::io::Write for ByteCount {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = ByteCount(0);
-    // Infallible: plain values with text keys are always valid JSON.
-    if serde_json::to_writer(&mut count, form).is_err() {
-        return usize::MAX;
-    }
-    count.0
-}
-
-fn checked(text: String, allowed: usize) -> Result<String, StoreError> {
-    SizeError::check(text.len(), allowed)?;
-    if depth(&text) > MAX_DEPTH {
-        let what = format!("nested more than {MAX_DEPTH} levels deep");
-        return Err(StoreError::TooLarge(SizeError::Other(what)));
-    }
-    Ok(text)
-}
-
-/// The deepest nesting of a JSON text.
-fn depth(text: &str) -> usize {
-    let (mut level, mut deepest) = (0_usize, 0);
-    let (mut quoted, mut escaped) = (false, false);
-    for byte in text.bytes() {
-        if quoted {
-            quoted = escaped || byte != b'"';
-            escaped = byte == b'\\' && !escaped;
-            continue;
-        }
-        match byte {
-            b'"' => quoted = true,
-            b'{' | b'[' => {
-                level += 1;
-                deepest = deepest.max(level);
-            }
-            b'}' | b']' => level = level.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
+    length(state)
 }

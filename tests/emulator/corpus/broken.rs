@@ -5,6 +5,7 @@ use a2a_lambda::store::push::ReadPushes as _;
 use a2a_lambda::store::queue::SweepTasks as _;
 use a2a_lambda::store::{ReadTasks as _, ReadThreads as _, StoreError};
 use a2a_lambda::task::{ContextId, IdempotencyKey, TaskId, Timestamp};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
@@ -47,6 +48,17 @@ fn damage() -> impl Strategy<Value = Damage> {
 
 fn damaged(item: &Value, name: &str, damage: &Damage) -> Value {
     let mut item = item.clone();
+    if let Some(bytes) = item[name]["B"].as_str() {
+        let mut bytes = STANDARD.decode(bytes).unwrap();
+        let len = bytes.len();
+        match damage {
+            Damage::Cut(at) => bytes.truncate(at % len),
+            Damage::Letter(at, letter) => bytes[at % len] = u8::try_from(*letter).unwrap(),
+            Damage::Gone | Damage::Other(_) => bytes.clear(),
+        }
+        item[name] = json!({"B": STANDARD.encode(bytes)});
+        return item;
+    }
     let letters: Vec<char> = text(&item, name).chars().collect();
     let place = |at: usize| at.checked_rem(letters.len()).unwrap_or(0);
     let now = match damage {

@@ -14,8 +14,10 @@ use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::contract::Stores;
+use a2a_lambda::store::contract::noise;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::s3::S3Blobs;
+use a2a_lambda::store::stored::Encoded;
 use a2a_lambda::store::{Blobs as _, ReadTasks as _, ReadThreads as _};
 use a2a_lambda::task::{
     ContextId, Event, Owner, PartContent, Subject, TaskId, TaskRecord, TenantId, Timestamp,
@@ -24,6 +26,7 @@ use a2a_lambda_tests::virtual_clock::SetClock;
 use a2a_lambda_tests::world::{Reply, Request, send};
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use aws_sdk_dynamodb::types::AttributeValue;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -109,11 +112,9 @@ impl Endpoint {
         for item in &corpus.items {
             site.put(item).await;
         }
-        for (key, folded) in &corpus.objects {
-            site.blobs
-                .put(key, unfold(folded).into_bytes().into())
-                .await
-                .unwrap();
+        for (key, bytes) in &corpus.objects {
+            let bytes = STANDARD.decode(bytes).unwrap();
+            site.blobs.put(key, bytes.into()).await.unwrap();
         }
         site
     }
@@ -162,7 +163,7 @@ impl Endpoint {
         let mut objects = BTreeMap::new();
         for key in self.blobs.keys("v1/", None, 100).await.unwrap() {
             let bytes = self.blobs.get(&key).await.unwrap().unwrap();
-            objects.insert(key, fold(std::str::from_utf8(&bytes).unwrap()));
+            objects.insert(key, STANDARD.encode(bytes));
         }
         let items = self.items().await;
         let expected = self.facts(&items).await;
@@ -267,8 +268,8 @@ impl Endpoint {
 struct Corpus {
     /// Items in the service's format, in the order of their keys.
     items: Vec<Value>,
-    /// Objects by key; long runs of `x` are folded.
-    objects: BTreeMap<String, Value>,
+    /// Objects by key, in Base64.
+    objects: BTreeMap<String, String>,
     /// The facts of each task and thread, the same for every release that reads them.
     expected: Value,
 }
@@ -346,6 +347,7 @@ fn typed(item: &HashMap<String, AttributeValue>) -> Value {
     let value = |value: &AttributeValue| match value {
         AttributeValue::S(text) => json!({"S": text}),
         AttributeValue::N(digits) => json!({"N": digits}),
+        AttributeValue::B(bytes) => json!({"B": STANDARD.encode(bytes)}),
         other => panic!("{other:?}"),
     };
     item.iter()
@@ -354,10 +356,13 @@ fn typed(item: &HashMap<String, AttributeValue>) -> Value {
 }
 
 fn untyped(item: &Value) -> HashMap<String, AttributeValue> {
-    let value = |value: &Value| match (value["S"].as_str(), value["N"].as_str()) {
-        (Some(text), _) => AttributeValue::S(text.to_owned()),
-        (_, Some(digits)) => AttributeValue::N(digits.to_owned()),
-        _ => AttributeValue::Bool(true),
+    let value = |value: &Value| {
+        let member = |name: &str| value[name].as_str().map(str::to_owned);
+        let bytes =
+            member("B").map(|text| AttributeValue::B(STANDARD.decode(text).unwrap().into()));
+        let text = bytes.or_else(|| member("S").map(AttributeValue::S));
+        let number = text.or_else(|| member("N").map(AttributeValue::N));
+        number.unwrap_or(AttributeValue::Bool(true))
     };
     let members = item.as_object().unwrap().iter();
     members
@@ -365,29 +370,37 @@ fn untyped(item: &Value) -> HashMap<String, AttributeValue> {
         .collect()
 }
 
-/// Replaces the longest run of `x` by its length, if it is longer than 64.
-fn fold(text: &str) -> Value {
-    let runs = text.split(|letter| letter != 'x');
-    let longest = runs.max_by_key(|run| run.len()).unwrap_or_default();
-    match text.split_once(longest) {
-        Some((before, after)) if longest.len() > 64 => json!([before, longest.len(), after]),
-        _ => json!(text),
-    }
+/// The body of an item as JSON; `null` if there is none or it is damaged.
+fn body(item: &Value) -> Value {
+    let json = match untyped(item).remove("body") {
+        Some(AttributeValue::S(text)) => text,
+        Some(AttributeValue::B(bytes)) => {
+            let bytes = Encoded::Deflated(bytes.into_inner().into());
+            bytes.json().unwrap_or_default().into_owned()
+        }
+        _ => String::new(),
+    };
+    serde_json::from_str(&json).unwrap_or_default()
 }
 
-fn unfold(folded: &Value) -> String {
-    match folded.as_array().map(Vec::as_slice) {
-        Some([before, times, after]) => {
-            let times = usize::try_from(times.as_u64().unwrap()).unwrap();
-            let parts = [
-                before.as_str().unwrap(),
-                &"x".repeat(times),
-                after.as_str().unwrap(),
-            ];
-            parts.concat()
-        }
-        _ => folded.as_str().unwrap().to_owned(),
-    }
+/// The item with another body.
+fn with_body(item: &Value, body: &Value) -> Value {
+    let mut item = item.clone();
+    item["body"] = match Encoded::of(body.to_string()).unwrap() {
+        Encoded::Text(text) => json!({"S": text}),
+        Encoded::Deflated(bytes) => json!({"B": STANDARD.encode(bytes)}),
+    };
+    item
+}
+
+/// A text of which every stored form has more than 32 KB.
+fn long() -> String {
+    noise(7, 66_000)
+}
+
+/// Replaces the long text, which would fill pages.
+fn fold(text: &str) -> Value {
+    json!(text.replace(&long(), "<long>"))
 }
 
 /// The value with every text folded.

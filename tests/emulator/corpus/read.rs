@@ -1,6 +1,6 @@
 //! This release reads and continues the tasks that earlier releases have stored.
 
-use super::{Corpus, Endpoint, NOW, owner, releases, tasks_of, text, untyped};
+use super::{Corpus, Endpoint, NOW, body, owner, releases, tasks_of, text, untyped, with_body};
 use a2a_lambda::store::push::{DeliverPushes as _, ReadPushes as _};
 use a2a_lambda::store::queue::{Ack, Receipt, WorkItem};
 use a2a_lambda::store::{ReadThreads as _, StoreError, ThreadWrite, WriteThreads as _};
@@ -162,9 +162,9 @@ fn later(item: &Value) -> Value {
     let mut item = item.clone();
     let texts = ["META", "STATE"].contains(&text(&item, "SK").as_str());
     if texts && item.get("body").is_some() {
-        let mut body: Value = serde_json::from_str(&text(&item, "body")).unwrap();
+        let mut body = body(&item);
         body["later"] = json!({"of": [0.1, null]});
-        item["body"]["S"] = json!(body.to_string());
+        item = with_body(&item, &body);
     }
     if text(&item, "SK") == "META" || text(&item, "SK").starts_with("PUSH#") {
         item["later"] = json!({"S": "too"});
@@ -173,9 +173,8 @@ fn later(item: &Value) -> Value {
 }
 
 fn has_later(item: &Value) -> (bool, bool) {
-    let body: Value = serde_json::from_str(&text(item, "body")).unwrap_or_default();
     (
-        body["later"] == json!({"of": [0.1, null]}),
+        body(item)["later"] == json!({"of": [0.1, null]}),
         item["later"] == json!({"S": "too"}),
     )
 }
@@ -264,7 +263,7 @@ async fn a_push_config_of_a_later_release_still_records_deliveries() {
             .map(|item| {
                 let mut item = later(item);
                 if text(&item, "SK") == "PUSH#hook" {
-                    let mut body: Value = serde_json::from_str(&text(&item, "body")).unwrap();
+                    let mut body = body(&item);
                     body["later"] = json!(true);
                     item["body"]["S"] = json!(body.to_string());
                 }

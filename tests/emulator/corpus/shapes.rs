@@ -1,10 +1,10 @@
 //! Writes the corpus: every kind of item, and every shape of task that a table can contain
 //! during an upgrade.
 
-use super::{Corpus, Endpoint, NOW, owner, this_release};
+use super::{Corpus, Endpoint, NOW, body, long, owner, this_release};
 use a2a_lambda::store::WriteTasks as _;
 use a2a_lambda::store::WriteThreads as _;
-use a2a_lambda::store::contract::World;
+use a2a_lambda::store::contract::{World, noise};
 use a2a_lambda::store::push::WritePushes as _;
 use a2a_lambda::store::{Committed, KeyWrite, ThreadRecord, ThreadWrite};
 use a2a_lambda::task::{
@@ -14,7 +14,6 @@ use a2a_lambda::task::{
 };
 use a2a_lambda_tests::world::Request;
 use serde_json::{Value, json};
-use std::time::Duration;
 
 const DAY: i64 = 86_400_000;
 
@@ -230,19 +229,15 @@ impl Maker {
         self.then(&task, vec![Change::HandOver { progress: true }])
             .await;
         // A task with every kind of separate item, some of them with S3 objects.
-        let long = "y".repeat(3_000);
+        let words = noise(8, 3_000);
         let mut task = self.begun("grown", "echo grown", vec![start()]).await;
         for n in 0..4 {
             task = self
-                .then(&task, vec![chunk("a-1", &long, n > 0), update(&long)])
+                .then(&task, vec![chunk("a-1", &words, n > 0), update(&words)])
                 .await;
         }
-        task = self
-            .then(&task, vec![keeps("k", json!("x".repeat(210_000)))])
-            .await;
-        // Too large for the batch of its event.
-        let large = "z".repeat(33_000);
-        task = self.then(&task, vec![chunk("a-1", &large, true)]).await;
+        task = self.then(&task, vec![keeps("k", json!(long()))]).await;
+        task = self.then(&task, vec![chunk("a-1", &long(), true)]).await;
         self.then(&task, vec![chunk("a-1", "end", true)]).await;
     }
 
@@ -343,7 +338,7 @@ impl Maker {
         .await;
         self.conversation("about-much", |thread| {
             thread.state_version = 1;
-            thread.state.session = [("k".to_owned(), json!("x".repeat(210_000)))].into();
+            thread.state.session = [("k".to_owned(), json!(long()))].into();
         })
         .await;
         self.conversation("about-the-past", |thread| {
@@ -427,16 +422,22 @@ async fn write_the_corpus_of_this_release() {
 async fn this_source_writes_the_corpus_of_its_release() {
     let written = Maker::new().await.all().await;
     let kept = Corpus::read(&this_release());
+    assert_eq!(written.items.len(), kept.items.len());
     for (one, other) in written.items.iter().zip(&kept.items) {
-        assert_eq!(one, other);
+        assert_eq!(readable(one), readable(other));
     }
-    assert!(written == kept, "items, objects or expectations differ");
+    let keys = |corpus: &Corpus| corpus.objects.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&written), keys(&kept));
+    assert_eq!(written.expected, kept.expected);
 }
 
-#[test]
-fn a_long_run_is_folded_and_unfolded() {
-    for text in ["", "xx", &format!("a\"{}b", "x".repeat(500))] {
-        assert_eq!(super::unfold(&super::fold(text)), text);
+/// The item as it reads, whatever bytes the compressor has made.
+fn readable(item: &Value) -> Value {
+    let mut readable = item.clone();
+    let members = readable.as_object_mut().unwrap();
+    for bytes in ["object_size", "object_sha256"] {
+        members.remove(bytes);
     }
-    let _: Duration = at(1).since(at(0));
+    members.insert("body".to_owned(), body(item));
+    readable
 }

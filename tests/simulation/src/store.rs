@@ -482,8 +482,8 @@ fn disguised(
     mine: &TaskRecord,
 ) -> Result<TaskRecord, StoreError> {
     match mutant {
-        Some(Mutant::EpochIgnored) => with(current, "e", mine),
-        Some(Mutant::IncarnationIgnored) => with(current, "inc", mine),
+        Some(Mutant::EpochIgnored) => with(current, "epoch", mine),
+        Some(Mutant::IncarnationIgnored) => with(current, "incarnation", mine),
         _ => Ok(current.clone()),
     }
 }
@@ -501,7 +501,7 @@ fn with(record: &TaskRecord, member: &str, other: &TaskRecord) -> Result<TaskRec
 fn with_an_attempt_more(record: &TaskRecord) -> Result<TaskRecord, StoreError> {
     let mut form = stored::encode(record);
     if let Some(members) = form.as_object_mut() {
-        members.insert("att".to_owned(), (record.attempt() + 1).into());
+        members.insert("attempt".to_owned(), (record.attempt() + 1).into());
     }
     stored::decode(form)
 }

@@ -33,25 +33,18 @@ impl DynamoStore {
         let record = &write.record;
         let (partition, value_owner) = (key::task(&record.key()), ValueOwner::Task(record.key()));
         let mut statements = Vec::new();
-        for Child { place, text } in children {
-            let sort = key::child(place);
+        for Child { name, content } in children {
+            let sort = key::child(name);
             let mut item = item::key_of(&partition, &sort);
-            for (name, value) in item::child(record, text) {
+            for (name, value) in item::child(record, content) {
                 item.insert(name.to_owned(), value);
             }
-            let name = large_value::of_task(record, &sort);
-            self.spill(
-                &mut item,
-                large_value::inline_max(place),
-                &value_owner,
-                &name,
-            )
-            .await?;
-            statements.push(match place {
-                // A value that is replaced as a whole. The condition of the task covers it, since
-                // both are in one transaction.
-                ChildName::Doc(_) => ConditionalWrite::child(item),
-                ChildName::Parts(_) | ChildName::Events(_) | ChildName::History(_) => {
+            let object = large_value::of_task(record, &sort);
+            self.spill(&mut item, &value_owner, &object).await?;
+            statements.push(match name {
+                // The condition of the task covers it, since both are in one transaction.
+                ChildName::State => ConditionalWrite::child(item),
+                ChildName::Moved { .. } => {
                     ConditionalWrite::new_child(item, record.incarnation().as_str())
                 }
             });
@@ -66,70 +59,68 @@ impl DynamoStore {
     /// [`StoreError`] when the table does not answer or an item is corrupt.
     pub(super) async fn whole(
         &self,
-        partition: &str,
         mut record: TaskRecord,
     ) -> Result<Option<TaskRecord>, StoreError> {
         if record.layout().is_empty() {
             return Ok(Some(record));
         }
-        let mut children = Vec::new();
-        let mut start = None;
-        loop {
-            let (items, next) = self.family(partition, &record, false, start).await?;
-            for item in items {
-                let place = key::place_of(item::string(&item, key::SK)?);
-                if let Some(place) = place.filter(|place| stored::names(&record, *place)) {
-                    children.push((place, item));
-                }
-            }
-            start = next;
-            if start.is_none() {
-                break;
-            }
-        }
+        let mut children = self.children(&record, None, false).await?;
+        children.retain(|(name, _)| stored::names(&record, *name));
         let items = children.iter_mut().map(|(_, item)| item);
         if !self.load_all(items).await? {
             return Ok(None);
         }
         let found = children
             .into_iter()
-            .map(|(place, item)| Ok((place, found_in(item)?)));
+            .map(|(name, item)| Ok((name, found_in(item)?)));
         let found = found.collect::<Result<_, StoreError>>()?;
         Ok(stored::join(&mut record, &found)?.then_some(record))
     }
 
-    /// A page of a task's children, whole or only their [`KEYS`], and where the next page
-    /// starts.
-    pub(super) async fn family(
+    /// The children of a task, or those between two names; whole or only their [`KEYS`].
+    pub(super) async fn children(
         &self,
-        partition: &str,
         record: &TaskRecord,
+        between: Option<(ChildName, ChildName)>,
         keys: bool,
-        start: Option<Item>,
-    ) -> Result<(Vec<Item>, Option<Item>), StoreError> {
+    ) -> Result<Vec<(ChildName, Item)>, StoreError> {
+        let (first, last) = match between {
+            Some((first, last)) => (key::child(first), key::child(last)),
+            None => (key::FIRST_CHILD.to_owned(), key::STATE.to_owned()),
+        };
         let mut names = HashMap::from([("#incarnation".to_owned(), item::INCARNATION.to_owned())]);
         if keys {
             names.insert("#version".to_owned(), item::VERSION.to_owned());
             names.insert("#object".to_owned(), large_value::KEY.to_owned());
         }
-        let found = self
+        let query = self
             .client
             .query()
             .table_name(&self.table)
             .consistent_read(true)
             .key_condition_expression("PK = :pk AND SK BETWEEN :first AND :last")
             .filter_expression("#incarnation = :mine")
-            .expression_attribute_values(":pk", item::text(partition))
-            .expression_attribute_values(":first", item::text(key::FIRST_CHILD))
-            .expression_attribute_values(":last", item::text(key::STATE))
+            .expression_attribute_values(":pk", item::text(key::task(&record.key())))
+            .expression_attribute_values(":first", item::text(first))
+            .expression_attribute_values(":last", item::text(last))
             .expression_attribute_values(":mine", item::text(record.incarnation().as_str()))
             .set_projection_expression(keys.then(|| KEYS.to_owned()))
-            .set_expression_attribute_names(Some(names))
-            .set_exclusive_start_key(start)
-            .send()
-            .await
-            .map_err(|error| outcome::read_error(&error))?;
-        Ok((found.items.unwrap_or_default(), found.last_evaluated_key))
+            .set_expression_attribute_names(Some(names));
+        let mut children = Vec::new();
+        let mut start = None;
+        loop {
+            let page = query.clone().set_exclusive_start_key(start).send();
+            let page = page.await.map_err(|error| outcome::read_error(&error))?;
+            for item in page.items.unwrap_or_default() {
+                if let Some(name) = key::child_of(item::string(&item, key::SK)?) {
+                    children.push((name, item));
+                }
+            }
+            start = page.last_evaluated_key;
+            if start.is_none() {
+                return Ok(children);
+            }
+        }
     }
 
     /// Extends the TTL of the existing children to the time that this commit demands. This
@@ -146,26 +137,16 @@ impl DynamoStore {
             return Ok(());
         };
         let partition = key::task(&record.key());
-        let mut start = None;
-        loop {
-            let (items, next) = self.family(&partition, record, true, start).await?;
-            for item in items {
-                let sort = item::string(&item, key::SK)?;
-                if key::place_of(sort).is_some() {
-                    let until = kept.until.ttl_seconds();
-                    // A child that is gone, or has a later TTL, needs no write.
-                    self.write_once(ConditionalWrite::keep(&partition, sort, until))
-                        .await?;
-                }
-            }
-            start = next;
-            if start.is_none() {
-                return Ok(());
-            }
+        for (name, _) in self.children(record, None, true).await? {
+            let until = kept.until.ttl_seconds();
+            // A child that is gone, or has a later TTL, needs no write.
+            self.write_once(ConditionalWrite::keep(&partition, &key::child(name), until))
+                .await?;
         }
+        Ok(())
     }
 
-    /// The tail of a task's log: the batches after event number `after` and the head of the
+    /// The tail of a task's log: the children after event number `after` and the head of the
     /// task, in one read. `None` if there is no task.
     ///
     /// # Errors
@@ -180,25 +161,24 @@ impl DynamoStore {
         let mut reads = TornReads::default();
         for tries in 0..TRIES {
             let log = self.read_log(owner, &partition, after).await?;
-            let Some((head, batches)) = log else {
+            let Some((head, children)) = log else {
                 return Ok(None);
             };
             reads.note(head.version());
-            let events = self.events_of(batches).await;
-            let Some(batches) = reads.result(events)? else {
+            let moved = self.events_of(&head, children).await;
+            let Some(moved) = reads.result(moved)? else {
                 outcome::pause(tries).await;
                 continue;
             };
-            let moved = head.layout().events_moved();
             let mut tail = Tail::of(&head, after);
-            if after >= moved {
+            if after >= head.layout().events_moved() {
                 return Ok(Some((head, tail)));
             }
-            let batches = batches.into_iter().filter(|it| it.seq > after);
-            let mut events: Vec<LoggedEvent> = batches.filter(|it| it.seq <= moved).collect();
+            let mut events: Vec<LoggedEvent> =
+                moved.into_iter().filter(|it| it.seq > after).collect();
             events.append(&mut tail.events);
-            // A batch that a commit moved between two pages of the read leaves a gap in the
-            // event numbers.
+            // A child that a commit wrote between two pages of the read leaves a gap in the event
+            // numbers.
             let expected = after + 1..=tail.last_seq;
             if events.iter().map(|event| event.seq).eq(expected) {
                 tail.events = events;
@@ -209,14 +189,14 @@ impl DynamoStore {
         Err(reads.error())
     }
 
-    /// One read of the log: the head of the task and its batches.
+    /// One read of the log: the head of the task and its children that have some of it.
     async fn read_log(
         &self,
         owner: &Owner,
         partition: &str,
         after: u64,
     ) -> Result<Option<(TaskRecord, Vec<Item>)>, StoreError> {
-        let first = key::child(ChildName::Events(after.saturating_add(1)));
+        let first = key::events_from(after.saturating_add(1));
         let mut items = Vec::new();
         let mut start = None;
         loop {
@@ -239,7 +219,7 @@ impl DynamoStore {
                 break;
             }
         }
-        // `META` sorts behind all `EVT#` keys, so it is the last item.
+        // `META` sorts behind the children, so it is the last item.
         let Some(meta) = items.pop() else {
             return Ok(None);
         };
@@ -250,27 +230,29 @@ impl DynamoStore {
             return Ok(None);
         }
         let head = item::to_task(&meta)?;
-        let mut batches = Vec::new();
+        let mut children = Vec::new();
         for item in items {
             let mine = item::string(&item, item::INCARNATION)? == head.incarnation().as_str();
-            if mine && item::integer::<u64>(&item, item::VERSION)? <= head.version() {
-                batches.push(item);
+            let name = key::child_of(item::string(&item, key::SK)?);
+            if mine && name.is_some_and(|name| stored::names(&head, name)) {
+                children.push(item);
             }
         }
-        Ok(Some((head, batches)))
+        Ok(Some((head, children)))
     }
 
-    /// The events of batches; `None` if the task changed or was removed meanwhile.
+    /// The events in children; `None` if the task changed or was removed meanwhile.
     async fn events_of(
         &self,
-        mut batches: Vec<Item>,
+        head: &TaskRecord,
+        mut children: Vec<Item>,
     ) -> Result<Option<Vec<LoggedEvent>>, StoreError> {
-        if !self.load_all(batches.iter_mut()).await? {
+        if !self.load_all(children.iter_mut()).await? {
             return Ok(None);
         }
         let mut events = Vec::new();
-        for item in batches {
-            events.append(&mut stored::events_of(&found_in(item)?.text)?);
+        for item in &children {
+            events.append(&mut stored::events_of(head, &item::body(item)?)?);
         }
         Ok(Some(events))
     }
@@ -280,6 +262,6 @@ impl DynamoStore {
 pub(super) fn found_in(mut item: Item) -> Result<FoundChild, StoreError> {
     Ok(FoundChild {
         version: item::integer(&item, item::VERSION)?,
-        text: item::take_text(&mut item, item::BODY)?,
+        content: item::take_body(&mut item)?,
     })
 }

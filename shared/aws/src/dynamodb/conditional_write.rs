@@ -4,6 +4,7 @@
 use super::item::{self, Attributes, Item};
 use super::{key, push_item};
 use a2a_lambda_model::store::{Expect, Expiring, StoreError, TaskWrite, ThreadRecord, ThreadWrite};
+use a2a_lambda_model::stored::Encoded;
 use a2a_lambda_model::task::{
     ContextId, Owner, PushRecord, TaskRecord, TaskState, Timestamp, WriteId,
 };
@@ -52,7 +53,7 @@ const SAME: &str = "#incarnation = :same";
 
 impl ConditionalWrite {
     /// Writes the `META` item of a task with the content `head`.
-    pub(super) fn task(write: &TaskWrite, head: String) -> Self {
+    pub(super) fn task(write: &TaskWrite, head: Encoded<'static>) -> Self {
         let attributes = item::task(&write.record, head);
         let partition = key::task(&write.record.key());
         let mut statement = match &write.expect {

@@ -1,15 +1,19 @@
 //! Converts records to items and items to records.
 //!
-//! The content of a record is one JSON text, `body`. The other attributes are those that
-//! conditions, indexes, stream filters and DynamoDB's TTL read. A task's item has
-//! `expires_at` and `ttl` only while the task is at rest, so that a condition on the
-//! expiry does not need the state.
+//! The content of a record is `body`: JSON, compressed unless it is short. The other attributes
+//! are those that conditions, indexes, stream filters and DynamoDB's TTL read; the body does not
+//! repeat them. A task's item has `expires_at` and `ttl` only while the task is at rest, so that
+//! a condition on the expiry does not need the state.
 
 use super::key;
-use a2a_lambda_model::store::{Expiring, StoreError, ThreadRecord, ThreadState};
-use a2a_lambda_model::stored::{self, ItemAttributes};
-use a2a_lambda_model::task::{Owner, PushId, TaskRecord, Timestamp, WriteId};
+use a2a_lambda_model::store::{Expiring, StoreError, ThreadRecord, ThreadStatus};
+use a2a_lambda_model::stored::{self, Encoded, TaskFacts};
+use a2a_lambda_model::task::{
+    ContextId, Owner, PushId, Subject, TaskRecord, TaskState, Timestamp, WriteId,
+};
+use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 use std::time::Duration;
@@ -67,6 +71,38 @@ pub(super) fn number<N: ToString + Copy>(value: N) -> AttributeValue {
     AttributeValue::N(value.to_string())
 }
 
+/// Content as an attribute: a string or a binary. Its type says how the content is encoded.
+pub(super) fn content(encoded: Encoded<'static>) -> AttributeValue {
+    match encoded {
+        Encoded::Text(text) => AttributeValue::S(text.into_owned()),
+        Encoded::Deflated(bytes) => AttributeValue::B(Blob::new(bytes.into_owned())),
+    }
+}
+
+/// The content in the attribute [`BODY`].
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(super) fn body(item: &Item) -> Result<Encoded<'_>, StoreError> {
+    match item.get(BODY) {
+        Some(AttributeValue::S(text)) => Ok(Encoded::Text(Cow::Borrowed(text))),
+        Some(AttributeValue::B(bytes)) => Ok(Encoded::Deflated(Cow::Borrowed(bytes.as_ref()))),
+        _ => Err(corrupt("expected a string or a binary in attribute `body`")),
+    }
+}
+
+/// The same, moved out of the item, since a copy of a large one costs memory.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(super) fn take_body(item: &mut Item) -> Result<Encoded<'static>, StoreError> {
+    match item.remove(BODY) {
+        Some(AttributeValue::S(text)) => Ok(Encoded::Text(text.into())),
+        Some(AttributeValue::B(bytes)) => Ok(Encoded::Deflated(bytes.into_inner().into())),
+        _ => Err(corrupt("expected a string or a binary in attribute `body`")),
+    }
+}
+
 /// The key of an item.
 pub(super) fn key_of(partition: &str, sort: &str) -> Item {
     [
@@ -83,7 +119,7 @@ pub(super) fn subject(owner: &Owner) -> AttributeValue {
 
 /// The attributes of a task's `META` item, without its key. `head` is its content without
 /// the children.
-pub(super) fn task(record: &TaskRecord, head: String) -> Attributes {
+pub(super) fn task(record: &TaskRecord, head: Encoded<'static>) -> Attributes {
     let mut item = Attributes::from([
         (SCHEMA, number(stored::SCHEMA)),
         (VERSION, number(record.version())),
@@ -93,7 +129,7 @@ pub(super) fn task(record: &TaskRecord, head: String) -> Attributes {
         (OWNER_SUBJECT, text(record.owner().subject.as_str())),
         (TURN, number(record.turn())),
         (INCARNATION, text(record.incarnation().as_str())),
-        (BODY, text(head)),
+        (BODY, content(head)),
     ]);
     let place = key::place(record.status().timestamp, record.id());
     item.insert(key::LISTS_PK, text(key::list(record.owner())));
@@ -129,14 +165,14 @@ pub(super) fn task(record: &TaskRecord, head: String) -> Attributes {
 }
 
 /// The attributes of a child that the commit of `record` writes, without its key.
-pub(super) fn child(record: &TaskRecord, content: String) -> Attributes {
+pub(super) fn child(record: &TaskRecord, encoded: Encoded<'static>) -> Attributes {
     let write = record.write_ids().last().map(WriteId::as_str);
     Attributes::from([
         (VERSION, number(record.version())),
         (INCARNATION, text(record.incarnation().as_str())),
         (WRITES[0], text(write.unwrap_or_default())),
         (TTL, number(stored::child_expiry(record).ttl_seconds())),
-        (BODY, text(content)),
+        (BODY, content(encoded)),
     ])
 }
 
@@ -152,12 +188,7 @@ fn listeners(record: &TaskRecord) -> String {
 /// # Errors
 /// [`StoreError::Corrupt`].
 pub(super) fn to_task(item: &Item) -> Result<TaskRecord, StoreError> {
-    let mut record = stored::head_of_text(body(item)?, &beside(item))?;
-    record.set_lease(match item.get(LEASE_UNTIL) {
-        None => None,
-        Some(_) => Some(Timestamp::from_millis(integer(item, LEASE_UNTIL)?)),
-    });
-    Ok(record)
+    stored::head_of(&body(item)?, facts(item)?)
 }
 
 /// Whether the item of a task in `owner`'s tenant can belong to `owner`: it names no other
@@ -166,27 +197,48 @@ pub(super) fn may_belong_to(item: &Item, owner: &Owner) -> bool {
     string(item, OWNER_SUBJECT).map_or(true, |subject| subject == owner.subject.as_str())
 }
 
-/// The values that the item of a task holds beside its text. A missing value is not an
-/// error here: the text of an older version may hold it instead.
-fn beside(item: &Item) -> ItemAttributes {
-    let text = |name| string(item, name).ok().map(str::to_owned);
-    let key = string(item, key::PK).ok().and_then(key::task_of);
-    let (tenant, id) = key
-        .map(|(tenant, id)| (tenant.to_string(), id.to_string()))
-        .unzip();
-    ItemAttributes {
-        schema: integer(item, SCHEMA).ok(),
+/// The facts of a task, from the key and the attributes of its item.
+fn facts(item: &Item) -> Result<TaskFacts, StoreError> {
+    let partition = string(item, key::PK)?;
+    let task = key::task_of(partition);
+    let (tenant, id) = task.ok_or_else(|| corrupt("the partition is not one of a task"))?;
+    let state = string(item, STATE)?;
+    let state = TaskState::parse(state);
+    Ok(TaskFacts {
+        schema: integer(item, SCHEMA)?,
         id,
         tenant,
-        subject: text(OWNER_SUBJECT),
-        context: text(CONTEXT),
-        incarnation: text(INCARNATION),
-        state: text(STATE),
-        version: integer(item, VERSION).ok(),
-        epoch: integer(item, EPOCH).ok(),
-        turn: integer(item, TURN).ok(),
-        expires_at: integer(item, EXPIRES_AT).ok(),
-    }
+        subject: subject_of(item)?,
+        context_id: ContextId::parse(string(item, CONTEXT)?).map_err(corrupt)?,
+        incarnation: WriteId::stored(string(item, INCARNATION)?),
+        state: state.ok_or_else(|| corrupt("unknown state"))?,
+        version: integer(item, VERSION)?,
+        epoch: integer(item, EPOCH)?,
+        turn: integer(item, TURN)?,
+        lease_until: optional_time(item, LEASE_UNTIL)?,
+        not_before: optional_time(item, NOT_BEFORE)?,
+        expires_at: optional_time(item, EXPIRES_AT)?,
+        push_configs: match item.get(LISTENERS) {
+            None => Vec::new(),
+            Some(_) => string(item, LISTENERS)?
+                .split_ascii_whitespace()
+                .map(|id| PushId::parse(id).map_err(corrupt))
+                .collect::<Result<_, _>>()?,
+        },
+    })
+}
+
+fn subject_of(item: &Item) -> Result<Subject, StoreError> {
+    Subject::parse(string(item, OWNER_SUBJECT)?).map_err(corrupt)
+}
+
+fn time(item: &Item, name: &str) -> Result<Timestamp, StoreError> {
+    integer(item, name).map(Timestamp::from_millis)
+}
+
+fn optional_time(item: &Item, name: &str) -> Result<Option<Timestamp>, StoreError> {
+    let is_there = item.contains_key(name);
+    is_there.then(|| time(item, name)).transpose()
 }
 
 /// The attributes of a thread, without its key, its state and its write ids. A thread is
@@ -195,13 +247,6 @@ fn beside(item: &Item) -> ItemAttributes {
 /// # Errors
 /// [`StoreError::TooLarge`].
 pub(super) fn thread(record: &ThreadRecord, tombstone: Duration) -> Result<Attributes, StoreError> {
-    let head = ThreadRecord {
-        owner: record.owner.clone(),
-        context_id: record.context_id.clone(),
-        state: ThreadState::default(),
-        unknown: record.unknown.clone(),
-        ..*record
-    };
     let mut item = Attributes::from([
         (SCHEMA, number(stored::SCHEMA)),
         (VERSION, number(record.version)),
@@ -214,7 +259,7 @@ pub(super) fn thread(record: &ThreadRecord, tombstone: Duration) -> Result<Attri
         ("status", text(record.status.as_str())),
         (EXPIRES_AT, number(record.expires_at.as_millis())),
         (TTL, number(record.kept_until(tombstone).ttl_seconds())),
-        (BODY, text(stored::encode_thread(&head).to_string())),
+        (BODY, content(stored::thread_body(record)?)),
     ]);
     if !record.is_cleared() {
         let place = key::context_place(record.updated_at, &record.context_id);
@@ -256,7 +301,7 @@ pub(super) fn thread_state(record: &ThreadRecord) -> Result<Option<Item>, StoreE
         (VERSION, number(record.version)),
         (EXPIRES_AT, number(expiry.as_millis())),
         (TTL, number(record.state_kept_until().ttl_seconds())),
-        (BODY, text(stored::state_text(&record.state)?)),
+        (BODY, content(stored::encode_state(&record.state)?)),
     ] {
         item.insert(name.to_owned(), value);
     }
@@ -291,7 +336,7 @@ pub(super) fn to_thread(meta: &Item, state: Option<&Item>) -> Result<JoinedThrea
     if integer::<u64>(state, VERSION)? != wanted {
         return Ok(JoinedThread::Torn(record.version));
     }
-    record.state = stored::state_of_text(body(state)?)?;
+    record.state = stored::decode_state(&body(state)?)?;
     Ok(JoinedThread::Thread(record))
 }
 
@@ -309,9 +354,29 @@ pub(super) fn names_state(meta: &Item, state: &Item) -> Result<bool, StoreError>
 /// # Errors
 /// [`StoreError::Corrupt`].
 pub(super) fn thread_head(meta: &Item) -> Result<ThreadRecord, StoreError> {
-    let value = serde_json::from_str(body(meta)?).map_err(corrupt)?;
-    let mut record = stored::decode_thread(value)?;
-    record.state_version = integer(meta, STATE_VERSION)?;
+    stored::known(integer(meta, SCHEMA)?)?;
+    let thread = key::thread_of(string(meta, key::PK)?);
+    let (tenant, context_id) = thread.ok_or_else(|| corrupt("the partition is not a thread's"))?;
+    let statuses = [ThreadStatus::Active, ThreadStatus::Cleared];
+    let status = string(meta, "status")?;
+    let status = statuses.into_iter().find(|it| it.as_str() == status);
+    let read = |name| {
+        let time = Timestamp::parse_rfc3339(string(meta, name)?);
+        time.ok_or_else(|| corrupt(format_args!("expected a time in attribute `{name}`")))
+    };
+    let owner = Owner {
+        tenant,
+        subject: subject_of(meta)?,
+    };
+    let (created_at, updated_at) = (read("created_at")?, read("updated_at")?);
+    let mut record = ThreadRecord {
+        version: integer(meta, VERSION)?,
+        status: status.ok_or_else(|| corrupt("unknown status"))?,
+        expires_at: time(meta, EXPIRES_AT)?,
+        state_version: integer(meta, STATE_VERSION)?,
+        ..ThreadRecord::begun(owner, context_id, created_at, updated_at)
+    };
+    stored::restore_thread(&mut record, &body(meta)?)?;
     Ok(record)
 }
 
@@ -331,26 +396,12 @@ pub(super) fn string<'a>(item: &'a Item, name: &str) -> Result<&'a str, StoreErr
         .ok_or_else(|| corrupt(format_args!("expected a string in attribute `{name}`")))
 }
 
-/// A string attribute, moved out of the item, since a copy of a large one costs memory.
-pub(super) fn take_text(item: &mut Item, name: &str) -> Result<String, StoreError> {
-    match item.remove(name) {
-        Some(AttributeValue::S(text)) => Ok(text),
-        _ => Err(corrupt(format_args!(
-            "expected a string in attribute `{name}`"
-        ))),
-    }
-}
-
 /// A number attribute.
 pub(super) fn integer<N: FromStr>(item: &Item, name: &str) -> Result<N, StoreError> {
     item.get(name)
         .and_then(|value| value.as_n().ok())
         .and_then(|digits| digits.parse().ok())
         .ok_or_else(|| corrupt(format_args!("expected a number in attribute `{name}`")))
-}
-
-fn body(item: &Item) -> Result<&str, StoreError> {
-    string(item, BODY)
 }
 
 fn corrupt(error: impl std::fmt::Display) -> StoreError {
@@ -362,9 +413,7 @@ mod tests {
     use super::*;
     use a2a_lambda_model::stored::ITEM_MAX;
     use a2a_lambda_model::task::distinct::Values;
-    use a2a_lambda_model::task::{
-        Change, ContextId, Generation, Layout, Metadata, NewTask, Subject, TaskId, TenantId,
-    };
+    use a2a_lambda_model::task::{Change, Generation, Layout, Metadata, NewTask, TaskId, TenantId};
 
     fn item(partition: &str, attributes: Attributes) -> Item {
         let mut item = key_of(partition, key::META);
@@ -431,6 +480,7 @@ mod tests {
     fn size(item: &Attributes) -> usize {
         let value = |value: &AttributeValue| match value {
             AttributeValue::S(text) => text.len(),
+            AttributeValue::B(bytes) => bytes.as_ref().len(),
             AttributeValue::N(_) => 21,
             other => panic!("{other:?}"),
         };
@@ -462,7 +512,7 @@ mod tests {
         let task = with_the_longest_names(at);
         let mut task = task.next(changes, WriteId::made_of(2), at, at).unwrap();
         *task.fields().listeners = vec![PushId::only()];
-        let mut item = super::task(&task, String::new());
+        let mut item = super::task(&task, Encoded::Text("".into()));
         let partition = key::task(&task.key());
         item.extend([(key::PK, text(partition)), (key::SK, text(key::META))]);
         // The attributes that `table.rs` projects into each index.
@@ -485,7 +535,7 @@ mod tests {
         *working.fields().last_dispatch = u64::MAX;
         let canceled = working.next([Change::Cancel], WriteId::made_of(3), at, at);
         for record in [working, canceled.unwrap()] {
-            let mut item = super::task(&record, "x".repeat(ITEM_MAX));
+            let mut item = super::task(&record, Encoded::Deflated(vec![0; ITEM_MAX].into()));
             let partition = key::task(&record.key());
             item.extend([(key::PK, text(partition)), (key::SK, text(key::META))]);
             assert!(size(&item) <= 400 * 1024, "{}", size(&item));

@@ -8,8 +8,8 @@ use a2a_lambda_model::store::limits::{RateBucket, SlotPool};
 use a2a_lambda_model::store::{ListPosition, ThreadPosition};
 use a2a_lambda_model::stored::ChildName;
 use a2a_lambda_model::task::{
-    ContextId, KeyHash, Owner, PushId, StoredValue, SubjectKey, TaskId, TaskKey, TaskRecord,
-    TenantId, ThreadKey, Timestamp, WriteId,
+    ContextId, KeyHash, Owner, PushId, SubjectKey, TaskId, TaskKey, TaskRecord, TenantId,
+    ThreadKey, Timestamp, WriteId,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -19,10 +19,10 @@ pub(super) const PK: &str = "PK";
 pub(super) const SK: &str = "SK";
 /// Sort key of the main item of a task or a thread, which holds the version.
 pub(super) const META: &str = "META";
-/// Sort key of a task's saved skill state, and of a thread's state.
+/// Sort key of a task's large values, and of a thread's state.
 pub(super) const STATE: &str = "STATE";
 /// Lower bound of the sort keys of a task's children; the upper bound is [`STATE`].
-pub(super) const FIRST_CHILD: &str = "ART#";
+pub(super) const FIRST_CHILD: &str = "EVT#";
 /// Prefix of the sort key of a push config.
 pub(super) const PUSH: &str = "PUSH#";
 /// Suffix of the sort key of a push config's delivery item.
@@ -63,37 +63,40 @@ pub(super) fn task(key: &TaskKey) -> String {
 /// The largest number in the sort key of a child.
 const LARGEST: u64 = 999_999_999_999;
 
-/// The sort key of a child of a task. Batches of events are in order and directly before
-/// the `META` item, so that one query returns both.
-pub(super) fn child(place: ChildName) -> String {
-    // 12 digits, so that text order is numeric order.
-    let numbered = |kind, number: u64| format!("{kind}#{:012}", number.min(LARGEST));
-    match place {
-        ChildName::Parts(version) => numbered("ART", version),
-        ChildName::Events(upto) => numbered("EVT", upto),
-        ChildName::History(version) => numbered("MSG", version),
-        ChildName::Doc(StoredValue::Saved) => STATE.to_owned(),
-        ChildName::Doc(doc) => format!("DOC#{}", doc.name()),
+/// The sort key of a child of a task. What commits have moved is in order and directly before
+/// the `META` item, so that one query returns both. The version makes the key unique where a
+/// commit moves no event.
+pub(super) fn child(name: ChildName) -> String {
+    match name {
+        ChildName::Moved {
+            last_event,
+            version,
+        } => format!("{}{}", events_from(last_event), digits(version)),
+        ChildName::State => STATE.to_owned(),
     }
 }
 
+/// A sort key before the children that have events from number `first` on. Those with this last
+/// event begin with it.
+pub(super) fn events_from(first: u64) -> String {
+    format!("{FIRST_CHILD}{}#", digits(first))
+}
+
+/// 12 digits, so that text order is numeric order.
+fn digits(number: u64) -> String {
+    format!("{:012}", number.min(LARGEST))
+}
+
 /// The child with this sort key; `None` if it is another item.
-pub(super) fn place_of(sort: &str) -> Option<ChildName> {
+pub(super) fn child_of(sort: &str) -> Option<ChildName> {
     if sort == STATE {
-        return Some(ChildName::Doc(StoredValue::Saved));
+        return Some(ChildName::State);
     }
-    let (kind, name) = sort.split_once('#')?;
-    if kind == "DOC" {
-        let doc = StoredValue::ALL.into_iter().find(|doc| doc.name() == name);
-        return doc.map(ChildName::Doc);
-    }
-    let number = name.parse().ok()?;
-    match kind {
-        "ART" => Some(ChildName::Parts(number)),
-        "EVT" => Some(ChildName::Events(number)),
-        "MSG" => Some(ChildName::History(number)),
-        _ => None,
-    }
+    let (last_event, version) = sort.strip_prefix(FIRST_CHILD)?.split_once('#')?;
+    Some(ChildName::Moved {
+        last_event: last_event.parse().ok()?,
+        version: version.parse().ok()?,
+    })
 }
 
 /// The sort key of a push config in the partition of its task.
@@ -473,28 +476,30 @@ mod tests {
 
     #[test]
     fn the_sort_key_of_a_child_reads_back_and_is_within_the_bounds() {
-        let docs = StoredValue::ALL.map(ChildName::Doc);
         let numbers = [0, 1, 9, 10, 4_000_000, LARGEST];
-        let numbered = numbers.map(|n| {
-            [
-                ChildName::Parts(n),
-                ChildName::Events(n),
-                ChildName::History(n),
-            ]
-        });
-        for place in docs.into_iter().chain(numbered.into_iter().flatten()) {
-            let name = child(place);
-            assert_eq!(place_of(&name), Some(place), "{name}");
+        let moved = |(last_event, version)| ChildName::Moved {
+            last_event,
+            version,
+        };
+        let pairs = numbers.map(|event| numbers.map(|version| (event, version)));
+        let names = pairs.into_iter().flatten().map(moved);
+        let names: Vec<ChildName> = names.chain([ChildName::State]).collect();
+        for name in &names {
+            let sort = child(*name);
+            assert_eq!(child_of(&sort), Some(*name), "{sort}");
             assert!(
-                name.as_str() >= FIRST_CHILD && name.as_str() <= STATE,
-                "{name}"
+                sort.as_str() >= FIRST_CHILD && sort.as_str() <= STATE,
+                "{sort}"
             );
         }
-        for name in [META, "PUSH#1", "EVT#x", "DOC#", "EVT"] {
-            assert_eq!(place_of(name), None, "{name}");
+        let sorts: Vec<String> = names.into_iter().map(child).collect();
+        assert!(sorts.is_sorted(), "{sorts:?}");
+        for other in [META, "PUSH#1", "EVT#x", "EVT#1", "DOC#", "EVT"] {
+            assert_eq!(child_of(other), None, "{other}");
         }
-        assert!(child(ChildName::Events(9)) < child(ChildName::Events(10)));
-        assert!(child(ChildName::Events(u64::MAX)).as_str() < META);
+        assert!(child(moved((u64::MAX, u64::MAX))).as_str() < META);
+        assert!(events_from(9) > child(moved((8, LARGEST))));
+        assert!(events_from(9) < child(moved((9, 0))));
     }
 
     #[test]

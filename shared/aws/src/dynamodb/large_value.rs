@@ -8,12 +8,12 @@
 use super::item::{self, Item};
 use super::store::DynamoStore;
 use a2a_lambda_model::store::{SizeError, StoreError, ThreadWrite};
-use a2a_lambda_model::stored::{ChildName, ITEM_MAX};
+use a2a_lambda_model::stored::{Encoded, ITEM_MAX};
 use a2a_lambda_model::task::{TaskKey, TaskRecord, ThreadKey, Timestamp, WriteId};
 use futures::future::try_join_all;
 use sha2::{Digest as _, Sha256};
 
-/// Content above this many bytes becomes an object.
+/// Content above this many stored bytes becomes an object.
 ///
 /// The cost decides, at the on-demand prices of us-east-1. A million write units cost
 /// 0.625 USD; a write takes one a KB, in a transaction two. A million read units cost 0.125
@@ -34,13 +34,6 @@ use sha2::{Digest as _, Sha256};
 /// stays for some weeks, for less than 1 USD a million at 32 KB. See decision 0003.
 pub(super) const INLINE_MAX: usize = 32 * 1024;
 
-/// A batch of events above this many bytes becomes an object.
-///
-/// A stream reads the batches after its last event and the `META` item in one query. An
-/// object would add a round trip before the stream can show the next event. An item holds
-/// at most 400 KB.
-const EVENTS_MAX: usize = 200 * 1024;
-
 /// Prefix of all objects that tasks and threads keep.
 pub(super) const ROOT: &str = "v1/";
 /// Prefix of the files that clients have uploaded through a URL.
@@ -60,14 +53,6 @@ pub(super) enum ValueOwner {
     Thread(ThreadKey),
 }
 
-/// The largest content of a child, in bytes, that stays in its item.
-pub(super) const fn inline_max(place: ChildName) -> usize {
-    match place {
-        ChildName::Events(_) => EVENTS_MAX,
-        ChildName::Parts(_) | ChildName::Doc(_) | ChildName::History(_) => INLINE_MAX,
-    }
-}
-
 impl DynamoStore {
     /// Moves the content of `item` to the object `name`, if it has more than `inline_max`
     /// bytes.
@@ -78,26 +63,25 @@ impl DynamoStore {
     pub(super) async fn spill(
         &self,
         item: &mut Item,
-        inline_max: usize,
         value_owner: &ValueOwner,
         name: &str,
     ) -> Result<(), StoreError> {
-        let size = item::string(item, item::BODY)?.len();
-        if size <= inline_max {
+        if item::body(item)?.size() <= INLINE_MAX {
             return Ok(());
         }
         let Some(blobs) = &self.blobs else {
-            return SizeError::check(size, ITEM_MAX);
+            return SizeError::check(item::body(item)?.size(), ITEM_MAX);
         };
-        let content = item::string(item, item::BODY)?.to_owned();
-        let hash = hex::encode(Sha256::digest(&content));
+        // Content of this size is compressed, so a reader needs no type of the object.
+        let bytes = match item::take_body(item)? {
+            Encoded::Text(text) => text.into_owned().into_bytes(),
+            Encoded::Deflated(bytes) => bytes.into_owned(),
+        };
+        let (size, hash) = (bytes.len(), hex::encode(Sha256::digest(&bytes)));
         match value_owner {
-            ValueOwner::Task(task) => blobs.put_for(task, name, content.into()).await?,
-            ValueOwner::Thread(thread) => {
-                blobs.put_for_thread(thread, name, content.into()).await?
-            }
+            ValueOwner::Task(task) => blobs.put_for(task, name, bytes.into()).await?,
+            ValueOwner::Thread(thread) => blobs.put_for_thread(thread, name, bytes.into()).await?,
         }
-        item.remove(item::BODY);
         item.insert(KEY.to_owned(), item::text(name));
         item.insert(SIZE.to_owned(), item::number(size));
         item.insert(HASH.to_owned(), item::text(hash));
@@ -137,8 +121,8 @@ impl DynamoStore {
         if !same {
             return Err(wrong("differs from the size or hash in its item"));
         }
-        let text = String::from_utf8(bytes.into()).map_err(|_| wrong("is not UTF-8"))?;
-        item.insert(item::BODY.to_owned(), item::text(text));
+        let content = Encoded::Deflated(Vec::from(bytes).into());
+        item.insert(item::BODY.to_owned(), item::content(content));
         Ok(true)
     }
 
@@ -182,18 +166,6 @@ pub(super) fn written_at(name: &str) -> Option<Timestamp> {
     let (_, name) = name.rsplit_once('/')?;
     let at = i64::from_str_radix(name.split('-').nth(2)?, 16).ok()?;
     Some(Timestamp::from_millis(at))
-}
-
-/// The size in bytes of the content of an item, in the item or in its object.
-///
-/// # Errors
-/// [`StoreError::Corrupt`].
-pub(super) fn size_of(item: &Item) -> Result<usize, StoreError> {
-    if item.contains_key(KEY) {
-        item::integer(item, SIZE)
-    } else {
-        Ok(item::string(item, item::BODY)?.len())
-    }
 }
 
 fn closed(_: tokio::sync::AcquireError) -> StoreError {
@@ -262,7 +234,7 @@ mod tests {
                 let at = world.at(later);
                 let write = WriteId::made_of(write);
                 record = record.next([], write, world.now, at).unwrap();
-                for child in ["MSG#000000000001", "DOC#status"] {
+                for child in ["EVT#000000000007#000000000001", "STATE"] {
                     let name = of_task(&record, child);
                     assert_eq!(written_at(&name), Some(world.now), "{name}");
                     let value_owner = format!("/{}-", half(task.incarnation()));

@@ -96,6 +96,7 @@ fn missing(name: &'static str) -> StoreError {
 mod tests {
     use super::*;
     use a2a_lambda_model::store::contract::World;
+    use a2a_lambda_model::stored::Encoded;
     use a2a_lambda_model::task::distinct::Values;
     use a2a_lambda_model::task::{Change, ContextId, TaskId, TaskRecord};
     use aws_sdk_dynamodb::types::AttributeValue;
@@ -110,7 +111,7 @@ mod tests {
 
     fn stored(record: &TaskRecord) -> item::Item {
         let mut item = item::key_of(&key::task(&record.key()), key::META);
-        for (name, value) in item::task(record, "{}".to_owned()) {
+        for (name, value) in item::task(record, Encoded::Text("{}".into())) {
             item.insert(name.to_owned(), value);
         }
         item

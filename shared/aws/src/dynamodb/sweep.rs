@@ -33,23 +33,13 @@ impl SweepObjects for DynamoStore {
         let Some(head) = self.own_item(key).await? else {
             return Ok(Vec::new());
         };
-        let partition = key::task(key);
         let mut objects = Vec::new();
-        let mut start = None;
-        loop {
-            let (items, next) = self.family(&partition, &head, true, start).await?;
-            for item in items {
-                let place = key::place_of(item::string(&item, key::SK)?);
-                let version = item::integer(&item, item::VERSION)?;
-                if place.is_some_and(|place| is_named(&head, place, version)) {
-                    objects.extend(large_value::named(&item));
-                }
-            }
-            start = next;
-            if start.is_none() {
-                return Ok(objects);
+        for (name, item) in self.children(&head, None, true).await? {
+            if is_named(&head, name, item::integer(&item, item::VERSION)?) {
+                objects.extend(large_value::named(&item));
             }
         }
+        Ok(objects)
     }
 
     async fn objects_place(&self) -> Result<Option<ObjectsPlace>, StoreError> {
@@ -78,16 +68,14 @@ impl SweepObjects for DynamoStore {
     }
 }
 
-/// Whether a task names the child at `place` with this version. A value that was replaced
-/// after the read of the task has a later version, and counts as named.
-fn is_named(task: &TaskRecord, place: ChildName, version: u64) -> bool {
-    match place {
-        ChildName::Doc(doc) => {
-            let apart = task.layout().docs.get(&doc);
-            apart.is_some_and(|apart| version >= apart.version)
+/// Whether a task names the child with this version. One that was replaced after the read of
+/// the task has a later version, and counts as named.
+fn is_named(task: &TaskRecord, name: ChildName, version: u64) -> bool {
+    match name {
+        ChildName::State => {
+            let state = task.layout().state.as_ref();
+            state.is_some_and(|state| version >= state.version)
         }
-        ChildName::Parts(_) | ChildName::Events(_) | ChildName::History(_) => {
-            stored::names(task, place)
-        }
+        ChildName::Moved { .. } => stored::names(task, name),
     }
 }

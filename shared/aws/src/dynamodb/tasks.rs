@@ -51,7 +51,7 @@ impl DynamoStore {
                 return Ok(None);
             };
             reads.note(head.version());
-            let whole = self.whole(&key::task(id), head).await;
+            let whole = self.whole(head).await;
             if let Some(whole) = reads.result(whole)? {
                 return Ok(Some(whole));
             }

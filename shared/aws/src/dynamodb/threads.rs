@@ -32,8 +32,7 @@ impl DynamoStore {
                 let (owner, id) = (&write.record.owner, &write.record.context_id);
                 let value_owner = ValueOwner::Thread(ThreadKey::new(owner, id));
                 let name = large_value::of_thread(write);
-                self.spill(item, large_value::INLINE_MAX, &value_owner, &name)
-                    .await?;
+                self.spill(item, &value_owner, &name).await?;
             }
             statements.push(state);
         }

@@ -6,6 +6,7 @@
 
 use crate::stream::{Batch, Stream, TakeRecords};
 use a2a_lambda::store::dynamodb::task_image;
+use a2a_lambda::store::stored::Encoded;
 use a2a_lambda::task::{Owner, TaskId};
 use async_trait::async_trait;
 use aws_sdk_dynamodbstreams::types::{AttributeValue, Record};
@@ -186,11 +187,13 @@ fn commit_of(record: &Record) -> Option<(OwnedTask, CommitNote)> {
         _ => None,
     };
     let task = task_image(&text).ok()??;
-    let body: Value = serde_json::from_str(&text("body")?).ok()?;
-    let used = |name: &str| body.get("us")?.get(name)?.as_u64();
-    let made = body.get("at").and_then(Value::as_i64);
-    let later = body.get("up").and_then(Value::as_i64).unwrap_or_default();
-    let steps = body.get("sv").and_then(|saved| saved.get("s"));
+    let body = match image.get("body")? {
+        AttributeValue::S(text) => Encoded::Text(text.into()),
+        AttributeValue::B(bytes) => Encoded::Deflated(bytes.as_ref().into()),
+        _ => return None,
+    };
+    let body: Value = serde_json::from_str(&body.json().ok()?).ok()?;
+    let steps = body.get("saved").and_then(|saved| saved.get("steps"));
     let steps = steps.and_then(Value::as_object);
     let commit = CommitNote {
         version: task.version,
@@ -199,9 +202,11 @@ fn commit_of(record: &Record) -> Option<(OwnedTask, CommitNote)> {
         dispatch: task.dispatch,
         state: text("state"),
         // The stored form leaves out the first attempt.
-        attempt: body.get("att").map_or(Some(1), Value::as_u64),
-        hand_overs: used("h"),
-        at: made.map(|made| made.saturating_add(later)),
+        attempt: body.get("attempt").map_or(Some(1), Value::as_u64),
+        hand_overs: body
+            .get("used")
+            .and_then(|used| used.get("handOvers")?.as_u64()),
+        at: body.get("updatedAt").and_then(Value::as_i64),
         steps: steps
             .map(|steps| steps.keys().cloned().collect())
             .unwrap_or_default(),

@@ -42,7 +42,7 @@ pub use pieces::*;
 pub use pushes::*;
 pub use sizes::*;
 pub use threads::*;
-pub use world::{Broken, Stores, World};
+pub use world::{Broken, Stores, World, noise};
 
 /// Calls the macro `$run` with the name of every case of the suite.
 #[macro_export]

@@ -1,30 +1,33 @@
-//! Restores a task from its own item and its children.
+//! Restores a task from its own item and its children, whole or in part.
 
-use super::message::{StoredArtifact, StoredMessage, StoredPart, all};
-use super::part_list::PartList;
-use super::runs::StoredBatch;
+use super::children::{ChildContent, ChildName, StateContent};
+use super::encoded::Encoded;
+use super::place::{self, Place, owned};
 use super::schema::corrupt;
-use super::split::ChildName;
-use super::task::Kept;
-use crate::store::StoreError;
+use crate::store::{Projection, StoreError};
 use crate::task::{
-    self, LoggedEvent, Metadata, Sealed, Segment, StoredValue, TaskFields, TaskRecord,
+    Artifact, LoggedEvent, MovedContent, MovedParts, StoredValue, TaskFields, TaskRecord,
 };
-use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A child as the store found it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundChild {
     /// The version of the commit that wrote it.
     pub version: u64,
-    /// Its content in the stored form.
-    pub text: String,
+    /// Its content.
+    pub content: Encoded<'static>,
 }
 
-/// Restores the children of a task into the record of its own item. Returns `false`
-/// if a child is missing or of another commit than the item says: the item was read
-/// too early and must be read again.
+/// The content of children, by their versions.
+type Contents = BTreeMap<u64, ChildContent<'static>>;
+
+/// Restores the children of a task into the record of its own item. Returns `false` if one is
+/// missing or of another commit than the item says.
+///
+/// Of the rest it restores the newest messages up to the first missing child, and the artifacts
+/// up to the first incomplete one. Such a record stays partial.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
@@ -32,202 +35,222 @@ pub fn join(
     record: &mut TaskRecord,
     found: &BTreeMap<ChildName, FoundChild>,
 ) -> Result<bool, StoreError> {
-    let whole = join_docs(record, found)?
-        && join_log(record, found)?
-        && join_history(record, found)?
-        && join_parts(record, found)?;
-    record.partial &= !whole;
+    let fields: &mut TaskFields = record;
+    let mut contents = Contents::new();
+    for moved in &fields.layout.children {
+        if let Some(child) = found.get(&ChildName::of(moved)) {
+            contents.insert(moved.version, child.content.read()?);
+        }
+    }
+    let has_values = join_values(fields, found.get(&ChildName::State))?;
+    let whole = has_values && contents.len() == fields.layout.children.len();
+    join_messages(fields, &mut contents)?;
+    let children = &fields.layout.children;
+    join_parts(&mut fields.artifacts, children, &contents, |it| {
+        &it.artifacts
+    })?;
+    join_parts(&mut fields.replaced, children, &contents, |it| &it.replaced)?;
+    if whole {
+        join_log(fields, contents)?;
+    }
+    place::fill_record(fields);
+    fields.partial &= !whole;
     Ok(whole)
 }
 
-pub(super) fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, StoreError> {
-    serde_json::from_str(text).map_err(corrupt)
-}
-
-fn join_docs(
-    record: &mut TaskRecord,
-    found: &BTreeMap<ChildName, FoundChild>,
-) -> Result<bool, StoreError> {
-    for (doc, apart) in record.layout.docs.clone() {
-        let child = found.get(&ChildName::Doc(doc));
-        let Some(child) = child.filter(|child| child.version == apart.version) else {
-            return Ok(false);
-        };
-        let text = &child.text;
-        match doc {
-            StoredValue::Saved => record.saved = parsed::<Kept<'_>>(text)?.into_saved()?,
-            StoredValue::Metadata => record.metadata = parsed::<Metadata>(text)?,
-            StoredValue::Status => {
-                let mut status = record.status().clone();
-                status.message = Some(parsed::<StoredMessage<'_>>(text)?.into_message()?);
-                record.restore_status(status);
-            }
-            StoredValue::Secret => record.secret = Some(Sealed::stored(parsed::<String>(text)?)),
-            StoredValue::Replaced => {
-                record.replaced = all(parsed(text)?, StoredArtifact::into_artifact)?
-            }
-        }
+/// Returns whether all moved values are there.
+fn join_values(record: &mut TaskFields, found: Option<&FoundChild>) -> Result<bool, StoreError> {
+    let Some(moved) = &record.layout.state else {
+        return Ok(true);
+    };
+    let Some(child) = found.filter(|child| child.version == moved.version) else {
+        return Ok(false);
+    };
+    let state: StateContent<'_> = child.content.read()?;
+    if let Some(saved) = state.saved {
+        record.saved = saved.into_owned();
+    }
+    if let Some(metadata) = state.metadata {
+        record.metadata = metadata.into_owned();
+    }
+    if let Some(secret) = state.secret {
+        record.secret = Some(secret.into_owned());
     }
     Ok(true)
 }
 
-/// The events of a batch.
-///
-/// # Errors
-/// [`StoreError::Corrupt`].
-pub fn events_of(text: &str) -> Result<Vec<LoggedEvent>, StoreError> {
-    parsed::<StoredBatch<'_>>(text)?.events()
-}
-
-fn join_log(
-    record: &mut TaskRecord,
-    found: &BTreeMap<ChildName, FoundChild>,
-) -> Result<bool, StoreError> {
-    let upto = record.layout.events_moved();
-    let mut log = Vec::new();
-    if upto > 0 {
-        // A batch that a later commit than `record` wrote is not part of it.
-        for (_, child) in found.range(ChildName::Events(0)..=ChildName::Events(upto)) {
-            if child.version <= record.version {
-                log.append(&mut events_of(&child.text)?);
-            }
+fn join_messages(record: &mut TaskFields, contents: &mut Contents) -> Result<(), StoreError> {
+    let mut newest_first = Vec::new();
+    for moved in record.layout.children.iter().rev() {
+        if moved.messages == 0 {
+            continue;
         }
-    }
-    log.append(&mut record.log);
-    let whole = log.iter().zip(1..).all(|(event, seq)| event.seq == seq);
-    let last = log.last().map_or(0, |event| event.seq);
-    record.log = log;
-    Ok(upto == 0 || (whole && last >= upto))
-}
-
-fn join_history(
-    record: &mut TaskRecord,
-    found: &BTreeMap<ChildName, FoundChild>,
-) -> Result<bool, StoreError> {
-    let mut history = Vec::new();
-    for segment in &record.layout.history {
-        let Some(child) = found.get(&ChildName::History(segment.version)) else {
-            return Ok(false);
+        let Some(content) = contents.get_mut(&moved.version) else {
+            break;
         };
-        let messages: Vec<StoredMessage<'_>> = parsed(&child.text)?;
-        let mut messages = all(messages, StoredMessage::into_message)?;
-        // A commit that lost may have left a longer list under the same name.
-        messages.truncate(segment.items);
-        history.append(&mut messages);
+        let mut messages = owned(std::mem::take(&mut content.history));
+        if messages.len() < moved.messages {
+            return Err(corrupt("a child has too few messages"));
+        }
+        messages.truncate(moved.messages);
+        newest_first.push(messages);
     }
-    if history.len() != task::moved(&record.layout.history) {
-        return Err(corrupt("a segment of the history is too short"));
+    let mut history: Vec<_> = newest_first.into_iter().rev().flatten().collect();
+    if record.layout.status {
+        *record.status_message_mut() = history.pop();
     }
     history.append(&mut record.history);
     record.history = history;
-    Ok(true)
-}
-
-/// Parts by artifact id.
-pub(super) type PartsByArtifact = BTreeMap<String, Vec<task::Part>>;
-
-/// The parts in the text of a child.
-pub(super) fn parts_of(place: ChildName, text: &str) -> Result<PartsByArtifact, StoreError> {
-    let lists: Vec<(String, Vec<StoredPart<'_>>)> = match place {
-        ChildName::Events(_) => {
-            let artifacts = parsed::<StoredBatch<'_>>(text)?.into_artifacts();
-            artifacts
-                .into_iter()
-                .map(|it| (it.i.into_owned(), it.p))
-                .collect()
-        }
-        ChildName::Parts(_) | ChildName::Doc(_) | ChildName::History(_) => {
-            let lists = parsed::<BTreeMap<String, PartList<'_>>>(text)?;
-            lists.into_iter().map(|(id, list)| (id, list.0)).collect()
-        }
-    };
-    let mut parts = PartsByArtifact::new();
-    for (id, list) in lists {
-        parts.insert(id, all(list, StoredPart::into_part)?);
-    }
-    Ok(parts)
-}
-
-/// The parts in children, by the place of the child and the version of its commit.
-pub(super) type PartsByPlace = BTreeMap<(ChildName, u64), PartsByArtifact>;
-
-/// The child that has the items of a segment of an artifact.
-pub(super) fn place_of(segment: &Segment) -> (ChildName, u64) {
-    let batch = segment.batch.map(ChildName::Events);
-    let name = batch.unwrap_or(ChildName::Parts(segment.version));
-    (name, segment.version)
-}
-
-fn join_parts(
-    record: &mut TaskFields,
-    found: &BTreeMap<ChildName, FoundChild>,
-) -> Result<bool, StoreError> {
-    let layout = &record.layout;
-    let named = layout.artifacts.values().chain(layout.replaced.values());
-    let mut read = PartsByPlace::new();
-    for segment in named.flatten() {
-        let (name, version) = place_of(segment);
-        if read.contains_key(&(name, version)) {
-            continue;
-        }
-        let child = found.get(&name);
-        let Some(child) = child.filter(|child| child.version == version) else {
-            return Ok(false);
-        };
-        read.insert((name, version), parts_of(name, &child.text)?);
-    }
-    for artifact in &mut record.artifacts {
-        prepend(artifact, layout.artifacts.get(&artifact.id), &read)?;
-    }
-    for artifact in &mut record.replaced {
-        prepend(artifact, layout.replaced.get(&artifact.id), &read)?;
-    }
-    Ok(true)
-}
-
-pub(super) fn prepend(
-    artifact: &mut task::Artifact,
-    segments: Option<&Vec<Segment>>,
-    read: &PartsByPlace,
-) -> Result<(), StoreError> {
-    let Some(segments) = segments else {
-        return Ok(());
-    };
-    let mut parts = Vec::new();
-    for segment in segments {
-        let child = read.get(&place_of(segment));
-        let list = child.and_then(|child| child.get(&artifact.id));
-        let list = list.and_then(|list| list.get(..segment.items));
-        let list = list.ok_or_else(|| corrupt("a segment of an artifact is too short"))?;
-        parts.extend_from_slice(list);
-    }
-    parts.append(&mut artifact.parts);
-    artifact.parts = parts;
     Ok(())
 }
 
-/// Whether the layout of the task names this child.
-pub fn names(record: &TaskRecord, place: ChildName) -> bool {
-    let layout = &record.layout;
-    let has = |segments: &[Segment], version| segments.iter().any(|it| it.version == version);
-    match place {
-        ChildName::Parts(version) => {
-            let lists = layout.artifacts.values().chain(layout.replaced.values());
-            lists.into_iter().any(|segments| has(segments, version))
+/// Puts the moved parts before those of the record's own item.
+fn join_parts(
+    artifacts: &mut Vec<Artifact>,
+    children: &[MovedContent],
+    contents: &Contents,
+    lists: impl Fn(&MovedContent) -> &BTreeMap<String, MovedParts>,
+) -> Result<(), StoreError> {
+    let of = |id: &str| {
+        let moved = children.iter();
+        let moved = moved.filter_map(|it| Some((it.version, *lists(it).get(id)?)));
+        moved.collect::<Vec<_>>()
+    };
+    let is_read = |artifact: &Artifact| {
+        let mut moved = of(&artifact.id).into_iter();
+        moved.all(|(version, _)| contents.contains_key(&version))
+    };
+    let complete = artifacts.iter().take_while(|it| is_read(it)).count();
+    artifacts.truncate(complete);
+    for artifact in artifacts {
+        let mut parts = Vec::new();
+        for (version, moved) in of(&artifact.id) {
+            let lists = contents.get(&version).map(|content| match moved.replaced {
+                true => &content.replaced,
+                false => &content.artifacts,
+            });
+            let list = lists.and_then(|lists| lists.get(artifact.id.as_str()));
+            let list = list.and_then(|list| list.get(..moved.parts));
+            let list = list.ok_or_else(|| corrupt("a child has too few parts"))?;
+            parts.extend_from_slice(list);
         }
-        ChildName::Doc(doc) => layout.docs.contains_key(&doc),
-        ChildName::Events(upto) => upto <= layout.events_moved(),
-        ChildName::History(version) => has(&layout.history, version),
+        parts.append(&mut artifact.parts);
+        artifact.parts = parts;
+    }
+    Ok(())
+}
+
+fn join_log(record: &mut TaskFields, contents: Contents) -> Result<(), StoreError> {
+    if record.layout.events_moved() == 0 {
+        return Ok(());
+    }
+    let moved = contents.into_values().flat_map(|content| content.log);
+    let mut log = owned(moved.collect());
+    log.append(&mut record.log);
+    if !log.iter().zip(1..).all(|(event, seq)| event.seq == seq) {
+        return Err(corrupt("the event log has a gap"));
+    }
+    record.log = log;
+    Ok(())
+}
+
+/// The events in a child of `record`.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn events_of(
+    record: &TaskRecord,
+    content: &Encoded<'_>,
+) -> Result<Vec<LoggedEvent>, StoreError> {
+    #[derive(Deserialize)]
+    struct Log {
+        #[serde(default)]
+        log: Vec<LoggedEvent>,
+    }
+    let mut log = content.read::<Log>()?.log;
+    let place = Place::of(record);
+    log.iter_mut().for_each(|event| place.fill_in(event));
+    Ok(log)
+}
+
+/// Whether the layout of the task names this child.
+#[must_use]
+pub fn names(record: &TaskRecord, name: ChildName) -> bool {
+    let layout = &record.layout;
+    match name {
+        ChildName::Moved { .. } => layout.children.iter().any(|it| ChildName::of(it) == name),
+        ChildName::State => layout.state.is_some(),
     }
 }
 
 /// Whether the task has children that an earlier commit than its last wrote.
+#[must_use]
 pub fn has_older_children(record: &TaskRecord) -> bool {
     let (layout, version) = (&record.layout, record.version);
-    let lists = layout.artifacts.values().chain(layout.replaced.values());
-    let mut segments = lists.flatten().chain(&layout.history);
-    layout.events.is_some_and(|it| it.from > 1)
-        || layout.events.is_some_and(|it| it.version != version)
-        || layout.docs.values().any(|apart| apart.version != version)
-        || segments.any(|segment| segment.version != version)
+    let moved = layout.children.iter().map(|it| it.version);
+    let mut versions = moved.chain(layout.state.as_ref().map(|it| it.version));
+    versions.any(|it| it != version)
 }
+
+/// The children that a projection reads.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NeededChildren {
+    /// Their names.
+    pub names: BTreeSet<ChildName>,
+    /// Their bytes as JSON.
+    pub bytes: usize,
+    /// Whether they are all that the projection wants.
+    pub complete: bool,
+}
+
+/// The children that `wanted` needs in addition to `head`, as far as they fit: first those that
+/// every response shows, then the newest messages, then the artifacts.
+#[must_use]
+pub fn needs(head: &TaskRecord, wanted: Projection) -> NeededChildren {
+    let layout = &head.layout;
+    let mut needed = NeededChildren {
+        complete: true,
+        ..NeededChildren::default()
+    };
+    if layout.has_value(StoredValue::Metadata)
+        && let Some(state) = &layout.state
+    {
+        needed.take(ChildName::State, state.bytes, wanted.bytes);
+    }
+    // The moved messages are the oldest ones; the last of them may be that of the status.
+    let mut missing = wanted.history_length.saturating_sub(head.history.len());
+    missing = missing.saturating_add(usize::from(layout.status));
+    for moved in layout.children.iter().rev() {
+        if missing == 0 || !needed.complete {
+            break;
+        }
+        if moved.messages > 0 {
+            needed.take(ChildName::of(moved), moved.bytes, wanted.bytes);
+            missing = missing.saturating_sub(moved.messages);
+        }
+    }
+    for moved in layout.children.iter().filter(|_| wanted.artifacts) {
+        if !moved.artifacts.is_empty() && needed.complete {
+            needed.take(ChildName::of(moved), moved.bytes, wanted.bytes);
+        }
+    }
+    needed
+}
+
+impl NeededChildren {
+    /// Adds a child, unless it exceeds the `most` bytes.
+    fn take(&mut self, name: ChildName, bytes: usize, most: usize) {
+        if self.names.contains(&name) {
+            return;
+        }
+        let bytes = self.bytes.saturating_add(bytes);
+        self.complete = bytes <= most;
+        if self.complete {
+            self.bytes = bytes;
+            self.names.insert(name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

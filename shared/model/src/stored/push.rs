@@ -1,36 +1,36 @@
 //! The stored form of a push config, without what deliveries write.
 
-use super::schema::{SCHEMA, corrupt, known};
-use super::task;
+use super::schema::{SCHEMA, known};
 use crate::store::StoreError;
 use crate::task::{
-    Delivery, Owner, PushId, PushRecord, PushRegistration, Sealed, TaskId, Timestamp, WriteId,
+    Delivery, Generation, Owner, PushId, PushRecord, PushRegistration, Sealed, Subject, TaskId,
+    TenantId, Timestamp, WriteId,
 };
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredPush {
     schema: u32,
-    id: String,
-    tenant: String,
-    subject: String,
-    task: String,
-    inc: String,
+    id: PushId,
+    tenant: TenantId,
+    subject: Subject,
+    task: TaskId,
+    inc: WriteId,
     #[serde(rename = "gen")]
-    generation: String,
+    generation: Generation,
     url: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     sch: Vec<String>,
     /// Sealed (encrypted).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    tok: Option<String>,
+    tok: Option<Sealed>,
     /// Sealed (encrypted).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    cred: Option<String>,
+    cred: Option<Sealed>,
     /// Whether the token signs deliveries.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     sig: bool,
-    at: i64,
+    at: Timestamp,
     /// The `traceparent` of the call that registered it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tp: Option<String>,
@@ -40,21 +40,20 @@ impl From<&PushRecord> for StoredPush {
     fn from(push: &PushRecord) -> Self {
         let Owner { tenant, subject } = &push.owner;
         let listener = &push.listener;
-        let sealed = |it: &Option<Sealed>| it.as_ref().map(|it| it.as_str().to_owned());
         Self {
             schema: SCHEMA,
-            id: listener.id.to_string(),
-            tenant: tenant.to_string(),
-            subject: subject.to_string(),
-            task: push.task.to_string(),
-            inc: push.incarnation.to_string(),
-            generation: task::generation_name(listener.generation).to_owned(),
+            id: listener.id.clone(),
+            tenant: tenant.clone(),
+            subject: subject.clone(),
+            task: push.task.clone(),
+            inc: push.incarnation.clone(),
+            generation: listener.generation,
             url: listener.url.clone(),
             sch: listener.schemes.clone(),
-            tok: sealed(&listener.token),
-            cred: sealed(&listener.credentials),
+            tok: listener.token.clone(),
+            cred: listener.credentials.clone(),
             sig: listener.signs,
-            at: push.created_at.as_millis(),
+            at: push.created_at,
             tp: listener.trace_parent.clone(),
         }
     }
@@ -64,20 +63,23 @@ impl StoredPush {
     pub(super) fn into_record(self) -> Result<PushRecord, StoreError> {
         known(self.schema)?;
         Ok(PushRecord {
-            owner: task::owner(self.tenant, self.subject)?,
-            task: TaskId::parse(self.task).map_err(corrupt)?,
-            incarnation: WriteId::stored(self.inc),
+            owner: Owner {
+                tenant: self.tenant,
+                subject: self.subject,
+            },
+            task: self.task,
+            incarnation: self.inc,
             listener: PushRegistration {
-                id: PushId::parse(self.id).map_err(corrupt)?,
-                generation: task::generation(&self.generation)?,
+                id: self.id,
+                generation: self.generation,
                 url: self.url,
                 schemes: self.sch,
-                token: self.tok.map(Sealed::stored),
-                credentials: self.cred.map(Sealed::stored),
+                token: self.tok,
+                credentials: self.cred,
                 signs: self.sig,
                 trace_parent: self.tp,
             },
-            created_at: Timestamp::from_millis(self.at),
+            created_at: self.at,
             clean_at: Timestamp::default(),
             delivery: Delivery::default(),
         })

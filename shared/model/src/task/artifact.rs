@@ -1,23 +1,31 @@
 //! Artifacts: the output of a task.
 
 use super::{Metadata, Part, PartContent};
+use serde::{Deserialize, Serialize};
 
 /// An output of a task. It is final when the task completes.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Artifact {
     /// The id, made by the server; another task makes another id for the same name.
+    #[serde(rename = "artifactId")]
     pub id: String,
     /// The name identifies the artifact inside its task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// A description for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The content; in an update, one chunk of it.
     pub parts: Vec<Part>,
     /// URIs of extensions used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<String>,
     /// Free-form members.
+    #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
     /// The turn whose skill wrote it in chunks. Adjacent texts of them are one text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chunks_of: Option<u32>,
 }
 

@@ -1,96 +1,85 @@
 //! Which parts of a task are in its own item and which in children.
 //!
-//! A small task is one item. Content that grows moves in pieces to items beside it,
-//! its children, and stays there. The layout names the children that belong to the
-//! task; any other child does not. A store that keeps a task in one piece stores the
-//! layout and ignores it.
+//! A small task is one item. Content that grows moves to items beside it, its children, and
+//! stays there. The layout names the children that belong to the task; any other child does
+//! not. A store that keeps a task in one piece stores the layout and ignores it.
 
 use super::Timestamp;
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Not;
 
-/// Items of a list that one commit has moved to a child.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Segment {
+/// Parts of an artifact in a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MovedParts {
+    /// How many of the child's parts belong to the artifact, counted from the first.
+    pub parts: usize,
+    /// Whether the child has them among the replaced artifacts.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub replaced: bool,
+}
+
+/// What one commit has moved to a child.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MovedContent {
     /// The version of that commit.
     pub version: u64,
-    /// How many items of the child belong to the list, counted from its first.
-    pub items: usize,
-    /// The number of the last event of the batch that has the items. Without one they have a
-    /// child of their own, which the version names.
-    pub batch: Option<u64>,
+    /// The number of the last event that has moved, in this commit or before; 0 if none has.
+    pub last_event: u64,
+    /// How many messages of the child belong to the task, counted from the first.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub messages: usize,
+    /// The parts of artifacts, by artifact id.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub artifacts: BTreeMap<String, MovedParts>,
+    /// The parts of the artifacts that the turn has replaced.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub replaced: BTreeMap<String, MovedParts>,
+    /// The bytes of the child as JSON, before it is compressed.
+    pub bytes: usize,
 }
 
-/// The events that have moved, from the start of the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MovedEvents {
-    /// The number of the last moved event; it is the name of the last batch.
-    pub upto: u64,
-    /// The number of the first event of the last batch.
-    pub from: u64,
-    /// The version of the commit that moved the last batch.
-    pub version: u64,
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the form that `skip_serializing_if` calls"
+)]
+const fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
-/// A value in a child that is replaced as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// A value that moves as a whole to the item `STATE`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum StoredValue {
     /// Slot, data and steps.
     Saved,
     /// Metadata of the request.
     Metadata,
-    /// The message of the status.
-    Status,
     /// An answer that stays out of the history (credentials).
     Secret,
-    /// Artifacts that the turn has replaced.
-    Replaced,
 }
 
 impl StoredValue {
     /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::Saved,
-        Self::Metadata,
-        Self::Status,
-        Self::Secret,
-        Self::Replaced,
-    ];
-
-    /// Its name in the stored form.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Saved => "saved",
-            Self::Metadata => "metadata",
-            Self::Status => "status",
-            Self::Secret => "secret",
-            Self::Replaced => "replaced",
-        }
-    }
+    pub const ALL: [Self; 3] = [Self::Saved, Self::Metadata, Self::Secret];
 }
 
-/// A value that is in a child.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MovedValue {
-    /// The version of the commit that stored it.
+/// The values in `STATE`, which each change replaces.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MovedValues {
+    /// The version of the commit that stored them.
     pub version: u64,
-    /// The hash of its stored form, to detect a change.
+    /// The hash of their JSON, to detect a change.
     pub sha256: String,
-}
-
-/// How much content of lists has moved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct MovedSize {
-    /// Bytes moved in total.
-    pub bytes: u64,
-    /// Bytes that had been moved before the commit of `version`.
-    pub before: u64,
-    /// The version of the last commit that moved some.
-    pub version: u64,
+    /// Which values.
+    pub values: BTreeSet<StoredValue>,
+    /// The bytes of their JSON.
+    pub bytes: usize,
 }
 
 /// How long the children stay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildLifetime {
     /// All of them stay at least until then.
     pub until: Timestamp,
@@ -99,176 +88,184 @@ pub struct ChildLifetime {
 }
 
 /// Which parts of a task are in children.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Layout {
-    /// The moved events.
-    pub events: Option<MovedEvents>,
-    /// The moved messages of the history.
-    pub history: Vec<Segment>,
-    /// The moved parts of each artifact, by its id.
-    pub artifacts: BTreeMap<String, Vec<Segment>>,
-    /// The same for the artifacts that the turn has replaced.
-    pub replaced: BTreeMap<String, Vec<Segment>>,
-    /// The values in children.
-    pub docs: BTreeMap<StoredValue, MovedValue>,
-    /// How much has been moved.
-    pub volume: MovedSize,
+    /// What has moved, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<MovedContent>,
+    /// Whether the last moved message is that of the status.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub status: bool,
+    /// The values in `STATE`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<MovedValues>,
     /// How long the children stay; `None` while there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<ChildLifetime>,
 }
 
 impl Layout {
     /// Whether the task has no children.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.events.is_none()
-            && self.history.is_empty()
-            && self.artifacts.values().all(Vec::is_empty)
-            && self.replaced.values().all(Vec::is_empty)
-            && self.docs.is_empty()
+    pub const fn is_empty(&self) -> bool {
+        self.children.is_empty() && self.state.is_none()
     }
 
-    /// An upper bound of the bytes of lists and shown values in children; `None` if
-    /// it is not known.
+    /// Whether `STATE` has this value.
     #[must_use]
-    pub fn most(&self) -> Option<usize> {
-        let shown = [StoredValue::Metadata, StoredValue::Status];
-        if shown.iter().any(|doc| self.docs.contains_key(doc)) {
-            return None;
-        }
-        usize::try_from(self.volume.bytes).ok()
+    pub fn has_value(&self, value: StoredValue) -> bool {
+        let state = self.state.as_ref();
+        state.is_some_and(|state| state.values.contains(&value))
+    }
+
+    /// The bytes of what has moved, as JSON, without `STATE`.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let sizes = self.children.iter().map(|child| child.bytes);
+        sizes.fold(0, usize::saturating_add)
+    }
+
+    /// The bytes in children that a response can show, at most.
+    #[must_use]
+    pub fn shown_bytes(&self) -> usize {
+        let state = self.state.as_ref();
+        let state = state.filter(|state| state.values.contains(&StoredValue::Metadata));
+        self.bytes()
+            .saturating_add(state.map_or(0, |state| state.bytes))
     }
 
     /// The number of the last moved event; 0 if there is none.
     #[must_use]
     pub fn events_moved(&self) -> u64 {
-        self.events.map_or(0, |batches| batches.upto)
+        self.children.last().map_or(0, |child| child.last_event)
     }
 
-    /// How many parts of the artifact have been moved.
+    /// How many messages have moved: those of the history, then that of the status.
+    #[must_use]
+    pub fn messages_moved(&self) -> usize {
+        self.children.iter().map(|child| child.messages).sum()
+    }
+
+    /// How many parts of the artifact have moved.
     #[must_use]
     pub fn parts_moved(&self, artifact: &str) -> usize {
-        self.artifacts.get(artifact).map_or(0, |it| moved(it))
+        let children = self.children.iter();
+        let parts = children.filter_map(|child| child.artifacts.get(artifact));
+        parts.map(|it| it.parts).sum()
     }
 
-    /// How many parts of the replaced artifact have been moved.
+    /// How many parts of the replaced artifact have moved.
     #[must_use]
     pub fn replaced_moved(&self, artifact: &str) -> usize {
-        self.replaced.get(artifact).map_or(0, |it| moved(it))
+        let children = self.children.iter();
+        let parts = children.filter_map(|child| child.replaced.get(artifact));
+        parts.map(|it| it.parts).sum()
     }
 
-    /// Takes back what the commit of `version` moved, so that its record can be laid
-    /// out again.
+    /// Takes back what the commit of `version` moved, so that its record can be laid out again.
     pub(crate) fn forget(&mut self, version: u64) {
-        let keep = |segments: &mut Vec<Segment>| segments.retain(|it| it.version != version);
-        keep(&mut self.history);
-        self.artifacts.values_mut().for_each(keep);
-        self.replaced.values_mut().for_each(keep);
-        self.docs.retain(|_, apart| apart.version != version);
-        if self.volume.version == version {
-            self.volume.bytes = self.volume.before;
-        }
-        if let Some(batches) = self.events.filter(|batches| batches.version == version) {
-            let upto = batches.from.saturating_sub(1);
-            // The start and version of the earlier batch are no longer known; no commit
-            // has version 0.
-            self.events = (upto > 0).then_some(MovedEvents {
-                upto,
-                from: upto,
-                version: 0,
-            });
+        self.children.retain(|child| child.version != version);
+        self.state = self.state.take().filter(|state| state.version != version);
+    }
+
+    /// Keeps only the first `messages` of those that have moved.
+    pub(super) fn keep_messages(&mut self, messages: usize) {
+        keep_first(
+            self.children.iter_mut().map(|it| &mut it.messages),
+            messages,
+        );
+    }
+
+    /// Keeps only the first `parts` of the artifact.
+    pub(super) fn keep_parts(&mut self, artifact: &str, parts: usize) {
+        let children = self.children.iter_mut();
+        let lists = children.filter_map(|child| child.artifacts.get_mut(artifact));
+        keep_first(lists.map(|it| &mut it.parts), parts);
+    }
+
+    /// Keeps only the artifacts whose id `keep` accepts.
+    pub(super) fn keep_artifacts(&mut self, keep: impl Fn(&str) -> bool) {
+        for child in &mut self.children {
+            child.artifacts.retain(|id, _| keep(id));
         }
     }
 
-    /// Records that the commit of `version` moves `bytes`.
-    pub const fn moves(&mut self, version: u64, bytes: u64) {
-        if self.volume.version != version {
-            self.volume.before = self.volume.bytes;
-            self.volume.version = version;
-        }
-        self.volume.bytes = self.volume.bytes.saturating_add(bytes);
-    }
-
-    /// Records that the artifact is replaced by another with its id. `keep` says
-    /// whether a restart must be able to restore the old one.
+    /// Records that the artifact is replaced by another with its id. `keep` says whether a
+    /// restart must be able to restore the old one.
     pub(super) fn replace(&mut self, artifact: &str, keep: bool) {
-        if let Some(segments) = self.artifacts.remove(artifact)
-            && keep
-        {
-            self.replaced.insert(artifact.to_owned(), segments);
+        for child in &mut self.children {
+            if let Some(parts) = child.artifacts.remove(artifact)
+                && keep
+            {
+                child.replaced.insert(artifact.to_owned(), parts);
+            }
         }
     }
 
     /// Restores the replaced artifact.
     pub(super) fn put_back(&mut self, artifact: &str) {
-        self.artifacts.remove(artifact);
-        if let Some(segments) = self.replaced.remove(artifact) {
-            self.artifacts.insert(artifact.to_owned(), segments);
+        for child in &mut self.children {
+            child.artifacts.remove(artifact);
+            if let Some(parts) = child.replaced.remove(artifact) {
+                child.artifacts.insert(artifact.to_owned(), parts);
+            }
+        }
+    }
+
+    /// Forgets the replaced artifacts: no restart will restore them.
+    pub(super) fn forget_replaced(&mut self) {
+        for child in &mut self.children {
+            child.replaced.clear();
         }
     }
 }
 
-/// How many items of a list are in `segments`.
-#[must_use]
-pub fn moved(segments: &[Segment]) -> usize {
-    segments.iter().map(|segment| segment.items).sum()
-}
-
-/// Keeps only the segments of the first `items` of the list.
-pub(super) fn truncate(segments: &mut Vec<Segment>, items: usize) {
+/// Lowers counts so that the first ones have `items` together.
+fn keep_first<'a>(counts: impl Iterator<Item = &'a mut usize>, items: usize) {
     let mut left = items;
-    for segment in segments.iter_mut() {
-        segment.items = segment.items.min(left);
-        left -= segment.items;
+    for count in counts {
+        *count = (*count).min(left);
+        left -= *count;
     }
-    segments.retain(|segment| segment.items > 0);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn segments(of: &[(u64, usize)]) -> Vec<Segment> {
-        let segment = |&(version, items)| Segment {
+    fn layout(messages: &[usize]) -> Layout {
+        let child = |(version, &messages)| MovedContent {
             version,
-            items,
-            batch: None,
+            messages,
+            ..MovedContent::default()
         };
-        of.iter().map(segment).collect()
-    }
-
-    #[test]
-    fn truncate_keeps_the_segments_of_the_first_items() {
-        let whole = [(2, 3), (5, 2), (9, 4)];
-        for (items, left) in [
-            (0, vec![]),
-            (2, vec![(2, 2)]),
-            (3, vec![(2, 3)]),
-            (4, vec![(2, 3), (5, 1)]),
-            (9, whole.to_vec()),
-            (20, whole.to_vec()),
-        ] {
-            let mut cut = segments(&whole);
-            truncate(&mut cut, items);
-            assert_eq!(cut, segments(&left), "{items}");
+        Layout {
+            children: (1..).zip(messages).map(child).collect(),
+            ..Layout::default()
         }
     }
 
     #[test]
-    fn forget_removes_only_the_segments_of_one_commit() {
-        let mut layout = Layout {
-            history: segments(&[(2, 3), (5, 2)]),
-            events: Some(MovedEvents {
-                upto: 9,
-                from: 7,
-                version: 5,
-            }),
-            ..Layout::default()
-        };
-        layout.forget(5);
-        assert_eq!(layout.history, segments(&[(2, 3)]));
-        assert_eq!(layout.events_moved(), 6);
-        layout.forget(2);
-        assert!(layout.history.is_empty());
+    fn a_restart_keeps_the_first_messages_of_the_children() {
+        for (items, left) in [
+            (0, [0, 0, 0]),
+            (2, [2, 0, 0]),
+            (3, [3, 0, 0]),
+            (4, [3, 1, 0]),
+            (9, [3, 2, 4]),
+            (20, [3, 2, 4]),
+        ] {
+            let mut cut = layout(&[3, 2, 4]);
+            cut.keep_messages(items);
+            assert_eq!(cut, layout(&left), "{items}");
+        }
+    }
+
+    #[test]
+    fn forget_takes_back_the_child_of_one_commit() {
+        let mut cut = layout(&[3, 2, 4]);
+        cut.forget(3);
+        assert_eq!(cut, layout(&[3, 2]));
+        assert_eq!(cut.messages_moved(), 5);
     }
 }

@@ -5,10 +5,10 @@
 
 use super::{
     Artifact, ArtifactUpdate, Base, Blob, ChildLifetime, Delivery, Event, EventId, EventMark,
-    Generation, HeldKeys, KeyHash, Layout, LoggedEvent, Message, MovedEvents, MovedSize,
-    MovedValue, Owner, Part, PartContent, PushLease, PushRecord, PushRegistration, Role, Saved,
-    SavedSlot, Sealed, Segment, SkillRoute, Status, StatusUpdate, StepResult, StoredValue,
-    TaskFields, TaskRecord, TaskState, ThreadOperation, Timestamp, Transition, TurnRequest, Used,
+    Generation, HeldKeys, KeyHash, Layout, LoggedEvent, Message, MovedContent, MovedParts,
+    MovedValues, Owner, Part, PartContent, PushLease, PushRecord, PushRegistration, Role, Saved,
+    SavedSlot, Sealed, SkillRoute, Status, StatusUpdate, StepResult, StoredValue, TaskFields,
+    TaskRecord, TaskState, ThreadOperation, Timestamp, Transition, TurnRequest, Used,
 };
 use crate::store::queue::{PushItem, WorkItem};
 use crate::store::{ThreadRecord, ThreadState, ThreadStatus};
@@ -158,12 +158,11 @@ members! {
     SkillRoute { how, score, input }
     Used { hand_overs, progress_at }
     HeldKeys { addresses, until, version }
-    Segment { version, items, batch }
-    MovedEvents { upto, from, version }
-    MovedValue { version, sha256 }
-    MovedSize { bytes, before, version }
+    MovedParts { parts, replaced }
+    MovedContent { version, last_event, messages, artifacts, replaced, bytes }
+    MovedValues { version, sha256, values, bytes }
     ChildLifetime { until, version }
-    Layout { events, history, artifacts, replaced, docs, volume, kept }
+    Layout { children, status, state, kept }
     TaskFields {
         id, owner, context_id, generation, incarnation, metadata, created_at, status, skill,
         route, version, epoch, turn, attempt, lease_until, last_dispatch, not_before, write_ids, turn_write,

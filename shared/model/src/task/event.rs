@@ -1,27 +1,32 @@
 //! The events of a task, as its streams show them.
 
 use super::{Artifact, Message, Metadata, Part, TaskState, Timestamp, WriteId};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
+use std::ops::Not;
 use std::str::FromStr;
 
 /// The state of a task, and the agent's message for it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// The state.
     pub state: TaskState,
     /// The agent's message, or the public text of a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Message>,
     /// When the state was entered or the message sent.
     pub timestamp: Timestamp,
 }
 
 /// One stored step of a task.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Event {
     /// The status changed, or the agent sent a message while working.
+    #[serde(rename = "statusUpdate")]
     Status(StatusUpdate),
     /// An artifact was created or extended.
+    #[serde(rename = "artifactUpdate")]
     Artifact(ArtifactUpdate),
 }
 
@@ -38,25 +43,30 @@ impl Event {
 }
 
 /// A change of status.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StatusUpdate {
     /// The status after it.
     pub status: Status,
     /// Free-form members, for example `a2a-lambda/restarted`.
+    #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
 }
 
 /// A new artifact or a chunk of one.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ArtifactUpdate {
     /// The artifact with the parts of this chunk only.
     pub artifact: Artifact,
     /// Whether the parts are added to the artifact of the same id; otherwise
     /// they replace it.
+    #[serde(default, skip_serializing_if = "Not::not")]
     pub append: bool,
     /// Whether this is the last chunk.
+    #[serde(default, skip_serializing_if = "Not::not")]
     pub last_chunk: bool,
     /// Free-form members.
+    #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
 }
 
@@ -66,7 +76,8 @@ pub struct ArtifactUpdate {
 /// A client can use a client-made task id again once the task is gone. The event ids
 /// of such a task contain a mark of its incarnation, so that an event of an earlier
 /// task is not taken for one of a later task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct EventId {
     /// The task version whose commit stored the event.
     pub version: u64,
@@ -119,6 +130,20 @@ impl fmt::Display for EventId {
     }
 }
 
+impl From<EventId> for String {
+    fn from(id: EventId) -> Self {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for EventId {
+    type Error = EventIdError;
+
+    fn try_from(text: String) -> Result<Self, EventIdError> {
+        text.parse()
+    }
+}
+
 /// Text that is not an event id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event id is `<version>.<n>` or `<version>.<n>.<mark>`")]
@@ -152,7 +177,7 @@ impl FromStr for EventId {
 }
 
 /// An event with its number in the log of its task.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoggedEvent {
     /// Its id; it never changes.
     pub id: EventId,

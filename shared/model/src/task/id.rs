@@ -1,5 +1,6 @@
 //! Ids and names, parsed once where they enter and valid from then on.
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
@@ -16,7 +17,8 @@ pub struct IdError {
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(try_from = "String")]
         pub struct $name(String);
 
         impl $name {
@@ -80,6 +82,26 @@ name! {
 name! {
     /// The id of one write. A writer recognises by it whether its write was applied.
     WriteId
+}
+
+macro_rules! parsed {
+    ($($name:ident),*) => {
+        $(impl TryFrom<String> for $name {
+            type Error = IdError;
+
+            fn try_from(text: String) -> Result<Self, IdError> {
+                Self::parse(text)
+            }
+        })*
+    };
+}
+
+parsed!(TenantId, Subject, TaskId, ContextId, PushId, SkillId);
+
+impl From<String> for WriteId {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
 }
 
 /// First path segments that cannot be a tenant, because routes begin with them.
@@ -314,7 +336,7 @@ impl WriteId {
 }
 
 /// The owner of a task or thread. It comes from the authorizer only.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Owner {
     /// The tenant, part of every key.
     pub tenant: TenantId,

@@ -2,6 +2,7 @@
 //! not a second request.
 
 use super::{IdError, Owner, Timestamp};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
@@ -89,7 +90,7 @@ fn hash_of(fields: &[&str]) -> String {
 }
 
 /// The address of an idempotency key: 64 hex digits over caller and key.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct KeyHash(String);
 
 impl KeyHash {
@@ -118,7 +119,7 @@ const HELD: usize = 32;
 /// long as it lives, and they are deleted with it. Of more than 32 keys the oldest
 /// are dropped from this list; they keep their first expiry, which is two lives of
 /// the task.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HeldKeys {
     /// The hashed keys, oldest first.
     pub addresses: Vec<KeyHash>,

@@ -1,9 +1,11 @@
 //! Messages between a client and the agent.
 
 use super::{ContextId, Metadata, Part, TaskId};
+use serde::{Deserialize, Serialize};
 
 /// The side that sent a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Role {
     /// The client.
     User,
@@ -12,23 +14,30 @@ pub enum Role {
 }
 
 /// A message: at least one part, from one side.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Message {
     /// The sender's id for it. A2A 0.1 has no message ids, so the server makes one.
+    #[serde(rename = "messageId")]
     pub id: String,
     /// The sender.
     pub role: Role,
     /// The content; never empty.
     pub parts: Vec<Part>,
     /// The context it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_id: Option<ContextId>,
     /// The task it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskId>,
     /// Earlier tasks the sender refers to: hints, authorised when resolved.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reference_task_ids: Vec<String>,
     /// URIs of extensions used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<String>,
     /// Free-form members.
+    #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
 }
 

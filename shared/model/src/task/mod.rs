@@ -41,11 +41,11 @@ mod thread_key;
 mod timestamp;
 mod used;
 
+use serde::{Deserialize, Serialize};
+
 pub use artifact::Artifact;
 pub use change::Change;
-pub use child_layout::{
-    ChildLifetime, Layout, MovedEvents, MovedSize, MovedValue, Segment, StoredValue, moved,
-};
+pub use child_layout::{ChildLifetime, Layout, MovedContent, MovedParts, MovedValues, StoredValue};
 pub use command::{
     CancelCommand, Context, ContextPage, ContextQuery, Frame, GetQuery, ListQuery, Page,
     SendCommand, SendMode, Sent, SubscribeCommand, UploadGrant, UploadOrder,
@@ -83,13 +83,19 @@ pub use used::Used;
 pub type Metadata = serde_json::Map<String, serde_json::Value>;
 
 /// The protocol generation a caller speaks (protocol versions 0.1, 0.3, 1.0).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
+)]
 pub enum Generation {
     /// A2A 0.1: the `tasks/send` family.
+    #[serde(rename = "0.1")]
     V01,
     /// A2A 0.3 (and 0.2): `message/send`.
+    #[serde(rename = "0.3")]
     V03,
     /// A2A 1.0: `SendMessage`.
+    #[default]
+    #[serde(rename = "1.0")]
     V10,
 }
 

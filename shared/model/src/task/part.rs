@@ -1,40 +1,49 @@
 //! Parts: the content of messages and artifacts.
 
 use super::Metadata;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::Value;
 
 /// One part of a message or artifact, with exactly one content.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Part {
     /// The content.
+    #[serde(flatten)]
     pub content: PartContent,
     /// The name of a file part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,
     /// The declared media type; see [`Part::known_media_type`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// Free-form members.
+    #[serde(default, skip_serializing_if = "Metadata::is_empty")]
     pub metadata: Metadata,
 }
 
 /// The content of a part.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum PartContent {
     /// Plain text.
     Text(String),
     /// The bytes of a file.
-    Raw(Bytes),
+    Raw(#[serde(serialize_with = "to_base64", deserialize_with = "from_base64")] Bytes),
     /// The URL of a file. The runtime never fetches it.
     Url(String),
     /// Any JSON value, `null` included.
     Data(Value),
     /// The bytes of a file in the blob store. Only records contain this; it is
     /// replaced by [`PartContent::Raw`] or a URL before a skill or client reads it.
+    #[serde(rename = "object")]
     Stored(Blob),
 }
 
 /// A pointer to bytes in the blob store.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blob {
     /// The server-made object key.
     pub key: String,
@@ -44,7 +53,20 @@ pub struct Blob {
     pub sha256: String,
     /// The id of the upload that the bytes came from; the upload is deleted with the
     /// task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upload: Option<String>,
+}
+
+fn to_base64<S: Serializer>(bytes: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&STANDARD.encode(bytes))
+}
+
+fn from_base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    STANDARD
+        .decode(text)
+        .map(Bytes::from)
+        .map_err(D::Error::custom)
 }
 
 impl Part {

@@ -4,6 +4,7 @@
 //! [`Sealed`], and appear in no response and no log.
 
 use super::{Generation, Owner, PushId, TaskId, Timestamp, WriteId};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
@@ -43,7 +44,7 @@ impl fmt::Debug for Secret {
 }
 
 /// An encrypted and authenticated text of printable characters.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sealed(String);
 
 impl Sealed {

@@ -18,6 +18,7 @@ use super::{
     StepResult, TaskId, TaskState, Timestamp, TransitionError, Used, WriteId, is_below,
     media_types_meet,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
@@ -27,7 +28,7 @@ use std::sync::Arc;
 const WRITE_IDS: usize = 8;
 
 /// One change of state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transition {
     /// The state entered.
     pub state: TaskState,
@@ -36,7 +37,7 @@ pub struct Transition {
 }
 
 /// The slot of an open question, with the version of its type.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SavedSlot {
     /// `SkillSlot::VERSION` when it was saved.
     pub version: u32,
@@ -46,9 +47,12 @@ pub struct SavedSlot {
 
 /// What a turn that runs again starts from: the output at the start of the turn, or
 /// at its last checkpoint.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[serde(default)]
 pub struct Base {
     /// The number of parts of each artifact, by id.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub artifacts: BTreeMap<String, usize>,
     /// The number of messages in the history.
     pub history: usize,
@@ -56,22 +60,28 @@ pub struct Base {
     pub turn_start: usize,
     /// How many outputs its skill has said in this turn. A turn that runs again says them no
     /// second time.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub outputs: OutputCounts,
     /// How many outputs it had said when it saved each value of this turn, by key.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub saves: BTreeMap<String, OutputCounts>,
 }
 
 /// The data a skill keeps between its turns.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Saved {
     /// The slot of the open question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<SavedSlot>,
     /// Values by key.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub data: BTreeMap<String, Value>,
     /// Results of completed steps, by path.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub steps: BTreeMap<String, StepResult>,
     /// Members of the stored form that a later version of this program added. They
     /// stay with the rest.
+    #[serde(flatten)]
     pub unknown: Metadata,
 }
 
@@ -85,15 +95,19 @@ impl Saved {
 
 /// The parts of a request that its turn needs, so that it runs the same way on any
 /// worker.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct TurnRequest {
     /// The caller's rate tier.
     pub tier: String,
     /// The scopes the caller was granted.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub scopes: BTreeSet<String>,
     /// Media types the client can read; empty = any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accepted_output_modes: Vec<String>,
     /// The trace of the request (W3C Trace Context `traceparent`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_parent: Option<String>,
 }
 
@@ -263,6 +277,13 @@ impl TurnRequest {
             modes.any(|mode| media_types_meet(mode, wanted))
         };
         reads("text/plain") && !reads("application/json")
+    }
+}
+
+impl TaskFields {
+    /// The message of the status read from a store.
+    pub(crate) const fn status_message_mut(&mut self) -> &mut Option<Message> {
+        &mut self.status.message
     }
 }
 

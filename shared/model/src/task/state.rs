@@ -2,10 +2,12 @@
 //!
 //! `docs/architecture.md` draws it; a test compares the drawing with this function.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The state of a task (A2A 1.0 §4.1.3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum TaskState {
     /// Accepted; no turn has started.
     Submitted,

@@ -1,6 +1,7 @@
 //! The result of a step, as a turn that runs again finds it.
 
 use super::Message;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -12,22 +13,27 @@ pub const PATH_SEPARATOR: char = '>';
 pub type OutputCounts = BTreeMap<String, u32>;
 
 /// The stored result of a completed step.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct StepResult {
     /// What the step returned.
     pub value: Value,
     /// Its position among the steps of its scope, from 1.
     pub ordinal: u32,
     /// A hash of what the step was asked, if that is compared when the turn runs again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_hash: Option<String>,
     /// A hash of what else the step depended on. A difference is logged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub circumstances_hash: Option<String>,
     /// What the step did to the thread, in order. The final commit of the turn applies it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<ThreadOperation>,
 }
 
 /// One change of the state of a thread.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ThreadOperation {
     /// Adds the event, unless an event with its id is there.
     Append(Message),

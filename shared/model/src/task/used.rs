@@ -1,14 +1,18 @@
 //! What the turns of a task have used.
 
 use super::Timestamp;
+use serde::{Deserialize, Serialize};
 
 /// What the turns of a task have used. A task in a terminal state keeps none of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Used {
     /// How often a turn was handed over.
+    #[serde(default)]
     pub hand_overs: u32,
     /// When the current turn last stored progress: its opening, a step or a saved value.
     /// `None` in the first turn before its first progress.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress_at: Option<Timestamp>,
 }
 

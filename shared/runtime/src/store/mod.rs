@@ -23,9 +23,8 @@ pub use a2a_lambda_model::store::{
 /// The stored form of tasks and threads, for stores of an author.
 pub mod stored {
     pub use a2a_lambda_model::stored::{
-        MAX_BYTES, OPEN_MAX_BYTES, SCHEMA, arrange, decode, decode_thread, encode, encode_thread,
-        push_of_text, push_text, saved_size, state_of_text, state_size, state_text, task_of_text,
-        task_text,
+        Encoded, MAX_BYTES, OPEN_MAX_BYTES, SCHEMA, arrange, decode, decode_state, decode_thread,
+        encode, encode_state, encode_thread, push_of_text, push_text, saved_size, state_size,
     };
 }
 

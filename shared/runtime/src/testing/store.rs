@@ -144,5 +144,5 @@ impl WrapBlobs for TestStore {
 
 /// The record after a round trip through its stored form.
 fn read_back(record: &TaskRecord) -> Result<TaskRecord, StoreError> {
-    stored::task_of_text(&stored::task_text(record)?)
+    stored::decode(stored::encode(record))
 }

@@ -94,9 +94,9 @@ impl Walk {
             TaskState::Canceled => State::Canceled,
             other => panic!("the model has no {other:?}"),
         };
-        // The stored short form omits an attempt count of 1.
-        let attempt = form.get("att").map_or(1, |att| att.as_u64().unwrap());
-        let lease = form.get("lease").is_some();
+        // The stored form leaves out the first attempt.
+        let attempt = form.get("attempt").map_or(1, |it| it.as_u64().unwrap());
+        let lease = form.get("leaseUntil").is_some();
         let (version, epoch) = (record.version(), record.epoch());
         (
             state,

@@ -1,6 +1,7 @@
 //! The stored thread of a context: its life, its deletion and its state.
 
 use crate::task::{ContextId, Message, Metadata, Owner, TaskRecord, Timestamp};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -18,20 +19,25 @@ const HOUR: Duration = Duration::from_secs(3600);
 const REMEMBERED: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The state of a thread.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ThreadState {
     /// What skills added to the thread, oldest first. The id of an event names the
     /// incarnation of its task, its turn and its position in the turn.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Message>,
     /// Session data by key.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub session: BTreeMap<String, serde_json::Value>,
     /// Members of the stored form that a later version of this program added. They
     /// stay in the state.
+    #[serde(flatten)]
     pub unknown: Metadata,
 }
 
 /// Whether a context is usable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ThreadStatus {
     /// Usable until its expiry.
     #[default]
@@ -52,7 +58,8 @@ impl ThreadStatus {
 }
 
 /// The stored thread of a context.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ThreadRecord {
     /// The owner.
     pub owner: Owner,
@@ -76,6 +83,7 @@ pub struct ThreadRecord {
     pub state: ThreadState,
     /// Members of the stored form that a later version of this program added. They
     /// stay in the thread.
+    #[serde(flatten)]
     pub unknown: Metadata,
 }
 

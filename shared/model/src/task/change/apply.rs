@@ -84,6 +84,7 @@ impl TaskFields {
     }
 
     fn accept(&mut self, message: Message) -> Option<Event> {
+        let message = self.own(message);
         self.history.push(message);
         self.set_base();
         None
@@ -182,6 +183,15 @@ impl TaskFields {
         Ok(update)
     }
 
+    /// The message as one of this task. So the stored form names task and context once.
+    fn own(&self, message: Message) -> Message {
+        Message {
+            task_id: Some(self.id.clone()),
+            context_id: Some(self.context_id.clone()),
+            ..message
+        }
+    }
+
     /// The intent is the version of this commit. A later image of the task repeats
     /// the same version, so it is not a second intent.
     fn request_dispatch(&mut self, at: Timestamp) {
@@ -255,6 +265,7 @@ impl TaskFields {
         message: Option<Message>,
         at: Timestamp,
     ) -> Result<StatusUpdate, TransitionError> {
+        let message = message.map(|message| self.own(message));
         let state = self.status.state.apply(event)?;
         if state != self.status.state {
             self.transitions.push(Transition { state, at });
@@ -289,7 +300,7 @@ impl TaskFields {
             self.saved = Saved::default();
             self.base = Base::default();
             self.replaced.clear();
-            self.layout.replaced.clear();
+            self.layout.forget_replaced();
         }
     }
 
@@ -310,7 +321,10 @@ impl TaskFields {
                 self.secret = Some(answer.sealed);
                 self.fingerprint = Some(answer.fingerprint);
             }
-            None => self.history.push(message),
+            None => {
+                let message = self.own(message);
+                self.history.push(message);
+            }
         }
         self.set_base();
     }

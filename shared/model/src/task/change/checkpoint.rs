@@ -1,6 +1,5 @@
 //! Marks the output that a turn keeps if it runs again, and goes back to that mark.
 
-use crate::task::child_layout::truncate;
 use crate::task::{
     Artifact, Base, OutputCounts, TaskEvent, TaskFields, Timestamp, TransitionError,
 };
@@ -34,7 +33,7 @@ impl TaskFields {
             ..Base::default()
         };
         self.replaced.clear();
-        self.layout.replaced.clear();
+        self.layout.forget_replaced();
     }
 
     pub(super) fn is_past_base(&self) -> bool {
@@ -51,12 +50,12 @@ impl TaskFields {
     pub(super) fn back_to_base(&mut self) {
         self.history.extend(self.status.message.take());
         self.history.truncate(self.base.history);
-        truncate(&mut self.layout.history, self.base.history);
+        self.layout.keep_messages(self.base.history);
         let base = &self.base.artifacts;
         self.artifacts
             .retain(|artifact| base.contains_key(&artifact.id));
         let placed = &mut self.layout;
-        placed.artifacts.retain(|id, _| base.contains_key(id));
+        placed.keep_artifacts(|id| base.contains_key(id));
         for before in self.replaced.drain(..) {
             placed.put_back(&before.id);
             if let Some(now) = self.artifacts.iter_mut().find(|now| now.id == before.id) {
@@ -66,10 +65,8 @@ impl TaskFields {
         for artifact in &mut self.artifacts {
             let parts = base.get(&artifact.id).copied().unwrap_or(0);
             artifact.parts.truncate(parts);
-            if let Some(segments) = placed.artifacts.get_mut(&artifact.id) {
-                truncate(segments, parts);
-            }
+            placed.keep_parts(&artifact.id, parts);
         }
-        placed.replaced.clear();
+        placed.forget_replaced();
     }
 }

@@ -11,6 +11,7 @@ use crate::task::{
     A2aError, CancelCommand, Message, Metadata, Part, SendCommand, SendMode, Sent, Task, TaskId,
     TaskRecord, TaskState, WriteId,
 };
+use a2a_lambda_model::stored::filled;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -105,14 +106,7 @@ impl Fixture {
         let (write, at) = (WriteId::made_of(7), self.engine.reader.clock.now());
         let mut record = before.next([], write, at, before.expires_at()).unwrap();
         stored::arrange(&mut record);
-        let mut moved = size - 9_000;
-        // The number of moved bytes is in the item too.
-        for _ in 0..3 {
-            record.fields().layout.volume.bytes = moved;
-            let head = a2a_lambda_model::stored::pieces(&record).unwrap().head;
-            moved = size - head.len() as u64;
-        }
-        record.fields().layout.volume.bytes = moved;
+        filled(&mut record, usize::try_from(size).unwrap());
         let write = TaskWrite {
             record: record.clone(),
             expect: Expect::of(&before),

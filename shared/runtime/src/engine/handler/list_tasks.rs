@@ -147,10 +147,10 @@ fn next_wave(heads: &mut VecDeque<TaskRecord>, mut bytes: usize) -> Vec<(TaskRec
     while wave.len() < AT_ONCE
         && let Some(head) = heads.pop_front()
     {
-        let most = head.layout().most().filter(|most| *most <= bytes);
+        let most = head.layout().shown_bytes();
         wave.push((head, bytes));
-        match most {
-            Some(most) => bytes -= most,
+        match bytes.checked_sub(most) {
+            Some(left) => bytes = left,
             None => break,
         }
     }

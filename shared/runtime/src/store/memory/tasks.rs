@@ -87,7 +87,7 @@ impl WriteTasks for MemoryStore {
         let id = write.checked_id()?;
         a2a_lambda_model::stored::pieces(&write.record)?;
         if let Some(thread) = &write.thread {
-            stored::state_text(&thread.record.state)?;
+            stored::encode_state(&thread.record.state)?;
         }
         let mut tables = self.tables();
         // The key decides before the task's condition: a repeated send gets the task of

@@ -33,7 +33,7 @@ impl ReadThreads for MemoryStore {
 #[async_trait]
 impl WriteThreads for MemoryStore {
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
-        stored::state_text(&write.record.state)?;
+        stored::encode_state(&write.record.state)?;
         let mut tables = self.tables();
         Ok(match tables.thread_accepts(write) {
             ThreadCheck::Now => {

@@ -8,7 +8,7 @@ use crate::store::memory::MemoryStore;
 use crate::store::wrap::WrapTasks;
 use crate::store::{ProjectedTask, ReadTasks as _, RecordPage, StoreError, WriteTasks};
 use crate::task::metadata_keys::TRUNCATED;
-use crate::task::{Owner, TaskId, TaskState};
+use crate::task::{MovedContent, Owner, TaskId, TaskState};
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex};
 
@@ -88,7 +88,10 @@ impl Lists {
         for _ in 0..count {
             let task = world.new_task(&world.owner, TaskId::made_of(world.number()));
             let mut task = task.unwrap();
-            task.fields().layout.moves(1, size as u64);
+            task.fields().layout.children.push(MovedContent {
+                bytes: size,
+                ..MovedContent::default()
+            });
             store.memory.commit(&world.create(&task)).await.unwrap();
             tasks.push(task);
         }

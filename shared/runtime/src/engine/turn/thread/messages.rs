@@ -3,7 +3,7 @@
 use super::{TurnThread, messages_of};
 use crate::engine::clock::lock;
 use crate::store::{ProjectedTask, Projection, StoreError, ThreadRecord};
-use crate::task::{Message, TaskId, TaskRecord, Timestamp, moved};
+use crate::task::{Message, TaskId, TaskRecord, Timestamp};
 use crate::thread::Thread;
 
 /// A thread shows at most this many messages of its context.
@@ -151,7 +151,7 @@ fn joined(
 /// How many messages a task has, by its head.
 fn count_messages(head: &TaskRecord) -> usize {
     let apart = if head.is_partial() {
-        moved(&head.layout().history)
+        head.layout().messages_moved()
     } else {
         0
     };

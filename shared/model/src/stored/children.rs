@@ -1,0 +1,310 @@
+//! Splits a task into its own item and the children beside it.
+//!
+//! [`arrange`] decides what moves to a child, [`pieces`] returns what one commit writes, and
+//! `join` restores the task. All that one commit moves is one child, which is never written
+//! again. `STATE` has values that each change replaces.
+
+use super::encoded::{self, Encoded, exceeds, length};
+use super::place::Place;
+use super::task::{TaskBody, messages_left};
+use super::{END_ROOM, ITEM_MAX, MAX_BYTES};
+use crate::store::{SizeError, StoreError};
+use crate::task::{
+    Artifact, ChildLifetime, Layout, LoggedEvent, Message, Metadata, MovedContent, MovedParts,
+    MovedValues, Part, Saved, Sealed, StoredValue, TaskFields, TaskRecord, Timestamp,
+};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Stored bytes of growing content that an unfinished task keeps in its own item. Each commit
+/// writes the whole item, so more of it is cheaper in a child.
+const UNFINISHED: usize = 1_800;
+/// Stored bytes of a value, or of the message of a status, that stay in the item. Such a value
+/// often changes with the commit, so a child costs a second write.
+const VALUE: usize = 16 * 1024;
+/// Stored bytes that a finished task keeps in its item, which is not written again.
+const FINISHED: usize = 32 * 1024;
+
+/// The name of a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChildName {
+    /// What one commit has moved.
+    Moved {
+        /// The number of the last event that has moved by then.
+        last_event: u64,
+        /// The version of the commit.
+        version: u64,
+    },
+    /// The values that each change replaces.
+    State,
+}
+
+impl ChildName {
+    /// The child of one entry of a layout.
+    #[must_use]
+    pub const fn of(moved: &MovedContent) -> Self {
+        Self::Moved {
+            last_event: moved.last_event,
+            version: moved.version,
+        }
+    }
+}
+
+/// A child to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Child {
+    /// Its name, which its key contains.
+    pub name: ChildName,
+    /// Its content.
+    pub content: Encoded<'static>,
+}
+
+/// What one commit writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pieces {
+    /// The body of the task's own item.
+    pub head: Encoded<'static>,
+    /// The new children.
+    pub children: Vec<Child>,
+    /// The bytes of the task as JSON, with all of its children but `STATE`.
+    pub bytes: usize,
+}
+
+/// Parts by artifact id.
+pub(super) type PartsById<'a> = BTreeMap<Cow<'a, str>, Cow<'a, [Part]>>;
+
+/// What one commit moves.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct ChildContent<'a> {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) log: Vec<Cow<'a, LoggedEvent>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) history: Vec<Cow<'a, Message>>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) artifacts: PartsById<'a>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) replaced: PartsById<'a>,
+}
+
+/// The values in `STATE`.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct StateContent<'a> {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) saved: Option<Cow<'a, Saved>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) metadata: Option<Cow<'a, Metadata>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) secret: Option<Cow<'a, Sealed>>,
+}
+
+/// Lays out a record before its write: moves content that is too large for the task's own item
+/// to children of this version. A repeat changes nothing. A store that keeps a task in one piece
+/// does not need it.
+pub fn arrange(record: &mut TaskRecord) {
+    let version = record.version;
+    record.layout.forget(version);
+    move_values(record);
+    move_content(record);
+    let moved = record.layout.messages_moved();
+    record.layout.status = moved > record.history.len();
+    keep(record);
+}
+
+/// Moves large values to `STATE`. What has not changed stays as it is there.
+fn move_values(record: &mut TaskRecord) {
+    let large = |value: &StoredValue| match value {
+        StoredValue::Saved => exceeds(&record.saved, VALUE),
+        StoredValue::Metadata => exceeds(&record.metadata, VALUE),
+        StoredValue::Secret => {
+            let secret = record.secret.as_ref();
+            secret.is_some_and(|it| exceeds(it, VALUE))
+        }
+    };
+    let values: BTreeSet<StoredValue> = StoredValue::ALL.into_iter().filter(large).collect();
+    if values.is_empty() {
+        record.layout.state = None;
+        return;
+    }
+    // Infallible: plain values with text keys are always valid JSON.
+    let json = serde_json::to_string(&StateContent::of(record, &values)).unwrap_or_default();
+    let sha256 = hex::encode(Sha256::digest(&json));
+    let before = record.layout.state.as_ref();
+    if before.is_none_or(|state| state.sha256 != sha256) {
+        record.layout.state = Some(MovedValues {
+            version: record.version,
+            sha256,
+            values,
+            bytes: json.len(),
+        });
+    }
+}
+
+/// Moves growing content to a child of this version, if the task's item would have too much.
+fn move_content(record: &mut TaskRecord) {
+    let layout = &record.layout;
+    let message = record.status().message.as_ref();
+    let message = message.filter(|_| layout.messages_moved() <= record.history.len());
+    let with_status = message.is_some_and(|message| exceeds(message, VALUE));
+    let moves = if record.state().is_terminal() {
+        exceeds(&TaskBody::of(record, layout), FINISHED)
+    } else {
+        with_status || exceeds(&ChildContent::of(record, layout, false), UNFINISHED)
+    };
+    if moves {
+        let moved = ChildContent::of(record, layout, with_status).entry(record);
+        record.layout.children.extend(moved);
+    }
+}
+
+impl<'a> ChildContent<'a> {
+    /// The growing content of the task that `moved` does not name. The message of the status is
+    /// the next one of the history, so it can move with it.
+    fn of(record: &'a TaskFields, moved: &Layout, with_status: bool) -> Self {
+        let place = Place::of(record);
+        let message = record.status().message.iter().filter(|_| with_status);
+        let history = messages_left(record, moved).iter().chain(message);
+        let log = record.events_after(moved.events_moved());
+        Self {
+            log: log.map(|it| place.leave_in(it)).collect(),
+            history: history.map(|it| place.leave(it)).collect(),
+            artifacts: parts_left(&record.artifacts, |id| moved.parts_moved(id)),
+            replaced: parts_left(&record.replaced, |id| moved.replaced_moved(id)),
+        }
+    }
+
+    /// What the layout says of it; `None` if there is nothing to move.
+    fn entry(&self, record: &TaskFields) -> Option<MovedContent> {
+        let parts = |lists: &PartsById<'_>, replaced| {
+            let moved = |(id, parts): (&Cow<'_, str>, &Cow<'_, [Part]>)| {
+                let parts = parts.len();
+                (id.to_string(), MovedParts { parts, replaced })
+            };
+            lists.iter().map(moved).collect()
+        };
+        let last = self.log.last().map(|logged| logged.seq);
+        let entry = MovedContent {
+            version: record.version,
+            last_event: last.unwrap_or_else(|| record.layout.events_moved()),
+            messages: self.history.len(),
+            artifacts: parts(&self.artifacts, false),
+            replaced: parts(&self.replaced, true),
+            bytes: length(self),
+        };
+        let is_some = last.is_some()
+            || entry.messages > 0
+            || !(entry.artifacts.is_empty() && entry.replaced.is_empty());
+        is_some.then_some(entry)
+    }
+}
+
+/// The parts that have not moved, of the artifacts that have some.
+fn parts_left(artifacts: &[Artifact], moved: impl Fn(&str) -> usize) -> PartsById<'_> {
+    let left = artifacts.iter().filter_map(|artifact| {
+        let parts = artifact.parts.get(moved(&artifact.id)..)?;
+        let left = (Cow::from(&artifact.id), Cow::from(parts));
+        (!parts.is_empty()).then_some(left)
+    });
+    left.collect()
+}
+
+impl<'a> StateContent<'a> {
+    fn of(record: &'a TaskFields, values: &BTreeSet<StoredValue>) -> Self {
+        let has = |value| values.contains(&value);
+        let secret = record.secret.as_ref().map(Cow::Borrowed);
+        Self {
+            saved: has(StoredValue::Saved).then_some(Cow::Borrowed(&record.saved)),
+            metadata: has(StoredValue::Metadata).then_some(Cow::Borrowed(&record.metadata)),
+            secret: secret.filter(|_| has(StoredValue::Secret)),
+        }
+    }
+}
+
+/// Children live one lifetime of the task longer than the task. Their expiry is
+/// renewed only when the task would outlive it.
+fn keep(record: &mut TaskRecord) {
+    let version = record.version;
+    if record.layout.is_empty() {
+        record.layout.kept = None;
+        return;
+    }
+    let lasts = |kept: ChildLifetime| kept.until >= record.expires_at && kept.version != version;
+    if !record.layout.kept.is_some_and(lasts) {
+        record.layout.kept = Some(ChildLifetime {
+            until: child_expiry(record),
+            version,
+        });
+    }
+}
+
+/// The expiry of a child written now.
+#[must_use]
+pub fn child_expiry(record: &TaskRecord) -> Timestamp {
+    let lifetime = record.expires_at.since(record.updated_at);
+    record.expires_at.plus(lifetime)
+}
+
+/// What the commit of `record` writes. The record must have been laid out by [`arrange`].
+///
+/// # Errors
+/// [`StoreError::TooLarge`] for a task larger than [`MAX_BYTES`] in total, or than
+/// [`OPEN_MAX_BYTES`](super::OPEN_MAX_BYTES) unless this write ends it; for one nested more
+/// deeply than a reader follows, or with more artifacts than one item can name.
+/// [`StoreError::Refused`] for a partial record, because the write would lose what it
+/// lacks.
+pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
+    if record.partial {
+        let why = "the commit is based on a partial record";
+        return Err(StoreError::Refused(why.to_owned()));
+    }
+    // Whether this write ends the task: the task is terminal, or it expires.
+    let ends = record.state().is_terminal() || record.expires_at <= record.updated_at;
+    let room = if ends { 0 } else { END_ROOM };
+    let (layout, version) = (&record.layout, record.version);
+    let head = encoded::json(&TaskBody::of(record, layout))?;
+    let bytes = layout.bytes().saturating_add(head.len());
+    SizeError::check(bytes, MAX_BYTES - room)?;
+    let head = Encoded::of(head)?;
+    SizeError::check(head.size(), ITEM_MAX - room)?;
+    let mut children = Vec::new();
+    if let Some(moved) = layout.children.last().filter(|it| it.version == version) {
+        let mut before = layout.clone();
+        before.forget(version);
+        let with_status = layout.status && before.messages_moved() <= record.history.len();
+        children.push(Child {
+            name: ChildName::of(moved),
+            content: encoded::encode(&ChildContent::of(record, &before, with_status))?,
+        });
+    }
+    if let Some(state) = layout.state.as_ref().filter(|it| it.version == version) {
+        children.push(Child {
+            name: ChildName::State,
+            content: encoded::encode(&StateContent::of(record, &state.values))?,
+        });
+    }
+    Ok(Pieces {
+        head,
+        children,
+        bytes,
+    })
+}
+
+/// Makes `record` as large as `bytes`, by a child that no store has: for tests of the limits,
+/// which are exact and cheap so.
+#[cfg(any(test, feature = "contract-tests"))]
+pub fn filled(record: &mut TaskRecord, bytes: usize) {
+    if record.layout.children.iter().all(|it| it.version > 0) {
+        record.layout.children.insert(0, MovedContent::default());
+    }
+    // The number of bytes is in the body too.
+    for _ in 0..3 {
+        let now = length(&TaskBody::of(record, &record.layout)) + record.layout.bytes();
+        if let Some(moved) = record.layout.children.first_mut() {
+            moved.bytes = (moved.bytes + bytes).saturating_sub(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
