@@ -21,7 +21,7 @@ ASKED_FOR = {
     "testcontainers": "testcontainers",
 }
 # What wire and model must not use: they take time and ids as values. Cargo cannot see it.
-IMPURE = re.compile(r"\bstd::(env|fs|net|process|thread)\b|\bnow_utc\b|\bUuid::(new|now)\w*|\b(SystemTime|Instant)::now\b")
+IMPURE = re.compile(r"\bstd::(env|fs|net|process|thread)\b|\bnow_utc\b|\bgetrandom::|\b(SystemTime|Instant)::now\b")
 
 
 def members():
