@@ -4,7 +4,6 @@
 //! dearer fails here. After a change that is worth its price, write the new number.
 #![cfg(test)]
 
-use a2a_lambda::telemetry::metrics::{FunctionName, MetricsMode, Reporter};
 use a2a_lambda::telemetry::{self, LogFormat};
 use a2a_lambda_tests::dialect::{Dialect, Say};
 use a2a_lambda_tests::world::{Request, World};
@@ -20,38 +19,18 @@ const CALLS: usize = 50;
 const SLACK: usize = 5;
 
 /// The mean number of allocations of a warm call.
-async fn allocations(
-    world: &World,
-    reporter: Option<&Reporter>,
-    request: impl Fn(usize) -> Request,
-) -> usize {
+async fn allocations(world: &World, request: impl Fn(usize) -> Request) -> usize {
     let requests: Vec<Request> = (0..2 * CALLS).map(request).collect();
     let (warm, counted) = requests.split_at(CALLS);
     for request in warm {
         assert_eq!(world.call(request).await.status, 200);
-        report(reporter).await;
     }
     let region = Region::new(ALLOCATOR);
     for request in counted {
         world.call(request).await;
-        report(reporter).await;
     }
     let counted = region.change();
     (counted.allocations + counted.reallocations) / CALLS
-}
-
-async fn report(reporter: Option<&Reporter>) {
-    if let Some(reporter) = reporter {
-        reporter.end_of_invocation().await;
-    }
-}
-
-/// What a function prints for CloudWatch after each call. The lines go nowhere.
-fn reporter() -> Reporter {
-    let metrics = telemetry::start(LogFormat::Json, Some("error"));
-    let name = FunctionName::of(None, "tasks-send");
-    let reporter = Reporter::new(metrics, MetricsMode::Emf, name, None, 0);
-    reporter.with_print(|line| assert!(line.contains("\"Requests\":1"), "{line}"))
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,22 +51,18 @@ async fn a_request_allocates_no_more_than_it_did() -> Result<(), String> {
     let send_rpc = |_| rpc("SendMessage", Dialect::Rpc10.say(&Say::to("echo", "hello")));
     let get_rpc = |_| rpc("GetTask", json!({ "id": id }));
     let mut counts = vec![
-        ("send", 361, allocations(&world, None, send).await),
-        ("get", 89, allocations(&world, None, get).await),
+        ("send", 361, allocations(&world, send).await),
+        ("get", 89, allocations(&world, get).await),
         (
             "send over JSON-RPC",
             366,
-            allocations(&world, None, send_rpc).await,
+            allocations(&world, send_rpc).await,
         ),
-        (
-            "get over JSON-RPC",
-            93,
-            allocations(&world, None, get_rpc).await,
-        ),
+        ("get over JSON-RPC", 93, allocations(&world, get_rpc).await),
     ];
     // Last, because a subscriber allocates for each span of every call.
-    let reporter = reporter();
-    let counted = allocations(&world, Some(&reporter), send).await;
+    let _metrics = telemetry::start(LogFormat::Json, Some("error"));
+    let counted = allocations(&world, send).await;
     counts.push(("send, with metrics and spans", 417, counted));
     let most = |known: usize| known + known * SLACK / 100;
     let dearer = counts

@@ -111,8 +111,6 @@ impl Site {
         let fixed = [
             ("A2A_AUTH", "gateway"),
             ("A2A_FUNCTION", function),
-            // As the template deploys.
-            ("A2A_METRICS", "emf"),
             ("A2A_TABLE", TABLE),
             ("BENCH_TABLE", TABLE),
             ("A2A_BUCKET", BUCKET),

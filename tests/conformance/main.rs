@@ -78,7 +78,8 @@ mod tests {
         if elsewhere.is_some() {
             tokio::time::resume();
         }
-        let (mut tried, mut answers, mut broken) = (0, 0, Vec::new());
+        let (mut tried, mut answers, mut requests) = (0, 0, 0);
+        let mut broken = Vec::new();
         for (number, (file, vector)) in vectors().iter().enumerate() {
             // A vector that needs a special agent cannot run against a URL.
             let special = vector.given != Given::Nothing && elsewhere.is_some();
@@ -105,6 +106,7 @@ mod tests {
                 ]),
                 live: None,
                 answers: Vec::new(),
+                requests: Vec::new(),
             };
             let kept = run.vector(vector).await;
             answers += run.answers.len();
@@ -112,6 +114,15 @@ mod tests {
                 official::reads(*kind, value)
                     .map_err(|why| format!("as an official {kind:?}: {why}"))
             });
+            let asked: Result<(), String> = run
+                .requests
+                .iter()
+                .try_for_each(|request| official::reads_request(request));
+            requests += run.requests.len();
+            let refused = official::REFUSED.contains(&vector.name.as_str());
+            if dialect == Dialect::Rpc10 && asked.is_err() != refused {
+                broken.push(format!("{file}: {}: {asked:?}", vector.name));
+            }
             for why in std::iter::once(kept).chain(read).filter_map(Result::err) {
                 let Vector { name, section, .. } = vector;
                 broken.push(format!("{file}: {name} ({section})\n    {why}"));
@@ -119,8 +130,14 @@ mod tests {
         }
         println!("{dialect:?}: {tried} vectors, {} violations", broken.len());
         if dialect.is_v10() {
-            println!("{dialect:?}: the official types read {answers} responses");
+            println!(
+                "{dialect:?}: the official types read {requests} requests, {answers} responses"
+            );
             assert!(answers > 100, "only {answers} responses");
+            assert!(
+                requests > 100 || !dialect.is_rpc(),
+                "only {requests} requests"
+            );
         }
         assert!(broken.is_empty(), "{dialect:?}:\n{}", broken.join("\n"));
     }

@@ -1,7 +1,8 @@
-//! Decodes responses of 1.0 with the official Rust types and encodes them again. If the
-//! value changes, one of the two codecs is wrong.
+//! Decodes requests and responses of 1.0 with the official Rust types and encodes them again.
+//! If the value changes, one of the two codecs is wrong.
 
 use crate::vector::Asked;
+use a2a_lambda_wire::{MethodCall, OpenedRequest, RawRequest};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -44,6 +45,64 @@ pub(crate) fn reads(kind: Kind, value: &Value) -> Result<(), String> {
         Kind::Card => again::<a2a::AgentCard>(value),
     }?;
     same("", value, &read)
+}
+
+/// The vectors with requests that the official types refuse, though `ProtoJSON` allows them.
+pub(crate) const REFUSED: [&str; 3] = [
+    "base64 may be URL-safe or unpadded",
+    "1.0 reads the original names of the proto",
+    "numbers as text are read where the proto has integers",
+];
+
+/// Decodes the parameters of a JSON-RPC request with the official type, encodes them again,
+/// and compares what this project reads from the two.
+///
+/// # Errors
+/// The decoding error, or the two calls.
+pub(crate) fn reads_request(envelope: &Value) -> Result<(), String> {
+    let params = envelope.get("params").unwrap_or(&Value::Null);
+    let written = match envelope["method"].as_str().unwrap_or_default() {
+        "SendMessage" | "SendStreamingMessage" => again::<a2a::SendMessageRequest>(params),
+        "GetTask" => again::<a2a::GetTaskRequest>(params),
+        "ListTasks" => again::<a2a::ListTasksRequest>(params),
+        "CancelTask" => again::<a2a::CancelTaskRequest>(params),
+        "SubscribeToTask" => again::<a2a::SubscribeToTaskRequest>(params),
+        "CreateTaskPushNotificationConfig" => again::<a2a::TaskPushNotificationConfig>(params),
+        "GetTaskPushNotificationConfig" => {
+            again::<a2a::GetTaskPushNotificationConfigRequest>(params)
+        }
+        "DeleteTaskPushNotificationConfig" => {
+            again::<a2a::DeleteTaskPushNotificationConfigRequest>(params)
+        }
+        "ListTaskPushNotificationConfigs" => {
+            again::<a2a::ListTaskPushNotificationConfigsRequest>(params)
+        }
+        _ => return Ok(()),
+    }?;
+    let mut theirs = envelope.clone();
+    theirs["params"] = written;
+    let (ours, theirs) = (call(envelope)?, call(&theirs)?);
+    match ours == theirs {
+        true => Ok(()),
+        false => Err(format!("{ours:?} is read as {theirs:?}")),
+    }
+}
+
+/// What this project reads.
+fn call(envelope: &Value) -> Result<MethodCall, String> {
+    let body = envelope.to_string();
+    let raw = RawRequest {
+        method: "POST",
+        path: "/",
+        content_type: Some("application/json"),
+        version: Some("1.0"),
+        body: body.as_bytes(),
+        ..RawRequest::default()
+    };
+    match a2a_lambda_wire::open(&raw) {
+        Ok(OpenedRequest::One(call)) => call.decode().map_err(|error| error.to_string()),
+        _ => Err("opens no call".to_owned()),
+    }
 }
 
 fn again<T: DeserializeOwned + Serialize>(value: &Value) -> Result<Value, String> {

@@ -145,6 +145,8 @@ pub(crate) struct Run<'v> {
     pub(crate) live: Option<Live>,
     /// Every response of 1.0.
     pub(crate) answers: Vec<(Kind, Value)>,
+    /// Every JSON-RPC request of 1.0 that is not refused.
+    pub(crate) requests: Vec<Value>,
 }
 
 impl Run<'_> {
@@ -177,6 +179,11 @@ impl Run<'_> {
             return self.seen(&expect, &seen);
         }
         let request = request(step, self.dialect, &self.names);
+        if self.dialect == Dialect::Rpc10 && expect.error.is_none() && expect.status.is_none() {
+            // Not a batch, not the body of another binding.
+            let body = serde_json::from_slice(&request.body).ok();
+            self.requests.extend(body.filter(Value::is_object));
+        }
         let written = self.agent.writes();
         let mut live = self.agent.open(&request).await?;
         let reply = if let Some(count) = step.leave_open_after {

@@ -163,12 +163,7 @@ async fn a_local_agent_shows_the_report_at_the_public_path() {
 
 #[tokio::test]
 async fn metrics_are_the_sums_of_all_processes_or_name_the_parameter() {
-    for (mode, status) in [
-        (MetricsMode::Both, 200),
-        (MetricsMode::Table, 200),
-        (MetricsMode::Emf, 404),
-        (MetricsMode::Off, 404),
-    ] {
+    for (mode, status) in [(MetricsMode::Table, 200), (MetricsMode::Off, 404)] {
         let edge = ops(true, |settings| settings.metrics = mode);
         let reply = get(&edge, "/metrics", Identity::default()).await;
         assert_eq!(reply.status, status, "{mode:?}");

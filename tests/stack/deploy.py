@@ -24,7 +24,7 @@ SETTINGS = {"A2A_LEASE": "6s"}
 # Parameters as an operator may set them; the others are those of `samconfig.toml`. With `both`
 # the functions also write counters into the table, so `GET /metrics` has something to show.
 PARAMETERS = {
-    "Settings": json.dumps(SETTINGS), "Metrics": "both", "CorsOrigin": "https://app.example.com",
+    "Settings": json.dumps(SETTINGS), "Metrics": "table", "CorsOrigin": "https://app.example.com",
     "AlarmEmail": "operator@example.com",
 }
 

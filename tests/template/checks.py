@@ -600,10 +600,10 @@ PUBLISHED = {
 }
 
 
-def alarms(stack, emitted):
+def alarms(stack):
     """Every function, the table and its indexes have their alarms, and each alarm watches something that exists.
 
-    `emitted` has the dimensions of the metrics of the functions, by name. An alarm exists only where it notifies a person.
+    An alarm exists only where it notifies a person.
     """
     wrong, watched = [], set()
     resources = stack.transformed["Resources"]
@@ -633,9 +633,7 @@ def alarms(stack, emitted):
             place = (metric["Namespace"], metric["MetricName"])
             dimensions = metric.get("Dimensions", [])
             if not isinstance(place[0], str):
-                published = [] if place[1] in own else emitted.get(place[1])
-                wrong += [] if published == [d["Name"] for d in dimensions] else [f"{name}: nothing publishes {place[1]}"]
-                wrong += [f"{name}: {d} does not exist" for d in dimensions if d["Value"] not in stack.functions.values()]
+                wrong += [] if place[1] in own and not dimensions else [f"{name}: nothing publishes {place[1]}"]
                 continue
             if tuple(d["Name"] for d in dimensions) not in PUBLISHED.get(place, set()):
                 wrong.append(f"{name}: nothing publishes {place} by {[d['Name'] for d in dimensions]}")
@@ -723,31 +721,30 @@ def updates(stack, release):
     return wrong
 
 
-def widgets(dashboard, stack, emitted):
-    """The searches of the dashboard find metrics that functions emit. A name with other signs is in quotes."""
+def widgets(dashboard, stack, fields):
+    """The dashboard shows functions that exist, and its queries name fields of the lines that operators read."""
     [board] = (resource["Properties"] for resource in dashboard["Resources"].values())
     wrong, found = [], 0
+    functions = [f"${{StackName}}-{directory}" for directory in stack.functions.values()]
     for widget in json.loads(board["DashboardBody"]["Fn::Sub"])["widgets"]:
-        for metric in widget["properties"]["metrics"]:
-            if not isinstance(metric[0], dict):
-                names = {"FunctionName": [f"${{StackName}}-{directory}" for directory in stack.functions.values()]}
-                wrong += [f"{metric} does not exist" for value in [metric[3]] if value not in names.get(metric[2], [value])]
-                continue
+        for metric in widget["properties"].get("metrics", []):
+            wrong += [f"{metric} does not exist" for value in [metric[3]] if metric[2] == "FunctionName" and value not in functions]
+        query = widget["properties"].get("query")
+        if query:
             found += 1
-            search = re.fullmatch(r"SEARCH\('\{(.*)\} MetricName=\"(\w+)\"', '\w+', 300\)", metric[0]["expression"])
-            space, *dimensions = search[1].split(",") if search else [None]
-            if space != '"a2a-lambda/${StackName}"' or [f'"{it}"' for it in emitted.get(search[2], [])] != dimensions:
-                wrong.append(f"nothing is found by {metric[0]['expression']}")
-    return wrong if found else ["the dashboard has no search"]
+            named = set(re.findall(r"`([\w.]+)`|'(a2a_lambda::\w+)'", query))
+            wrong += [f"no line has {name}" for pair in named for name in pair if name and name not in fields]
+            wrong += [] if query.startswith("SOURCE '${Logs}' | ") else [f"{query} reads other lines"]
+    return wrong if found else ["the dashboard has no query"]
 
 
 def logs(stack):
     """Logs keep what operators need, and the access log has fixed fields without ids of tasks."""
     wrong = []
     logging = stack.source["Globals"]["Function"]["LoggingConfig"]
-    # A line of metrics has no level, and counts as INFO.
+    # The lines that operators read are INFO.
     if logging["ApplicationLogLevel"] != {"Fn::If": ["LogsDebug", "DEBUG", "INFO"]}:
-        wrong.append("lines of metrics would be dropped")
+        wrong.append("the lines of calls would be dropped")
     if logging["SystemLogLevel"] != "INFO":
         wrong.append("reports of invocations would be dropped")
     format = stack.transformed["Resources"]["ApiStage"]["Properties"]["AccessLogSetting"]["Fn::If"][1]["Format"]

@@ -24,8 +24,8 @@ SDK = re.compile(r"^(aws-sdk-|aws-config )")
 
 # The most crates of each function, its own and those of the workspace included.
 CRATES = {
-    "agent-card": 182, "authorizer": 216, "ops": 240, "push": 214, "relay": 213, "rpc": 242,
-    "sweep": 240, "tasks-get": 241, "tasks-send": 242, "tasks-stream": 242, "worker": 242,
+    "agent-card": 154, "authorizer": 214, "ops": 239, "push": 212, "relay": 211, "rpc": 241,
+    "sweep": 239, "tasks-get": 240, "tasks-send": 241, "tasks-stream": 241, "worker": 241,
 }
 
 PLATFORM = re.compile(r"^(aws-|lambda_)")

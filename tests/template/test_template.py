@@ -82,14 +82,10 @@ def calls(source):
     return {action for pattern, action in ACTIONS.items() if re.search(pattern, production)}
 
 
-def emitted():
-    """The metrics that functions send to CloudWatch: their names, and the names of their dimensions."""
-    source = (ROOT / "shared/runtime/src/telemetry/metrics/emf.rs").read_text()
-    table = source[source.index("fn place<"):source.index("fn first(")]
-    rows = re.findall(r'\("(\w+)", vec!\[(.*)\]\)', table)
-    rows += [(name, "(FUNCTION, None)") for name in re.findall(r'=> "(\w+Units)"', table)]
-    known = {"skill(": "skill_name", "FUNCTION": "function"}
-    return {name: [known.get(skill, text) for skill, text in re.findall(r'(skill\(|FUNCTION)|"(\w+)"', row)] for name, row in rows}
+def logged():
+    """The targets and fields of the lines that operators read."""
+    source = (ROOT / "shared/runtime/src/telemetry/events.rs").read_text()
+    return set(re.findall(r'"(a2a_lambda::\w+)"', source)) | set(re.findall(r"^\s+([a-z_0-9.]+) = ", source, re.M))
 
 
 def cors_of_the_code():
@@ -177,7 +173,7 @@ class TheTemplate(unittest.TestCase):
         self.assertEqual(checks.schedules(STACK), [])
 
     def test_every_part_has_alarms_and_every_alarm_watches_a_part(self):
-        self.assertEqual(checks.alarms(STACK, emitted()), [])
+        self.assertEqual(checks.alarms(STACK), [])
 
     def test_two_agents_stages_and_regions_share_no_name(self):
         self.assertEqual(checks.names(STACK, nested(), "Reference"), [])
@@ -195,9 +191,9 @@ class TheTemplate(unittest.TestCase):
         self.assertEqual(checks.updates(STACK, RELEASE), [])
         self.assertEqual(checks.wired(STACK), [])
 
-    def test_widgets_find_metrics_that_functions_emit(self):
+    def test_widgets_find_lines_that_functions_write(self):
         dashboard = yaml_parse((ROOT / "infra/dashboard.yaml").read_text())
-        self.assertEqual(checks.widgets(dashboard, STACK, emitted()), [])
+        self.assertEqual(checks.widgets(dashboard, STACK, logged()), [])
 
     def test_logs_keep_metrics_and_reports_and_no_ids_of_tasks(self):
         self.assertEqual(checks.logs(STACK), [])
@@ -319,28 +315,28 @@ class ACopyWithTheMistakeIsFound(unittest.TestCase):
 
     def test_a_widget_that_shows_nothing(self):
         text = (ROOT / "infra/dashboard.yaml").read_text()
-        for old, new in (('\\"skill_name\\"', "skill_name"), ("RateLimited", "Refused"), ("-relay", "-relays"), (",\\\"reason\\\"", "")):
+        for old, new in (("`a2a.skill`", "`skill`"), ("a2a_lambda::start", "a2a_lambda::begin"), ("-relay", "-relays"), ("${Logs}", "logs")):
             self.assertIn(old, text)
-            self.assertTrue(checks.widgets(yaml_parse(text.replace(old, new)), STACK, emitted()), old)
+            self.assertTrue(checks.widgets(yaml_parse(text.replace(old, new)), STACK, logged()), old)
 
     def test_alarms_that_notify_no_person(self):
-        self.assertTrue(checks.alarms(self.broken("    Condition: HasAlarms\n", ""), emitted()))
-        self.assertTrue(checks.alarms(self.broken_alarms("AlarmActions: [!Ref AlarmTopicArn]", "AlarmActions: []"), emitted()))
+        self.assertTrue(checks.alarms(self.broken("    Condition: HasAlarms\n", "")))
+        self.assertTrue(checks.alarms(self.broken_alarms("AlarmActions: [!Ref AlarmTopicArn]", "AlarmActions: []")))
 
     def test_a_sweep_that_stops_without_a_sound(self):
         self.assertTrue(checks.schedules(self.broken_alarms("TreatMissingData: breaching", "TreatMissingData: notBreaching")))
         self.assertTrue(checks.schedules(self.broken("([2-9]|10) minutes", "([2-9]|[1-9][0-9]+) minutes")))
 
     def test_an_alarm_on_a_function_that_does_not_exist(self):
-        self.assertTrue(checks.alarms(self.broken_alarms('"${StackName}-ops"', '"${StackName}-operations"'), emitted()))
+        self.assertTrue(checks.alarms(self.broken_alarms('"${StackName}-ops"', '"${StackName}-operations"')))
 
     def test_an_alarm_on_a_metric_that_nobody_publishes(self):
-        self.assertTrue(checks.alarms(self.broken_alarms("MetricName: Throttles", "MetricName: Throttled"), emitted()))
-        self.assertTrue(checks.alarms(self.broken_alarms("MetricName: RefusedCalls}\n            Period", "MetricName: Refused}\n            Period"), emitted()))
+        self.assertTrue(checks.alarms(self.broken_alarms("MetricName: Throttles", "MetricName: Throttled")))
+        self.assertTrue(checks.alarms(self.broken_alarms("MetricName: RefusedCalls}\n            Period", "MetricName: Refused}\n            Period")))
 
     def test_an_index_without_a_throttle_alarm(self):
         name = ", {Name: GlobalSecondaryIndexName, Value: GSI2}"
-        self.assertTrue(checks.alarms(self.broken_alarms(name, ""), emitted()))
+        self.assertTrue(checks.alarms(self.broken_alarms(name, "")))
 
     def test_an_agent_that_a_deployment_of_another_replaces(self):
         name = "      LogGroupName: !Sub /a2a-lambda/${AWS::StackName}\n"

@@ -19,7 +19,7 @@ use clap::ValueEnum;
 use p256::SecretKey;
 use p256::ecdsa::signature::Signer as _;
 use p256::ecdsa::{Signature, SigningKey};
-use p256::elliptic_curve::sec1::ToEncodedPoint as _;
+use p256::elliptic_curve::sec1::ToSec1Point as _;
 use p256::pkcs8::DecodePrivateKey as _;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -250,7 +250,7 @@ fn secret(text: &str) -> Option<SecretKey> {
 
 /// The public key as a JWK, with the members of a thumbprint only (RFC 7638 §3.2).
 fn public(secret: &SecretKey) -> Value {
-    let point = secret.public_key().to_encoded_point(false);
+    let point = secret.public_key().to_sec1_point(false);
     let coordinate =
         |bytes: Option<&p256::FieldBytes>| bytes.map(|bytes| URL_SAFE_NO_PAD.encode(bytes));
     json!({"crv": "P-256", "kty": "EC", "x": coordinate(point.x()), "y": coordinate(point.y())})

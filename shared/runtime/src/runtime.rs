@@ -24,6 +24,7 @@ use crate::store::memory::MemoryStore;
 use crate::store::push::WritePushes;
 use crate::store::{Blobs, WriteTasks, WriteThreads};
 use crate::telemetry::Metrics;
+use crate::telemetry::metrics::MetricsMode;
 use a2a_lambda_wire::CardError;
 use std::sync::Arc;
 
@@ -315,7 +316,9 @@ impl RuntimeBuilder {
         let cards = cards_by_url(Arc::clone(&agent), &settings)?;
         let shown = match (self.metrics, self.counters) {
             (Some(metrics), _) => MetricsSource::Process(metrics),
-            (None, Some(counters)) if settings.metrics.stores() => MetricsSource::Table(counters),
+            (None, Some(counters)) if settings.metrics == MetricsMode::Table => {
+                MetricsSource::Table(counters)
+            }
             _ => MetricsSource::Off,
         };
         let mut checks = self.checks;

@@ -89,7 +89,7 @@ pub async fn agent_card(agent: impl BuildAgent) -> Result<(), ServeError> {
     let settings = start.public_settings()?;
     let agent = agent.build().map_err(ServeError::Agent)?;
     let edge = crate::runtime::card_edge(agent, &settings)?;
-    buffered(edge, start.ready(&settings, None)).await
+    buffered(edge, start.ready(None)).await
 }
 
 /// Serves the path operations that write.
@@ -176,7 +176,7 @@ async fn ops_edge(
     let runtime = Runtime::builder(agent, settings.clone()).aws(&clients().await);
     let edge = runtime.checks(checks).build()?.edge(Function::Ops);
     // It has no right to write, so it reports to CloudWatch alone.
-    Ok((edge, start.ready(&settings, None), unknown))
+    Ok((edge, start.ready(None), unknown))
 }
 
 /// The edge of a function with a store.
@@ -196,7 +196,7 @@ async fn edge(
     let counters = counters(&clients, &settings);
     let runtime = Runtime::builder(agent, settings.clone()).aws(&clients);
     let edge = runtime.build()?.edge(function);
-    Ok((edge, start.ready(&settings, counters)))
+    Ok((edge, start.ready(counters)))
 }
 
 /// Serves a function whose API Gateway integration sends whole responses.

@@ -83,7 +83,7 @@ pub struct Settings {
     pub push: bool,
     /// `A2A_PUSH_QUEUE_URL`: the push queue, which holds the push deliveries.
     pub push_queue_url: Option<String>,
-    /// `A2A_METRICS`: where a function sends what it counts.
+    /// `A2A_METRICS`: where a function keeps what it counts.
     pub metrics: MetricsMode,
     /// `A2A_SWEEP_INTERVAL`: how often the local agent sweeps: it looks for turns
     /// whose process died.

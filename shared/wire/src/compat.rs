@@ -100,7 +100,7 @@ pub(crate) fn read_part(part: &Object<'_>, shape: PartTags) -> Option<Part> {
             part.refuse(tag, "is required");
             return None;
         }
-        _ => part.exactly_one(&KINDS.map(|(kind, _)| kind), None)?,
+        _ => part.exactly_one(&KINDS.map(|(kind, _)| kind))?,
     };
     if tag.is_some_and(|tag| tag != kind) {
         part.refuse(shape.tag, format!("does not fit the content `{kind}`"));
@@ -135,9 +135,9 @@ pub(crate) fn read_part(part: &Object<'_>, shape: PartTags) -> Option<Part> {
 pub(crate) fn read_file(file: &Object<'_>, [bytes, uri]: [&'static str; 2]) -> Option<Part> {
     let filename = file.string("name").filter(|text| !text.is_empty());
     let media_type = file.string("mimeType").filter(|text| !text.is_empty());
-    let given = file.exactly_one(&[bytes, uri], None)?;
+    let given = file.exactly_one(&[bytes, uri])?;
     let content = if given == bytes {
-        PartContent::Raw(file.required_base64(bytes)?)
+        PartContent::Raw(file.base64(bytes)?)
     } else {
         PartContent::Url(file.required_text(uri)?.to_owned())
     };
@@ -256,39 +256,48 @@ pub(crate) fn task_metadata(task: &Task, name: impl Fn(TaskState) -> &'static st
     metadata
 }
 
-/// Reads a push config, alone or inside a send (A2A 0.3 §6.8; A2A 0.1 §6.8).
-pub(crate) fn read_push(config: &Object<'_>, generation: Generation) -> Option<PushOffer> {
-    let id = config.push_id("id");
+/// Reads a push config, alone or inside a send (A2A 0.3 §6.8; A2A 0.1 §6.8), its
+/// authentication schemes with `read_schemes`.
+pub(crate) fn read_push(
+    config: &Object<'_>,
+    generation: Generation,
+    read_schemes: fn(&Object<'_>) -> Vec<String>,
+) -> Option<PushOffer> {
     let url = config.required_text("url");
     config.printable("url", MAX_PUSH_URL);
+    let id = config.push_id("id");
     let token = config.printable("token", MAX_PUSH_TOKEN).map(Secret::new);
     let authentication = config.object("authentication");
-    let (mut schemes, mut credentials) = (Vec::new(), None);
-    if let Some(it) = &authentication {
-        schemes = it.strings("schemes");
-        for (index, scheme) in schemes.iter().enumerate() {
-            if !is_scheme(scheme) {
-                it.refuse(&format!("schemes[{index}]"), SCHEME_RULE);
-            }
-        }
-        if schemes.len() > MAX_PUSH_CONFIGS {
-            it.refuse(
-                "schemes",
-                format!("must have at most {MAX_PUSH_CONFIGS} elements"),
-            );
-        }
-        credentials = it.printable("credentials", MAX_PUSH_CREDENTIALS);
-    }
+    let schemes = authentication.as_ref().map(read_schemes);
+    let credentials =
+        authentication.and_then(|it| it.printable("credentials", MAX_PUSH_CREDENTIALS));
     Some(PushOffer {
         at: config.path().to_owned(),
         id,
         url: url?.to_owned(),
         token,
-        schemes,
+        schemes: schemes.unwrap_or_default(),
         credentials: credentials.map(Secret::new),
         generation,
         signs: false,
     })
+}
+
+/// Reads the schemes of the authentication of a push config of 0.3 or 0.1.
+pub(crate) fn read_schemes(authentication: &Object<'_>) -> Vec<String> {
+    let schemes = authentication.strings("schemes");
+    for (index, scheme) in schemes.iter().enumerate() {
+        if !is_scheme(scheme) {
+            authentication.refuse(&format!("schemes[{index}]"), SCHEME_RULE);
+        }
+    }
+    if schemes.len() > MAX_PUSH_CONFIGS {
+        authentication.refuse(
+            "schemes",
+            format!("must have at most {MAX_PUSH_CONFIGS} elements"),
+        );
+    }
+    schemes
 }
 
 /// Writes a push config. `token` and `credentials` are write-only and left out.

@@ -1,12 +1,9 @@
 //! Reads and writes the requests below `/a2a-lambda/contexts`, an extension of this
 //! project.
 
-use super::params;
+use super::params::{self, PAGE_SIZE};
 use a2a_lambda_model::task::{A2aError, ContextId, ContextPage, ContextQuery};
 use serde_json::{Value, json};
-
-/// The number of contexts on a page unless the client names one.
-const PAGE_SIZE: i64 = 50;
 
 /// Reads the query of a list.
 ///
@@ -14,9 +11,8 @@ const PAGE_SIZE: i64 = 50;
 /// [`A2aError::InvalidParams`] naming each faulty field.
 pub(super) fn decode_list(query: &[(String, String)]) -> Result<ContextQuery, A2aError> {
     params::read_query(query, |query| {
-        let page_size = query.integer("pageSize", 1..=100).unwrap_or(PAGE_SIZE);
         Some(ContextQuery {
-            page_size: usize::try_from(page_size).ok()?,
+            page_size: query.page_size().unwrap_or(PAGE_SIZE),
             page_token: query.text("pageToken").map(str::to_owned),
         })
     })

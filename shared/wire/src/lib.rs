@@ -3,7 +3,6 @@
 //! The crate has no clock, makes no ids, does no I/O and names no
 //! `http::Request`. A request becomes a `task` command or a
 //! [`A2aError`](a2a_lambda_model::task::A2aError); a response is made of `task` values.
-//! Only `v1` names `a2a_lf`.
 //!
 //! A request is routed once ([`RoutedRequest`]) and read in two steps, with
 //! authentication and the limiter between them. [`RoutedRequest::open`] finds the

@@ -5,12 +5,15 @@
 //! it builds the result. Unknown members are ignored; `null` counts as absent.
 
 mod object;
+mod request;
 #[cfg(test)]
 mod tests;
 mod value;
 
 pub(crate) use object::{Object, snake};
-pub(crate) use value::{base64, whole};
+pub(crate) use request::{MessageForm, PAGE_SIZE, SendOptions, read_list};
+#[cfg(test)]
+pub(crate) use value::base64;
 
 use a2a_lambda_model::task::{A2aError, FieldViolation, IdError, MAX_PUSH_SCHEME, PushId, TaskId};
 use serde_json::{Map, Value};
@@ -22,18 +25,28 @@ pub(crate) const MAX_HISTORY: usize = 100;
 /// The most parts a message may have.
 pub(crate) const MAX_PARTS: usize = 64;
 /// The most faults in one error, so that a hostile request gets a short response.
-const MAX_VIOLATIONS: usize = 100;
+const MAX_VIOLATIONS: usize = 32;
 
 /// The encoding of member names and scalars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldCase {
-    /// Plain JSON.
+    /// Plain JSON of 0.3 and 0.1.
     Json,
-    /// `ProtoJSON`: a member may have its snake-case proto name, an integer may be
-    /// a string, and an empty optional string means absent.
+    /// `ProtoJSON` of 0.3: an integer may be a string, and an empty optional string means
+    /// absent.
     ProtoJson,
-    /// Query parameters (A2A 1.0 §11.5): as `ProtoJSON`, and a boolean is a string.
-    Query,
+    /// `ProtoJSON` of 1.0: an empty enum or time is a fault, too.
+    V10,
+}
+
+impl FieldCase {
+    /// The words of an error: of 1.0, or of the older generations.
+    const fn words(self, v10: &'static str, older: &'static str) -> &'static str {
+        match self {
+            Self::V10 => v10,
+            Self::Json | Self::ProtoJson => older,
+        }
+    }
 }
 
 /// The faults found so far.
@@ -77,7 +90,7 @@ pub(crate) fn read<T>(
     read_map(map, spelling, decode)
 }
 
-/// Reads query parameters with `decode`.
+/// Reads query parameters of 0.3 or 0.1 with `decode`.
 ///
 /// # Errors
 /// [`A2aError::InvalidParams`] with every fault, also when a parameter is repeated.
@@ -85,14 +98,34 @@ pub(crate) fn read_query<T>(
     pairs: &[(String, String)],
     decode: impl FnOnce(&Object<'_>) -> Option<T>,
 ) -> Result<T, A2aError> {
-    let mut map = Map::new();
-    for (name, value) in pairs {
-        let earlier = map.insert(name.clone(), Value::String(value.clone()));
-        if earlier.is_some() {
-            return Err(A2aError::invalid(name.as_str(), "is given twice"));
+    read_map(&members(pairs)?, FieldCase::ProtoJson, decode)
+}
+
+/// Query parameters as the members of a request.
+///
+/// # Errors
+/// [`A2aError::InvalidParams`] with each parameter that is repeated.
+pub(crate) fn members(pairs: &[(String, String)]) -> Result<Map<String, Value>, A2aError> {
+    let mut members = Map::new();
+    let mut violations = Vec::new();
+    for (name, text) in pairs {
+        // A2A 1.0 §11.5: a boolean is `true` or `false`. Only this parameter is one;
+        // text and numbers are read from a string.
+        let switch = matches!(name.as_str(), "includeArtifacts" | "include_artifacts");
+        let value = match text.as_str() {
+            "true" if switch => Value::Bool(true),
+            "false" if switch => Value::Bool(false),
+            text => text.into(),
+        };
+        if members.insert(name.clone(), value).is_some() {
+            violations.push(FieldViolation::new(name, "is given twice"));
         }
     }
-    read_map(&map, FieldCase::Query, decode)
+    if violations.is_empty() {
+        Ok(members)
+    } else {
+        Err(A2aError::InvalidParams { violations })
+    }
 }
 
 /// Reads a task id in a path.

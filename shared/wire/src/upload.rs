@@ -25,7 +25,7 @@ pub(super) fn decode(params: &Value) -> Result<UploadOrder, A2aError> {
         if order.member("size").is_none() {
             order.refuse("size", "is required");
         }
-        let size = order.integer("size", 1..=i64::MAX);
+        let size = order.integer("size", 1..=i64::MAX as u64);
         let sha256 = order.required_text("sha256").map(str::to_ascii_lowercase);
         let hex = |text: &String| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
         if sha256.as_ref().is_some_and(|text| !hex(text)) {
@@ -34,7 +34,7 @@ pub(super) fn decode(params: &Value) -> Result<UploadOrder, A2aError> {
         Some(UploadOrder {
             filename,
             media_type,
-            size: u64::try_from(size?).ok()?,
+            size: size?,
             sha256: sha256?,
         })
     })

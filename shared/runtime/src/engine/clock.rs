@@ -47,13 +47,13 @@ pub struct RandomIds;
 impl Ids for RandomIds {
     #[expect(
         clippy::disallowed_methods,
-        reason = "this is the one source of ids behind the trait"
+        clippy::expect_used,
+        reason = "this is the one source of ids behind the trait; without it no id is unique"
     )]
     fn next(&self) -> u128 {
-        let random = || uuid::Uuid::new_v4().as_u128();
-        // A version 4 UUID has six fixed bits. The rotation moves those of the second
-        // UUID to random bits of the first, so that no bit of the number is fixed.
-        random() ^ random().rotate_left(64)
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).expect("the random source of the system");
+        u128::from_ne_bytes(bytes)
     }
 }
 

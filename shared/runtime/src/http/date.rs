@@ -1,35 +1,22 @@
 //! Writes and reads the dates of HTTP headers (RFC 9110 §5.6.7), to the second.
 
 use crate::task::Timestamp;
-use time::format_description::FormatItem;
-use time::macros::format_description;
-use time::{OffsetDateTime, PrimitiveDateTime};
-
-/// The preferred form, the only one that is written.
-const FIXED: &[FormatItem<'_>] = format_description!(
-    "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
-);
-/// The form of C's `asctime`. The third form of the RFC, with a year of two digits,
-/// is not read: clients send the date that this agent wrote, and it never writes
-/// that form.
-const ASCTIME: &[FormatItem<'_>] = format_description!(
-    "[weekday repr:short] [month repr:short] [day padding:space] [hour]:[minute]:[second] [year]"
-);
+use std::time::{Duration, UNIX_EPOCH};
 
 /// For example `Thu, 28 May 2026 10:00:00 GMT`; `None` outside the years that this
 /// form can express.
 pub(super) fn written(at: Timestamp) -> Option<String> {
-    let seconds = at.as_millis().div_euclid(1_000);
-    let date = OffsetDateTime::from_unix_timestamp(seconds).ok()?;
-    date.format(FIXED).ok()
+    let seconds = u64::try_from(at.as_millis().div_euclid(1_000)).ok()?;
+    // Later dates have five digits for the year, and `httpdate` panics.
+    let is_known = seconds < 253_402_300_800;
+    is_known.then(|| httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds)))
 }
 
 /// Reads the date of a header.
 pub(super) fn read(text: &str) -> Option<Timestamp> {
-    let date = PrimitiveDateTime::parse(text, FIXED)
-        .or_else(|_| PrimitiveDateTime::parse(text, ASCTIME))
-        .ok()?;
-    let seconds = date.assume_utc().unix_timestamp();
+    let date = httpdate::parse_http_date(text).ok()?;
+    let since = date.duration_since(UNIX_EPOCH).ok()?;
+    let seconds = i64::try_from(since.as_secs()).ok()?;
     Some(Timestamp::from_millis(seconds.checked_mul(1_000)?))
 }
 

@@ -17,7 +17,7 @@ const SCOPE: &str = "ops";
 
 /// What an operator reads where nothing is counted for this path.
 const OFF: &str = "there are no metrics here: deploy with the parameter `Metrics` (the setting \
-                   `A2A_METRICS`) as `table` or `both`\n";
+                   `A2A_METRICS`) as `table`\n";
 
 /// A path for operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

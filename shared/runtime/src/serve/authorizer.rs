@@ -42,7 +42,7 @@ pub async fn authorizer() -> Result<(), ServeError> {
         credentials = credentials.with_jwt(JwtVerifier::new(issuer, fetch, clock));
     }
     let credentials = &credentials;
-    let started = start.ready(&settings, None);
+    let started = start.ready(None);
     let reporter = &started.reporter;
     let handler = service_fn(move |event: LambdaEvent<GatewayRequest>| async move {
         let answer = authorize(credentials, &event.payload).await;

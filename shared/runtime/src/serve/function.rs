@@ -84,7 +84,7 @@ async fn every_route(agent: impl BuildAgent) -> Result<(), ServeError> {
     let counters = counters(&clients, &settings);
     let runtime = Runtime::builder(agent, settings.clone()).aws(&clients);
     let edges = runtime.build()?.edges();
-    let started = start.ready(&settings, counters);
+    let started = start.ready(counters);
     let shared = Arc::new((edges, started));
     let handler = move |request| {
         let shared = Arc::clone(&shared);

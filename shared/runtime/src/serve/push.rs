@@ -29,7 +29,7 @@ pub async fn push() -> Result<(), ServeError> {
     let queue = SqsQueue::new(client, settings.push_queue()?);
     let clients = clients().await;
     let counters = counters(&clients, &settings);
-    let started = start.ready(&settings, counters);
+    let started = start.ready(counters);
     let store = Arc::new(stores(&clients, &settings).0);
     let outgoing = PushServices {
         tasks: store.clone(),

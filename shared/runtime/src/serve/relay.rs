@@ -29,7 +29,7 @@ pub async fn relay() -> Result<(), ServeError> {
         queue: &queue,
         pushes: pushes.as_ref().map(|queue| queue as &dyn PushQueue),
     };
-    let started = start.ready(&settings, None);
+    let started = start.ready(None);
     let reporter = &started.reporter;
     let handler = service_fn(move |event: LambdaEvent<Batch>| async move {
         let answer = relay.forward(event.payload).await;

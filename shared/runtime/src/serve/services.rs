@@ -6,12 +6,13 @@ use crate::settings::{Environment, Settings, Source as _};
 use crate::store::aws::{AwsClients, Endpoints, sqs_client};
 use crate::store::counters::Counters;
 use crate::store::sqs::SqsQueue;
+use crate::telemetry::metrics::MetricsMode;
 use std::sync::Arc;
 
 /// The counters of all processes, if the settings send counters there.
 pub(super) fn counters(clients: &AwsClients, settings: &Settings) -> Option<Arc<dyn Counters>> {
     let store = || Arc::new(stores(clients, settings).0) as Arc<dyn Counters>;
-    settings.metrics.stores().then(store)
+    (settings.metrics == MetricsMode::Table).then(store)
 }
 
 /// Clients of AWS, or of the emulator that `AWS_ENDPOINT_URL…` names.

@@ -9,7 +9,7 @@ use crate::engine::{Clock as _, Ids as _, RandomIds, SystemClock};
 use crate::settings::{self, Configuration, Environment, Settings, Source as _};
 use crate::store::counters::Counters;
 use crate::task::Timestamp;
-use crate::telemetry::metrics::{FunctionName, Reporter};
+use crate::telemetry::metrics::Reporter;
 use crate::telemetry::{self, LogFormat, Metrics, events};
 use std::sync::Arc;
 
@@ -82,11 +82,8 @@ impl Start {
 
     /// Ends the start, and logs how long it took. Without `counters` the function writes
     /// nothing that it counts to the table.
-    pub(super) fn ready(self, settings: &Settings, counters: Option<Arc<dyn Counters>>) -> Started {
-        let deployed = Environment.get("AWS_LAMBDA_FUNCTION_NAME");
-        let name = FunctionName::of(deployed.as_deref(), self.function);
-        let random = RandomIds.next();
-        let reporter = Reporter::new(self.metrics, settings.metrics, name, counters, random);
+    pub(super) fn ready(self, counters: Option<Arc<dyn Counters>>) -> Started {
+        let reporter = Reporter::new(self.metrics, counters, RandomIds.next());
         let unknown = self.configuration.unknown().len();
         self.process.ready(self.function, unknown);
         Started {

@@ -34,7 +34,7 @@ pub async fn sweep(agent: impl BuildAgent) -> Result<(), ServeError> {
     }
     let (engine, tasks) = (&engine, &*tasks);
     let places = &Mutex::new(SweepPlaces::default());
-    let started = start.ready(&settings, counters);
+    let started = start.ready(counters);
     let (process, reporter) = (started.process, &started.reporter);
     let handler = service_fn(move |tick: LambdaEvent<IgnoredAny>| async move {
         let deadline = process.deadline(tick.context.deadline);

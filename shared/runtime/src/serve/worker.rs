@@ -38,7 +38,7 @@ pub async fn worker(agent: impl BuildAgent) -> Result<(), ServeError> {
         turns: runtime.engine().clone(),
         queue,
     };
-    let started = start.ready(&settings, counters);
+    let started = start.ready(counters);
     let (process, reporter) = (started.process, &started.reporter);
     let handler = service_fn(move |event: LambdaEvent<SqsEvent>| async move {
         let deadline = process.deadline(event.context.deadline);

@@ -78,16 +78,10 @@ impl Read<'_> {
         Ok((thread, state))
     }
 
-    /// Where a function sends what it counts.
+    /// Where a function keeps what it counts.
     pub(super) fn metrics(&self) -> Result<MetricsMode, SettingsError> {
-        let words = [
-            ("off", MetricsMode::Off),
-            ("emf", MetricsMode::Emf),
-            ("table", MetricsMode::Table),
-            ("both", MetricsMode::Both),
-        ];
-        let allowed = "`off`, `emf`, `table` or `both`";
-        self.choice("A2A_METRICS", allowed, &words, MetricsMode::Off)
+        let words = [("off", MetricsMode::Off), ("table", MetricsMode::Table)];
+        self.choice("A2A_METRICS", "`off` or `table`", &words, MetricsMode::Off)
     }
 
     /// `A2A_SECRET_KEY_ID`, unless `A2A_SECRET_KEY` is set too.

@@ -69,19 +69,19 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// The only one of `names` that is present. The member `nullable` counts as
-    /// present even as `null`.
-    pub(crate) fn exactly_one(
+    /// The only one of `names` that is present.
+    pub(crate) fn exactly_one(&self, names: &[&'static str]) -> Option<&'static str> {
+        self.exactly_one_by(names, |name| self.member(name).is_some())
+    }
+
+    /// The only one of `names` that `is_given`.
+    pub(crate) fn exactly_one_by(
         &self,
         names: &[&'static str],
-        nullable: Option<&str>,
+        is_given: impl Fn(&str) -> bool,
     ) -> Option<&'static str> {
-        let there = |name: &&'static str| match nullable {
-            Some(nullable) if nullable == *name => self.raw(name).is_some(),
-            _ => self.member(name).is_some(),
-        };
-        let mut found = names.iter().copied().filter(there);
-        match (found.next(), found.next()) {
+        let mut given = names.iter().copied().filter(|name| is_given(name));
+        match (given.next(), given.next()) {
             (Some(name), None) => Some(name),
             _ => {
                 self.refuse_self(format!("must have exactly one of {}", quoted(names)));
@@ -90,7 +90,8 @@ impl<'a> Object<'a> {
         }
     }
 
-    pub(super) fn required_member<T>(&self, name: &str, value: Option<T>) -> Option<T> {
+    /// `value`, which `name` holds; a fault if there is no such member.
+    pub(crate) fn required_member<T>(&self, name: &str, value: Option<T>) -> Option<T> {
         if value.is_none() && self.member(name).is_none() {
             self.refuse(name, "is required");
         }
@@ -104,7 +105,12 @@ impl<'a> Object<'a> {
 
     /// An optional object.
     pub(crate) fn object(&self, name: &str) -> Option<Self> {
-        self.element(self.member(name)?, self.at(name))
+        self.aliased(name, name)
+    }
+
+    /// An optional object in the member `alias`. Its faults have the path of `name`.
+    pub(crate) fn aliased(&self, name: &str, alias: &str) -> Option<Self> {
+        self.element(self.member(alias)?, self.at(name))
     }
 
     /// A required object.
@@ -133,18 +139,23 @@ impl<'a> Object<'a> {
             .unwrap_or_default()
     }
 
-    fn array(&self, name: &str) -> Option<&'a [Value]> {
-        let list = self.member(name)?.as_array();
-        if list.is_none() {
-            self.refuse(name, "must be an array");
+    fn array(&self, name: &str, elements: &str) -> Option<&'a [Value]> {
+        let read = |value: &'a Value| value.as_array().map(Vec::as_slice);
+        match self.spelling {
+            FieldCase::V10 => self.parsed(name, format_args!("must be a list of {elements}"), read),
+            FieldCase::Json | FieldCase::ProtoJson => self.parsed(name, "must be an array", read),
         }
-        list.map(Vec::as_slice)
     }
 
     /// A list of strings; empty if absent.
     pub(crate) fn strings(&self, name: &str) -> Vec<String> {
         let mut texts = Vec::new();
-        for (index, value) in self.array(name).unwrap_or_default().iter().enumerate() {
+        for (index, value) in self
+            .array(name, "strings")
+            .unwrap_or_default()
+            .iter()
+            .enumerate()
+        {
             match value.as_str() {
                 Some(text) => texts.push(text.to_owned()),
                 None => self.refuse(&format!("{name}[{index}]"), "must be a string"),
@@ -160,10 +171,11 @@ impl<'a> Object<'a> {
         name: &str,
         decode: impl Fn(&Self) -> Option<T>,
     ) -> Option<Vec<T>> {
-        let list = self.required_member(name, self.array(name))?;
+        let list = self.required_member(name, self.array(name, "parts"))?;
         // A2A 1.0 §4.1.4; A2A 0.3 §6.4: a message has a part. The server sets the upper limit.
         if list.is_empty() || list.len() > MAX_PARTS {
-            self.refuse(name, format!("must have 1 to {MAX_PARTS} elements"));
+            let elements = self.spelling.words("parts", "elements");
+            self.refuse(name, format!("must have 1 to {MAX_PARTS} {elements}"));
             return None;
         }
         // Every part is read first, so that the faults of all parts are noted.

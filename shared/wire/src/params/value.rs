@@ -8,6 +8,7 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
 use serde_json::{Number, Value};
+use std::fmt::{self, Display};
 use std::ops::RangeInclusive;
 
 const TOLERANT: GeneralPurposeConfig =
@@ -29,7 +30,7 @@ pub(crate) fn base64(text: &str) -> Option<Bytes> {
 
 /// A whole number, also one that is written as `2.0` or `1e1`, which `ProtoJSON` reads as an
 /// integer.
-pub(crate) fn whole(number: &Number) -> Option<i128> {
+fn whole(number: &Number) -> Option<i128> {
     /// The integers below this are exact in a double.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let double = || {
@@ -43,13 +44,23 @@ pub(crate) fn whole(number: &Number) -> Option<i128> {
 }
 
 impl<'a> Object<'a> {
+    /// What `read` makes of an optional member; `rule` is what the member must be.
+    pub(crate) fn parsed<T>(
+        &self,
+        name: &str,
+        rule: impl Display,
+        read: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> Option<T> {
+        let read = read(self.member(name)?);
+        if read.is_none() {
+            self.refuse(name, rule.to_string());
+        }
+        read
+    }
+
     /// An optional string, which may be empty.
     pub(crate) fn string(&self, name: &str) -> Option<&'a str> {
-        let text = self.member(name)?.as_str();
-        if text.is_none() {
-            self.refuse(name, "must be a string");
-        }
-        text
+        self.parsed(name, "must be a string", Value::as_str)
     }
 
     /// A required string, which may be empty.
@@ -103,68 +114,65 @@ impl<'a> Object<'a> {
 
     /// An optional boolean.
     pub(crate) fn boolean(&self, name: &str) -> Option<bool> {
-        let value = self.member(name)?;
-        let read = match (value, self.spelling) {
-            (Value::Bool(value), _) => Some(*value),
-            (Value::String(text), FieldCase::Query) => text.parse().ok(),
-            _ => None,
-        };
-        if read.is_none() {
-            self.refuse(name, "must be `true` or `false`");
-        }
-        read
+        self.parsed(name, "must be `true` or `false`", Value::as_bool)
     }
 
     /// An optional whole number in `range`.
-    pub(crate) fn integer(&self, name: &str, range: RangeInclusive<i64>) -> Option<i64> {
-        let read = self
-            .whole(self.member(name)?)
-            .and_then(|number| i64::try_from(number).ok())
-            .filter(|number| range.contains(number));
-        if read.is_none() {
-            let (start, end) = (range.start(), range.end());
-            self.refuse(
-                name,
-                format!("must be a whole number from {start} to {end}"),
-            );
-        }
-        read
+    pub(crate) fn integer(&self, name: &str, range: RangeInclusive<u64>) -> Option<u64> {
+        let (start, end) = (range.start(), range.end());
+        let rule = format_args!("must be a whole number from {start} to {end}");
+        self.parsed(name, rule, |value| {
+            let number = u64::try_from(self.whole(value)?).ok();
+            number.filter(|number| range.contains(number))
+        })
+    }
+
+    /// The number of elements of a page, if the client names one.
+    pub(crate) fn page_size(&self) -> Option<usize> {
+        // A2A 1.0 §3.1.4: a page has 1 to 100 tasks.
+        let size = self.integer("pageSize", 1..=100)?;
+        usize::try_from(size).ok()
     }
 
     /// The number of messages of history that the client wants, at most
     /// [`MAX_HISTORY`]; `default` if it names none.
     pub(crate) fn history_length(&self, name: &str, default: usize) -> usize {
-        let Some(value) = self.member(name) else {
-            return default;
-        };
-        match self.whole(value).map(usize::try_from) {
-            Some(Ok(length)) => length.min(MAX_HISTORY),
-            _ => {
-                self.refuse(name, "must be a whole number, zero or more");
-                default
-            }
-        }
+        let rule = self.spelling.words(
+            "must be a whole number of at least 0",
+            "must be a whole number, zero or more",
+        );
+        let length = self.parsed(name, rule, |value| usize::try_from(self.whole(value)?).ok());
+        length.map_or(default, |length| length.min(MAX_HISTORY))
     }
 
     fn whole(&self, value: &Value) -> Option<i128> {
         match value {
             Value::Number(number) => whole(number),
-            Value::String(text) if self.spelling != FieldCase::Json => {
-                text.parse::<i64>().ok().map(i128::from)
-            }
+            // A2A 1.0 §5.5: ProtoJSON readers take an integer as a string too.
+            Value::String(text) if self.spelling != FieldCase::Json => text.parse().ok(),
             _ => None,
         }
     }
 
     /// An optional word of a fixed list.
     pub(crate) fn choice<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Option<T> {
-        let text = self.text(name)?;
-        let found = words.iter().find(|(word, _)| *word == text);
-        if found.is_none() {
+        self.filled(name)?;
+        let allowed = fmt::from_fn(|f| {
             let allowed: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            self.refuse(name, format!("must be one of {}", quoted(&allowed)));
+            f.write_str(&quoted(&allowed))
+        });
+        self.parsed(name, format_args!("must be one of {allowed}"), |value| {
+            let word = words.iter().find(|(word, _)| value == word);
+            word.map(|(_, meaning)| *meaning)
+        })
+    }
+
+    /// Whether an optional enum or time counts as present. Only 1.0 refuses an empty one.
+    fn filled(&self, name: &str) -> Option<()> {
+        match self.spelling {
+            FieldCase::V10 => Some(()),
+            FieldCase::Json | FieldCase::ProtoJson => self.text(name).map(drop),
         }
-        found.map(|(_, meaning)| *meaning)
     }
 
     /// A required word of a fixed list.
@@ -178,11 +186,9 @@ impl<'a> Object<'a> {
 
     /// An optional RFC 3339 time.
     pub(crate) fn timestamp(&self, name: &str) -> Option<Timestamp> {
-        let time = Timestamp::parse_rfc3339(self.text(name)?);
-        if time.is_none() {
-            self.refuse(name, "must be an RFC 3339 time");
-        }
-        time
+        self.filled(name)?;
+        let read = |value: &Value| Timestamp::parse_rfc3339(value.as_str()?);
+        self.parsed(name, "must be an RFC 3339 time", read)
     }
 
     /// An optional task id.
@@ -204,13 +210,12 @@ impl<'a> Object<'a> {
         id.map_err(|error| self.refuse(name, rule(&error))).ok()
     }
 
-    /// Required bytes, in base64.
-    pub(crate) fn required_base64(&self, name: &str) -> Option<Bytes> {
-        let text = self.required_string(name)?;
-        let bytes = base64(text);
-        if bytes.is_none() {
-            self.refuse(name, "must be base64");
-        }
-        bytes
+    /// Optional bytes, in base64.
+    pub(crate) fn base64(&self, name: &str) -> Option<Bytes> {
+        let rule = self
+            .spelling
+            .words("must be a base64 string", "must be a string");
+        let text = self.parsed(name, rule, Value::as_str)?;
+        self.parsed(name, "must be base64", |_| base64(text))
     }
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 pub(super) fn read_push(config: &Object<'_>) -> Option<PushOffer> {
     Some(PushOffer {
         id: Some(PushId::only()),
-        ..compat::read_push(config, Generation::V01)?
+        ..compat::read_push(config, Generation::V01, compat::read_schemes)?
     })
 }
 

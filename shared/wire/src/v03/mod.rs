@@ -14,11 +14,11 @@ pub(crate) use push::{
 
 use super::compat::{self, V03};
 use super::json_object::JsonObject;
-use super::params::{self, FieldCase, MAX_HISTORY, Object};
+use super::params::{self, FieldCase, MAX_HISTORY, MessageForm, Object, SendOptions};
 use a2a_lambda_model::task::{
     A2aError, Artifact, ArtifactUpdate, CancelCommand, ContextId, Event, EventId, Frame,
-    Generation, GetQuery, Message, Part, PushOffer, Role, SendCommand, SendMode, Sent, Status,
-    StatusUpdate, SubscribeCommand, Task, TaskId, TaskState,
+    Generation, GetQuery, Message, Part, Role, SendCommand, SendMode, Sent, Status, StatusUpdate,
+    SubscribeCommand, Task, TaskId, TaskState,
 };
 use serde_json::Value;
 
@@ -33,20 +33,20 @@ mod tests;
 pub(crate) fn decode_send(params: &Value) -> Result<SendCommand, A2aError> {
     params::read(params, FieldCase::Json, |params| {
         let configuration = params.object("configuration");
-        let options = configuration.map_or_else(Options::unset, |it| {
-            Options::read(&it, "pushNotificationConfig", SendMode::Blocking)
+        let options = configuration.map_or_else(SendOptions::unset, |it| {
+            read_options(&it, "pushNotificationConfig", SendMode::Blocking)
         });
         let message = params.required_object("message");
         let message = message.and_then(|message| {
             message.choice("kind", &[("message", ())]);
             let form = MessageForm {
-                roles: &[("user", ())],
+                role: |message| message.required_choice("role", &[("user", ())]),
                 parts: "parts",
                 part: |part| compat::read_part(part, V03),
             };
-            read_message(&message, &form)
+            form.read(&message)
         });
-        read_command(params, message, options)
+        options.command(params, message, Generation::V03)
     })
 }
 
@@ -78,91 +78,20 @@ pub(crate) fn decode_subscribe(
     compat::read_subscribe(params, last_event)
 }
 
-/// The differences of a message between the dialects.
-struct MessageForm {
-    /// The names of the role `user`, the only role of a client.
-    roles: &'static [(&'static str, ())],
-    /// The member that holds the parts.
-    parts: &'static str,
-    /// Reads one of them.
-    part: fn(&Object<'_>) -> Option<Part>,
-}
-
-fn read_message(message: &Object<'_>, form: &MessageForm) -> Option<Message> {
-    // A2A 0.3 §6.4: the members of a message.
-    let id = message.required_text("messageId");
-    let role = message.required_choice("role", form.roles);
-    let parts = message.parts(form.parts, form.part);
-    let context_id = message.context_id("contextId");
-    let task_id = message.task_id("taskId");
-    let reference_task_ids = message.strings("referenceTaskIds");
-    let extensions = message.strings("extensions");
-    let metadata = message.metadata("metadata");
-    role?;
-    Some(Message {
-        context_id,
-        task_id,
-        reference_task_ids,
-        extensions,
-        metadata,
-        ..Message::from_user(id?, parts?)
-    })
-}
-
-fn read_command(
-    params: &Object<'_>,
-    message: Option<Message>,
-    options: Options,
-) -> Option<SendCommand> {
-    let metadata = params.metadata("metadata");
-    Some(SendCommand {
-        message: message?,
-        client_task_id: None,
-        mode: options.mode,
-        history_length: options.history_length,
-        accepted_output_modes: options.accepted_output_modes,
-        push: options.push,
-        metadata,
-        generation: Generation::V03,
-        idempotency_key: None,
-    })
-}
-
-/// The member `configuration` of a send.
-struct Options {
-    mode: SendMode,
-    history_length: usize,
-    accepted_output_modes: Vec<String>,
-    push: Option<PushOffer>,
-}
-
-impl Options {
-    const fn unset() -> Self {
-        Self {
-            // A2A 0.3 §7.1.1: the default of `blocking` is open. SDK clients send
-            // `blocking: true`.
-            mode: SendMode::Blocking,
-            history_length: MAX_HISTORY,
-            accepted_output_modes: Vec::new(),
-            push: None,
-        }
-    }
-
-    /// Reads the options of a send. `push` is the member that may hold a push config,
-    /// `unsaid` the mode if `blocking` is absent.
-    fn read(configuration: &Object<'_>, push: &str, unsaid: SendMode) -> Self {
-        Self {
-            mode: match configuration.boolean("blocking") {
-                Some(false) => SendMode::Immediate,
-                Some(true) => SendMode::Blocking,
-                None => unsaid,
-            },
-            history_length: configuration.history_length("historyLength", MAX_HISTORY),
-            accepted_output_modes: configuration.strings("acceptedOutputModes"),
-            push: configuration
-                .object(push)
-                .and_then(|push| compat::read_push(&push, Generation::V03)),
-        }
+/// Reads the options of a send. `push` is the member that may hold a push config,
+/// `unsaid` the mode if `blocking` is absent.
+fn read_options(configuration: &Object<'_>, push: &str, unsaid: SendMode) -> SendOptions {
+    SendOptions {
+        mode: match configuration.boolean("blocking") {
+            Some(false) => SendMode::Immediate,
+            Some(true) => SendMode::Blocking,
+            None => unsaid,
+        },
+        history_length: configuration.history_length("historyLength", MAX_HISTORY),
+        accepted_output_modes: configuration.strings("acceptedOutputModes"),
+        push: configuration
+            .object(push)
+            .and_then(|push| compat::read_push(&push, Generation::V03, compat::read_schemes)),
     }
 }
 

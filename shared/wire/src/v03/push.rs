@@ -22,7 +22,8 @@ pub(crate) fn decode_set_push(params: &Value) -> Result<CreatePush, A2aError> {
     params::read(params, FieldCase::Json, |params| {
         let task = params.required_task_id("taskId");
         let config = params.required_object("pushNotificationConfig");
-        let offer = config.and_then(|config| compat::read_push(&config, Generation::V03));
+        let offer = config
+            .and_then(|config| compat::read_push(&config, Generation::V03, compat::read_schemes));
         let offer = offer?;
         let id = offer.id.or_else(|| Some(PushId::only()));
         Some(CreatePush {

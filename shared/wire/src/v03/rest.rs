@@ -4,14 +4,14 @@
 //! another JSON. This module reads both. It writes `ProtoJSON` without any member
 //! that the proto lacks, as the Python SDK refuses unknown members.
 
-use super::{MessageForm, Options, Scope, TaskForm, artifact_members, read_command, read_message};
+use super::{Scope, TaskForm, artifact_members, read_options};
 use crate::compat::{self, V03};
 use crate::json_object::JsonObject;
-use crate::params::{self, FieldCase, MAX_HISTORY, Object};
+use crate::params::{self, FieldCase, MAX_HISTORY, MessageForm, Object, SendOptions};
 use a2a_lambda_model::task::{
-    A2aError, Artifact, CancelCommand, Event, EventId, Frame, GetQuery, ListQuery, Message, Page,
-    Part, PartContent, Role, SendCommand, SendMode, Sent, Status, SubscribeCommand, Task,
-    TaskState,
+    A2aError, Artifact, CancelCommand, Event, EventId, Frame, Generation, GetQuery, ListQuery,
+    Message, Page, Part, PartContent, Role, SendCommand, SendMode, Sent, Status, SubscribeCommand,
+    Task, TaskState,
 };
 use serde_json::Value;
 
@@ -21,9 +21,6 @@ pub(crate) use push::{decode_create_push, decode_list_pushes, encode_push, encod
 
 #[cfg(test)]
 mod tests;
-
-/// The page size unless the client names one (A2A 1.0 §3.1.4).
-const PAGE_SIZE: i64 = 50;
 
 /// The state names that a filter accepts: those of the 0.3 proto, `CANCELED` with one
 /// `L` as in 1.0, and those of 0.3 over JSON-RPC.
@@ -54,22 +51,22 @@ const STATES: [(&str, TaskState); 17] = [
 pub(crate) fn decode_send(body: &Value) -> Result<SendCommand, A2aError> {
     params::read(body, FieldCase::ProtoJson, |body| {
         let configuration = body.object("configuration");
-        let options = configuration.map_or_else(Options::unset, |it| {
+        let options = configuration.map_or_else(SendOptions::unset, |it| {
             let push = it.either("pushNotification", "pushNotificationConfig");
             // ProtoJSON leaves out a member that is false, so an absent `blocking` is
             // false here.
-            Options::read(&it, push, SendMode::Immediate)
+            read_options(&it, push, SendMode::Immediate)
         });
         let message = body.required_object(body.either("message", "request"));
         let message = message.and_then(|message| {
             let form = MessageForm {
-                roles: &[("ROLE_USER", ()), ("user", ())],
+                role: |message| message.required_choice("role", &[("ROLE_USER", ()), ("user", ())]),
                 parts: message.either("content", "parts"),
                 part: read_part,
             };
-            read_message(&message, &form)
+            form.read(&message)
         });
-        read_command(body, message, options)
+        options.command(body, message, Generation::V03)
     })
 }
 
@@ -91,18 +88,7 @@ pub(crate) fn decode_get(id: &str, query: &[(String, String)]) -> Result<GetQuer
 /// # Errors
 /// [`A2aError::InvalidParams`] naming each faulty field.
 pub(crate) fn decode_list(query: &[(String, String)]) -> Result<ListQuery, A2aError> {
-    params::read_query(query, |query| {
-        let page_size = query.integer("pageSize", 1..=100).unwrap_or(PAGE_SIZE);
-        Some(ListQuery {
-            context_id: query.context_id("contextId"),
-            status: query.choice("status", &STATES),
-            status_after: query.timestamp("statusTimestampAfter"),
-            page_size: usize::try_from(page_size).ok()?,
-            page_token: query.text("pageToken").map(str::to_owned),
-            history_length: query.history_length("historyLength", MAX_HISTORY),
-            include_artifacts: query.boolean("includeArtifacts").unwrap_or(false),
-        })
-    })
+    params::read_query(query, |query| Some(params::read_list(query, &STATES)))
 }
 
 /// Reads `POST /v1/tasks/{id}:cancel`; the body may be `null` for none.
@@ -139,7 +125,7 @@ fn read_part(part: &Object<'_>) -> Option<Part> {
         return compat::read_part(part, V03);
     }
     let metadata = part.metadata("metadata");
-    match part.exactly_one(&["text", "file", "data"], None)? {
+    match part.exactly_one(&["text", "file", "data"])? {
         "text" => Some(Part {
             metadata,
             ..Part::text(part.required_string("text")?)

@@ -1,6 +1,6 @@
 use super::*;
 use crate::compat::samples::{artifact, chunk, fields, full_task, status, status_change};
-use a2a_lambda_model::task::Metadata;
+use a2a_lambda_model::task::{Metadata, PushOffer};
 use serde_json::json;
 
 fn message() -> Value {

@@ -206,7 +206,7 @@ impl Serialize for StatusWriter<'_> {
     }
 }
 
-const fn state(state: TaskState) -> &'static str {
+pub(super) const fn state(state: TaskState) -> &'static str {
     match state {
         TaskState::Submitted => "TASK_STATE_SUBMITTED",
         TaskState::Working => "TASK_STATE_WORKING",

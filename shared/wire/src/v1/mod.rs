@@ -1,21 +1,15 @@
-//! Reads A2A 1.0 with the official Rust types (`a2a-lf`, crate `a2a`), and writes it.
+//! Reads and writes A2A 1.0, in `ProtoJSON` (A2A 1.0 §5.5).
 //!
-//! Only this module names those types, so that they can be replaced. It corrects
-//! them where they differ from the specification:
+//! The official Rust types (`a2a-lf`, crate `a2a`) are the oracle of the tests. The code does
+//! not use them:
 //!
-//! - Reading, too lenient: they accept parts with two contents, members of a wrong
-//!   type, empty or unspecified enums, empty `parts` and `messageId`, and negative
-//!   numbers. So `schema` checks the JSON first and names each fault by its path.
-//! - Reading, too strict: they refuse original proto names (`task_id`), base64 in the
-//!   URL alphabet or without padding, and integers as strings. So `schema` rewrites
-//!   these first.
-//! - Writing: they leave `.000` out of times, their maps have no order, and they hold a
-//!   copy of everything. So `encode` writes the objects without them.
+//! - Reading, they accept parts with two contents, empty enums and ids, and negative numbers.
+//!   They refuse proto names (`task_id`), base64 without padding, and integers as strings.
+//! - Writing, they leave `.000` out of times, and hold a copy of everything.
 
 mod decode;
 mod encode;
 mod push;
-mod schema;
 
 pub(super) use decode::{
     decode_cancel, decode_get, decode_get_pairs, decode_list, decode_list_pairs, decode_send,

@@ -1,36 +1,23 @@
 //! Reads and writes push configs of 1.0 (A2A 1.0 §3.1.7 to §3.1.10).
 
-use super::decode::{from_pairs, invalid_id, read, task_id};
-use super::schema;
+use super::decode::read;
+use crate::compat;
 use crate::json_object::JsonObject;
+use crate::params::{self, Object, SCHEME_RULE, is_scheme};
 use a2a_lambda_model::task::{
-    A2aError, CreatePush, Generation, PushConfig, PushId, PushListQuery, PushOffer, PushPage,
-    PushQuery, Secret,
+    A2aError, CreatePush, Generation, PushConfig, PushListQuery, PushOffer, PushPage, PushQuery,
 };
 use serde_json::Value;
 
-/// The push config at the path `at` of a request.
-pub(super) fn offer(
-    config: a2a::TaskPushNotificationConfig,
-    at: &str,
-) -> Result<PushOffer, A2aError> {
-    let authentication = config.authentication;
-    let (scheme, credentials) = match authentication {
-        Some(it) => (Some(it.scheme), it.credentials),
-        None => (None, None),
-    };
-    Ok(PushOffer {
-        at: at.to_owned(),
-        id: config
-            .id
-            .map(|id| PushId::parse(id).map_err(|error| invalid_id("id", &error)))
-            .transpose()?,
-        url: config.url,
-        token: config.token.map(Secret::new),
-        schemes: scheme.into_iter().collect(),
-        credentials: credentials.map(Secret::new),
-        generation: Generation::V10,
-        signs: false,
+/// Reads a push config, alone or inside a send (A2A 1.0 §4.3.1).
+pub(super) fn read_offer(config: &Object<'_>) -> Option<PushOffer> {
+    compat::read_push(config, Generation::V10, |authentication| {
+        // A2A 1.0 §4.3.2: one scheme.
+        let scheme = authentication.required_text("scheme");
+        if scheme.is_some_and(|scheme| !is_scheme(scheme)) {
+            authentication.refuse("scheme", SCHEME_RULE);
+        }
+        scheme.map(str::to_owned).into_iter().collect()
     })
 }
 
@@ -39,10 +26,13 @@ pub(super) fn offer(
 /// # Errors
 /// [`A2aError::InvalidParams`] with every fault.
 pub(crate) fn decode_create_push(params: &Value) -> Result<CreatePush, A2aError> {
-    let config: a2a::TaskPushNotificationConfig = read(&schema::CREATE_PUSH, params.clone())?;
-    Ok(CreatePush {
-        task: task_id(config.task_id.clone())?,
-        offer: offer(config, "")?,
+    read(params, |config| {
+        let task = config.required_task_id("taskId");
+        let offer = read_offer(config);
+        Some(CreatePush {
+            task: task?,
+            offer: offer?,
+        })
     })
 }
 
@@ -51,11 +41,13 @@ pub(crate) fn decode_create_push(params: &Value) -> Result<CreatePush, A2aError>
 /// # Errors
 /// [`A2aError::InvalidParams`] with every fault.
 pub(crate) fn decode_one_push(params: &Value) -> Result<PushQuery, A2aError> {
-    let request: a2a::GetTaskPushNotificationConfigRequest =
-        read(&schema::ONE_PUSH, params.clone())?;
-    Ok(PushQuery {
-        task: task_id(request.task_id)?,
-        id: Some(PushId::parse(request.id).map_err(|error| invalid_id("id", &error))?),
+    read(params, |params| {
+        let task = params.required_task_id("taskId");
+        let id = params.required_push_id("id");
+        Some(PushQuery {
+            task: task?,
+            id: Some(id?),
+        })
     })
 }
 
@@ -64,14 +56,15 @@ pub(crate) fn decode_one_push(params: &Value) -> Result<PushQuery, A2aError> {
 /// # Errors
 /// [`A2aError::InvalidParams`] with every fault.
 pub(crate) fn decode_list_pushes(params: &Value) -> Result<PushListQuery, A2aError> {
-    let request: a2a::ListTaskPushNotificationConfigsRequest =
-        read(&schema::LIST_PUSHES, params.clone())?;
-    Ok(PushListQuery {
-        task: task_id(request.task_id)?,
-        page_size: request
-            .page_size
-            .and_then(|size| usize::try_from(size).ok()),
-        page_token: request.page_token,
+    read(params, |params| {
+        let task = params.required_task_id("taskId");
+        let page_size = params.page_size();
+        let page_token = params.text("pageToken").map(str::to_owned);
+        Some(PushListQuery {
+            task: task?,
+            page_size,
+            page_token,
+        })
     })
 }
 
@@ -83,7 +76,7 @@ pub(crate) fn decode_list_pushes_pairs(
     task: &str,
     pairs: &[(String, String)],
 ) -> Result<PushListQuery, A2aError> {
-    let mut params = from_pairs(pairs)?;
+    let mut params = params::members(pairs)?;
     params.insert("taskId".to_owned(), task.into());
     decode_list_pushes(&Value::Object(params))
 }

@@ -7,10 +7,8 @@
 //! - `measure`: what an event measured
 //! - `registry`: the counters, for a bounded number of label sets
 //! - `text`: the Prometheus text format
-//! - `emf`: the embedded metric format of CloudWatch
-//! - `report`: sends what was counted, at the end of an invocation
+//! - `report`: adds what was counted to the table, at the end of an invocation
 
-mod emf;
 mod family;
 mod measure;
 mod registry;
@@ -19,9 +17,8 @@ mod report;
 mod tests;
 mod text;
 
-pub use report::{FunctionName, Reporter};
+pub use report::Reporter;
 
-use self::emf::EmfLines;
 use self::measure::Fields;
 use self::registry::{Names, Registry};
 use crate::store::counters::Counter;
@@ -36,32 +33,14 @@ use tracing_subscriber::registry::LookupSpan;
 /// The media type of the Prometheus text format.
 pub(crate) const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Where a function sends what it counts.
+/// Where a function keeps what it counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum MetricsMode {
     /// Nowhere.
     #[default]
     Off,
-    /// To CloudWatch, as lines on standard output.
-    Emf,
-    /// To the table, for `GET /metrics`.
+    /// In the table, for `GET /metrics`.
     Table,
-    /// To both.
-    Both,
-}
-
-impl MetricsMode {
-    /// Whether lines for CloudWatch are printed.
-    #[must_use]
-    pub const fn prints(self) -> bool {
-        matches!(self, Self::Emf | Self::Both)
-    }
-
-    /// Whether counters are added to the table.
-    #[must_use]
-    pub const fn stores(self) -> bool {
-        matches!(self, Self::Table | Self::Both)
-    }
 }
 
 /// What a process has counted. Clones share it.
@@ -70,15 +49,13 @@ pub struct Metrics(Arc<Mutex<Counted>>);
 
 #[derive(Debug, Default)]
 struct Counted {
-    /// Where a function sends what it counts. `None` in a process that shows it itself.
+    /// Where a function keeps what it counts. `None` in a process that shows it itself.
     mode: Option<MetricsMode>,
     names: Names,
     /// Everything since the start, if the process shows it itself.
     total: Registry,
     /// What is not in the table yet.
     unstored: Registry,
-    /// What is not printed yet.
-    unprinted: EmfLines,
 }
 
 impl Metrics {
@@ -94,13 +71,13 @@ impl Metrics {
             .with_filter(filter_fn(counted).with_max_level_hint(LevelFilter::INFO))
     }
 
-    /// Keeps what is counted from now on for these places only.
-    pub(crate) fn send_to(&self, mode: MetricsMode) {
+    /// Keeps what is counted from now on for this place only.
+    pub(crate) fn keep_for(&self, mode: MetricsMode) {
         self.counted().mode = Some(mode);
     }
 
-    /// Everything since the start of the process, in the Prometheus text format. A process
-    /// that sends what it counts has nothing here.
+    /// Everything since the start of the process, in the Prometheus text format. A function
+    /// has nothing here.
     #[must_use]
     pub fn text(&self) -> String {
         text::write(&self.counted().total)
@@ -117,14 +94,10 @@ impl Metrics {
         event.record(&mut fields);
         for measured in fields.measured(event.metadata().target()) {
             let measured = counted.names.admit(measured);
-            if counted.mode.is_some_and(MetricsMode::prints) {
-                let tenant = fields.tenant.as_deref();
-                counted.unprinted.record(&measured, tenant);
-            }
             match counted.mode {
                 None => counted.total.record(&measured),
-                Some(mode) if mode.stores() => counted.unstored.record(&measured),
-                Some(_) => {}
+                Some(MetricsMode::Table) => counted.unstored.record(&measured),
+                Some(MetricsMode::Off) => {}
             }
         }
     }

@@ -1,10 +1,9 @@
-//! Sends what was counted, at the end of an invocation.
+//! Adds what was counted to the table, at the end of an invocation.
 
 use super::{Metrics, MetricsMode};
 use crate::engine::{Clock, SystemClock};
 use crate::store::counters::{COUNTER_SHARDS, Counter, Counters};
 use crate::task::Timestamp;
-use std::io::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,71 +11,30 @@ use std::time::Duration;
 const INTERVAL: Duration = Duration::from_secs(10);
 /// How long an invocation waits for that.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The namespace of the metrics in CloudWatch, before the name of the stack.
-const NAMESPACE: &str = "a2a-lambda";
-
-/// The name of a deployed function, `<stack>-<function>`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FunctionName {
-    namespace: String,
-    function: String,
-}
-
-impl FunctionName {
-    /// Splits `deployed`, the name on AWS, in front of `function`, the name in this project.
-    #[must_use]
-    pub fn of(deployed: Option<&str>, function: &str) -> Self {
-        let stack = deployed
-            .and_then(|name| name.strip_suffix(function))
-            .and_then(|name| name.strip_suffix('-'));
-        Self {
-            namespace: stack.map_or_else(
-                || NAMESPACE.to_owned(),
-                |stack| format!("{NAMESPACE}/{stack}"),
-            ),
-            function: function.to_owned(),
-        }
-    }
-}
-
-/// Sends the counters of one process.
+/// Adds the counters of one process to the table.
 pub struct Reporter {
     metrics: Metrics,
-    name: FunctionName,
-    mode: MetricsMode,
-    /// The table, if this function may write counters to it.
+    /// The table, if this function writes counters to it.
     counters: Option<Arc<dyn Counters>>,
     shard: u32,
     clock: Arc<dyn Clock>,
-    print: Box<dyn Fn(String) + Send + Sync>,
     last_write: Mutex<Option<Timestamp>>,
 }
 
 impl Reporter {
-    /// A reporter that prints and writes as `mode` says. `random` chooses the shard.
+    /// A reporter that writes to `counters`. `random` chooses the shard.
     #[must_use]
-    pub fn new(
-        metrics: Metrics,
-        mode: MetricsMode,
-        name: FunctionName,
-        counters: Option<Arc<dyn Counters>>,
-        random: u128,
-    ) -> Self {
-        let mode = match (mode, &counters) {
-            (MetricsMode::Both, None) => MetricsMode::Emf,
-            (MetricsMode::Table, None) => MetricsMode::Off,
-            (mode, _) => mode,
-        };
-        metrics.send_to(mode);
+    pub fn new(metrics: Metrics, counters: Option<Arc<dyn Counters>>, random: u128) -> Self {
+        metrics.keep_for(match counters {
+            Some(_) => MetricsMode::Table,
+            None => MetricsMode::Off,
+        });
         let shard = random % u128::from(COUNTER_SHARDS);
         Self {
             metrics,
-            name,
-            mode,
             counters,
             shard: u32::try_from(shard).unwrap_or_default(),
             clock: Arc::new(SystemClock),
-            print: Box::new(print),
             last_write: Mutex::new(None),
         }
     }
@@ -87,30 +45,15 @@ impl Reporter {
         self
     }
 
-    /// Gives each line to `print`, and none to standard output. A line has no line end.
-    #[must_use]
-    pub fn with_print(mut self, print: impl Fn(String) + Send + Sync + 'static) -> Self {
-        self.print = Box::new(print);
-        self
-    }
-
-    /// Sends what was counted since the last call. Call it when the work of an invocation is
-    /// done and its response is not, since Lambda freezes the process after the response.
+    /// Stores what was counted, at most once in [`INTERVAL`]. Call it when the work of an
+    /// invocation is done and its response is not, since Lambda freezes the process after the
+    /// response.
     pub async fn end_of_invocation(&self) {
-        let now = self.clock.now();
-        if self.mode.prints() {
-            let (namespace, function) = (&self.name.namespace, &self.name.function);
-            let lines = self
-                .metrics
-                .counted()
-                .unprinted
-                .take(namespace, function, now);
-            lines.into_iter().for_each(&self.print);
-        }
-        if let Some(counters) = self.counters.as_ref().filter(|_| self.is_due(now)) {
-            let unstored = self.metrics.counted().unstored.take();
-            self.store(&**counters, &unstored).await;
-        }
+        let Some(counters) = self.counters.as_ref().filter(|_| self.is_due()) else {
+            return;
+        };
+        let unstored = self.metrics.counted().unstored.take();
+        self.store(&**counters, &unstored).await;
     }
 
     /// Adds the counters to the table. Counters that fail are lost: after a lost response
@@ -128,10 +71,8 @@ impl Reporter {
     }
 
     /// Whether the interval is over. If it is, the next one begins.
-    fn is_due(&self, now: Timestamp) -> bool {
-        if !self.mode.stores() {
-            return false;
-        }
+    fn is_due(&self) -> bool {
+        let now = self.clock.now();
         let mut last_write = self
             .last_write
             .lock()
@@ -146,16 +87,6 @@ impl Reporter {
 
 impl std::fmt::Debug for Reporter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reporter")
-            .field("name", &self.name)
-            .field("mode", &self.mode)
-            .finish_non_exhaustive()
+        f.debug_struct("Reporter").finish_non_exhaustive()
     }
-}
-
-/// Prints one line in one write, so that no other line comes between.
-fn print(mut line: String) {
-    line.push('\n');
-    // A function without standard output has no metrics; its calls still work.
-    let _printed = std::io::stdout().write_all(line.as_bytes());
 }

@@ -24,7 +24,8 @@ pub(crate) fn decode_create_push(task: &str, body: &Value) -> Result<CreatePush,
             None => body.clone(),
         };
         let config = outer.required_object("pushNotificationConfig");
-        let offer = config.and_then(|config| compat::read_push(&config, Generation::V03))?;
+        let offer = config
+            .and_then(|config| compat::read_push(&config, Generation::V03, compat::read_schemes))?;
         let id = named.or(offer.id.clone()).or_else(|| named_in(&outer));
         Some(PushOffer { id, ..offer })
     })?;
@@ -50,10 +51,9 @@ pub(crate) fn decode_list_pushes(
 ) -> Result<PushListQuery, A2aError> {
     let task = params::task_id(task)?;
     params::read_query(query, |query| {
-        let page_size = query.integer("pageSize", 1..=100);
         Some(PushListQuery {
             task,
-            page_size: page_size.and_then(|size| usize::try_from(size).ok()),
+            page_size: query.page_size(),
             page_token: query.text("pageToken").map(str::to_owned),
         })
     })

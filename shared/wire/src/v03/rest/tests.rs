@@ -189,8 +189,8 @@ fn a_list_has_the_filters_of_1_0() {
     assert_eq!(
         fields(result),
         [
-            "pageSize",
             "status",
+            "pageSize",
             "statusTimestampAfter",
             "includeArtifacts"
         ]

@@ -6,7 +6,7 @@ use crate::engine::Clock;
 use crate::store::StoreError;
 use crate::store::counters::{Counter, Counters};
 use crate::task::Timestamp;
-use crate::telemetry::metrics::{FunctionName, Metrics, MetricsMode, Reporter, text_of};
+use crate::telemetry::metrics::{Metrics, Reporter, text_of};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use std::collections::BTreeMap;
@@ -77,11 +77,9 @@ struct Process {
 impl Process {
     fn start(table: &Arc<Table>, clock: &Arc<Set>, random: u128) -> Self {
         let metrics = Metrics::default();
-        let name = FunctionName::default();
         let counters = Some(Arc::clone(table) as Arc<dyn Counters>);
-        let reporter = Reporter::new(metrics.clone(), MetricsMode::Table, name, counters, random)
-            .with_clock(Arc::clone(clock) as Arc<dyn Clock>)
-            .with_print(|line| panic!("printed {line}"));
+        let reporter = Reporter::new(metrics.clone(), counters, random)
+            .with_clock(Arc::clone(clock) as Arc<dyn Clock>);
         Self { metrics, reporter }
     }
 
