@@ -67,7 +67,10 @@ impl GatewayEvent {
         let method = Method::from_bytes(method.0.as_bytes()).map_err(Error::custom)?;
         let (path, query) = match format {
             EventFormat::One => (event.path, one_of(event.queries, event.query)?),
-            EventFormat::Two => (event.raw_path, event.raw_query.map(|it| Query(it.into()))),
+            EventFormat::Two => (
+                event.raw_path,
+                event.raw_query.map(|it| QueryText(it.into())),
+            ),
         };
         let path = path.as_ref().map_or("", |path| path.0.as_ref());
         let path = below_the_api(path, resource_path.as_ref().map(|it| it.0.as_ref()));
@@ -114,7 +117,7 @@ struct ProxyEvent<'a> {
     #[serde(rename = "multiValueHeaders")]
     many_headers: Option<Headers>,
     #[serde(rename = "multiValueQueryStringParameters")]
-    queries: Option<Query>,
+    queries: Option<QueryText>,
     stage_variables: Option<HashMap<String, String>>,
     #[serde(borrow)]
     request_context: EventContext<'a>,
@@ -266,9 +269,9 @@ impl MemberTexts for Headers {
 
 /// A query string. API Gateway decodes its values, so they are encoded again.
 #[derive(Default)]
-struct Query(String);
+struct QueryText(String);
 
-impl MemberTexts for Query {
+impl MemberTexts for QueryText {
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -312,7 +315,7 @@ impl<'de> Deserialize<'de> for Headers {
     }
 }
 
-impl<'de> Deserialize<'de> for Query {
+impl<'de> Deserialize<'de> for QueryText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(TextsVisitor(Self::default()))
     }

@@ -82,7 +82,7 @@ impl Start {
 
     /// Ends the start, and logs how long it took. Without `counters` the function writes
     /// nothing that it counts to the table.
-    pub(super) fn ready(self, settings: &Settings, counters: Option<Arc<dyn Counters>>) -> Started {
+    pub(super) fn ready(self, settings: &Settings, counters: Option<Counters>) -> Started {
         let deployed = Environment.get("AWS_LAMBDA_FUNCTION_NAME");
         let name = FunctionName::of(deployed.as_deref(), self.function);
         let random = RandomIds.next();

@@ -1,7 +1,7 @@
 use super::*;
 use crate::auth::ApiKey;
-use crate::store::api_keys::{ApiKeyId, ApiKeyRecord, KeyCheck, ReadApiKeys, WriteApiKeys as _};
-use crate::store::memory::MemoryStore;
+use crate::store::api_keys::{ApiKeyRecord, ApiKeys, KeyCheck};
+use crate::store::table_contract::{Fault, WatchedTable};
 use crate::task::{Owner, Subject, TenantId, Timestamp};
 
 const EVENT: &str = include_str!("event.json");
@@ -11,7 +11,8 @@ const END: i64 = 4_133_980_799;
 
 /// Credentials with one key, and the key.
 async fn issued() -> (Credentials, ApiKey) {
-    let (store, key) = (MemoryStore::new(), ApiKey::random("").unwrap());
+    let table = Arc::new(WatchedTable::default());
+    let (store, key) = (ApiKeys::new(table.clone()), ApiKey::random("").unwrap());
     let record = ApiKeyRecord {
         id: key.id().clone(),
         hash: key.hash(),
@@ -28,10 +29,7 @@ async fn issued() -> (Credentials, ApiKey) {
     let secret = String::new();
     store.create_check(&KeyCheck { secret }).await.unwrap();
     assert!(store.create_api_key(&record).await.unwrap());
-    (
-        Credentials::new(Arc::new(store), Arc::new(SystemClock)),
-        key,
-    )
+    (Credentials::new(table, Arc::new(SystemClock)), key)
 }
 
 fn event(token: &str) -> GatewayRequest {
@@ -82,23 +80,12 @@ async fn a_refusal_is_the_word_that_api_gateway_answers_with_401() {
     }
 }
 
-/// A store that does not answer.
-struct Silent;
-
-#[async_trait]
-impl ReadApiKeys for Silent {
-    async fn api_key(&self, _: &ApiKeyId) -> Result<Option<ApiKeyRecord>, StoreError> {
-        Err(StoreError::Unavailable("no table `secret-name`".to_owned()))
-    }
-
-    async fn key_check(&self) -> Result<Option<KeyCheck>, StoreError> {
-        Err(StoreError::Unavailable("no table `secret-name`".to_owned()))
-    }
-}
-
 #[tokio::test]
 async fn a_failure_of_the_store_is_no_refusal() {
-    let credentials = Credentials::new(Arc::new(Silent), Arc::new(SystemClock));
+    let credentials = Credentials::new(
+        Arc::new(WatchedTable::with(Fault::Down)),
+        Arc::new(SystemClock),
+    );
     let key = ApiKey::random("").unwrap();
     let failed = authorize(&credentials, &event(key.reveal())).await;
     let said = Diagnostic::from(failed.unwrap_err()).error_message;

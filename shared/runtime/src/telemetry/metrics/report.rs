@@ -45,7 +45,7 @@ pub struct Reporter {
     name: FunctionName,
     mode: MetricsMode,
     /// The table, if this function may write counters to it.
-    counters: Option<Arc<dyn Counters>>,
+    counters: Option<Counters>,
     shard: u32,
     clock: Arc<dyn Clock>,
     print: Box<dyn Fn(String) + Send + Sync>,
@@ -59,7 +59,7 @@ impl Reporter {
         metrics: Metrics,
         mode: MetricsMode,
         name: FunctionName,
-        counters: Option<Arc<dyn Counters>>,
+        counters: Option<Counters>,
         random: u128,
     ) -> Self {
         let mode = match (mode, &counters) {
@@ -109,13 +109,13 @@ impl Reporter {
         }
         if let Some(counters) = self.counters.as_ref().filter(|_| self.is_due(now)) {
             let unstored = self.metrics.counted().unstored.take();
-            self.store(&**counters, &unstored).await;
+            self.store(counters, &unstored).await;
         }
     }
 
     /// Adds the counters to the table. Counters that fail are lost: after a lost response
     /// nobody knows whether they were added, and a second time would count them twice.
-    async fn store(&self, counters: &dyn Counters, unstored: &[Counter]) {
+    async fn store(&self, counters: &Counters, unstored: &[Counter]) {
         if unstored.is_empty() {
             return;
         }
