@@ -5,7 +5,7 @@
 use crate::full_tenant::{Estate, Stored};
 use crate::object_sweep::engine;
 use a2a_lambda::engine::{Clock as _, SystemClock};
-use a2a_lambda::store::api_keys::{ApiKeyId, ApiKeyRecord, WriteApiKeys as _};
+use a2a_lambda::store::api_keys::{ApiKeyId, ApiKeyRecord, ApiKeys};
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::contract::{World, noise};
 use a2a_lambda::store::dynamodb::{DynamoStore, EraseError, Erasure};
@@ -21,6 +21,7 @@ use a2a_local::deployment::{Deployment, DeploymentError};
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use a2a_local::erase::{self, EraseTenant, EraseTenantError};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The context of each owner.
@@ -254,8 +255,8 @@ async fn a_subject_erasure_completes_wherever_it_was_interrupted() {
     for owner in [colleague, stranger, owner] {
         estate.conversation(owner, &context()).await;
         estate.sundries(owner).await;
-        let records = &estate.near.records;
-        assert!(records.create_api_key(&api_key_of(owner)).await.unwrap());
+        let keys = ApiKeys::new(Arc::new(estate.near.records.clone()));
+        assert!(keys.create_api_key(&api_key_of(owner)).await.unwrap());
     }
     let far = estate.stored(&stranger.tenant).await;
     let before = estate.stored(&owner.tenant).await;
@@ -275,11 +276,11 @@ async fn a_subject_erasure_completes_wherever_it_was_interrupted() {
     // How many items a turn makes depends on the speed of the machine.
     assert!(rest.len() > 20 && before.names().len() > rest.len() + 20);
     let subject = SubjectKey::of(owner);
+    let keys = ApiKeys::new(Arc::new(estate.near.records.clone()));
     for calls in 0.. {
         estate.restore(&before).await;
         for owner in [owner, colleague] {
-            let key = api_key_of(owner);
-            estate.near.records.create_api_key(&key).await.unwrap();
+            keys.create_api_key(&api_key_of(owner)).await.unwrap();
         }
         let blobs = &estate.far.blobs;
         let job = || estate.far.records.erase_subject(&subject, blobs, &|_| ());
@@ -293,9 +294,9 @@ async fn a_subject_erasure_completes_wherever_it_was_interrupted() {
         };
         let left = estate.stored(&owner.tenant).await;
         assert_eq!(left.names(), rest, "at call {calls}");
-        let keys = estate.near.records.api_keys(None).await.unwrap();
-        let keys: Vec<Owner> = keys.into_iter().map(|key| key.owner).collect();
-        assert!(!keys.contains(owner) && keys.contains(colleague) && keys.contains(stranger));
+        let stored = keys.api_keys(None).await.unwrap();
+        let stored: Vec<Owner> = stored.into_iter().map(|key| key.owner).collect();
+        assert!(!stored.contains(owner) && stored.contains(colleague) && stored.contains(stranger));
         if !cut {
             let mine = before.names().len() - rest.len();
             // The API key is not below the tenant.

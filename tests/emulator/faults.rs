@@ -3,6 +3,7 @@
 
 use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda::store::contract::{World, noise};
+use a2a_lambda::store::counters::{Counter, Counters};
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::push::{ReadPushes as _, WritePushes as _};
 use a2a_lambda::store::s3::S3Blobs;
@@ -17,6 +18,8 @@ use a2a_local::embedded::{BUCKET, TABLE};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition, TokenBucket};
 use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A store behind a faulty line, beside one with a direct connection.
@@ -608,4 +611,26 @@ async fn a_commit_in_conflict_with_other_transactions_is_contended_and_not_store
     bench.line.spoil(&[]);
     let found = bench.far.load(&world.owner, task.id(), write.now).await;
     assert_eq!(found.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_counter_with_a_lost_reply_is_not_sent_again() {
+    let bench = SkillTest::new("counters").await;
+    let counter = |name: &str| Counter {
+        series: name.to_owned(),
+        amounts: BTreeMap::from([("n".to_owned(), 1)]),
+    };
+    let counters = Counters::new(Arc::new(bench.far.clone()));
+    for (fault, sum) in [(Fault::DropReply, 1), (Fault::Refuse, 0)] {
+        let name = format!("{fault:?} {}", bench.world.owner.tenant);
+        bench.line.spoil(&[fault]);
+        let lost = counters.add_counters(0, &[counter(&name)]).await;
+        assert!(matches!(lost, Err(StoreError::Unavailable(_))), "{lost:?}");
+        assert_eq!(bench.line.seen(), 1);
+        let stored = counters.read_counters().await.unwrap().into_iter();
+        let found = stored
+            .filter(|it| it.series == name)
+            .map(|it| it.amounts["n"]);
+        assert_eq!(found.sum::<u64>(), sum, "{fault:?}");
+    }
 }

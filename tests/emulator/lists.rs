@@ -19,10 +19,10 @@ use std::sync::{Arc, Mutex};
 
 /// Operations with their bodies, in the order of the calls.
 #[derive(Debug, Clone, Default)]
-struct Calls(Arc<Mutex<Vec<(String, Value)>>>);
+pub(crate) struct Calls(Arc<Mutex<Vec<(String, Value)>>>);
 
 impl Calls {
-    fn taken(&self) -> Vec<(String, Value)> {
+    pub(crate) fn taken(&self) -> Vec<(String, Value)> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 }
@@ -48,7 +48,7 @@ impl Intercept for Calls {
 }
 
 /// The store of a new process, and a record of its calls.
-fn watched(emulator: &Emulator) -> (DynamoStore, Calls) {
+pub(crate) fn watched(emulator: &Emulator) -> (DynamoStore, Calls) {
     let calls = Calls::default();
     let config = emulator.clients.dynamodb.config().to_builder();
     let config = config.interceptor(calls.clone()).build();

@@ -56,6 +56,8 @@ mod reused;
 #[cfg(test)]
 mod sweep;
 #[cfg(test)]
+mod table;
+#[cfg(test)]
 mod task_items;
 #[cfg(test)]
 mod ttl;

@@ -115,7 +115,6 @@ impl Emulator {
             threads: &self.records,
             blobs: &self.blobs,
             pushes: Some(&self.records),
-            limits: Some(&self.records),
         }
     }
 }

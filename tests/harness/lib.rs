@@ -40,4 +40,6 @@ pub mod documents {
     pub mod models {}
     #[doc = include_str!("../../docs/guide/ship.md")]
     pub mod ship {}
+    #[doc = include_str!("../../docs/guide/store.md")]
+    pub mod store {}
 }

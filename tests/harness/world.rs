@@ -9,7 +9,8 @@ use a2a_lambda::http::{Body, Function, HttpService};
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::skill::{AgentDefinition, BuildError};
-use a2a_lambda::store::memory::MemoryStore;
+use a2a_lambda::store::limits::Limits;
+use a2a_lambda::store::memory::MemoryTable;
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body_util::BodyExt as _;
@@ -196,7 +197,7 @@ pub struct World {
     /// The clock of the agent.
     pub clock: Arc<VirtualClock>,
     /// Counts what each tenant uses, if the settings limit it.
-    pub limits: Arc<MemoryStore>,
+    pub limits: Limits,
     runtime: Runtime,
 }
 
@@ -262,20 +263,20 @@ impl World {
         let gate = Gate::default();
         let mut settings = Settings::read(&Local)?;
         change(&mut settings);
-        let limits = Arc::new(MemoryStore::new());
+        let table = Arc::new(MemoryTable::default());
         let runtime = Runtime::builder(agent(gate.clone())?, settings)
             .tasks(store.clone())
             .pushes(store.clone())
             .threads(store.clone())
             .blobs(store.clone())
-            .limits(limits.clone())
+            .table(table.clone())
             .clock(clock.clone())
             .build()?;
         Ok(Self {
             store,
             gate,
             clock,
-            limits,
+            limits: Limits::new(table),
             runtime,
         })
     }

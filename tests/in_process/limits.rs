@@ -1,7 +1,6 @@
 //! Rates, streams and blocks of a tenant, at the edge.
 
 use a2a_lambda::engine::{CallRate, LimitPolicy, SharedStreams};
-use a2a_lambda::store::limits::Limits as _;
 use a2a_lambda::task::TenantId;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::frames::frames;

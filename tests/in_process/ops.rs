@@ -8,9 +8,11 @@ use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::counters::{Counter, Counters};
 use a2a_lambda::store::health::HealthCheck;
+use a2a_lambda::store::memory::MemoryTable;
 use a2a_lambda::telemetry::metrics::MetricsMode;
 use a2a_lambda_tests::world::{Reply, Request, behind_a_gateway, send};
 use async_trait::async_trait;
+use futures::FutureExt as _;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,22 +40,19 @@ impl HealthCheck for Works {
     }
 }
 
-/// Counters of two processes.
-struct Two;
-
-#[async_trait]
-impl Counters for Two {
-    async fn add_counters(&self, _: u32, _: &[Counter]) -> Result<(), StoreError> {
-        Err(StoreError::Refused("nothing is added here".to_owned()))
+/// A table with the counters of two processes.
+fn counted() -> Arc<MemoryTable> {
+    let table = Arc::new(MemoryTable::default());
+    let one = Counter {
+        series: r#"["a2a_tasks_cleaned_total"]"#.to_owned(),
+        amounts: BTreeMap::from([("n".to_owned(), 2)]),
+    };
+    for process in [0, 1] {
+        let counters = Counters::new(table.clone());
+        let added = counters.add_counters(process, std::slice::from_ref(&one));
+        added.now_or_never().unwrap().unwrap();
     }
-
-    async fn read_counters(&self) -> Result<Vec<Counter>, StoreError> {
-        let one = Counter {
-            series: r#"["a2a_tasks_cleaned_total"]"#.to_owned(),
-            amounts: BTreeMap::from([("n".to_owned(), 2)]),
-        };
-        Ok(vec![one.clone(), one])
-    }
+    table
 }
 
 /// The function `ops` of an agent whose memory works or not.
@@ -63,7 +62,7 @@ fn ops(works: bool, change: impl FnOnce(&mut Settings)) -> HttpService {
     let runtime = Runtime::builder(reference_agent::agent().unwrap(), settings)
         .health("table", Arc::new(Works(true)))
         .health("memory", Arc::new(Works(works)))
-        .counters(Arc::new(Two))
+        .table(counted())
         .build()
         .unwrap();
     runtime.edge(Function::Ops)

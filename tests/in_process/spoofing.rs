@@ -4,15 +4,15 @@ use a2a_lambda::auth::{ApiKey, Credentials, Identity};
 use a2a_lambda::http::Function;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
-use a2a_lambda::store::StoreError;
-use a2a_lambda::store::api_keys::{ApiKeyId, ApiKeyRecord, KeyCheck, ReadApiKeys};
+use a2a_lambda::store::api_keys::{ApiKeyRecord, ApiKeys, KeyCheck};
+use a2a_lambda::store::keys::{Key, api_key};
+use a2a_lambda::store::table_contract::WatchedTable;
 use a2a_lambda::task::{Owner, Subject, TenantId, Timestamp};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::tester::{self, Gate};
 use a2a_lambda_tests::world::{Request, World, behind_a_gateway, send};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Headers that name another caller somewhere.
 const HEADERS: [(&str, &str); 26] = [
@@ -182,25 +182,6 @@ async fn no_client_can_send_the_context_of_the_authorizer() {
     assert_eq!(world.store.writes(), 0);
 }
 
-/// Holds one key and counts its reads.
-struct OneKey {
-    record: ApiKeyRecord,
-    reads: AtomicU32,
-}
-
-#[async_trait::async_trait]
-impl ReadApiKeys for OneKey {
-    async fn api_key(&self, id: &ApiKeyId) -> Result<Option<ApiKeyRecord>, StoreError> {
-        self.reads.fetch_add(1, Ordering::SeqCst);
-        Ok((self.record.id == *id).then(|| self.record.clone()))
-    }
-
-    async fn key_check(&self) -> Result<Option<KeyCheck>, StoreError> {
-        let secret = String::new();
-        Ok(Some(KeyCheck { secret }))
-    }
-}
-
 struct Keys;
 
 impl Source for Keys {
@@ -217,26 +198,28 @@ impl Source for Keys {
 #[tokio::test(start_paused = true)]
 async fn a_batch_of_calls_looks_its_key_up_once() {
     let key = ApiKey::random("").unwrap();
-    let keys = Arc::new(OneKey {
-        record: ApiKeyRecord {
-            id: key.id().clone(),
-            hash: key.hash(),
-            owner: Owner {
-                tenant: TenantId::parse("acme").unwrap(),
-                subject: Subject::parse("ann").unwrap(),
-            },
-            tier: None,
-            scopes: std::collections::BTreeSet::new(),
-            created_at: Timestamp::default(),
-            expires_at: None,
-            note: None,
+    let table = Arc::new(WatchedTable::default());
+    let keys = ApiKeys::new(table.clone());
+    let secret = String::new();
+    keys.create_check(&KeyCheck { secret }).await.unwrap();
+    let record = ApiKeyRecord {
+        id: key.id().clone(),
+        hash: key.hash(),
+        owner: Owner {
+            tenant: TenantId::parse("acme").unwrap(),
+            subject: Subject::parse("ann").unwrap(),
         },
-        reads: AtomicU32::new(0),
-    });
+        tier: None,
+        scopes: std::collections::BTreeSet::new(),
+        created_at: Timestamp::default(),
+        expires_at: None,
+        note: None,
+    };
+    assert!(keys.create_api_key(&record).await.unwrap());
     let clock = Arc::new(a2a_lambda::engine::SystemClock);
     let agent = tester::agent(Gate::default()).unwrap();
     let runtime = Runtime::builder(agent, Settings::read(&Keys).unwrap())
-        .credentials(Credentials::new(keys.clone(), clock))
+        .credentials(Credentials::new(table.clone(), clock))
         .build()
         .unwrap();
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}});
@@ -255,7 +238,8 @@ async fn a_batch_of_calls_looks_its_key_up_once() {
         answers.iter().all(|it| it["result"].is_object()),
         "{admitted}"
     );
-    assert_eq!(keys.reads.load(Ordering::SeqCst), 1);
+    let is_key = |read: &Key| *read == api_key(key.id());
+    assert_eq!(table.take_reads().into_iter().filter(is_key).count(), 1);
     for other in [
         None,
         Some("dev:acme:ann".to_owned()),

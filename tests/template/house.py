@@ -16,11 +16,11 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-RUNTIME, MODEL, WIRE, AWS = (f"shared/{crate}/src" for crate in ("runtime", "model", "wire", "aws"))
+RUNTIME, MODEL, WIRE, STORE, AWS = (f"shared/{crate}/src" for crate in ("runtime", "model", "wire", "store", "aws"))
 # The crates of the library.
-LIBRARY = (WIRE, MODEL, AWS, RUNTIME)
+LIBRARY = (WIRE, MODEL, STORE, AWS, RUNTIME)
 ROOTS = (*(f"{crate}/lib.rs" for crate in LIBRARY), "shared/macros/src/lib.rs", "shared/local/src/lib.rs", "infra/local/src/main.rs")
-AREAS = ("wire", "model", "aws", "engine", "skill", "http", "serve")
+AREAS = ("wire", "model", "store", "aws", "engine", "skill", "http", "serve")
 
 # Limits of `--check`.
 WORDS_BELOW = 40
@@ -48,10 +48,13 @@ ALLOWED = {
     "Attributes": (("shared/macros/src/", f"{AWS}/dynamodb/item.rs"), "Rust's attributes and DynamoDB's"),
     "Batch": ((LOCAL, f"{RUNTIME}/serve/relay.rs"), A_PROGRAM),
     "Delivery": ((LOCAL, TASK), A_PROGRAM),
+    "Item": ((f"{STORE}/table.rs", f"{AWS}/dynamodb/item.rs"), "the item of any table, and that of the SDK"),
+    "Key": ((LOCAL, f"{STORE}/keys.rs"), A_PROGRAM),
     "Layout": ((STORED, TASK), A_STORED_FORM),
     "Message": ((LOCAL, TASK), "A2A's word; in the local agent SQS's word"),
     "Next": ((LOCAL, f"{RUNTIME}/testing/mod.rs"), A_PROGRAM),
     "Stream": ((LOCAL, f"{WIRE}/v01/stream.rs"), A_PROGRAM),
+    "Table": ((LOCAL, f"{STORE}/table.rs"), A_PROGRAM),
 }
 
 # Identifiers that were renamed. Some are also ordinary words: read the places before you rename.

@@ -140,8 +140,8 @@ class Manifests(unittest.TestCase):
 
 
 class Sources(unittest.TestCase):
-    def test_wire_and_model_do_no_io_and_read_no_clock(self):
-        folders = [ROOT / "shared" / crate / "src" for crate in ("wire", "model")]
+    def test_wire_model_and_store_do_no_io_and_read_no_clock(self):
+        folders = [ROOT / "shared" / crate / "src" for crate in ("wire", "model", "store")]
         found = {str(f): IMPURE.findall(code(t)) for f, t in sources(*folders)}
         self.assertEqual({f: i for f, i in found.items() if i}, {})
         self.assertTrue(IMPURE.search("let now = std::time::SystemTime::now();"))

@@ -122,7 +122,7 @@ class TheTemplate(unittest.TestCase):
 
     def test_has_an_authorizer_that_alone_reads_the_first_key(self):
         self.assertEqual(checks.authorizer(STACK), [])
-        keys = (ROOT / "shared/aws/src/dynamodb/key.rs").read_text()
+        keys = (ROOT / "shared/store/src/keys.rs").read_text()
         [partition] = re.findall(r'const API_KEYS: &str = "(.+)";', keys)
         condition = checks.CONDITIONS["authorizer", "dynamodb:GetItem"]
         self.assertEqual(list(condition.values()), [{"dynamodb:LeadingKeys": [partition]}])
@@ -225,26 +225,17 @@ class TheTemplate(unittest.TestCase):
         self.assertEqual(granted & checks.OPERATOR, set())
 
     def test_has_the_table_that_the_store_creates_on_an_emulator(self):
-        store = ROOT / "shared/aws/src/dynamodb"
-        key, item, table = ((store / name).read_text() for name in ("key.rs", "item.rs", "table.rs"))
-        constant = re.compile(r'const (\w+): &str = "(\w+)";')
-        of_key, of_item = dict(constant.findall(key)), dict(constant.findall(item))
+        keys = (ROOT / "shared/store/src/keys.rs").read_text()
+        table = (ROOT / "shared/aws/src/dynamodb/table.rs").read_text()
+        named = dict(re.findall(r'const (\w+): &str = "(\w+)";', keys))
         numbers = re.findall(r"\(key::(\w+), ScalarAttributeType::N\)", table)
-        projections = dict(re.findall(r"let (\w+) = Projection::builder\(\)(.*?)\.build\(\)", table, re.DOTALL))
-        used = dict(re.findall(r"\(key::(\w+), key::\w+, key::\w+, (\w+)\)", table))
+        projected = dict(re.findall(r"Self::(\w+) => &\[(.*?)\]", keys))
 
-        def carried(index):
-            names = re.findall(r"\.non_key_attributes\((\w+)\)", projections[used[index]])
-            return [of_item[name] for name in names]
+        def shape(name):
+            pair = [(named[f"{name}{key}"], "N" if f"{name}{key}" in numbers else "S") for key in ("PK", "SK")]
+            return pair, re.findall(r'"(\w+)"', projected[name[:-1].title() or "Table"])
 
-        def keys(hash_key, range_key):
-            return [(of_key[name], "N" if name in numbers else "S") for name in (hash_key, range_key)]
-
-        expected = {
-            "": (keys("PK", "SK"), []),
-            of_key["LISTS"]: (keys("LISTS_PK", "LISTS_SK"), carried("LISTS")),
-            of_key["SWEEP"]: (keys("SWEEP_PK", "SWEEP_SK"), carried("SWEEP")),
-        }
+        expected = {"": shape(""), named["LISTS"]: shape("LISTS_"), named["SWEEP"]: shape("SWEEP_")}
         self.assertEqual(checks.table_shape(STACK.transformed["Resources"]["Table"]["Properties"]), expected)
 
     def test_operations_say_how_many_resources_and_alarms_a_stack_has(self):

@@ -9,7 +9,7 @@ use a2a_lambda::auth::{
 use a2a_lambda::engine::{Clock, SystemClock};
 use a2a_lambda::settings::{Settings, SettingsError, parse_duration};
 use a2a_lambda::store::StoreError;
-use a2a_lambda::store::api_keys::{ApiKeyId, ApiKeyRecord, KeyCheck, WriteApiKeys};
+use a2a_lambda::store::api_keys::{ApiKeyId, ApiKeyRecord, ApiKeys, KeyCheck};
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::task::{IdError, Owner, Subject, TenantId, Timestamp};
 use clap::Subcommand;
@@ -110,7 +110,7 @@ pub async fn run(command: &KeysCommand) -> Result<(), KeysError> {
 
 /// Does what the command says, and returns what it prints.
 async fn done(command: &KeysCommand, reached: &ReachedTable) -> Result<String, KeysError> {
-    let keys: &dyn WriteApiKeys = &reached.records;
+    let keys = &ApiKeys::new(Arc::new(reached.records.clone()));
     match command {
         KeysCommand::Create(options) => {
             let key = ApiKey::random(&check(keys).await?)?;
@@ -138,15 +138,16 @@ async fn done(command: &KeysCommand, reached: &ReachedTable) -> Result<String, K
 }
 
 /// The secret of the check that new keys pass. The first new key makes it.
-async fn check(keys: &dyn WriteApiKeys) -> Result<String, StoreError> {
+async fn check(keys: &ApiKeys) -> Result<String, StoreError> {
     let missing = || StoreError::Unavailable("the check of the keys is not stored".to_owned());
-    if let Some(check) = keys.key_check().await? {
+    let stored = keys.reader();
+    if let Some(check) = stored.key_check().await? {
         return Ok(check.secret);
     }
     let secret = fresh_secret();
     keys.create_check(&KeyCheck { secret }).await?;
     // Another command may have been first.
-    let check = keys.key_check().await?.ok_or_else(missing)?;
+    let check = stored.key_check().await?.ok_or_else(missing)?;
     Ok(check.secret)
 }
 

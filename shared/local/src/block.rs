@@ -2,10 +2,11 @@
 
 use crate::deployment::{Deployment, DeploymentError};
 use a2a_lambda::store::StoreError;
-use a2a_lambda::store::limits::Limits as _;
+use a2a_lambda::store::limits::Limits;
 use a2a_lambda::task::{IdError, TenantId};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Which tenant, and where its data is.
 #[derive(Debug, Clone, clap::Args)]
@@ -55,7 +56,8 @@ pub async fn run(options: &BlockTenant, blocked: bool) -> Result<(), BlockTenant
         s3_endpoint: None,
     };
     let reached = deployment.reach(options.data.as_deref()).await?;
-    let done = reached.records.block(&tenant, blocked).await;
+    let limits = Limits::new(Arc::new(reached.records.clone()));
+    let done = limits.block(&tenant, blocked).await;
     reached.stop().await;
     done?;
     let text = if blocked {

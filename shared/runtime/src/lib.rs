@@ -59,7 +59,8 @@
 //! - **To write a store:** implement [`store::WriteTasks`], [`store::WriteThreads`],
 //!   [`store::Blobs`] and [`store::push::WritePushes`], or put a store in front of another
 //!   with [`store::wrap`], as the example `custom_store`. The module `store::contract`
-//!   has the tests that every store passes.
+//!   has the tests that every store passes. Documents, limits, counters and API keys are
+//!   stored over a [`store::table::Table`], for which `store::table_contract` has the tests.
 //!
 //! # Modules
 //!
@@ -136,6 +137,8 @@ pub use a2a_lambda_macros::skill;
 #[cfg(feature = "contract-tests")]
 pub use a2a_lambda_model::store_contract_cases;
 pub use a2a_lambda_model::{task, thread};
+#[cfg(feature = "contract-tests")]
+pub use a2a_lambda_store::table_contract_cases;
 
 /// The types of the agent card. The crate `a2a-lambda-wire` has the wire formats.
 pub mod protocol {

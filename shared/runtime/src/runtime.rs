@@ -20,8 +20,9 @@ use crate::store::counters::Counters;
 use crate::store::documents::Documents;
 use crate::store::health::HealthCheck;
 use crate::store::limits::Limits;
-use crate::store::memory::MemoryStore;
+use crate::store::memory::{MemoryStore, MemoryTable};
 use crate::store::push::WritePushes;
+use crate::store::table::Table;
 use crate::store::{Blobs, WriteTasks, WriteThreads};
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::MetricsMode;
@@ -67,15 +68,13 @@ pub struct RuntimeBuilder {
     threads: Option<Arc<dyn WriteThreads>>,
     blobs: Option<Arc<dyn Blobs>>,
     pushes: Option<Arc<dyn WritePushes>>,
-    limits: Option<Arc<dyn Limits>>,
-    documents: Option<Arc<dyn Documents>>,
+    table: Option<Arc<dyn Table>>,
     model: Option<Arc<dyn Model>>,
     router_model: Option<Arc<dyn Model>>,
     credentials: Option<Arc<Credentials>>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     checks: Checks,
-    counters: Option<Arc<dyn Counters>>,
     metrics: Option<Metrics>,
 }
 
@@ -90,15 +89,13 @@ impl Runtime {
             threads: None,
             blobs: None,
             pushes: None,
-            limits: None,
-            documents: None,
+            table: None,
             model: None,
             router_model: None,
             credentials: None,
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
             checks: Checks::new(),
-            counters: None,
             metrics: None,
         }
     }
@@ -168,10 +165,9 @@ impl RuntimeBuilder {
         self.tasks = Some(store.clone());
         let blobs = Arc::new(blobs);
         self.pushes = Some(store.clone());
-        self.limits = Some(store.clone());
-        self.counters = Some(store.clone());
-        self.documents = Some(store.clone());
-        self.checks = self.checks.with("table", store.clone());
+        let counters = Counters::new(store.clone());
+        self.checks = self.checks.with("table", Arc::new(counters));
+        self.table = Some(store.clone());
         self.checks = self.checks.with("bucket", blobs.clone());
         self.threads = Some(store);
         self.blobs = Some(blobs);
@@ -209,18 +205,12 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Sets the store that counts what a tenant uses. Without one each process counts for
-    /// itself, in memory.
+    /// Sets the table that keeps the documents of skills, and that counts what tenants use and
+    /// what all processes do. `GET /metrics` shows these counters if `A2A_METRICS` sends them
+    /// there. Without a table each process counts for itself, in memory.
     #[must_use]
-    pub fn limits(mut self, limits: Arc<dyn Limits>) -> Self {
-        self.limits = Some(limits);
-        self
-    }
-
-    /// Sets the store of the documents of skills.
-    #[must_use]
-    pub fn documents(mut self, documents: Arc<dyn Documents>) -> Self {
-        self.documents = Some(documents);
+    pub fn table(mut self, table: Arc<dyn Table>) -> Self {
+        self.table = Some(table);
         self
     }
 
@@ -258,14 +248,6 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn checks(mut self, checks: Checks) -> Self {
         self.checks = self.checks.and(checks);
-        self
-    }
-
-    /// Sets the counters of all processes. `GET /metrics` shows them if `A2A_METRICS` sends
-    /// counters to the table.
-    #[must_use]
-    pub fn counters(mut self, counters: Arc<dyn Counters>) -> Self {
-        self.counters = Some(counters);
         self
     }
 
@@ -314,13 +296,7 @@ impl RuntimeBuilder {
         // The card must not announce push notifications that have no store.
         settings.push &= pushes.is_some();
         let cards = cards_by_url(Arc::clone(&agent), &settings)?;
-        let shown = match (self.metrics, self.counters) {
-            (Some(metrics), _) => MetricsSource::Process(metrics),
-            (None, Some(counters)) if settings.metrics == MetricsMode::Table => {
-                MetricsSource::Table(counters)
-            }
-            _ => MetricsSource::Off,
-        };
+        let shown = shown(self.metrics, self.table.as_ref(), &settings);
         let mut checks = self.checks;
         for name in agent.kept_in_table() {
             checks = checks.like("table", name);
@@ -334,7 +310,7 @@ impl RuntimeBuilder {
         let services = Services {
             tasks: self.tasks.unwrap_or_else(|| memory.clone()),
             threads: self.threads.unwrap_or_else(|| memory.clone()),
-            blobs: self.blobs.unwrap_or_else(|| memory.clone()),
+            blobs: self.blobs.unwrap_or(memory),
             clock: self.clock,
             ids: self.ids,
             model: match (self.model, &settings.model) {
@@ -342,9 +318,11 @@ impl RuntimeBuilder {
                 (given, _) => given,
             },
         };
-        let documents = self.documents.unwrap_or_else(|| memory.clone());
+        let table = self
+            .table
+            .unwrap_or_else(|| Arc::new(MemoryTable::default()));
         let mut engine = Engine::new(agent, services, settings.policy.clone());
-        engine = engine.with_documents(documents);
+        engine = engine.with_documents(Documents::new(table.clone()));
         if let Some(router) = router {
             engine = engine.with_router(router);
         }
@@ -353,7 +331,7 @@ impl RuntimeBuilder {
         }
         if settings.policy.limits.limits_anything() {
             warn_of_unknown(engine.agent(), &settings.policy.limits.rates);
-            engine = engine.with_limits(self.limits.unwrap_or(memory));
+            engine = engine.with_limits(Limits::new(table));
         }
         Ok(Runtime {
             engine,
@@ -363,6 +341,21 @@ impl RuntimeBuilder {
             log,
             credentials: self.credentials,
         })
+    }
+}
+
+/// Where the metrics come from.
+fn shown(
+    metrics: Option<Metrics>,
+    table: Option<&Arc<dyn Table>>,
+    settings: &Settings,
+) -> MetricsSource {
+    match (metrics, table) {
+        (Some(metrics), _) => MetricsSource::Process(metrics),
+        (None, Some(table)) if settings.metrics == MetricsMode::Table => {
+            MetricsSource::Table(Counters::new(table.clone()))
+        }
+        _ => MetricsSource::Off,
     }
 }
 

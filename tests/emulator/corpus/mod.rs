@@ -126,7 +126,6 @@ impl Endpoint {
             threads: &*self.records,
             blobs: &*self.blobs,
             pushes: Some(&*self.records),
-            limits: None,
         }
     }
 

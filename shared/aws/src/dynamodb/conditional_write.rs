@@ -251,11 +251,6 @@ impl ConditionalWrite {
         statement.when("#expires_at <= :now")
     }
 
-    /// A write without a condition, names and values.
-    pub(super) fn bare(kind: WriteKind) -> Self {
-        Self::new(kind)
-    }
-
     fn new(kind: WriteKind) -> Self {
         Self {
             kind,

@@ -12,6 +12,7 @@ use super::{key, large_value, outcome};
 use crate::s3::S3Blobs;
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::{Owner, Subject, SubjectKey, TaskKey};
+use a2a_lambda_store::keys::API_KEYS;
 
 /// A job and what it does.
 struct SubjectJob<'a> {
@@ -193,7 +194,7 @@ impl Found {
             else {
                 continue;
             };
-            if partition == key::API_KEYS {
+            if partition == API_KEYS {
                 if names(&item, subject) {
                     found.items.push(item);
                 }

@@ -7,9 +7,11 @@
 
 use super::item::{self, Item};
 use super::store::DynamoStore;
-use super::{api_keys, key, large_value, outcome};
+use super::{key, large_value, outcome};
 use a2a_lambda_model::store::{Blobs, StoreError};
 use a2a_lambda_model::task::TenantId;
+use a2a_lambda_store::api_keys;
+use a2a_lambda_store::keys::API_KEYS;
 use aws_sdk_dynamodb::config::Builder;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
@@ -172,7 +174,7 @@ impl DynamoStore {
             .consistent_read(true)
             .filter_expression("begins_with(PK, :below) OR (PK = :keys AND #tenant = :tenant)")
             .expression_attribute_values(":below", item::text(key::tenant(tenant)))
-            .expression_attribute_values(":keys", item::text(key::API_KEYS))
+            .expression_attribute_values(":keys", item::text(API_KEYS))
             .expression_attribute_values(":tenant", item::text(tenant.as_str()))
             .projection_expression("PK, SK, #subject")
             .expression_attribute_names("#tenant", api_keys::TENANT)

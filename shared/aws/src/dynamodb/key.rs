@@ -1,22 +1,19 @@
-//! Makes every key of the table.
+//! Makes the keys of tasks and threads; `a2a_lambda_store::keys` makes the others.
 //!
 //! A partition key begins with the tenant. No name in a key can contain a `#`, so two owners,
 //! or two kinds of item, never share a partition.
 
-use a2a_lambda_model::store::documents::{DocumentCollection, DocumentOwner};
-use a2a_lambda_model::store::limits::{RateBucket, SlotPool};
 use a2a_lambda_model::store::{ListPosition, ThreadPosition};
 use a2a_lambda_model::stored::ChildName;
 use a2a_lambda_model::task::{
     ContextId, KeyHash, Owner, PushId, SubjectKey, TaskId, TaskKey, TaskRecord, TenantId,
     ThreadKey, Timestamp, WriteId,
 };
+pub(super) use a2a_lambda_store::keys::{
+    LISTS, LISTS_PK, LISTS_SK, PK, SK, SWEEP, SWEEP_PK, SWEEP_SK,
+};
 use sha2::{Digest as _, Sha256};
 
-/// Partition key of the table.
-pub(super) const PK: &str = "PK";
-/// Sort key of the table.
-pub(super) const SK: &str = "SK";
 /// Sort key of the main item of a task or a thread, which holds the version.
 pub(super) const META: &str = "META";
 /// Sort key of a task's large values, and of a thread's state.
@@ -29,19 +26,6 @@ pub(super) const PUSH: &str = "PUSH#";
 const DELIVERY: &str = "#SENT";
 /// Sort key of an idempotency key.
 pub(super) const IDEM: &str = "IDEM";
-/// The index of lists.
-pub(super) const LISTS: &str = "GSI1";
-/// Its partition key.
-pub(super) const LISTS_PK: &str = "GSI1PK";
-/// Its sort key.
-pub(super) const LISTS_SK: &str = "GSI1SK";
-/// The sparse index of the tasks and threads that a sweep has to look at.
-pub(super) const SWEEP: &str = "GSI2";
-/// Its partition key.
-pub(super) const SWEEP_PK: &str = "open";
-/// Its sort key.
-pub(super) const SWEEP_SK: &str = "open_at";
-
 /// Shards of the index of open tasks. An index partition takes 1,000 writes a second over
 /// all tenants, and a task that is stored open costs two. A sweep queries each shard. The
 /// number may grow once every reader knows the new one.
@@ -159,18 +143,6 @@ pub(super) const SWEEPS: &str = "S#sweep";
 /// Sort key of the position that the check of all objects has reached.
 pub(super) const OBJECTS: &str = "OBJECTS";
 
-/// The partition of all API keys; the sort key is the id of the key. It holds no data of a
-/// tenant, and no role but the authorizer's is limited to it.
-pub(super) const API_KEYS: &str = "A#keys";
-/// The partition of one shard of the counters of all processes. It holds no content of a
-/// tenant. The role of the function `ops` reads these partitions alone.
-pub(super) fn counters(shard: u32) -> String {
-    format!("M#{shard}")
-}
-
-/// A sort key in the partition of counters under which there is never an item.
-pub(super) const ABSENT: &str = "ABSENT";
-
 /// The partition of an idempotency key. The hash covers the subject.
 pub(super) fn idempotency(tenant: &TenantId, key: &KeyHash) -> String {
     format!("T#{tenant}#I#{key}")
@@ -185,48 +157,6 @@ pub(super) fn thread_of(partition: &str) -> Option<(TenantId, ContextId)> {
         TenantId::parse(tenant).ok()?,
         ContextId::parse(context).ok()?,
     ))
-}
-
-/// The partition of what limits count for a tenant. The role of `tasks-get` may update items
-/// in partitions that end with `#R#limits`, and in no other: no other key ends so.
-pub(super) fn limits(tenant: &TenantId) -> String {
-    format!("T#{tenant}#R#limits")
-}
-
-/// Sort key of the rate buckets of all tiers.
-pub(super) const TIERS: &str = "TIERS";
-/// Sort key of the leases of streams.
-pub(super) const STREAMS: &str = "STREAMS";
-/// The longest name of a tier in the name of an attribute; a longer one is hashed.
-const LONGEST_TIER: usize = 64;
-
-/// The sort key and the attribute of a rate bucket.
-pub(super) fn bucket(bucket: &RateBucket) -> (String, String) {
-    match bucket {
-        RateBucket::Tier(_, tier) if tier.len() <= LONGEST_TIER => {
-            (TIERS.to_owned(), format!("tat_{tier}"))
-        }
-        RateBucket::Tier(_, tier) => {
-            let hash = hex::encode(Sha256::digest(tier));
-            (TIERS.to_owned(), format!("tat_#{hash}"))
-        }
-        RateBucket::Skill(_, skill) => (format!("SKILL#{skill}"), "tat".to_owned()),
-        RateBucket::SkillTag(_, tag) => (format!("TAG#{tag}"), "tat".to_owned()),
-    }
-}
-
-/// The partition and the sort key of a pool of slots. A shared pool holds no data of a
-/// tenant.
-pub(super) fn pool(pool: &SlotPool) -> (String, &'static str) {
-    match pool {
-        SlotPool::Streams(tenant) => (limits(tenant), STREAMS),
-        SlotPool::AllStreams(name, part) => (format!("S#streams#{name}#{part}"), STREAMS),
-    }
-}
-
-/// The sort key of the bytes that a tenant uploads on one day.
-pub(super) fn uploads_of(day: i64) -> String {
-    format!("UPLOADS#{day}")
 }
 
 /// Shards of the index of expiring threads. An index partition takes 1,000 writes a second,
@@ -270,15 +200,6 @@ pub(super) fn end_of(at: Timestamp) -> String {
 /// The partition of the list index for an owner's tasks.
 pub(super) fn list(owner: &Owner) -> String {
     format!("T#{}#L#{}", owner.tenant, owner.subject.hash())
-}
-
-/// The partition of a collection of documents; the sort key is the key of a document.
-pub(super) fn documents(collection: &DocumentCollection) -> String {
-    let (tenant, name) = (collection.owner().tenant(), collection.name());
-    match collection.owner() {
-        DocumentOwner::Tenant(_) => format!("T#{tenant}#D#{name}"),
-        DocumentOwner::Subject(subject) => format!("T#{tenant}#O#{}#{name}", subject.hash()),
-    }
 }
 
 /// Whether this is the partition of a context or of documents of a subject. A
@@ -358,13 +279,23 @@ fn millis(at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_lambda_model::store::documents::{DocumentCollection, DocumentOwner};
     use a2a_lambda_model::task::{IdempotencyKey, Subject};
+    use a2a_lambda_store::keys::{self, API_KEYS};
 
     fn owner(tenant: &str, subject: &str) -> Owner {
         Owner {
             tenant: TenantId::parse(tenant).unwrap(),
             subject: Subject::parse(subject).unwrap(),
         }
+    }
+
+    fn documents(collection: &DocumentCollection) -> String {
+        keys::documents(collection).key().to_owned()
+    }
+
+    fn limits(tenant: &TenantId) -> String {
+        keys::tiers(tenant).partition().to_owned()
     }
 
     fn collection(owner: DocumentOwner, name: &str) -> DocumentCollection {
@@ -419,7 +350,7 @@ mod tests {
             limits(&ann.tenant),
             documents(&collection(DocumentOwner::Tenant(ann.tenant.clone()), "x")),
             API_KEYS.to_owned(),
-            counters(0),
+            keys::counters(0).key().to_owned(),
         ];
         for partition in others.chain(shared) {
             assert!(!is_of_subject(&partition, &subject), "{partition}");

@@ -4,6 +4,8 @@
 //! - `item`: converts records to items and back
 //! - `store`: the table and its client
 //! - `capacity`: gives the capacity of each request to a meter
+//! - `calls`: the calls of the narrow table; `expression`: its conditions and changes as
+//!   expressions of DynamoDB
 //! - `tasks`, `threads`: the store traits; `commit`: the writes of one commit
 //! - `children`: the child items of a task that has grown
 //! - `projection`: reads the child items that a projection of a task needs
@@ -15,14 +17,9 @@
 //! - `contexts`: a page of contexts; `task_pointers`: the tasks of one context
 //! - `open_task_index`, `expiry_index`: reads of the sweep index; `sweep`: which objects
 //!   are in use
-//! - `api_keys`: the API keys
-//! - `documents`: the documents of skills
 //! - `push`: push configs; `push_item` converts them to items and back
-//! - `limits`: rates, leased slots and totals of a tenant; `known_buckets`: what a process
-//!   remembers of the rates
 //! - `delete`: deletions; `erase_tenant`: removes all data of a tenant; `erase_subject`: all
 //!   data of one of its subjects
-//! - `counters`: counters that all processes share, and the check of the table
 //! - `stream_record`: reads the records of the table's stream
 //! - `table`: creates the table for emulators
 //!
@@ -30,24 +27,21 @@
 //! own TTL only cleans up. If the response to a write is lost, the store recognises the
 //! write by its write id.
 
-mod api_keys;
+mod calls;
 mod capacity;
 mod children;
 mod commit;
 mod conditional_write;
 mod contexts;
-mod counters;
 mod delete;
-mod documents;
 mod erase_subject;
 mod erase_tenant;
 mod expiry_index;
+mod expression;
 mod idempotency;
 mod item;
 mod key;
-mod known_buckets;
 mod large_value;
-mod limits;
 mod list;
 mod open_task_index;
 mod outcome;

@@ -9,6 +9,7 @@ use super::item::Item;
 use crate::clients::broke_off;
 use a2a_lambda_model::store::{SizeError, StoreError};
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::{Config, retry::RetryConfig};
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::delete_item::DeleteItemError;
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
@@ -81,8 +82,8 @@ fn undecided(error: &context::Error) -> Option<ErrorClass> {
 /// The result of a write.
 #[derive(Debug)]
 pub(super) enum WriteOutcome {
-    /// It is stored.
-    Done,
+    /// It is stored. Has the old item if it was wanted and there was one.
+    Done(Option<Item>),
     /// A condition failed. Holds one check for each statement, with the stored item if the
     /// service returned it.
     Refused(Vec<Check>),
@@ -237,14 +238,24 @@ pub(super) fn read_error<E: ProvideErrorMetadata>(error: &SdkError<E>) -> StoreE
     }
 }
 
-/// Writes all of `statements` or none of them.
+/// How a single statement is sent.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct SendOptions {
+    /// The SDK must not send it again if no response comes.
+    pub(super) once: bool,
+    /// The outcome has the item as it was before.
+    pub(super) wants_old: bool,
+}
+
+/// Writes all of `statements` or none of them. Only a single statement has options.
 pub(super) async fn write(
     client: &Client,
     table: &str,
     mut statements: Vec<ConditionalWrite>,
+    options: SendOptions,
 ) -> WriteOutcome {
     match (statements.pop(), statements.is_empty()) {
-        (Some(only), true) => write_one(client, table, only).await,
+        (Some(only), true) => write_one(client, table, only, options).await,
         (last, _) => {
             statements.extend(last);
             write_several(client, table, statements).await
@@ -252,82 +263,45 @@ pub(super) async fn write(
     }
 }
 
-async fn write_one(client: &Client, table: &str, statement: ConditionalWrite) -> WriteOutcome {
-    let names = (!statement.names.is_empty()).then_some(statement.names);
-    let values = (!statement.values.is_empty()).then_some(statement.values);
-    let old = ReturnValuesOnConditionCheckFailure::AllOld;
-    match statement.kind {
-        WriteKind::Put(item) => {
-            let sent = client
-                .put_item()
-                .table_name(table)
-                .set_item(Some(item))
-                .set_condition_expression(statement.condition)
-                .set_expression_attribute_names(names)
-                .set_expression_attribute_values(values)
-                .return_values_on_condition_check_failure(old)
-                .send()
-                .await;
-            sent.map_or_else(|error| put_outcome(&error), |_| WriteOutcome::Done)
-        }
-        WriteKind::Delete(key) => {
-            let sent = client
-                .delete_item()
-                .table_name(table)
-                .set_key(Some(key))
-                .set_condition_expression(statement.condition)
-                .set_expression_attribute_names(names)
-                .set_expression_attribute_values(values)
-                .return_values_on_condition_check_failure(old)
-                .send()
-                .await;
-            sent.map_or_else(|error| delete_outcome(&error), |_| WriteOutcome::Done)
-        }
-        WriteKind::Update { key, expression } => {
-            let sent = client
-                .update_item()
-                .table_name(table)
-                .set_key(Some(key))
-                .update_expression(expression)
-                .set_condition_expression(statement.condition)
-                .set_expression_attribute_names(names)
-                .set_expression_attribute_values(values)
-                .return_values_on_condition_check_failure(old)
-                .send()
-                .await;
-            sent.map_or_else(|error| update_outcome(&error), |_| WriteOutcome::Done)
-        }
-    }
-}
-
-/// Deletes an item and returns it.
-///
-/// # Errors
-/// The [`WriteOutcome`] of a delete that did not succeed.
-pub(super) async fn take(
+async fn write_one(
     client: &Client,
     table: &str,
     statement: ConditionalWrite,
-) -> Result<Option<Item>, WriteOutcome> {
-    let WriteKind::Delete(key) = statement.kind else {
-        let why = "expected a `Delete` statement".to_owned();
-        return Err(WriteOutcome::Failed(StoreError::Refused(why)));
-    };
+    options: SendOptions,
+) -> WriteOutcome {
     let names = (!statement.names.is_empty()).then_some(statement.names);
     let values = (!statement.values.is_empty()).then_some(statement.values);
-    let sent = client
-        .delete_item()
-        .table_name(table)
-        .set_key(Some(key))
-        .set_condition_expression(statement.condition)
-        .set_expression_attribute_names(names)
-        .set_expression_attribute_values(values)
-        .return_values(ReturnValue::AllOld)
-        .send()
-        .await;
-    match sent {
-        Ok(done) => Ok(done.attributes),
-        Err(error) => Err(delete_outcome(&error)),
+    let condition = statement.condition;
+    macro_rules! send {
+        ($request:expr, $outcome:ident) => {{
+            let request = $request
+                .table_name(table)
+                .set_condition_expression(condition)
+                .set_expression_attribute_names(names)
+                .set_expression_attribute_values(values)
+                .set_return_values(options.wants_old.then_some(ReturnValue::AllOld))
+                .return_values_on_condition_check_failure(
+                    ReturnValuesOnConditionCheckFailure::AllOld,
+                );
+            let sent = if options.once {
+                let once = Config::builder().retry_config(RetryConfig::disabled());
+                request.customize().config_override(once).send().await
+            } else {
+                request.send().await
+            };
+            match sent {
+                Ok(done) => WriteOutcome::Done(done.attributes),
+                Err(error) => $outcome(&error),
+            }
+        }};
+    }
+    match statement.kind {
+        WriteKind::Put(item) => send!(client.put_item().set_item(Some(item)), put_outcome),
+        WriteKind::Delete(key) => send!(client.delete_item().set_key(Some(key)), delete_outcome),
+        WriteKind::Update { key, expression } => {
+            let update = client.update_item().set_key(Some(key));
+            send!(update.update_expression(expression), update_outcome)
+        }
     }
 }
 
@@ -378,7 +352,10 @@ async fn write_several(
         .set_transact_items(Some(actions))
         .send()
         .await;
-    sent.map_or_else(|error| transaction_outcome(&error), |_| WriteOutcome::Done)
+    sent.map_or_else(
+        |error| transaction_outcome(&error),
+        |_| WriteOutcome::Done(None),
+    )
 }
 
 fn transaction_outcome(error: &SdkError<TransactWriteItemsError>) -> WriteOutcome {

@@ -3,7 +3,6 @@
 use super::capacity::Capacity;
 use super::item::{self, Item};
 use super::key;
-use super::known_buckets::KnownBuckets;
 use super::outcome;
 use super::user_agent::FixedUserAgent;
 use a2a_lambda_model::store::{Blobs, Meter, OBJECTS_AT_ONCE, StoreError};
@@ -25,7 +24,6 @@ pub struct DynamoStore {
     /// since one response may read several tasks in parallel, each with many objects.
     pub(super) objects: Arc<Semaphore>,
     pub(super) tombstone: Duration,
-    pub(super) buckets: Arc<KnownBuckets>,
 }
 
 impl DynamoStore {
@@ -46,7 +44,6 @@ impl DynamoStore {
             blobs: None,
             objects: Arc::new(Semaphore::new(OBJECTS_AT_ONCE)),
             tombstone: TOMBSTONE,
-            buckets: Arc::default(),
         }
     }
 

@@ -1,10 +1,11 @@
 //! Creates the table for an emulator. A deployment creates the same table from the
 //! template.
 
-use super::item::{CONTEXT, EXPIRES_AT, OWNER_SUBJECT, STATE, TTL};
+use super::item::TTL;
 use super::key;
 use super::outcome;
 use a2a_lambda_model::store::StoreError;
+use a2a_lambda_store::table::QuerySource;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{BuildError, ProvideErrorMetadata as _};
 use aws_sdk_dynamodb::types::{
@@ -109,30 +110,21 @@ fn keys(hash: &str, range: &str) -> Result<Vec<KeySchemaElement>, BuildError> {
 }
 
 fn indexes() -> Result<Vec<GlobalSecondaryIndex>, BuildError> {
-    // The attributes that a filter or a count of a list needs. They change only with
-    // the state, which also changes the sort key, so they cost no extra write.
-    let filtered = Projection::builder()
-        .projection_type(ProjectionType::Include)
-        .non_key_attributes(STATE)
-        .non_key_attributes(CONTEXT)
-        .non_key_attributes(EXPIRES_AT)
-        .build();
-    // The attribute that names the owner. It never changes, so a commit that leaves the
-    // task open does not write to the index.
-    let named = Projection::builder()
-        .projection_type(ProjectionType::Include)
-        .non_key_attributes(OWNER_SUBJECT)
-        .build();
     [
-        (key::LISTS, key::LISTS_PK, key::LISTS_SK, filtered),
-        (key::SWEEP, key::SWEEP_PK, key::SWEEP_SK, named),
+        (key::LISTS, QuerySource::Lists),
+        (key::SWEEP, QuerySource::Sweep),
     ]
     .into_iter()
-    .map(|(name, hash, range, projection)| {
+    .map(|(name, source)| {
+        let (hash, range) = source.keys();
+        let attributes = source.projected().iter().map(|name| (*name).to_owned());
+        let projection = Projection::builder()
+            .projection_type(ProjectionType::Include)
+            .set_non_key_attributes(Some(attributes.collect()));
         GlobalSecondaryIndex::builder()
             .index_name(name)
             .set_key_schema(Some(keys(hash, range)?))
-            .projection(projection)
+            .projection(projection.build())
             .build()
     })
     .collect()

@@ -5,7 +5,7 @@
 
 use super::conditional_write::ConditionalWrite;
 use super::item::Item;
-use super::outcome::{self, Check, WriteOutcome};
+use super::outcome::{self, Check, SendOptions, WriteOutcome};
 use super::store::DynamoStore;
 use a2a_lambda_model::store::StoreError;
 
@@ -27,8 +27,16 @@ impl DynamoStore {
         statements: Vec<ConditionalWrite>,
     ) -> Result<WriteResult, StoreError> {
         // Boxed, since the future of a request is large, and each caller would hold it.
-        match Box::pin(outcome::write(&self.client, &self.table, statements)).await {
-            WriteOutcome::Done => Ok(WriteResult::Done),
+        let options = SendOptions::default();
+        match Box::pin(outcome::write(
+            &self.client,
+            &self.table,
+            statements,
+            options,
+        ))
+        .await
+        {
+            WriteOutcome::Done(_) => Ok(WriteResult::Done),
             WriteOutcome::Refused(checks) => Ok(WriteResult::Refused(checks)),
             WriteOutcome::Unknown(why) => Ok(WriteResult::Unknown(why)),
             WriteOutcome::Failed(error) | WriteOutcome::Undecided(error) => Err(error),
@@ -58,11 +66,16 @@ impl DynamoStore {
         &self,
         statement: ConditionalWrite,
     ) -> Result<Option<Item>, StoreError> {
-        match outcome::take(&self.client, &self.table, statement).await {
-            Ok(old) => Ok(old),
-            Err(WriteOutcome::Done | WriteOutcome::Refused(_)) => Ok(None),
-            Err(WriteOutcome::Failed(error) | WriteOutcome::Undecided(error)) => Err(error),
-            Err(WriteOutcome::Unknown(why)) => Err(StoreError::Unavailable(why)),
+        let options = SendOptions {
+            wants_old: true,
+            ..SendOptions::default()
+        };
+        let statements = vec![statement];
+        match outcome::write(&self.client, &self.table, statements, options).await {
+            WriteOutcome::Done(old) => Ok(old),
+            WriteOutcome::Refused(_) => Ok(None),
+            WriteOutcome::Failed(error) | WriteOutcome::Undecided(error) => Err(error),
+            WriteOutcome::Unknown(why) => Err(StoreError::Unavailable(why)),
         }
     }
 }

@@ -1,11 +1,9 @@
-//! The API keys of a deployment, and their traits.
+//! The API keys of a deployment.
 //!
 //! A store never holds a key itself, only its SHA-256. A key has at least 32 random
 //! characters, so the hash needs no salt and no slow function.
 
-use super::StoreError;
-use crate::task::{Owner, TenantId, Timestamp};
-use async_trait::async_trait;
+use crate::task::{Owner, Timestamp};
 use std::collections::BTreeSet;
 
 /// The most characters of an id.
@@ -64,51 +62,6 @@ pub struct ApiKeyRecord {
 pub struct KeyCheck {
     /// The secret that the end of each key proves.
     pub secret: String,
-}
-
-/// Reads API keys: all that the authorizer may do.
-#[async_trait]
-pub trait ReadApiKeys: Send + Sync {
-    /// The key with this id, read consistently. It may have expired.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer.
-    async fn api_key(&self, id: &ApiKeyId) -> Result<Option<ApiKeyRecord>, StoreError>;
-
-    /// The check of the deployment; `None` before its first key is made.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer.
-    async fn key_check(&self) -> Result<Option<KeyCheck>, StoreError>;
-}
-
-/// Makes and withdraws API keys, for operators.
-#[async_trait]
-pub trait WriteApiKeys: ReadApiKeys {
-    /// All keys, or those of one tenant, by id. Expired keys are included while the store
-    /// has them.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer.
-    async fn api_keys(&self, tenant: Option<&TenantId>) -> Result<Vec<ApiKeyRecord>, StoreError>;
-
-    /// Stores a key. Returns `false` if there is one with this id, which stays as it is.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer. Then the key may be stored.
-    async fn create_api_key(&self, key: &ApiKeyRecord) -> Result<bool, StoreError>;
-
-    /// Stores the check, unless there is one.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer. Then the check may be stored.
-    async fn create_check(&self, check: &KeyCheck) -> Result<(), StoreError>;
-
-    /// Removes a key. Returns `false` if there is none with this id.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer. Then the key may be removed.
-    async fn withdraw_api_key(&self, id: &ApiKeyId) -> Result<bool, StoreError>;
 }
 
 #[cfg(test)]

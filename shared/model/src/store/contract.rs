@@ -6,16 +6,13 @@
 //! made from `run`, so that the suite can run against a store in use. Its clock is in
 //! the year 2100, so that no TTL deletion interferes.
 
-mod api_keys;
 mod blobs;
 mod clears;
 mod commits;
 mod contexts;
-mod documents;
 mod expiry;
 mod keys;
 mod leases;
-mod limits;
 mod lists;
 mod open;
 mod owners;
@@ -25,16 +22,13 @@ mod sizes;
 mod threads;
 mod world;
 
-pub use api_keys::*;
 pub use blobs::*;
 pub use clears::*;
 pub use commits::*;
 pub use contexts::*;
-pub use documents::*;
 pub use expiry::*;
 pub use keys::*;
 pub use leases::*;
-pub use limits::*;
 pub use lists::*;
 pub use open::*;
 pub use owners::*;
@@ -140,14 +134,6 @@ macro_rules! store_contract_cases {
             a_key_does_not_pass_to_a_later_task_of_the_same_id
             a_key_that_is_gone_is_not_prolonged
             a_caller_finds_only_its_own_key
-            a_bucket_gives_its_burst_and_then_its_rate
-            buckets_do_not_share_tokens
-            concurrent_takers_share_a_bucket
-            a_raised_rate_does_not_wait_for_the_old_one
-            a_pool_leases_its_cap_and_forgets_ended_leases
-            concurrent_streams_never_exceed_the_cap
-            a_total_never_exceeds_its_limit
-            a_blocked_tenant_gets_nothing_until_its_block_ends
             bytes_are_read_as_they_were_put
             the_same_bytes_can_be_put_again
             other_bytes_never_replace_what_is_stored

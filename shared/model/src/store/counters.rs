@@ -1,7 +1,5 @@
-//! Declares how a store sums counters that many processes share.
+//! Counters that many processes share.
 
-use super::StoreError;
-use async_trait::async_trait;
 use std::collections::BTreeMap;
 
 /// Over how many shards the processes spread their writes. One partition of the table takes
@@ -15,21 +13,4 @@ pub struct Counter {
     pub series: String,
     /// The amounts by name. A name has letters and digits only.
     pub amounts: BTreeMap<String, u64>,
-}
-
-/// Counters that many processes add to. They hold no content of a tenant.
-#[async_trait]
-pub trait Counters: Send + Sync {
-    /// Adds to the counters of one shard, which is below [`COUNTER_SHARDS`]. Each amount is
-    /// added once or, if the store does not answer, possibly not at all; never twice.
-    ///
-    /// # Errors
-    /// [`StoreError`] when amounts may be missing. The caller must not repeat the call.
-    async fn add_counters(&self, shard: u32, counters: &[Counter]) -> Result<(), StoreError>;
-
-    /// All counters of all shards, in any order. A series can be there several times.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer.
-    async fn read_counters(&self) -> Result<Vec<Counter>, StoreError>;
 }

@@ -1,11 +1,10 @@
-//! The documents of skills, and their trait.
+//! The documents of skills.
 //!
 //! A document is a JSON text of at most 256 KB under a key in a collection. A collection is
 //! of a tenant, or of one subject of it; no call reaches two of them.
 
 use super::{SizeError, StoreError};
 use crate::task::{SubjectKey, TenantId, Timestamp, WriteId};
-use async_trait::async_trait;
 
 /// The most bytes of the text of a document. An item of DynamoDB has at most 400 KB.
 pub const DOCUMENT_MAX: usize = 256 * 1024;
@@ -143,42 +142,6 @@ pub struct DocumentPage {
     pub documents: Vec<StoredDocument>,
     /// The key behind which the next page begins; `None` on the last page.
     pub next: Option<DocumentKey>,
-}
-
-/// Keeps the documents of skills.
-#[async_trait]
-pub trait Documents: Send + Sync {
-    /// A document, read consistently; `None` if there is none at `now`.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer.
-    async fn document(
-        &self,
-        collection: &DocumentCollection,
-        key: &DocumentKey,
-        now: Timestamp,
-    ) -> Result<Option<StoredDocument>, StoreError>;
-
-    /// Writes a document, or removes it. Returns `false`, and writes nothing, if another one
-    /// is found than expected.
-    ///
-    /// # Errors
-    /// [`StoreError::TooLarge`] for a text above [`DOCUMENT_MAX`]. Otherwise the write may be
-    /// stored.
-    async fn write_document(&self, write: &DocumentWrite) -> Result<bool, StoreError>;
-
-    /// At most `limit` documents behind the key `after`, read consistently. A page can be
-    /// shorter, and even empty, before the last one.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer.
-    async fn documents(
-        &self,
-        collection: &DocumentCollection,
-        after: Option<&DocumentKey>,
-        limit: usize,
-        now: Timestamp,
-    ) -> Result<DocumentPage, StoreError>;
 }
 
 /// Refuses a text that no store keeps.

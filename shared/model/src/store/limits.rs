@@ -4,14 +4,12 @@
 //! limit together. Time comes from the caller. The engine decides what to count; a store
 //! only counts.
 //!
-//! - here: the trait, and what it counts
+//! - here: what is counted
 //! - [`gcra`]: the decision about the tokens of one bucket, as a pure function
 
 pub mod gcra;
 
-use super::StoreError;
-use crate::task::{SkillId, TenantId, Timestamp, WriteId};
-use async_trait::async_trait;
+use crate::task::{SkillId, TenantId, Timestamp};
 use std::time::Duration;
 
 /// What a rate is counted for. Each bucket belongs to one tenant.
@@ -93,73 +91,4 @@ pub enum Slot {
 pub enum Total {
     /// The bytes of the uploads that a tenant ordered on one day (days since 1970, UTC).
     UploadBytes(TenantId, i64),
-}
-
-/// Where limits are counted.
-#[async_trait]
-pub trait Limits: Send + Sync {
-    /// Takes up to `lot` tokens of a bucket: as many as there are, at least one. A `lot` is
-    /// at most the burst of the rate.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer. Then tokens may be taken.
-    async fn take_tokens(
-        &self,
-        bucket: &RateBucket,
-        rate: Rate,
-        lot: u32,
-        now: Timestamp,
-    ) -> Result<Tokens, StoreError>;
-
-    /// Leases a slot for `holder`. A holder that has a slot already keeps it, with the new
-    /// end of its lease.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer. Then the slot may be leased.
-    async fn lease_slot(
-        &self,
-        pool: &SlotPool,
-        holder: &WriteId,
-        lease: SlotLease,
-    ) -> Result<Slot, StoreError>;
-
-    /// Extends the lease of `holder` to `until`. Returns `false` if the pool no longer has
-    /// it, or an operator has blocked the tenant.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer.
-    async fn renew_slot(
-        &self,
-        pool: &SlotPool,
-        holder: &WriteId,
-        until: Timestamp,
-    ) -> Result<bool, StoreError>;
-
-    /// Gives the slot of `holder` back; succeeds if it has none.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer. Then the lease ends at its time.
-    async fn free_slot(&self, pool: &SlotPool, holder: &WriteId) -> Result<(), StoreError>;
-
-    /// Adds `amount` to a total, unless it would exceed `most`. Returns whether it was added.
-    /// The store forgets the total after `clean_at`.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer. Then it may be added.
-    async fn add(
-        &self,
-        total: &Total,
-        amount: u64,
-        most: u64,
-        clean_at: Timestamp,
-    ) -> Result<bool, StoreError>;
-
-    /// Blocks a tenant, or ends its block. A blocked tenant gets no token of a tier and no
-    /// slot, and its leases are not renewed. (Each call takes a token of its tier before one
-    /// of a skill.)
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer. Then the tenant may be blocked in
-    /// part: repeat the call.
-    async fn block(&self, tenant: &TenantId, blocked: bool) -> Result<(), StoreError>;
 }

@@ -10,7 +10,8 @@ use super::jwt::JwtVerifier;
 use super::{Admitted, AuthError, Caller, DEFAULT_TIER};
 use crate::engine::Clock;
 use crate::store::StoreError;
-use crate::store::api_keys::{KeyCheck, ReadApiKeys};
+use crate::store::api_keys::{ApiKeyReader, KeyCheck};
+use crate::store::table::ReadTable;
 use crate::task::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +33,7 @@ struct KnownCheck {
 /// The credentials that an agent accepts.
 #[derive(Clone)]
 pub struct Credentials {
-    keys: Arc<dyn ReadApiKeys>,
+    keys: ApiKeyReader,
     /// The check of the keys, once it was read.
     check: Arc<Mutex<Option<KnownCheck>>>,
     first: Option<FirstKey>,
@@ -42,11 +43,11 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Accepts the API keys in `keys`.
+    /// Accepts the API keys in `table`.
     #[must_use]
-    pub fn new(keys: Arc<dyn ReadApiKeys>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(table: Arc<dyn ReadTable>, clock: Arc<dyn Clock>) -> Self {
         Self {
-            keys,
+            keys: ApiKeyReader::new(table),
             check: Arc::default(),
             first: None,
             #[cfg(feature = "jwt")]

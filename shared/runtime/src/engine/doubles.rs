@@ -4,18 +4,16 @@
 use super::{Clock, Engine, RandomIds, Services};
 use crate::auth::Caller;
 use crate::engine::CallBudget;
-use crate::store::limits::{Limits, Rate, RateBucket, Slot, SlotLease, SlotPool, Tokens, Total};
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{PushItem, PushQueue, Receipt, WorkItem, WorkMessage, WorkQueue};
 use crate::store::{StoreError, WriteTasks};
 use crate::task::{
     Generation, Message, Metadata, Owner, Part, SendCommand, SendMode, Sent, Subject, Task,
-    TaskRecord, TenantId, Timestamp, WriteId,
+    TaskRecord, TenantId, Timestamp,
 };
 use async_trait::async_trait;
 use futures::future::BoxFuture;
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -158,70 +156,6 @@ impl WorkQueue for FakeQueue<WorkItem> {
 
     async fn waiting(&self) -> Result<usize, StoreError> {
         Ok(0)
-    }
-}
-
-/// Limits in memory that count totals and admit everything else.
-#[derive(Default)]
-pub(super) struct FakeLimits {
-    totals: Mutex<HashMap<Total, u64>>,
-    /// Whether the store does not answer.
-    pub(super) down: AtomicBool,
-}
-
-#[async_trait]
-impl Limits for FakeLimits {
-    async fn take_tokens(
-        &self,
-        _: &RateBucket,
-        _: Rate,
-        lot: u32,
-        _: Timestamp,
-    ) -> Result<Tokens, StoreError> {
-        Ok(Tokens::Taken(lot))
-    }
-
-    async fn lease_slot(
-        &self,
-        _: &SlotPool,
-        _: &WriteId,
-        _: SlotLease,
-    ) -> Result<Slot, StoreError> {
-        Ok(Slot::Leased)
-    }
-
-    async fn renew_slot(
-        &self,
-        _: &SlotPool,
-        _: &WriteId,
-        _: Timestamp,
-    ) -> Result<bool, StoreError> {
-        Ok(true)
-    }
-
-    async fn free_slot(&self, _: &SlotPool, _: &WriteId) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    async fn add(
-        &self,
-        total: &Total,
-        amount: u64,
-        most: u64,
-        _: Timestamp,
-    ) -> Result<bool, StoreError> {
-        if self.down.load(Ordering::SeqCst) {
-            return Err(StoreError::Unavailable("down".to_owned()));
-        }
-        let mut totals = self.totals.lock().unwrap();
-        let sum = totals.entry(total.clone()).or_default();
-        let fits = *sum + amount <= most;
-        *sum += if fits { amount } else { 0 };
-        Ok(fits)
-    }
-
-    async fn block(&self, _: &TenantId, _: bool) -> Result<(), StoreError> {
-        Ok(())
     }
 }
 

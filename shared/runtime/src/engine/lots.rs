@@ -100,7 +100,7 @@ impl Lots {
     /// [`A2aError::RateLimited`], and [`A2aError::Forbidden`] for a blocked tenant.
     async fn charge(
         &self,
-        limits: &dyn Limits,
+        limits: &Limits,
         bucket: &RateBucket,
         rate: CallRate,
         now: Timestamp,
@@ -154,7 +154,7 @@ impl Reader {
         };
         let bucket = RateBucket::Tier(caller.owner.tenant.clone(), caller.tier.clone());
         let now = self.clock.now();
-        self.lots.charge(&**limits, &bucket, rate, now).await
+        self.lots.charge(limits, &bucket, rate, now).await
     }
 
     /// Charges a message to its skill, and to each tag of the skill that has a rate.
@@ -172,7 +172,7 @@ impl Reader {
         let now = self.clock.now();
         let mut charged = Vec::new();
         for (bucket, rate) in self.skill_rates(caller, skill)? {
-            if let Err(refused) = self.lots.charge(&**limits, &bucket, rate, now).await {
+            if let Err(refused) = self.lots.charge(limits, &bucket, rate, now).await {
                 // A bucket that refuses must not empty the others.
                 for bucket in &charged {
                     self.lots.give_back(bucket, now);

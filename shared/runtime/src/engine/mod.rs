@@ -179,7 +179,7 @@ pub struct Reader {
     /// `None` when push is off.
     pub(crate) pushes: Option<Arc<dyn ReadPushes>>,
     /// Counts what a tenant uses; `None` when nothing is limited.
-    pub(crate) limits: Option<Arc<dyn Limits>>,
+    pub(crate) limits: Option<Limits>,
     /// The tokens that this process has taken; all copies of the reader share them.
     lots: Arc<Lots>,
     /// Makes the ids of the holders of slots.
@@ -199,7 +199,7 @@ pub struct Engine {
     /// The model that chooses a skill, if there is one.
     pub(crate) router: Option<Arc<RouterModel>>,
     /// What skills keep beside their tasks.
-    pub(crate) documents: Option<Arc<dyn Documents>>,
+    pub(crate) documents: Option<Documents>,
     /// `None` when push is off.
     pub(crate) pushes: Option<Arc<dyn WritePushes>>,
     /// The store and the queue with which a sweep repeats push deliveries.
@@ -259,7 +259,7 @@ impl Reader {
 
     /// The same reader with limits: `limits` counts what [`Policy::limits`] allows.
     #[must_use]
-    pub fn with_limits(mut self, limits: Arc<dyn Limits>) -> Self {
+    pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
         self
     }
@@ -311,14 +311,14 @@ impl Engine {
 
     /// The same engine with limits: `limits` counts what [`Policy::limits`] allows.
     #[must_use]
-    pub fn with_limits(mut self, limits: Arc<dyn Limits>) -> Self {
+    pub fn with_limits(mut self, limits: Limits) -> Self {
         self.reader = self.reader.with_limits(limits);
         self
     }
 
     /// The same engine with a store for the documents of skills.
     #[must_use]
-    pub fn with_documents(mut self, documents: Arc<dyn Documents>) -> Self {
+    pub fn with_documents(mut self, documents: Documents) -> Self {
         self.documents = Some(documents);
         self
     }

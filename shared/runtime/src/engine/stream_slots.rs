@@ -13,7 +13,6 @@ use crate::store::limits::{Limits, Slot, SlotLease, SlotPool};
 use crate::task::{A2aError, Timestamp, WriteId};
 use futures::future::{Either, select};
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -78,7 +77,7 @@ impl Reader {
 
 impl StreamSlots<'_> {
     /// Leases the slots that the policy asks for.
-    async fn lease(&mut self, limits: &Arc<dyn Limits>, caller: &Caller) -> Result<(), A2aError> {
+    async fn lease(&mut self, limits: &Limits, caller: &Caller) -> Result<(), A2aError> {
         let policy = &self.reader.policy.limits;
         if let Some(cap) = policy.streams_per_tenant {
             let pool = SlotPool::Streams(caller.owner.tenant.clone());
@@ -94,7 +93,7 @@ impl StreamSlots<'_> {
     /// Leases a slot in one of `pools`, each with its cap.
     async fn lease_in(
         &mut self,
-        limits: &Arc<dyn Limits>,
+        limits: &Limits,
         pools: Vec<(SlotPool, u32)>,
     ) -> Result<(), A2aError> {
         let now = self.reader.clock.now();
@@ -123,7 +122,7 @@ impl StreamSlots<'_> {
     }
 
     /// Renews the slots for ever. When the tenant is blocked, it ends the frames.
-    async fn renew(&self, limits: &Arc<dyn Limits>, stop: StopFrames) -> std::convert::Infallible {
+    async fn renew(&self, limits: &Limits, stop: StopFrames) -> std::convert::Infallible {
         let clock = &self.reader.clock;
         let mut stop = Some(stop);
         loop {
@@ -150,7 +149,7 @@ impl StreamSlots<'_> {
     /// leased again.
     async fn renewed(
         &self,
-        limits: &Arc<dyn Limits>,
+        limits: &Limits,
         pool: &SlotPool,
         cap: u32,
     ) -> Result<Slot, StoreError> {
@@ -165,7 +164,7 @@ impl StreamSlots<'_> {
     }
 
     /// Frees the slots.
-    async fn free(&self, limits: &Arc<dyn Limits>) {
+    async fn free(&self, limits: &Limits) {
         for (pool, _) in &self.held {
             if let Err(error) = limits.free_slot(pool, &self.holder).await {
                 warn(&error);

@@ -10,7 +10,6 @@ use crate::telemetry::Metrics;
 use crate::telemetry::metrics::{self, TEXT};
 use a2a_lambda_wire::WireResponse;
 use serde_json::json;
-use std::sync::Arc;
 
 /// The scope that a caller needs for metrics and for the report about dependencies.
 const SCOPE: &str = "ops";
@@ -53,7 +52,7 @@ pub(crate) enum MetricsSource {
     /// This process alone, for the local agent.
     Process(Metrics),
     /// All processes, by the table.
-    Table(Arc<dyn Counters>),
+    Table(Counters),
 }
 
 impl std::fmt::Debug for MetricsSource {

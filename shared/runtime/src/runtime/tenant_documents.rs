@@ -6,6 +6,7 @@ use crate::skill::turn_host::DocumentHost;
 use crate::skill::{AgentError, AgentResult, Collection};
 use crate::store::StoreError;
 use crate::store::documents::{DocumentCollection, DocumentOwner, Documents};
+use crate::store::table::Table;
 use crate::task::{TenantId, Timestamp, WriteId};
 use futures::future::BoxFuture;
 use std::fmt;
@@ -15,14 +16,15 @@ use std::sync::Arc;
 /// [`TaskContext::documents`](crate::skill::TaskContext::documents) is in a turn.
 #[derive(Clone)]
 pub struct TenantDocuments {
-    store: Arc<dyn Documents>,
+    store: Documents,
     tenant: TenantId,
 }
 
 impl TenantDocuments {
-    /// The documents of `tenant` in a store.
+    /// The documents of `tenant` in a table.
     #[must_use]
-    pub fn new(store: Arc<dyn Documents>, tenant: TenantId) -> Self {
+    pub fn new(table: Arc<dyn Table>, tenant: TenantId) -> Self {
+        let store = Documents::new(table);
         Self { store, tenant }
     }
 
@@ -44,8 +46,8 @@ impl TenantDocuments {
 }
 
 impl DocumentHost for TenantDocuments {
-    fn documents(&self) -> AgentResult<Arc<dyn Documents>> {
-        Ok(Arc::clone(&self.store))
+    fn documents(&self) -> AgentResult<Documents> {
+        Ok(self.store.clone())
     }
 
     fn write_stamp(&self) -> (Timestamp, WriteId) {

@@ -10,8 +10,8 @@ use crate::telemetry::metrics::MetricsMode;
 use std::sync::Arc;
 
 /// The counters of all processes, if the settings send counters there.
-pub(super) fn counters(clients: &AwsClients, settings: &Settings) -> Option<Arc<dyn Counters>> {
-    let store = || Arc::new(stores(clients, settings).0) as Arc<dyn Counters>;
+pub(super) fn counters(clients: &AwsClients, settings: &Settings) -> Option<Counters> {
+    let store = || Counters::new(Arc::new(stores(clients, settings).0));
     (settings.metrics == MetricsMode::Table).then(store)
 }
 

@@ -82,7 +82,7 @@ impl Start {
 
     /// Ends the start, and logs how long it took. Without `counters` the function writes
     /// nothing that it counts to the table.
-    pub(super) fn ready(self, counters: Option<Arc<dyn Counters>>) -> Started {
+    pub(super) fn ready(self, counters: Option<Counters>) -> Started {
         let reporter = Reporter::new(self.metrics, counters, RandomIds.next());
         let unknown = self.configuration.unknown().len();
         self.process.ready(self.function, unknown);

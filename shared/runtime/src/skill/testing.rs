@@ -12,7 +12,7 @@ use super::{
 use crate::auth::Caller;
 use crate::store::StoreError;
 use crate::store::documents::Documents;
-use crate::store::memory::MemoryStore;
+use crate::store::memory::MemoryTable;
 use crate::task::{
     Blob, ContextId, Message, Owner, Part, PartContent, Subject, TaskId, TenantId, Timestamp,
     WriteId,
@@ -71,8 +71,8 @@ impl RecordingHost {
 }
 
 impl DocumentHost for RecordingHost {
-    fn documents(&self) -> AgentResult<Arc<dyn Documents>> {
-        Ok(Arc::new(MemoryStore::new()))
+    fn documents(&self) -> AgentResult<Documents> {
+        Ok(Documents::new(Arc::new(MemoryTable::default())))
     }
 
     fn write_stamp(&self) -> (Timestamp, WriteId) {

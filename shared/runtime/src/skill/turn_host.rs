@@ -109,7 +109,7 @@ pub(crate) struct References {
 /// Where documents are read and written.
 pub(crate) trait DocumentHost: Send + Sync {
     /// The store of documents.
-    fn documents(&self) -> AgentResult<Arc<dyn Documents>>;
+    fn documents(&self) -> AgentResult<Documents>;
 
     /// The time and the id of a write of a document.
     fn write_stamp(&self) -> (Timestamp, WriteId);

@@ -6,15 +6,9 @@
 //!
 //! - `tables`: what the store keeps, and the condition of each write
 //! - `tasks`, `threads`, `pushes`, `blobs`: the store traits, by what they store
-//! - `limits`: counts what a tenant uses
 //! - `sweep`: what a sweep reads of tasks
-//! - `api_keys`: the API keys
-//! - `documents`: the documents of skills
 
-mod api_keys;
 mod blobs;
-mod documents;
-mod limits;
 mod pushes;
 mod sweep;
 mod tables;
@@ -22,6 +16,8 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod threads;
+
+pub use a2a_lambda_store::memory::MemoryTable;
 
 use self::tables::Tables;
 use crate::task::Timestamp;
@@ -60,12 +56,6 @@ impl MemoryStore {
         let mut tables = self.tables();
         tables.tasks.retain(|_, task| !task.expired(now));
         tables.keys.retain(|_, key| now < key.kept_until);
-        tables
-            .api_keys
-            .retain(|_, key| key.expires_at.is_none_or(|end| now < end));
-        tables
-            .documents
-            .retain(|_, document| document.expires_at.is_none_or(|end| now < end));
         tables
             .threads
             .retain(|_, thread| now < thread.record.kept_until(tombstone));

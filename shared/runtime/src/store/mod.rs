@@ -17,8 +17,12 @@ pub use a2a_lambda_model::store::{
     ReadTasks, ReadThreads, RecordPage, RecordQuery, SizeError, StateRemoved, StoreError,
     SweepThreads, Tail, TaskWrite, ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord,
     ThreadState, ThreadStatus, ThreadWrite, UploadTerms, UploadUrl, WriteTasks, WriteThreads,
-    api_keys, counters, documents, health, limits, push, queue, remove_below, wrap,
+    health, push, queue, remove_below, wrap,
 };
+/// The contract of what is stored over a table.
+#[cfg(any(test, feature = "contract-tests"))]
+pub use a2a_lambda_store::contract as table_contract;
+pub use a2a_lambda_store::{api_keys, counters, documents, keys, limits, table};
 
 /// The stored form of tasks and threads, for stores of an author.
 pub mod stored {

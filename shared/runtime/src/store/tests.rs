@@ -62,7 +62,6 @@ async fn a_wrapper_without_overrides_passes_the_store_contract() {
         threads: &store,
         blobs: &store,
         pushes: Some(&store),
-        limits: None,
     };
     contract::all(&stores, 1).await.unwrap();
 }

@@ -47,7 +47,8 @@ use crate::auth::Caller;
 use crate::engine::{Engine, Policy, Services};
 use crate::skill::model::Model;
 use crate::skill::{AgentDefinition, AgentError, Content};
-use crate::store::memory::MemoryStore;
+use crate::store::documents::Documents;
+use crate::store::memory::MemoryTable;
 use crate::task::metadata_keys;
 use crate::task::{
     CancelCommand, ContextId, Event, Frame, Generation, GetQuery, IdError, Message, Metadata,
@@ -93,7 +94,7 @@ pub struct SkillTest {
     agent: AgentDefinition,
     skill: String,
     store: Arc<TestStore>,
-    documents: Arc<MemoryStore>,
+    documents: Documents,
     clock: Arc<TestClock>,
     ids: Arc<CountedIds>,
     caller: Option<Caller>,
@@ -126,7 +127,7 @@ impl SkillTest {
             agent: agent.clone(),
             skill: skill.into(),
             store: Arc::default(),
-            documents: Arc::default(),
+            documents: Documents::new(Arc::new(MemoryTable::default())),
             clock: Arc::default(),
             ids: Arc::default(),
             caller: None,

@@ -1,6 +1,5 @@
 //! The fixtures of a case: stores, owners, ids, times, records.
 
-use crate::store::limits::Limits;
 use crate::store::push::Pushes;
 use crate::store::queue::SweepTasks;
 use crate::store::{
@@ -40,8 +39,6 @@ pub struct Stores<'a> {
     pub blobs: &'a dyn Blobs,
     /// Push configs of the same tasks; `None` skips their cases.
     pub pushes: Option<&'a dyn Pushes>,
-    /// Counters of what a tenant uses; `None` skips their cases.
-    pub limits: Option<&'a dyn Limits>,
 }
 
 /// Why a case could not run to its end.

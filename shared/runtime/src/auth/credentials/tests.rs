@@ -2,8 +2,9 @@ use super::Credentials;
 use crate::auth::{ApiKey, AuthError, FirstKey, FirstSecret};
 use crate::engine::Clock;
 use crate::store::StoreError;
-use crate::store::api_keys::{ApiKeyId, ApiKeyRecord, KeyCheck, ReadApiKeys, WriteApiKeys as _};
-use crate::store::memory::MemoryStore;
+use crate::store::api_keys::{ApiKeyRecord, ApiKeys, KeyCheck};
+use crate::store::keys;
+use crate::store::table_contract::WatchedTable;
 use crate::task::{Owner, Subject, TenantId, Timestamp};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
@@ -40,7 +41,7 @@ fn check() -> KeyCheck {
     }
 }
 
-async fn issue(store: &MemoryStore, tenant: &str, expires_at: Option<Timestamp>) -> ApiKey {
+async fn issue(store: &ApiKeys, tenant: &str, expires_at: Option<Timestamp>) -> ApiKey {
     let key = ApiKey::random(CHECK).unwrap();
     let record = ApiKeyRecord {
         id: key.id().clone(),
@@ -57,7 +58,7 @@ async fn issue(store: &MemoryStore, tenant: &str, expires_at: Option<Timestamp>)
 }
 
 /// Stores a key, and the check with this secret.
-pub(crate) async fn keep(store: &MemoryStore, record: &ApiKeyRecord, secret: &str) {
+pub(crate) async fn keep(store: &ApiKeys, record: &ApiKeyRecord, secret: &str) {
     let secret = secret.to_owned();
     store.create_check(&KeyCheck { secret }).await.unwrap();
     assert!(store.create_api_key(record).await.unwrap());
@@ -69,10 +70,11 @@ async fn tenant(credentials: &Credentials, header: &str) -> Result<String, AuthE
 }
 
 /// A store, credentials over it, and their clock.
-fn agent() -> (Arc<MemoryStore>, Credentials, Arc<SetClock>) {
-    let (store, clock) = (Arc::new(MemoryStore::new()), Arc::new(SetClock::default()));
-    let credentials = Credentials::new(store.clone(), clock.clone());
-    (store, credentials, clock)
+fn agent() -> (ApiKeys, Credentials, Arc<SetClock>) {
+    let table = Arc::new(WatchedTable::default());
+    let clock = Arc::new(SetClock::default());
+    let credentials = Credentials::new(table.clone(), clock.clone());
+    (ApiKeys::new(table), credentials, clock)
 }
 
 #[tokio::test]
@@ -145,65 +147,38 @@ async fn a_withdrawn_key_is_refused_at_once() {
     assert!(!store.withdraw_api_key(key.id()).await.unwrap());
 }
 
-/// A store that counts its reads of keys, and of the check.
-#[derive(Default)]
-struct CountedKeys {
-    store: MemoryStore,
-    keys: AtomicU32,
-    checks: AtomicU32,
-}
-
-#[async_trait]
-impl ReadApiKeys for CountedKeys {
-    async fn api_key(&self, id: &ApiKeyId) -> Result<Option<ApiKeyRecord>, StoreError> {
-        self.keys.fetch_add(1, Ordering::SeqCst);
-        self.store.api_key(id).await
+/// How many keys, and how many checks, are read for 1,000 made-up keys in 20 s.
+async fn reads(table: &Arc<WatchedTable>) -> (usize, usize) {
+    let clock = Arc::new(SetClock::default());
+    let credentials = Credentials::new(table.clone(), clock.clone());
+    for _ in 0..1_000 {
+        clock.0.fetch_add(20, Ordering::SeqCst);
+        let made_up = ApiKey::random("").unwrap();
+        let refused = credentials.admit(Some(made_up.reveal())).await;
+        assert!(matches!(refused, Err(AuthError::Refused)));
     }
-
-    async fn key_check(&self) -> Result<Option<KeyCheck>, StoreError> {
-        self.checks.fetch_add(1, Ordering::SeqCst);
-        self.store.key_check().await
-    }
-}
-
-impl CountedKeys {
-    /// How many keys, and how many checks, are read for 1,000 made-up keys in 20 s.
-    async fn reads(self: &Arc<Self>) -> (u32, u32) {
-        let clock = Arc::new(SetClock::default());
-        let credentials = Credentials::new(self.clone(), clock.clone());
-        for _ in 0..1_000 {
-            clock.0.fetch_add(20, Ordering::SeqCst);
-            let made_up = ApiKey::random("").unwrap();
-            let refused = credentials.admit(Some(made_up.reveal())).await;
-            assert!(matches!(refused, Err(AuthError::Refused)));
-        }
-        let reads = [&self.keys, &self.checks].map(|count| count.swap(0, Ordering::SeqCst));
-        (reads[0], reads[1])
-    }
-
-    async fn create_check(&self) {
-        self.store.create_check(&check()).await.unwrap();
-    }
+    let is_check = |key: &keys::Key| *key == keys::key_check();
+    let (checks, keys): (Vec<_>, Vec<_>) = table.take_reads().into_iter().partition(is_check);
+    (keys.len(), checks.len())
 }
 
 #[tokio::test]
 async fn made_up_keys_do_not_use_up_the_reads_of_tenants() {
-    let keys = Arc::new(CountedKeys::default());
-    assert_eq!(keys.reads().await, (0, 4), "a table without a check");
-    keys.create_check().await;
-    assert_eq!(keys.reads().await, (0, 1));
+    let table = Arc::new(WatchedTable::default());
+    assert_eq!(reads(&table).await, (0, 4), "a table without a check");
+    let keys = ApiKeys::new(table.clone());
+    keys.create_check(&check()).await.unwrap();
+    assert_eq!(reads(&table).await, (0, 1));
 }
 
 #[tokio::test]
 async fn the_first_key_of_a_table_is_accepted_after_five_seconds() {
-    let keys = Arc::new(CountedKeys::default());
-    let clock = Arc::new(SetClock::default());
-    let credentials = Credentials::new(keys.clone(), clock.clone());
+    let (keys, credentials, clock) = agent();
     assert!(tenant(&credentials, "a2a_x_y").await.is_err());
     let made_up = ApiKey::random("").unwrap();
     assert!(tenant(&credentials, made_up.reveal()).await.is_err());
-    keys.create_check().await;
-    let key = issue(&keys.store, "acme", None).await;
+    keys.create_check(&check()).await.unwrap();
+    let key = issue(&keys, "acme", None).await;
     assert!(tenant(&credentials, key.reveal()).await.is_err());
     clock.0.store(5_000, Ordering::SeqCst);
     assert_eq!(tenant(&credentials, key.reveal()).await.unwrap(), "acme");

@@ -2,8 +2,8 @@ use super::*;
 use crate::auth::credentials::tests::{SetClock, keep};
 use crate::auth::jwks::FetchKeysError;
 use crate::auth::{ApiKey, Credentials};
-use crate::store::api_keys::ApiKeyRecord;
-use crate::store::memory::MemoryStore;
+use crate::store::api_keys::{ApiKeyRecord, ApiKeys};
+use crate::store::memory::MemoryTable;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
@@ -639,7 +639,8 @@ async fn the_configuration_of_another_issuer_is_not_used() {
 #[tokio::test]
 async fn api_keys_work_while_the_issuer_hangs() {
     let agent = Agent::trusting(Answer::Never);
-    let (store, key) = (MemoryStore::new(), ApiKey::random("").unwrap());
+    let table = Arc::new(MemoryTable::default());
+    let (store, key) = (ApiKeys::new(table.clone()), ApiKey::random("").unwrap());
     let record = ApiKeyRecord {
         id: key.id().clone(),
         hash: key.hash(),
@@ -654,7 +655,7 @@ async fn api_keys_work_while_the_issuer_hangs() {
         note: None,
     };
     keep(&store, &record, "").await;
-    let mut credentials = Credentials::new(Arc::new(store), agent.clock.clone());
+    let mut credentials = Credentials::new(table, agent.clock.clone());
     let Agent { verifier, .. } = agent;
     credentials = credentials.with_jwt(Arc::into_inner(verifier).unwrap());
     let token = elliptic("one").sign(&claims());

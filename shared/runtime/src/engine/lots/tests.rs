@@ -1,79 +1,16 @@
 //! Lots of many processes over one store, in virtual time.
 
 use super::*;
-use crate::store::StoreError;
-use crate::store::limits::{Rate, Slot, SlotLease, SlotPool, Total};
-use crate::store::memory::MemoryStore;
-use crate::task::{TenantId, WriteId};
-use async_trait::async_trait;
+use crate::store::limits::Limits;
+use crate::store::table_contract::{Fault, WatchedTable};
+use crate::task::TenantId;
 use futures::FutureExt as _;
 use proptest::prelude::*;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::Arc;
 
 const START: Timestamp = Timestamp::from_millis(4_102_444_800_000);
 const PROCESSES: usize = 20;
-
-/// A store that counts its calls, and can be out of order.
-#[derive(Default)]
-struct Probe {
-    behind: MemoryStore,
-    calls: AtomicU32,
-    broken: AtomicBool,
-}
-
-#[async_trait]
-impl Limits for Probe {
-    async fn take_tokens(
-        &self,
-        bucket: &RateBucket,
-        rate: Rate,
-        lot: u32,
-        now: Timestamp,
-    ) -> Result<Tokens, StoreError> {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        if self.broken.load(Ordering::Relaxed) {
-            return Err(StoreError::Unavailable("out of order".to_owned()));
-        }
-        self.behind.take_tokens(bucket, rate, lot, now).await
-    }
-
-    async fn lease_slot(
-        &self,
-        pool: &SlotPool,
-        holder: &WriteId,
-        lease: SlotLease,
-    ) -> Result<Slot, StoreError> {
-        self.behind.lease_slot(pool, holder, lease).await
-    }
-
-    async fn renew_slot(
-        &self,
-        pool: &SlotPool,
-        holder: &WriteId,
-        until: Timestamp,
-    ) -> Result<bool, StoreError> {
-        self.behind.renew_slot(pool, holder, until).await
-    }
-
-    async fn free_slot(&self, pool: &SlotPool, holder: &WriteId) -> Result<(), StoreError> {
-        self.behind.free_slot(pool, holder).await
-    }
-
-    async fn add(
-        &self,
-        total: &Total,
-        amount: u64,
-        most: u64,
-        clean_at: Timestamp,
-    ) -> Result<bool, StoreError> {
-        self.behind.add(total, amount, most, clean_at).await
-    }
-
-    async fn block(&self, tenant: &TenantId, blocked: bool) -> Result<(), StoreError> {
-        self.behind.block(tenant, blocked).await
-    }
-}
 
 fn tenant() -> TenantId {
     TenantId::parse("acme").unwrap()
@@ -83,18 +20,20 @@ fn bucket() -> RateBucket {
     RateBucket::Tier(tenant(), "default".to_owned())
 }
 
-/// The processes of one agent, and their store.
+/// The processes of one agent, each with what it remembers, and their table.
 struct Fleet {
-    store: Probe,
-    lots: Vec<Lots>,
+    table: Arc<WatchedTable>,
+    processes: Vec<(Lots, Limits)>,
     rate: CallRate,
 }
 
 impl Fleet {
     fn of(processes: usize, rate: CallRate) -> Self {
+        let table = Arc::new(WatchedTable::default());
+        let process = |_| (Lots::default(), Limits::new(table.clone()));
         Self {
-            store: Probe::default(),
-            lots: (0..processes).map(|_| Lots::default()).collect(),
+            processes: (0..processes).map(process).collect(),
+            table,
             rate,
         }
     }
@@ -102,14 +41,14 @@ impl Fleet {
     /// One call at `now`, in milliseconds after the start.
     fn call(&self, process: usize, now: u64) -> Result<(), A2aError> {
         let now = START.plus(Duration::from_millis(now));
-        let lots = &self.lots[process % self.lots.len()];
+        let (lots, limits) = &self.processes[process % self.processes.len()];
         let bucket = bucket();
-        let charged = lots.charge(&self.store, &bucket, self.rate, now);
+        let charged = lots.charge(limits, &bucket, self.rate, now);
         charged.now_or_never().expect("the store does not wait")
     }
 
     fn asked(&self) -> u32 {
-        self.store.calls.load(Ordering::Relaxed)
+        self.table.writes()
     }
 }
 
@@ -252,13 +191,13 @@ fn a_lot_is_one_write_and_lapses_after_a_minute() {
 #[test]
 fn calls_are_admitted_while_the_store_does_not_answer() {
     let fleet = Fleet::of(1, CallRate::per_minute(1));
-    fleet.store.broken.store(true, Ordering::Relaxed);
+    fleet.table.set(Fault::Down);
     for now in 0..4_999 {
         assert_eq!(fleet.call(0, now), Ok(()));
     }
     // A store out of order is not asked for each call.
     assert_eq!(fleet.asked(), 1);
-    fleet.store.broken.store(false, Ordering::Relaxed);
+    fleet.table.set(Fault::None);
     assert_eq!(fleet.call(0, 5_000), Ok(()));
     assert!(fleet.call(0, 5_000).is_err());
 }
@@ -267,7 +206,8 @@ fn calls_are_admitted_while_the_store_does_not_answer() {
 fn a_block_acts_after_the_lot_and_is_forgotten_after_seconds() {
     let fleet = Fleet::of(1, CallRate::per_minute(200));
     let block = |on| {
-        let done = fleet.store.block(&tenant(), on).now_or_never();
+        let operator = Limits::new(fleet.table.clone());
+        let done = operator.block(&tenant(), on).now_or_never();
         done.unwrap().unwrap();
     };
     assert_eq!(fleet.call(0, 0), Ok(()));

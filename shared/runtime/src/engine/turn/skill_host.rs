@@ -199,7 +199,7 @@ impl<'e> TurnHandle<'e> {
 }
 
 impl DocumentHost for TurnHandle<'_> {
-    fn documents(&self) -> AgentResult<Arc<dyn Documents>> {
+    fn documents(&self) -> AgentResult<Documents> {
         let documents = self.engine.documents.clone();
         documents.ok_or_else(|| AgentError::internal("the runtime has no store of documents"))
     }

@@ -1,8 +1,8 @@
 use super::*;
 use crate::auth::ApiKey;
 use crate::auth::credentials::tests::keep;
-use crate::store::api_keys::{ApiKeyId, ApiKeyRecord, KeyCheck, ReadApiKeys};
-use crate::store::memory::MemoryStore;
+use crate::store::api_keys::{ApiKeyRecord, ApiKeys};
+use crate::store::table_contract::{Fault, WatchedTable};
 use crate::task::{Owner, Subject, TenantId, Timestamp};
 
 const EVENT: &str = include_str!("event.json");
@@ -12,7 +12,8 @@ const END: i64 = 4_133_980_799;
 
 /// Credentials with one key, and the key.
 async fn issued() -> (Credentials, ApiKey) {
-    let (store, key) = (MemoryStore::new(), ApiKey::random("").unwrap());
+    let table = Arc::new(WatchedTable::default());
+    let (store, key) = (ApiKeys::new(table.clone()), ApiKey::random("").unwrap());
     let record = ApiKeyRecord {
         id: key.id().clone(),
         hash: key.hash(),
@@ -27,10 +28,7 @@ async fn issued() -> (Credentials, ApiKey) {
         note: None,
     };
     keep(&store, &record, "").await;
-    (
-        Credentials::new(Arc::new(store), Arc::new(SystemClock)),
-        key,
-    )
+    (Credentials::new(table, Arc::new(SystemClock)), key)
 }
 
 fn event(token: &str) -> GatewayRequest {
@@ -81,23 +79,12 @@ async fn a_refusal_is_the_word_that_api_gateway_answers_with_401() {
     }
 }
 
-/// A store that does not answer.
-struct Silent;
-
-#[async_trait]
-impl ReadApiKeys for Silent {
-    async fn api_key(&self, _: &ApiKeyId) -> Result<Option<ApiKeyRecord>, StoreError> {
-        Err(StoreError::Unavailable("no table `secret-name`".to_owned()))
-    }
-
-    async fn key_check(&self) -> Result<Option<KeyCheck>, StoreError> {
-        Err(StoreError::Unavailable("no table `secret-name`".to_owned()))
-    }
-}
-
 #[tokio::test]
 async fn a_failure_of_the_store_is_no_refusal() {
-    let credentials = Credentials::new(Arc::new(Silent), Arc::new(SystemClock));
+    let credentials = Credentials::new(
+        Arc::new(WatchedTable::with(Fault::Down)),
+        Arc::new(SystemClock),
+    );
     let key = ApiKey::random("").unwrap();
     let failed = authorize(&credentials, &event(key.reveal())).await;
     let said = Diagnostic::from(failed.unwrap_err()).error_message;

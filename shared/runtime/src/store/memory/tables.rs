@@ -1,8 +1,5 @@
 //! The tables: what the store keeps, and the condition of each write.
 
-use super::limits::LimitTables;
-use crate::store::api_keys::{ApiKeyId, ApiKeyRecord, KeyCheck};
-use crate::store::documents::{DocumentCollection, DocumentKey, StoredDocument};
 use crate::store::queue::ObjectsPlace;
 use crate::store::{Committed, Expect, KeyWrite, Keyed, TaskWrite, ThreadRecord, ThreadWrite};
 use crate::task::{
@@ -29,10 +26,6 @@ pub(super) struct Tables {
     /// confirmation.
     pub(super) confirmed: BTreeMap<TaskKey, u64>,
     pub(super) objects_place: Option<ObjectsPlace>,
-    pub(super) limits: LimitTables,
-    pub(super) api_keys: BTreeMap<ApiKeyId, ApiKeyRecord>,
-    pub(super) key_check: Option<KeyCheck>,
-    pub(super) documents: BTreeMap<(DocumentCollection, DocumentKey), DocumentEntry>,
 }
 
 #[derive(Debug)]
@@ -66,27 +59,6 @@ impl StoredBlob {
             task: None,
             thread: None,
         }
-    }
-}
-
-/// A document as it is kept. Without a text it was removed.
-#[derive(Debug, Clone)]
-pub(super) struct DocumentEntry {
-    pub(super) text: Option<String>,
-    pub(super) version: WriteId,
-    pub(super) expires_at: Option<Timestamp>,
-}
-
-impl DocumentEntry {
-    /// The document of `key`, if it is there at `now`.
-    pub(super) fn at(&self, key: &DocumentKey, now: Timestamp) -> Option<StoredDocument> {
-        let live = self.expires_at.is_none_or(|end| now < end);
-        let text = self.text.clone().filter(|_| live)?;
-        Some(StoredDocument {
-            key: key.clone(),
-            text,
-            version: self.version.clone(),
-        })
     }
 }
 

@@ -12,7 +12,7 @@ macro_rules! run {
         #[tokio::test]
         async fn $case() {
             let store = MemoryStore::new();
-            let stores = Stores { tasks: &store, sweep: &store, threads: &store, blobs: &store, pushes: Some(&store), limits: Some(&store) };
+            let stores = Stores { tasks: &store, sweep: &store, threads: &store, blobs: &store, pushes: Some(&store) };
             let world = World::new(1, stringify!($case)).unwrap();
             contract::$case(&stores, &world).await.unwrap();
         }
@@ -29,7 +29,6 @@ async fn the_suite_passes_twice_on_one_store() {
         threads: &store,
         blobs: &store,
         pushes: Some(&store),
-        limits: Some(&store),
     };
     for run in [1, 2] {
         contract::all(&stores, run).await.unwrap();
@@ -99,7 +98,7 @@ async fn found(mutant: Mutant) -> Vec<&'static str> {
             let store = Broken(MemoryStore::new(), mutant);
             let behind = &store.0;
             let stores = Stores {
-                tasks: &store, sweep: behind, threads: behind, blobs: behind, pushes: Some(behind), limits: None,
+                tasks: &store, sweep: behind, threads: behind, blobs: behind, pushes: Some(behind),
             };
             let world = World::new(1, stringify!($case)).unwrap();
             let case = AssertUnwindSafe(contract::$case(&stores, &world)).catch_unwind();
@@ -157,22 +156,4 @@ async fn a_lagging_index_shows_only_tasks_that_still_match() {
     store.catch_up_index();
     let page = store.list(&world.owner, &query).await.unwrap();
     assert_eq!(page.records, [hidden]);
-}
-
-#[tokio::test]
-async fn api_keys_follow_their_contract() {
-    let store = MemoryStore::new();
-    let world = World::new(1, "api keys").unwrap();
-    let kept = contract::an_api_key_reads_back_until_it_is_withdrawn(&store, &world);
-    kept.await.unwrap();
-    let store = MemoryStore::new();
-    let kept = contract::the_first_check_of_keys_stays(&store, &world);
-    kept.await.unwrap();
-}
-
-#[tokio::test]
-async fn documents_follow_their_contract() {
-    let store = MemoryStore::new();
-    let kept = contract::every_case_of_documents(&store, 1);
-    kept.await.unwrap();
 }

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub struct Reporter {
     metrics: Metrics,
     /// The table, if this function writes counters to it.
-    counters: Option<Arc<dyn Counters>>,
+    counters: Option<Counters>,
     shard: u32,
     clock: Arc<dyn Clock>,
     last_write: Mutex<Option<Timestamp>>,
@@ -24,7 +24,7 @@ pub struct Reporter {
 impl Reporter {
     /// A reporter that writes to `counters`. `random` chooses the shard.
     #[must_use]
-    pub fn new(metrics: Metrics, counters: Option<Arc<dyn Counters>>, random: u128) -> Self {
+    pub fn new(metrics: Metrics, counters: Option<Counters>, random: u128) -> Self {
         metrics.keep_for(match counters {
             Some(_) => MetricsMode::Table,
             None => MetricsMode::Off,
@@ -53,12 +53,12 @@ impl Reporter {
             return;
         };
         let unstored = self.metrics.counted().unstored.take();
-        self.store(&**counters, &unstored).await;
+        self.store(counters, &unstored).await;
     }
 
     /// Adds the counters to the table. Counters that fail are lost: after a lost response
     /// nobody knows whether they were added, and a second time would count them twice.
-    async fn store(&self, counters: &dyn Counters, unstored: &[Counter]) {
+    async fn store(&self, counters: &Counters, unstored: &[Counter]) {
         if unstored.is_empty() {
             return;
         }

@@ -1,11 +1,12 @@
 use super::*;
-use crate::engine::doubles::{FakeLimits, services};
+use crate::engine::doubles::services;
 use crate::engine::{LimitPolicy, Policy};
 use crate::prelude::{Agent, AgentResult, skill};
+use crate::store::limits::Limits;
 use crate::store::memory::MemoryStore;
+use crate::store::table_contract::{Fault, WatchedTable};
 use crate::task::{Owner, Subject};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 const SHA: &str = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
 
@@ -113,8 +114,9 @@ async fn uploads_above_the_day_of_a_tenant_are_refused_until_midnight() {
     };
     let agent = Agent::builder("test").skill(say).build().unwrap();
     let services = services(store.clone(), &store);
-    let limits = Arc::new(FakeLimits::default());
-    let engine = Engine::new(Arc::new(agent), services, policy).with_limits(limits.clone());
+    let table = Arc::new(WatchedTable::default());
+    let engine = Engine::new(Arc::new(agent), services, policy);
+    let engine = engine.with_limits(Limits::new(table.clone()));
     let counted = |refused| matches!(refused, A2aError::UnsupportedOperation { .. });
     assert!(counted(ordered(&engine, "acme", 60).await));
     // The clock shows 22:13:20 UTC.
@@ -131,7 +133,7 @@ async fn uploads_above_the_day_of_a_tenant_are_refused_until_midnight() {
     );
     tokio::time::sleep(Duration::from_secs(retry_after)).await;
     assert!(counted(ordered(&engine, "acme", 100).await), "the next day");
-    limits.down.store(true, Ordering::SeqCst);
+    table.set(Fault::Down);
     assert!(
         counted(ordered(&engine, "acme", 100).await),
         "no count, no refusal"

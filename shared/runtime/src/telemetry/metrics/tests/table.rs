@@ -3,15 +3,14 @@
 use super::text::{parsed, value};
 use super::{call, count, counted, turn};
 use crate::engine::Clock;
-use crate::store::StoreError;
 use crate::store::counters::{Counter, Counters};
+use crate::store::table_contract::{Fault, WatchedTable};
 use crate::task::Timestamp;
 use crate::telemetry::metrics::{Metrics, Reporter, text_of};
-use async_trait::async_trait;
 use futures::future::BoxFuture;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// A clock that the test sets.
 #[derive(Default)]
@@ -33,51 +32,15 @@ impl Set {
     }
 }
 
-/// A table of counters that can fail before or after it has added.
-#[derive(Default)]
-struct Table {
-    rows: Mutex<BTreeMap<(u32, String), Counter>>,
-    writes: Mutex<u32>,
-    fails: AtomicBool,
-    hangs: AtomicBool,
-}
-
-#[async_trait]
-impl Counters for Table {
-    async fn add_counters(&self, shard: u32, counters: &[Counter]) -> Result<(), StoreError> {
-        if self.hangs.load(Ordering::Relaxed) {
-            std::future::pending::<()>().await;
-        }
-        for counter in counters {
-            *self.writes.lock().unwrap() += 1;
-            let mut rows = self.rows.lock().unwrap();
-            let row = rows.entry((shard, counter.series.clone())).or_default();
-            row.series.clone_from(&counter.series);
-            for (name, amount) in &counter.amounts {
-                *row.amounts.entry(name.clone()).or_default() += amount;
-            }
-        }
-        if self.fails.load(Ordering::Relaxed) {
-            // The response was lost: the amounts are stored.
-            return Err(StoreError::Unavailable("no answer".to_owned()));
-        }
-        Ok(())
-    }
-
-    async fn read_counters(&self) -> Result<Vec<Counter>, StoreError> {
-        Ok(self.rows.lock().unwrap().values().cloned().collect())
-    }
-}
-
 struct Process {
     metrics: Metrics,
     reporter: Reporter,
 }
 
 impl Process {
-    fn start(table: &Arc<Table>, clock: &Arc<Set>, random: u128) -> Self {
+    fn start(table: &Arc<WatchedTable>, clock: &Arc<Set>, random: u128) -> Self {
         let metrics = Metrics::default();
-        let counters = Some(Arc::clone(table) as Arc<dyn Counters>);
+        let counters = Some(Counters::new(table.clone()));
         let reporter = Reporter::new(metrics.clone(), counters, random)
             .with_clock(Arc::clone(clock) as Arc<dyn Clock>);
         Self { metrics, reporter }
@@ -95,8 +58,12 @@ const ECHO: [(&str, &str); 3] = [
     ("status", "200"),
 ];
 
-async fn requests(table: &Table) -> f64 {
-    let samples = parsed(&text_of(&table.read_counters().await.unwrap()));
+async fn read(table: &Arc<WatchedTable>) -> Vec<Counter> {
+    Counters::new(table.clone()).read_counters().await.unwrap()
+}
+
+async fn requests(table: &Arc<WatchedTable>) -> f64 {
+    let samples = parsed(&text_of(&read(table).await));
     let is_there = samples.keys().any(|(name, _)| name == "a2a_requests_total");
     if is_there {
         value(&samples, "a2a_requests_total", &ECHO)
@@ -107,7 +74,7 @@ async fn requests(table: &Table) -> f64 {
 
 #[tokio::test]
 async fn sums_never_fall_over_processes_and_restarts() {
-    let (table, clock) = (Arc::new(Table::default()), Arc::new(Set::default()));
+    let (table, clock) = (Arc::new(WatchedTable::default()), Arc::new(Set::default()));
     let mut before = 0.0;
     let mut processes: Vec<_> = (0..12).map(|n| Process::start(&table, &clock, n)).collect();
     for round in 0..30_u64 {
@@ -127,29 +94,29 @@ async fn sums_never_fall_over_processes_and_restarts() {
 
 #[tokio::test]
 async fn a_process_writes_at_once_and_then_every_ten_seconds() {
-    let (table, clock) = (Arc::new(Table::default()), Arc::new(Set::default()));
+    let (table, clock) = (Arc::new(WatchedTable::default()), Arc::new(Set::default()));
     let process = Process::start(&table, &clock, 3);
     process.call(1).await;
-    let of_one = *table.writes.lock().unwrap();
+    let of_one = table.writes();
     assert_eq!(requests(&table).await, 1.0);
     for _ in 0..9 {
         clock.advance(1);
         process.call(1).await;
     }
-    assert_eq!(*table.writes.lock().unwrap(), of_one);
+    assert_eq!(table.writes(), of_one);
     clock.advance(1);
     process.call(1).await;
     assert_eq!(requests(&table).await, 11.0);
-    assert_eq!(*table.writes.lock().unwrap(), 2 * of_one);
+    assert_eq!(table.writes(), 2 * of_one);
 }
 
 #[tokio::test]
 async fn a_lost_response_counts_nothing_twice() {
-    let (table, clock) = (Arc::new(Table::default()), Arc::new(Set::default()));
+    let (table, clock) = (Arc::new(WatchedTable::default()), Arc::new(Set::default()));
     let process = Process::start(&table, &clock, 3);
-    table.fails.store(true, Ordering::Relaxed);
+    table.set(Fault::NoReply);
     process.call(1).await;
-    table.fails.store(false, Ordering::Relaxed);
+    table.set(Fault::None);
     clock.advance(10);
     process.call(1).await;
     assert_eq!(requests(&table).await, 2.0);
@@ -157,9 +124,9 @@ async fn a_lost_response_counts_nothing_twice() {
 
 #[tokio::test(start_paused = true)]
 async fn a_table_that_does_not_answer_delays_a_call_by_a_second() {
-    let (table, clock) = (Arc::new(Table::default()), Arc::new(Set::default()));
+    let (table, clock) = (Arc::new(WatchedTable::default()), Arc::new(Set::default()));
     let process = Process::start(&table, &clock, 3);
-    table.hangs.store(true, Ordering::Relaxed);
+    table.set(Fault::Hangs);
     let began = tokio::time::Instant::now();
     process.call(1).await;
     assert_eq!(began.elapsed().as_secs(), 1);
@@ -167,12 +134,12 @@ async fn a_table_that_does_not_answer_delays_a_call_by_a_second() {
 
 #[tokio::test]
 async fn stored_counters_show_the_same_text_as_the_process() {
-    let (table, clock) = (Arc::new(Table::default()), Arc::new(Set::default()));
+    let (table, clock) = (Arc::new(WatchedTable::default()), Arc::new(Set::default()));
     let process = Process::start(&table, &clock, 3);
     let failed = || turn("a \"b\"", "failed", 1_234);
     count(&process.metrics, failed);
     process.call(20).await;
-    let text = text_of(&table.read_counters().await.unwrap());
+    let text = text_of(&read(&table).await);
     let shown = counted(|| {
         failed();
         call("acme", "echo", 20);

@@ -1,9 +1,9 @@
 //! Limits: tokens, slots, totals and blocks.
 
-use super::{Broken, Stores, World};
-use crate::store::StoreError;
-use crate::store::limits::{Limits, Rate, RateBucket, Slot, SlotLease, SlotPool, Tokens, Total};
-use crate::task::{SkillId, Timestamp};
+use super::{Broken, Case, World};
+use crate::limits::{Limits, Rate, RateBucket, Slot, SlotLease, SlotPool, Tokens, Total};
+use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::task::{SkillId, Timestamp};
 use futures::future::join_all;
 use std::time::Duration;
 
@@ -13,7 +13,14 @@ const RATE: Rate = Rate {
     burst: 10,
 };
 
-impl World {
+trait Names {
+    fn tier(&self, name: &str) -> RateBucket;
+    fn streams(&self) -> SlotPool;
+    fn lease(&self, cap: u32, from: i64, to: i64) -> SlotLease;
+    fn shared(&self, part: u32) -> SlotPool;
+}
+
+impl Names for World {
     fn tier(&self, name: &str) -> RateBucket {
         RateBucket::Tier(self.owner.tenant.clone(), name.to_owned())
     }
@@ -23,7 +30,7 @@ impl World {
     }
 
     /// A lease from `from` to `to`, in milliseconds after the time of the case.
-    const fn lease(&self, cap: u32, from: i64, to: i64) -> SlotLease {
+    fn lease(&self, cap: u32, from: i64, to: i64) -> SlotLease {
         SlotLease {
             cap,
             now: self.at(from),
@@ -39,7 +46,7 @@ impl World {
 
 /// How many tokens a bucket gives until it is empty, and when the next one is there.
 async fn drained(
-    limits: &dyn Limits,
+    limits: &Limits,
     bucket: &RateBucket,
     lot: u32,
     now: Timestamp,
@@ -66,25 +73,20 @@ async fn drained(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_bucket_gives_its_burst_and_then_its_rate(
-    stores: &Stores<'_>,
-    world: &World,
-) -> Result<(), Broken> {
-    let Some(limits) = stores.limits else {
-        return Ok(());
-    };
+pub async fn a_bucket_gives_its_burst_and_then_its_rate(case: &Case) -> Result<(), Broken> {
+    let (limits, world) = (case.limits(), &case.world);
     let bucket = world.tier("default");
     // A lot of 4 gets the 2 tokens that are left.
-    let drawn = drained(limits, &bucket, 4, world.now).await?;
+    let drawn = drained(&limits, &bucket, 4, world.now).await?;
     assert_eq!(drawn, (10, world.at(1000)));
     let early = limits.take_tokens(&bucket, RATE, 1, world.at(999)).await?;
     assert_eq!(early, Tokens::NoneUntil(world.at(1000)));
-    let drawn = drained(limits, &bucket, 1, world.at(1000)).await?;
+    let drawn = drained(&limits, &bucket, 1, world.at(1000)).await?;
     assert_eq!(drawn, (1, world.at(2000)));
-    let drawn = drained(limits, &bucket, 5, world.at(5500)).await?;
+    let drawn = drained(&limits, &bucket, 5, world.at(5500)).await?;
     assert_eq!(drawn, (4, world.at(6000)));
     // An idle bucket is full again, and not fuller.
-    let drawn = drained(limits, &bucket, 10, world.at(3_600_000)).await?;
+    let drawn = drained(&limits, &bucket, 10, world.at(3_600_000)).await?;
     assert_eq!(drawn, (10, world.at(3_601_000)));
     Ok(())
 }
@@ -93,10 +95,8 @@ pub async fn a_bucket_gives_its_burst_and_then_its_rate(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn buckets_do_not_share_tokens(stores: &Stores<'_>, world: &World) -> Result<(), Broken> {
-    let Some(limits) = stores.limits else {
-        return Ok(());
-    };
+pub async fn buckets_do_not_share_tokens(case: &Case) -> Result<(), Broken> {
+    let (limits, world) = (case.limits(), &case.world);
     let tenant = &world.owner.tenant;
     let long = "x".repeat(300);
     for bucket in [
@@ -108,7 +108,7 @@ pub async fn buckets_do_not_share_tokens(stores: &Stores<'_>, world: &World) -> 
         RateBucket::Skill(tenant.clone(), SkillId::parse("gold")?),
         RateBucket::SkillTag(tenant.clone(), "gold".to_owned()),
     ] {
-        let drawn = drained(limits, &bucket, 3, world.now).await?;
+        let drawn = drained(&limits, &bucket, 3, world.now).await?;
         assert_eq!(drawn.0, RATE.burst, "{bucket:?}");
     }
     Ok(())
@@ -118,13 +118,8 @@ pub async fn buckets_do_not_share_tokens(stores: &Stores<'_>, world: &World) -> 
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn concurrent_takers_share_a_bucket(
-    stores: &Stores<'_>,
-    world: &World,
-) -> Result<(), Broken> {
-    let Some(limits) = stores.limits else {
-        return Ok(());
-    };
+pub async fn concurrent_takers_share_a_bucket(case: &Case) -> Result<(), Broken> {
+    let (limits, world) = (case.limits(), &case.world);
     let bucket = world.tier("default");
     let takes = (0..12).map(|_| limits.take_tokens(&bucket, RATE, 1, world.now));
     let mut taken = 0;
@@ -139,13 +134,8 @@ pub async fn concurrent_takers_share_a_bucket(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_raised_rate_does_not_wait_for_the_old_one(
-    stores: &Stores<'_>,
-    world: &World,
-) -> Result<(), Broken> {
-    let Some(limits) = stores.limits else {
-        return Ok(());
-    };
+pub async fn a_raised_rate_does_not_wait_for_the_old_one(case: &Case) -> Result<(), Broken> {
+    let (limits, world) = (case.limits(), &case.world);
     let bucket = world.tier("default");
     let slow = Rate {
         every: Duration::from_secs(60),
@@ -164,13 +154,8 @@ pub async fn a_raised_rate_does_not_wait_for_the_old_one(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_pool_leases_its_cap_and_forgets_ended_leases(
-    stores: &Stores<'_>,
-    world: &World,
-) -> Result<(), Broken> {
-    let Some(limits) = stores.limits else {
-        return Ok(());
-    };
+pub async fn a_pool_leases_its_cap_and_forgets_ended_leases(case: &Case) -> Result<(), Broken> {
+    let (limits, world) = (case.limits(), &case.world);
     for pool in [world.streams(), world.shared(0)] {
         let [a, b, c] = [(); 3].map(|()| world.write_id());
         let lease = |from, to| world.lease(2, from, to);
@@ -205,13 +190,8 @@ pub async fn a_pool_leases_its_cap_and_forgets_ended_leases(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn concurrent_streams_never_exceed_the_cap(
-    stores: &Stores<'_>,
-    world: &World,
-) -> Result<(), Broken> {
-    let Some(limits) = stores.limits else {
-        return Ok(());
-    };
+pub async fn concurrent_streams_never_exceed_the_cap(case: &Case) -> Result<(), Broken> {
+    let (limits, world) = (case.limits(), &case.world);
     let pool = world.streams();
     for (from, to) in [(0, 100), (100, 200)] {
         let lease = world.lease(3, from, to);
@@ -230,13 +210,8 @@ pub async fn concurrent_streams_never_exceed_the_cap(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_total_never_exceeds_its_limit(
-    stores: &Stores<'_>,
-    world: &World,
-) -> Result<(), Broken> {
-    let Some(limits) = stores.limits else {
-        return Ok(());
-    };
+pub async fn a_total_never_exceeds_its_limit(case: &Case) -> Result<(), Broken> {
+    let (limits, world) = (case.limits(), &case.world);
     let total = |day| Total::UploadBytes(world.owner.tenant.clone(), day);
     let clean_at = world.at(86_400_000);
     for (day, amount, added) in [
@@ -257,13 +232,8 @@ pub async fn a_total_never_exceeds_its_limit(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_blocked_tenant_gets_nothing_until_its_block_ends(
-    stores: &Stores<'_>,
-    world: &World,
-) -> Result<(), Broken> {
-    let Some(limits) = stores.limits else {
-        return Ok(());
-    };
+pub async fn a_blocked_tenant_gets_nothing_until_its_block_ends(case: &Case) -> Result<(), Broken> {
+    let (limits, world) = (case.limits(), &case.world);
     let (tenant, holder) = (&world.owner.tenant, world.write_id());
     let (bucket, lease) = (world.tier("default"), world.lease(2, 0, 90));
     let pool = &world.streams();

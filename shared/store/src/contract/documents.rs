@@ -1,12 +1,12 @@
 //! The contract of stores of documents.
 
-use super::{Broken, World};
-use crate::store::StoreError;
-use crate::store::documents::{
+use super::{Broken, Case, World};
+use crate::documents::{
     DOCUMENT_MAX, DocumentCollection, DocumentExpect, DocumentKey, DocumentOwner, DocumentWrite,
     Documents, StoredDocument,
 };
-use crate::task::{SubjectKey, WriteId};
+use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::task::{SubjectKey, WriteId};
 
 fn wrong(error: impl std::fmt::Display) -> Broken {
     StoreError::Refused(error.to_string()).into()
@@ -44,7 +44,7 @@ fn write(
 }
 
 async fn text(
-    store: &dyn Documents,
+    store: &Documents,
     write: &DocumentWrite,
     world: &World,
 ) -> Result<Option<String>, Broken> {
@@ -56,10 +56,8 @@ async fn text(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_document_reads_back_until_it_is_removed(
-    store: &dyn Documents,
-    world: &World,
-) -> Result<(), Broken> {
+pub async fn a_document_reads_back_until_it_is_removed(case: &Case) -> Result<(), Broken> {
+    let (store, world) = (&case.documents(), &case.world);
     let notes = notes(world)?;
     let largest = "x".repeat(DOCUMENT_MAX);
     let first = write(world, &notes, "a/ä.json", Some(&largest))?;
@@ -98,10 +96,8 @@ pub async fn a_document_reads_back_until_it_is_removed(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn one_of_two_writers_of_a_document_wins(
-    store: &dyn Documents,
-    world: &World,
-) -> Result<(), Broken> {
+pub async fn one_of_two_writers_of_a_document_wins(case: &Case) -> Result<(), Broken> {
+    let (store, world) = (&case.documents(), &case.world);
     let notes = notes(world)?;
     let expecting = |expect: &DocumentExpect, text: Option<&str>| {
         let mut write = write(world, &notes, "count", text)?;
@@ -148,10 +144,8 @@ pub async fn one_of_two_writers_of_a_document_wins(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn an_expired_document_is_gone(
-    store: &dyn Documents,
-    world: &World,
-) -> Result<(), Broken> {
+pub async fn an_expired_document_is_gone(case: &Case) -> Result<(), Broken> {
+    let (store, world) = (&case.documents(), &case.world);
     let notes = notes(world)?;
     let mut short = write(world, &notes, "short", Some("1"))?;
     short.expires_at = Some(world.at(1000));
@@ -178,10 +172,8 @@ pub async fn an_expired_document_is_gone(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn pages_of_documents_join_to_the_collection(
-    store: &dyn Documents,
-    world: &World,
-) -> Result<(), Broken> {
+pub async fn pages_of_documents_join_to_the_collection(case: &Case) -> Result<(), Broken> {
+    let (store, world) = (&case.documents(), &case.world);
     let notes = notes(world)?;
     let names: Vec<String> = (0..25).map(|at| format!("{at:02}")).collect();
     for name in names.iter().rev() {
@@ -218,10 +210,8 @@ pub async fn pages_of_documents_join_to_the_collection(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn collections_of_documents_are_apart(
-    store: &dyn Documents,
-    world: &World,
-) -> Result<(), Broken> {
+pub async fn collections_of_documents_are_apart(case: &Case) -> Result<(), Broken> {
+    let (store, world) = (&case.documents(), &case.world);
     let mut all = Vec::new();
     for owner in [&world.owner, &world.colleague, &world.stranger] {
         for name in ["notes", "notes.2", "R"] {
@@ -245,17 +235,4 @@ pub async fn collections_of_documents_are_apart(
         assert_eq!(texts, [at.to_string()], "{collection:?}");
     }
     Ok(())
-}
-
-/// Runs every case on a store of documents.
-///
-/// # Errors
-/// [`Broken`] when the store fails.
-pub async fn every_case_of_documents(store: &dyn Documents, run: u128) -> Result<(), Broken> {
-    let world = |case| World::new(run, case);
-    a_document_reads_back_until_it_is_removed(store, &world("reads")?).await?;
-    one_of_two_writers_of_a_document_wins(store, &world("writers")?).await?;
-    an_expired_document_is_gone(store, &world("expired")?).await?;
-    pages_of_documents_join_to_the_collection(store, &world("pages")?).await?;
-    collections_of_documents_are_apart(store, &world("apart")?).await
 }

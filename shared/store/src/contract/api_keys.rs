@@ -1,9 +1,9 @@
 //! The contract of stores of API keys.
 
-use super::{Broken, World};
-use crate::store::StoreError;
-use crate::store::api_keys::{ApiKeyId, ApiKeyRecord, KeyCheck, WriteApiKeys};
-use crate::task::Owner;
+use super::{Broken, Case, World};
+use crate::api_keys::{ApiKeyId, ApiKeyRecord, KeyCheck};
+use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::task::Owner;
 use std::collections::BTreeSet;
 
 /// A key of `owner` with every optional member. The tenant's name makes its id unique.
@@ -23,23 +23,22 @@ fn key(owner: &Owner, world: &World) -> Result<ApiKeyRecord, Broken> {
     })
 }
 
-/// The first check stays, and is no key.
+/// The first check stays, and is no key. A table has one check, so no other case may use it.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn the_first_check_of_keys_stays(
-    store: &dyn WriteApiKeys,
-    world: &World,
-) -> Result<(), Broken> {
+pub async fn the_first_check_of_keys_stays(case: &Case) -> Result<(), Broken> {
+    let (store, world) = (case.api_keys(), &case.world);
+    let reader = store.reader();
     let known = key(&world.owner, world)?;
-    assert_eq!(store.key_check().await?, None);
+    assert_eq!(reader.key_check().await?, None);
     let check = |secret: &str| KeyCheck {
         secret: secret.to_owned(),
     };
     store.create_check(&check("first")).await?;
     assert!(store.create_api_key(&known).await?);
     store.create_check(&check("second")).await?;
-    assert_eq!(store.key_check().await?, Some(check("first")));
+    assert_eq!(reader.key_check().await?, Some(check("first")));
     assert_eq!(store.api_keys(None).await?, [known]);
     Ok(())
 }
@@ -49,10 +48,9 @@ pub async fn the_first_check_of_keys_stays(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn an_api_key_reads_back_until_it_is_withdrawn(
-    store: &dyn WriteApiKeys,
-    world: &World,
-) -> Result<(), Broken> {
+pub async fn an_api_key_reads_back_until_it_is_withdrawn(case: &Case) -> Result<(), Broken> {
+    let (store, world) = (case.api_keys(), &case.world);
+    let reader = store.reader();
     let full = key(&world.owner, world)?;
     let bare = ApiKeyRecord {
         tier: None,
@@ -62,9 +60,9 @@ pub async fn an_api_key_reads_back_until_it_is_withdrawn(
         ..key(&world.stranger, world)?
     };
     for key in [&full, &bare] {
-        assert_eq!(store.api_key(&key.id).await?, None);
+        assert_eq!(reader.api_key(&key.id).await?, None);
         assert!(store.create_api_key(key).await?);
-        assert_eq!(store.api_key(&key.id).await?.as_ref(), Some(key));
+        assert_eq!(reader.api_key(&key.id).await?.as_ref(), Some(key));
         // A repeated write of the same key is done.
         assert!(store.create_api_key(key).await?);
         let other = ApiKeyRecord {
@@ -79,7 +77,7 @@ pub async fn an_api_key_reads_back_until_it_is_withdrawn(
     assert!(all.contains(&full) && all.contains(&bare));
     assert!(store.withdraw_api_key(&full.id).await?);
     assert!(!store.withdraw_api_key(&full.id).await?);
-    assert_eq!(store.api_key(&full.id).await?, None);
-    assert_eq!(store.api_key(&bare.id).await?, Some(bare));
+    assert_eq!(reader.api_key(&full.id).await?, None);
+    assert_eq!(reader.api_key(&bare.id).await?, Some(bare));
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Remembers the last known states of rate buckets, so that the first update that a process
 //! sends is mostly the right one.
 
-use a2a_lambda_model::store::limits::RateBucket;
+use crate::limits::RateBucket;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

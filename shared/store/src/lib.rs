@@ -1,0 +1,24 @@
+//! What the runtime stores, written once over a narrow table.
+//!
+//! - [`table`]: the interface of a table: get, query and write
+//! - `check`: what no table may be asked for
+//! - [`keys`]: makes every key
+//! - [`memory`]: a table in memory
+//! - `item`: reads the attributes of items
+//! - [`api_keys`], [`counters`], [`documents`], [`limits`]: what is stored
+//! - `contract`: the cases that pass on every table
+//!
+//! A table knows nothing of what it stores. What is stored knows nothing of DynamoDB, except
+//! its prices: one statement is one request, several are a transaction at twice the units.
+
+pub mod api_keys;
+mod check;
+#[cfg(any(test, feature = "contract-tests"))]
+pub mod contract;
+pub mod counters;
+pub mod documents;
+mod item;
+pub mod keys;
+pub mod limits;
+pub mod memory;
+pub mod table;

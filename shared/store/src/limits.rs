@@ -1,0 +1,139 @@
+//! Counts what a tenant uses, one conditional write a decision.
+//!
+//! - `tokens`: the buckets of rates; `known_buckets`: what a process remembers of them
+//! - `slots`: the leased slots of pools
+//! - here: totals and blocks
+//!
+//! All items of a tenant are in one partition of their own. The tiers of a tenant share an
+//! item, so that a block of the tenant is one attribute there. Each item has a `ttl`, except
+//! while its tenant is blocked: a block does not expire.
+
+mod known_buckets;
+mod slots;
+mod tokens;
+
+use self::known_buckets::KnownBuckets;
+use crate::item::TTL;
+use crate::keys;
+use crate::table::{
+    Comparison, Condition, ConditionCheck, Item, ItemChange, Outcome, Statement, Table, Value,
+    Write,
+};
+use a2a_lambda_model::store::StoreError;
+pub use a2a_lambda_model::store::limits::{
+    Rate, RateBucket, Slot, SlotLease, SlotPool, Tokens, Total, gcra,
+};
+use a2a_lambda_model::task::{TenantId, Timestamp};
+use std::sync::Arc;
+
+/// How often a decision is tried again after another writer came first.
+const ROUNDS: u32 = 8;
+/// The attribute that blocks a tenant.
+const BLOCKED: &str = "blocked";
+/// The attribute of a total.
+const SUM: &str = "total";
+
+/// Counts what a tenant uses: tokens of rates, leased slots and totals.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    table: Arc<dyn Table>,
+    /// Shared by all clones, so that the first write of a process is mostly the right one.
+    buckets: Arc<KnownBuckets>,
+}
+
+/// The condition that holds while the tenant is not blocked and all of `others` hold.
+fn open(others: impl IntoIterator<Item = Condition>) -> Condition {
+    let mut all = vec![Condition::absent(BLOCKED)];
+    all.extend(others);
+    Condition::All(all)
+}
+
+/// The error when other writers came first in every round.
+fn contended() -> StoreError {
+    StoreError::Contended("other writers changed a limit in every round".to_owned())
+}
+
+impl Limits {
+    /// The limits in `table`.
+    #[must_use]
+    pub fn new(table: Arc<dyn Table>) -> Self {
+        Self {
+            table,
+            buckets: Arc::default(),
+        }
+    }
+
+    /// Adds `amount` to a total, unless it would exceed `most`. Returns whether it was added.
+    /// The table forgets the total after `clean_at`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table does not answer. Then it may be added.
+    pub async fn add(
+        &self,
+        total: &Total,
+        amount: u64,
+        most: u64,
+        clean_at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let Some(before) = most.checked_sub(amount) else {
+            return Ok(false);
+        };
+        let number = |number| i64::try_from(number).unwrap_or(i64::MAX);
+        let Total::UploadBytes(tenant, day) = total;
+        let add = ItemChange::Plus {
+            at: SUM.to_owned(),
+            start: Some(0),
+            amount: number(amount),
+        };
+        let changes = [add, ItemChange::set(TTL, clean_at.ttl_seconds())];
+        let add = Statement::update(keys::uploads(tenant, *day), changes);
+        let fits = vec![
+            Condition::absent(SUM),
+            Condition::is(SUM, Comparison::AtMost, number(before)),
+        ];
+        self.done(add.when(Condition::Any(fits))).await
+    }
+
+    /// Blocks a tenant, or ends its block. A blocked tenant gets no token of a tier and no
+    /// slot, and its leases are not renewed. (Each call takes a token of its tier before one
+    /// of a skill.)
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table does not answer. Then the tenant may be blocked in part:
+    /// repeat the call.
+    pub async fn block(&self, tenant: &TenantId, blocked: bool) -> Result<(), StoreError> {
+        let streams = keys::pool(&SlotPool::Streams(tenant.clone()));
+        for key in [keys::tiers(tenant), streams] {
+            let statement = if blocked {
+                let block = ItemChange::Set(BLOCKED.into(), Value::Bool(true));
+                Statement::update(key, [block, ItemChange::Remove(TTL.into())])
+            } else {
+                let end = Statement::update(key, [ItemChange::Remove(BLOCKED.into())]);
+                end.when(Condition::exists(BLOCKED))
+            };
+            self.done(statement).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs one statement; `false` if its condition does not hold.
+    async fn done(&self, statement: Statement) -> Result<bool, StoreError> {
+        self.table.write(statement.into()).await?.is_done()
+    }
+
+    /// Runs one statement. Returns the stored item behind a condition that does not hold,
+    /// empty if there is none.
+    async fn refused(&self, statement: Statement) -> Result<Option<Item>, StoreError> {
+        match self.table.write(Write::from(statement)).await? {
+            Outcome::Done(_) => Ok(None),
+            Outcome::Unknown(why) => Err(StoreError::Unavailable(why)),
+            Outcome::Refused(checks) => {
+                let found = checks.into_iter().find_map(|check| match check {
+                    ConditionCheck::Failed(item) => item,
+                    ConditionCheck::Held => None,
+                });
+                Ok(Some(found.unwrap_or_default()))
+            }
+        }
+    }
+}

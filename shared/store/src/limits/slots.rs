@@ -1,0 +1,157 @@
+//! Leases slots of a pool.
+//!
+//! A pool is one item with a map from each holder to the end of its lease. So the cap is one
+//! condition. A writer that finds the pool full removes the leases that have ended.
+
+use super::{BLOCKED, Limits, ROUNDS, Slot, SlotLease, SlotPool, contended, open};
+use crate::item::TTL;
+use crate::keys;
+use crate::table::{Comparison, Condition, Item, ItemChange, Path, Statement, Value};
+use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::task::{Timestamp, WriteId};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The attribute with the leases.
+const LEASES: &str = "leases";
+/// The most ended leases that one write removes. An expression has at most 300 operators
+/// (Amazon DynamoDB, "Service, account, and table quotas").
+const ENDED: usize = 50;
+/// How long an item is kept after its last lease.
+const KEPT: Duration = Duration::from_secs(24 * 3600);
+
+/// The ends of leases by their holders.
+type LeaseEnds = BTreeMap<String, Timestamp>;
+
+fn of(holder: &str) -> Path {
+    Path::member(LEASES, holder)
+}
+
+/// The changes of a lease that ends at `until`.
+fn until(holder: &WriteId, until: Timestamp) -> Vec<ItemChange> {
+    let end = ItemChange::Set(of(holder.as_str()), until.as_millis().into());
+    vec![end, kept(until)]
+}
+
+fn kept(until: Timestamp) -> ItemChange {
+    ItemChange::set(TTL, until.plus(KEPT).ttl_seconds())
+}
+
+/// Leases a slot if one is free.
+fn free(pool: &SlotPool, holder: &WriteId, lease: SlotLease) -> Statement {
+    let free = Condition::Any(vec![
+        Condition::Exists(of(holder.as_str())),
+        Condition::SizeBelow(LEASES.into(), lease.cap.into()),
+    ]);
+    Statement::update(keys::pool(pool), until(holder, lease.until)).when(open([free]))
+}
+
+/// Leases the first slot of a pool.
+fn first(pool: &SlotPool, holder: &WriteId, lease: SlotLease) -> Statement {
+    let leases = [(holder.as_str().to_owned(), lease.until.as_millis().into())];
+    let leases = ItemChange::Set(LEASES.into(), Value::Map(leases.into()));
+    let first = Statement::update(keys::pool(pool), [leases, kept(lease.until)]);
+    first.when(open([Condition::absent(LEASES)]))
+}
+
+/// Leases a slot, and removes leases that have ended, if they are as in `ended`.
+fn instead(pool: &SlotPool, holder: &WriteId, lease: SlotLease, ended: &LeaseEnds) -> Statement {
+    let removed = i64::try_from(ended.len()).unwrap_or(i64::MAX);
+    let cap = i64::from(lease.cap).saturating_add(removed);
+    let mut conditions = vec![Condition::SizeBelow(LEASES.into(), cap)];
+    let mut changes = until(holder, lease.until);
+    for (holder, until) in ended {
+        changes.push(ItemChange::Remove(of(holder)));
+        let same = Condition::Is(of(holder), Comparison::Equal, until.as_millis().into());
+        conditions.push(same);
+    }
+    Statement::update(keys::pool(pool), changes).when(open(conditions))
+}
+
+/// The leases of a stored pool; `None` if it has never had one.
+fn leases(item: &Item) -> Result<Option<LeaseEnds>, StoreError> {
+    let broken = || StoreError::Corrupt("a pool has a lease that is not a time".to_owned());
+    let members = match item.get(LEASES) {
+        None => return Ok(None),
+        Some(Value::Map(members)) => members,
+        Some(_) => return Err(broken()),
+    };
+    let leases = members.iter().map(|(holder, until)| match until {
+        Value::Number(until) => Ok((holder.clone(), Timestamp::from_millis(*until))),
+        _ => Err(broken()),
+    });
+    leases.collect::<Result<_, _>>().map(Some)
+}
+
+impl Limits {
+    /// Leases a slot for `holder`. A holder that has a slot already keeps it, with the new end
+    /// of its lease.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table does not answer. Then the slot may be leased.
+    pub async fn lease_slot(
+        &self,
+        pool: &SlotPool,
+        holder: &WriteId,
+        lease: SlotLease,
+    ) -> Result<Slot, StoreError> {
+        let mut write = free(pool, holder, lease);
+        for _ in 0..ROUNDS {
+            let Some(item) = self.refused(write).await? else {
+                return Ok(Slot::Leased);
+            };
+            if item.contains_key(BLOCKED) {
+                return Ok(Slot::Blocked);
+            }
+            write = match leases(&item)? {
+                None => first(pool, holder, lease),
+                Some(leases) if !is_full(&leases, holder, lease) => free(pool, holder, lease),
+                Some(leases) => {
+                    let earliest = leases.values().min().copied();
+                    let mut ended = leases;
+                    ended.retain(|_, until| *until <= lease.now);
+                    if ended.is_empty() {
+                        return Ok(Slot::NoneUntil(earliest.unwrap_or(lease.until)));
+                    }
+                    let ended = ended.into_iter().take(ENDED).collect();
+                    instead(pool, holder, lease, &ended)
+                }
+            };
+        }
+        Err(contended())
+    }
+
+    /// Extends the lease of `holder` to `end`. Returns `false` if the pool no longer has it,
+    /// or an operator has blocked the tenant.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table does not answer.
+    pub async fn renew_slot(
+        &self,
+        pool: &SlotPool,
+        holder: &WriteId,
+        end: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let renewal = Statement::update(keys::pool(pool), until(holder, end));
+        let has_one = Condition::Exists(of(holder.as_str()));
+        self.done(renewal.when(open([has_one]))).await
+    }
+
+    /// Gives the slot of `holder` back; succeeds if it has none.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table does not answer. Then the lease ends at its time.
+    pub async fn free_slot(&self, pool: &SlotPool, holder: &WriteId) -> Result<(), StoreError> {
+        let lease = of(holder.as_str());
+        let gone = Statement::update(keys::pool(pool), [ItemChange::Remove(lease.clone())]);
+        self.done(gone.when(Condition::Exists(lease)))
+            .await
+            .map(|_| ())
+    }
+}
+
+/// Whether `holder` cannot get a slot unless a lease is removed.
+fn is_full(leases: &LeaseEnds, holder: &WriteId, lease: SlotLease) -> bool {
+    let cap = usize::try_from(lease.cap).unwrap_or(usize::MAX);
+    !leases.contains_key(holder.as_str()) && leases.len() >= cap
+}

@@ -1,0 +1,125 @@
+//! A table in memory, with the conditions, the changes, the limits and the lag of DynamoDB.
+//!
+//! It has no clock, ids or background work of its own, so that a simulation can drive it.
+//! Nothing outlives the process.
+//!
+//! - here: the items and the calls
+//! - `write`: what a statement does to an item
+//! - `page`: a page of a query
+//! - `size`: the size of an item
+
+mod page;
+mod size;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use crate::check::check_keys;
+use crate::item;
+use crate::keys::Key;
+use crate::table::{
+    ConditionCheck, Item, Outcome, Query, QueryPage, QuerySource, ReadTable, Table, Write,
+};
+use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::task::Timestamp;
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+type Items = BTreeMap<Key, Item>;
+
+/// A table in memory.
+#[derive(Debug, Default)]
+pub struct MemoryTable(Mutex<Contents>);
+
+#[derive(Debug, Default)]
+struct Contents {
+    items: Items,
+    /// The items as the indexes see them while they lag.
+    lagging: Option<Items>,
+}
+
+impl MemoryTable {
+    /// Freezes the indexes, as if they lagged, until [`MemoryTable::catch_up_indexes`].
+    pub fn lag_indexes(&self) {
+        let mut state = self.state();
+        state.lagging = Some(state.items.clone());
+    }
+
+    /// Lets the indexes see every item again.
+    pub fn catch_up_indexes(&self) {
+        self.state().lagging = None;
+    }
+
+    /// Removes what the TTL of a table would remove at `now`.
+    pub fn clean_up(&self, now: Timestamp) {
+        let kept = |item: &Item| match item::optional_number(item, item::TTL) {
+            Ok(Some(end)) => now < Timestamp::from_millis(end.saturating_mul(1000)),
+            _ => true,
+        };
+        self.state().items.retain(|_, item| kept(item));
+    }
+
+    fn state(&self) -> MutexGuard<'_, Contents> {
+        // Nothing between the changes of one write can panic, so the data behind a poisoned
+        // lock is complete.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl ReadTable for MemoryTable {
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Item>, StoreError> {
+        check_keys(keys)?;
+        let items = &self.state().items;
+        Ok(keys
+            .iter()
+            .filter_map(|key| items.get(key).cloned())
+            .collect())
+    }
+
+    async fn query(&self, query: &Query) -> Result<QueryPage, StoreError> {
+        if !query.check()? {
+            return Ok(QueryPage::default());
+        }
+        let state = self.state();
+        let items = match query.partition.source() {
+            QuerySource::Table => &state.items,
+            QuerySource::Lists | QuerySource::Sweep => {
+                state.lagging.as_ref().unwrap_or(&state.items)
+            }
+        };
+        Ok(page::page(items, query))
+    }
+}
+
+#[async_trait]
+impl Table for MemoryTable {
+    async fn write(&self, write: Write) -> Result<Outcome, StoreError> {
+        write.check()?;
+        let items = &mut self.state().items;
+        let (mut checks, mut next) = (Vec::new(), Vec::new());
+        for statement in write.statements {
+            let old = items.get(&statement.key);
+            size::check(&statement)?;
+            if !statement.holds(old) {
+                checks.push(ConditionCheck::Failed(old.cloned()));
+                continue;
+            }
+            // What is impossible wins over a condition that another statement fails.
+            next.push((statement.key.clone(), statement.apply(old)?));
+            checks.push(ConditionCheck::Held);
+        }
+        if next.len() < checks.len() {
+            return Ok(Outcome::Refused(checks));
+        }
+        let mut old = None;
+        for (key, item) in next {
+            old = match item {
+                Some(item) => items.insert(key, item),
+                None => items.remove(&key),
+            };
+        }
+        Ok(Outcome::Done(old.filter(|_| write.wants_old)))
+    }
+}
