@@ -37,8 +37,7 @@ WORDS_NOT_IN = ("docs/style.md", "tests/template/house.py")
 
 # Type names that may be declared more than once: the folders or files that may declare them,
 # and the reason. A further declaration in another place fails.
-LOCAL, STORED, TASK = "shared/local/src/", f"{MODEL}/stored/", f"{MODEL}/task/"
-A_STORED_FORM = "the private stored form of the task's type of this name"
+LOCAL, TASK = "shared/local/src/", f"{MODEL}/task/"
 A_PROGRAM = "the local agent is a program of its own and never imports the other type"
 ALLOWED = {
     "Artifact": (
@@ -50,7 +49,6 @@ ALLOWED = {
     "Delivery": ((LOCAL, TASK), A_PROGRAM),
     "Item": ((f"{STORE}/table.rs", f"{AWS}/dynamodb/item.rs"), "the item of any table, and that of the SDK"),
     "Key": ((LOCAL, f"{STORE}/keys.rs"), A_PROGRAM),
-    "Layout": ((STORED, TASK), A_STORED_FORM),
     "Message": ((LOCAL, TASK), "A2A's word; in the local agent SQS's word"),
     "Next": ((LOCAL, f"{RUNTIME}/testing/mod.rs"), A_PROGRAM),
     "Stream": ((LOCAL, f"{WIRE}/v01/stream.rs"), A_PROGRAM),

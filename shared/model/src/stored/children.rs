@@ -5,7 +5,7 @@
 //! again. `STATE` has values that each change replaces.
 
 use super::encoded::{self, Encoded, exceeds, length};
-use super::place::Place;
+use super::place::OwnIds;
 use super::task::{TaskBody, messages_left};
 use super::{END_ROOM, ITEM_MAX, MAX_BYTES};
 use crate::store::{SizeError, StoreError};
@@ -162,7 +162,7 @@ impl<'a> ChildContent<'a> {
     /// The growing content of the task that `moved` does not name. The message of the status is
     /// the next one of the history, so it can move with it.
     fn of(record: &'a TaskFields, moved: &Layout, with_status: bool) -> Self {
-        let place = Place::of(record);
+        let place = OwnIds::of(record);
         let message = record.status().message.iter().filter(|_| with_status);
         let history = messages_left(record, moved).iter().chain(message);
         let log = record.events_after(moved.events_moved());

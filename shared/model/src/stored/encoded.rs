@@ -62,7 +62,7 @@ impl Encoded<'_> {
     pub fn json(&self) -> Result<Cow<'_, str>, StoreError> {
         match self {
             Self::Text(text) => Ok(Cow::Borrowed(text)),
-            Self::Deflated(bytes) => inflate(bytes).map(Cow::Owned),
+            Self::Deflated(bytes) => decompress(bytes).map(Cow::Owned),
         }
     }
 
@@ -81,7 +81,7 @@ pub(super) fn encode(form: &impl Serialize) -> Result<Encoded<'static>, StoreErr
     Encoded::of(json(form)?)
 }
 
-fn inflate(bytes: &[u8]) -> Result<String, StoreError> {
+fn decompress(bytes: &[u8]) -> Result<String, StoreError> {
     let mut json = String::new();
     let limit = u64::try_from(MAX_BYTES).unwrap_or(u64::MAX);
     let mut decoder = DeflateDecoder::new(bytes).take(limit.saturating_add(1));

@@ -2,7 +2,7 @@
 
 use super::children::{ChildContent, ChildName, StateContent};
 use super::encoded::Encoded;
-use super::place::{self, Place, owned};
+use super::place::{self, OwnIds, owned};
 use super::schema::corrupt;
 use crate::store::{Projection, StoreError};
 use crate::task::{
@@ -168,7 +168,7 @@ pub fn events_of(
         log: Vec<LoggedEvent>,
     }
     let mut log = content.read::<Log>()?.log;
-    let place = Place::of(record);
+    let place = OwnIds::of(record);
     log.iter_mut().for_each(|event| place.fill_in(event));
     Ok(log)
 }

@@ -4,9 +4,9 @@ use crate::task::{ContextId, Event, LoggedEvent, Message, TaskFields, TaskId};
 use std::borrow::Cow;
 
 /// The task and the context of a message that names none.
-pub(super) struct Place<'a>(&'a TaskId, &'a ContextId);
+pub(super) struct OwnIds<'a>(&'a TaskId, &'a ContextId);
 
-impl<'a> Place<'a> {
+impl<'a> OwnIds<'a> {
     pub(super) const fn of(record: &'a TaskFields) -> Self {
         Self(&record.id, &record.context_id)
     }
@@ -56,7 +56,7 @@ impl<'a> Place<'a> {
 /// Adds the ids of a task to its messages that name none.
 pub(super) fn fill_record(record: &mut TaskFields) {
     let (task, context) = (record.id.clone(), record.context_id.clone());
-    let place = Place(&task, &context);
+    let place = OwnIds(&task, &context);
     record.history.iter_mut().for_each(|it| place.fill(it));
     record.log.iter_mut().for_each(|it| place.fill_in(it));
     if let Some(message) = record.status_message_mut() {

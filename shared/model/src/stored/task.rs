@@ -3,7 +3,7 @@
 //! The facts are attributes of its item, because keys, conditions, indexes and filters read them.
 //! The body is the rest. It says no fact again, and leaves defaults out.
 
-use super::place::{self, Place, owned};
+use super::place::{self, OwnIds, owned};
 use super::schema::{SCHEMA, corrupt, known};
 use crate::store::StoreError;
 use crate::task::{
@@ -173,7 +173,7 @@ fn is_default<T: Default + PartialEq>(member: &T) -> bool {
 impl<'a> TaskBody<'a> {
     /// The body without the content that `moved` says is in children.
     pub(super) fn of(record: &'a TaskRecord, moved: &Layout) -> Self {
-        let place = Place::of(record);
+        let place = OwnIds::of(record);
         let here = |value| !moved.has_value(value);
         let first = &record.incarnation;
         let status = record.status();
