@@ -105,11 +105,11 @@ impl Lots {
         rate: CallRate,
         now: Timestamp,
     ) -> Result<(), A2aError> {
-        if let Some(known) = self.spend(bucket, now) {
-            return known;
+        if let Some(result) = self.spend(bucket, now) {
+            return result;
         }
-        let taken = limits.take_tokens(bucket, rate.rate(), rate.lot(), now);
-        let (until, holds) = match taken.await {
+        let attempt = limits.take_tokens(bucket, rate.rate(), rate.lot(), now);
+        let (until, holds) = match attempt.await {
             Ok(Tokens::Taken(tokens)) => {
                 (now.plus(LAPSE), Holding::Tokens(tokens.saturating_sub(1)))
             }
@@ -170,16 +170,16 @@ impl Reader {
             return Ok(());
         };
         let now = self.clock.now();
-        let mut charged = Vec::new();
+        let mut buckets = Vec::new();
         for (bucket, rate) in self.skill_rates(caller, skill)? {
-            if let Err(refused) = self.lots.charge(&**limits, &bucket, rate, now).await {
+            if let Err(error) = self.lots.charge(&**limits, &bucket, rate, now).await {
                 // A bucket that refuses must not empty the others.
-                for bucket in &charged {
+                for bucket in &buckets {
                     self.lots.give_back(bucket, now);
                 }
-                return Err(refused.into());
+                return Err(error.into());
             }
-            charged.push(bucket);
+            buckets.push(bucket);
         }
         Ok(())
     }
@@ -192,19 +192,19 @@ impl Reader {
     ) -> Result<Vec<(RateBucket, CallRate)>, EngineError> {
         let rates = &self.policy.limits.rates.skills;
         let tenant = &caller.owner.tenant;
-        let mut found = Vec::new();
+        let mut bucket_rates = Vec::new();
         if let Some(rate) = rates.get(skill.id) {
             let id = SkillId::parse(skill.id).map_err(|it| EngineError::broken(it.to_string()))?;
-            found.push((RateBucket::Skill(tenant.clone(), id), *rate));
+            bucket_rates.push((RateBucket::Skill(tenant.clone(), id), *rate));
         }
         let tags: BTreeSet<&str> = skill.tags.iter().copied().collect();
         for tag in tags {
             if let Some(rate) = rates.get(&format!("#{tag}")) {
                 let bucket = RateBucket::SkillTag(tenant.clone(), tag.to_owned());
-                found.push((bucket, *rate));
+                bucket_rates.push((bucket, *rate));
             }
         }
-        Ok(found)
+        Ok(bucket_rates)
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) type StopFrames = oneshot::Sender<A2aError>;
 struct StreamSlots<'r> {
     reader: &'r Reader,
     holder: WriteId,
-    held: Vec<(SlotPool, u32)>,
+    leases: Vec<(SlotPool, u32)>,
 }
 
 impl Reader {
@@ -58,21 +58,21 @@ impl Reader {
         let mut slots = StreamSlots {
             reader: self,
             holder: WriteId::made_of(self.ids.next()),
-            held: Vec::new(),
+            leases: Vec::new(),
         };
-        if let Err(refused) = slots.lease(&limits, caller).await {
+        if let Err(error) = slots.lease(&limits, caller).await {
             slots.free(&limits).await;
-            return Err(refused.into());
+            return Err(error.into());
         }
-        let done = {
+        let result = {
             let renewals = pin!(slots.renew(&limits, stop));
             match select(pin!(stream), renewals).await {
-                Either::Left((done, _)) => done,
+                Either::Left((result, _)) => result,
                 Either::Right((never, _)) => match never {},
             }
         };
         slots.free(&limits).await;
-        done
+        result
     }
 }
 
@@ -84,8 +84,8 @@ impl StreamSlots<'_> {
             let pool = SlotPool::Streams(caller.owner.tenant.clone());
             self.lease_in(limits, vec![(pool, cap)]).await?;
         }
-        if let Some(shared) = &policy.shared_streams {
-            let parts = parts(&shared.pool, shared.cap, self.reader.ids.next());
+        if let Some(streams) = &policy.shared_streams {
+            let parts = parts(&streams.pool, streams.cap, self.reader.ids.next());
             self.lease_in(limits, parts).await?;
         }
         Ok(())
@@ -105,7 +105,7 @@ impl StreamSlots<'_> {
                 .await
             {
                 Ok(Slot::Leased) => {
-                    self.held.push((pool, cap));
+                    self.leases.push((pool, cap));
                     return Ok(());
                 }
                 Ok(Slot::NoneUntil(at)) => free_at = Some(free_at.map_or(at, |it| it.min(at))),
@@ -128,7 +128,7 @@ impl StreamSlots<'_> {
         let mut stop = Some(stop);
         loop {
             clock.sleep_until(clock.now().plus(RENEWAL)).await;
-            for (pool, cap) in &self.held {
+            for (pool, cap) in &self.leases {
                 match self.renewed(limits, pool, *cap).await {
                     Ok(Slot::Blocked) => {
                         if let Some(stop) = stop.take() {
@@ -166,7 +166,7 @@ impl StreamSlots<'_> {
 
     /// Frees the slots.
     async fn free(&self, limits: &Arc<dyn Limits>) {
-        for (pool, _) in &self.held {
+        for (pool, _) in &self.leases {
             if let Err(error) = limits.free_slot(pool, &self.holder).await {
                 warn(&error);
             }
@@ -192,11 +192,11 @@ fn parts(pool: &str, cap: u32, random: u128) -> Vec<(SlotPool, u32)> {
     let parts = cap.div_ceil(PART).max(1);
     let first = u32::try_from(random % u128::from(parts)).unwrap_or(0);
     let looks = (0..parts.min(LOOKS)).map(|look| (first + look) % parts);
-    let sized = looks.map(|part| {
+    let pools = looks.map(|part| {
         let slots = cap / parts + u32::from(part < cap % parts);
         (SlotPool::AllStreams(pool.to_owned(), part), slots)
     });
-    sized.collect()
+    pools.collect()
 }
 
 #[cfg(test)]
