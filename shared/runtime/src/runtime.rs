@@ -117,8 +117,8 @@ impl Runtime {
     /// The edge of one function. It has only the part of the engine that the
     /// function needs: nothing, the reader, or everything.
     #[must_use]
-    pub fn edge(&self, door: Function) -> HttpService {
-        let backend = match door {
+    pub fn edge(&self, function: Function) -> HttpService {
+        let backend = match function {
             Function::AgentCard => Backend::Cards,
             Function::TasksGet => Backend::Reader(self.engine.reader().clone()),
             Function::TasksSend | Function::TasksStream | Function::Rpc => {
@@ -126,7 +126,7 @@ impl Runtime {
             }
             Function::Ops => Backend::Ops(Arc::clone(&self.ops)),
         };
-        let edge = edge(door, backend, &self.cards, &self.settings).with_log(self.log.clone());
+        let edge = edge(function, backend, &self.cards, &self.settings).with_log(self.log.clone());
         match &self.credentials {
             Some(credentials) => edge.with_credentials(Arc::clone(credentials)),
             None => edge,
@@ -313,7 +313,7 @@ impl RuntimeBuilder {
         // The card must not announce push notifications that have no store.
         settings.push &= pushes.is_some();
         let cards = cards_by_url(Arc::clone(&agent), &settings)?;
-        let shown = match (self.metrics, self.counters) {
+        let metrics_source = match (self.metrics, self.counters) {
             (Some(metrics), _) => MetricsSource::Process(metrics),
             (None, Some(counters)) if settings.metrics.stores() => MetricsSource::Table(counters),
             _ => MetricsSource::Off,
@@ -335,8 +335,10 @@ impl RuntimeBuilder {
             clock: self.clock,
             ids: self.ids,
             model: match (self.model, &settings.model) {
-                (None, Some(named)) => Some(Arc::new(ConfiguredModel::new(named)?)),
-                (given, _) => given,
+                (None, Some(model_settings)) => {
+                    Some(Arc::new(ConfiguredModel::new(model_settings)?))
+                }
+                (model, _) => model,
             },
         };
         let documents = self.documents.unwrap_or_else(|| memory.clone());
@@ -355,7 +357,7 @@ impl RuntimeBuilder {
         Ok(Runtime {
             engine,
             cards,
-            ops: Arc::new(Ops::new(health, shown, &settings)),
+            ops: Arc::new(Ops::new(health, metrics_source, &settings)),
             settings: Arc::new(settings),
             log,
             credentials: self.credentials,
@@ -366,7 +368,7 @@ impl RuntimeBuilder {
 /// The model of the router: the one that the program gives, that of the settings, or that of
 /// the skills.
 fn router(
-    own: Option<Arc<dyn Model>>,
+    router_model: Option<Arc<dyn Model>>,
     skills: Option<&Arc<dyn Model>>,
     settings: &Settings,
 ) -> Result<Option<RouterModel>, NoModelProvider> {
@@ -375,14 +377,14 @@ fn router(
         Routing::AmbiguousOnly => false,
         Routing::Always => true,
     };
-    let model = match (own, skills, &settings.model) {
-        (Some(own), ..) => own,
+    let model = match (router_model, skills, &settings.model) {
+        (Some(router_model), ..) => router_model,
         (None, Some(skills), _) => Arc::clone(skills),
-        (None, None, Some(named)) => {
-            if named.router_id.is_none() {
+        (None, None, Some(model_settings)) => {
+            if model_settings.router_id.is_none() {
                 tracing::warn!("`A2A_ROUTER_MODEL_ID` is not set: `A2A_MODEL_ID` chooses skills");
             }
-            Arc::new(ConfiguredModel::new(&named.of_router())?)
+            Arc::new(ConfiguredModel::new(&model_settings.of_router())?)
         }
         (None, None, None) => return Ok(None),
     };
@@ -393,11 +395,11 @@ fn router(
 fn warn_of_unknown(agent: &AgentDefinition, rates: &RatePolicy) {
     let skills = || agent.manifest().skills.iter().map(|skill| skill.metadata);
     for name in rates.skills.keys() {
-        let known = match name.strip_prefix('#') {
+        let exists = match name.strip_prefix('#') {
             Some(tag) => skills().any(|skill| skill.tags.contains(&tag)),
             None => skills().any(|skill| skill.id == name),
         };
-        if !known {
+        if !exists {
             tracing::warn!("setting `A2A_RATE_SKILLS` limits `{name}`, which no skill has");
         }
     }
@@ -420,22 +422,22 @@ fn cards_by_url(
     settings: &Settings,
 ) -> Result<Arc<CardsByUrl>, CardError> {
     agent_card::check(&agent, settings)?;
-    let kept = settings.clone();
-    let make = move |url: &str| cards(&agent, &kept, url);
+    let copy = settings.clone();
+    let make = move |url: &str| cards(&agent, &copy, url);
     let cards = CardsByUrl::new(settings.public_url.clone(), make);
     // The log says at the start if a signature belongs to another card.
-    let signed = !settings.card_signatures.is_empty();
-    Ok(Arc::new(if signed { cards.made_now()? } else { cards }))
+    let is_signed = !settings.card_signatures.is_empty();
+    Ok(Arc::new(if is_signed { cards.made_now()? } else { cards }))
 }
 
 fn edge(
-    door: Function,
+    function: Function,
     backend: Backend,
     cards: &Arc<CardsByUrl>,
     settings: &Settings,
 ) -> HttpService {
     HttpService::new(
-        door,
+        function,
         backend,
         Arc::clone(cards),
         settings.auth,

@@ -118,12 +118,12 @@ pub(crate) fn read_part(part: &Object<'_>, shape: PartTags) -> Option<Part> {
             let data = part.member("data")?;
             // A2A 0.3 §6.5.3: an object. A2A 0.1 §6.5.3: an object or an array.
             if !(data.is_object() || shape.arrays && data.is_array()) {
-                let allowed = if shape.arrays {
+                let why = if shape.arrays {
                     "must be an object or an array"
                 } else {
                     "must be an object"
                 };
-                part.refuse("data", allowed);
+                part.refuse("data", why);
                 return None;
             }
             Some(unwrap_data(data, metadata))
@@ -135,8 +135,8 @@ pub(crate) fn read_part(part: &Object<'_>, shape: PartTags) -> Option<Part> {
 pub(crate) fn read_file(file: &Object<'_>, [bytes, uri]: [&'static str; 2]) -> Option<Part> {
     let filename = file.string("name").filter(|text| !text.is_empty());
     let media_type = file.string("mimeType").filter(|text| !text.is_empty());
-    let given = file.exactly_one(&[bytes, uri], None)?;
-    let content = if given == bytes {
+    let name = file.exactly_one(&[bytes, uri], None)?;
+    let content = if name == bytes {
         PartContent::Raw(file.required_base64(bytes)?)
     } else {
         PartContent::Url(file.required_text(uri)?.to_owned())
@@ -185,8 +185,8 @@ pub(crate) fn wrap_data(data: &Value, arrays: bool, metadata: &Metadata) -> (Val
         return (data.clone(), metadata);
     }
     metadata.insert(WRAPPED.to_owned(), Value::Bool(true));
-    let wrapped = Map::from_iter([(VALUE.to_owned(), data.clone())]);
-    (Value::Object(wrapped), metadata)
+    let members = Map::from_iter([(VALUE.to_owned(), data.clone())]);
+    (Value::Object(members), metadata)
 }
 
 /// Writes a tagged part.

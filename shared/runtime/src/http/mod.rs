@@ -82,7 +82,7 @@ impl Function {
 /// The HTTP edge of one function.
 #[derive(Debug, Clone)]
 pub struct HttpService {
-    door: Function,
+    function: Function,
     backend: Backend,
     cards: Arc<CardsByUrl>,
     auth: Authentication,
@@ -95,17 +95,17 @@ pub struct HttpService {
 }
 
 impl HttpService {
-    /// An edge for the function `door`; `max_body` is the most bytes of a request body.
+    /// An edge for `function`; `max_body` is the most bytes of a request body.
     #[must_use]
     pub fn new(
-        door: Function,
+        function: Function,
         backend: Backend,
         cards: Arc<CardsByUrl>,
         auth: AuthMode,
         max_body: usize,
     ) -> Self {
         Self {
-            door,
+            function,
             backend,
             cards,
             auth: Authentication::new(auth, None),
@@ -194,10 +194,10 @@ impl HttpService {
     ) -> Response<Body> {
         let log = self.log.begin(&request);
         if self.auth.mode() == AuthMode::Dev
-            && let Err(foreign) = self.admit(&request)
+            && let Err(error) = self.admit(&request)
         {
-            log.foreign(foreign.status(), foreign.reason());
-            return foreign.answer();
+            log.foreign(error.status(), error.reason());
+            return error.answer();
         }
         if request.method() == Method::OPTIONS
             && let Some(response) = options::respond(request.uri().path())
@@ -207,9 +207,9 @@ impl HttpService {
         if let Backend::Ops(ops) = &self.backend
             && let Some(path) = OpsPath::of(request.method().as_str(), request.uri().path())
         {
-            let answer = ops.respond(path, &self.auth, &identity).await;
+            let response = ops.respond(path, &self.auth, &identity).await;
             return encode::answer(
-                answer.unwrap_or_else(|refusal| decode::reject(&request, refusal)),
+                response.unwrap_or_else(|error| decode::reject(&request, error)),
             );
         }
         let budget = self
@@ -222,7 +222,7 @@ impl HttpService {
             budget,
             stage: request.extensions().get().cloned(),
             log,
-            admitted: OnceCell::new(),
+            admission: OnceCell::new(),
         };
         match decode::open(self, &request) {
             // Boxed, since the future holds a whole turn: callers stay small.
@@ -231,9 +231,9 @@ impl HttpService {
                 context.budget = budget.in_batch();
                 Box::pin(context.batch(entries)).await
             }
-            Err(rejected) => {
-                context.log.rejected(&rejected);
-                encode::answer(rejected.response())
+            Err(rejection) => {
+                context.log.rejected(&rejection);
+                encode::answer(rejection.response())
             }
         }
     }
@@ -243,11 +243,11 @@ impl HttpService {
         let headers = request.headers();
         self.hosts
             .admit(request.method(), headers)
-            .or_else(|foreign| {
-                let allowed = self.cors.as_ref().is_some_and(|it| it.is_sender(headers));
-                match foreign {
-                    HostError::Page if allowed => Ok(()),
-                    _ => Err(foreign),
+            .or_else(|error| {
+                let is_allowed = self.cors.as_ref().is_some_and(|it| it.is_sender(headers));
+                match error {
+                    HostError::Page if is_allowed => Ok(()),
+                    _ => Err(error),
                 }
             })
     }

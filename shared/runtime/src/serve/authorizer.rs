@@ -42,12 +42,12 @@ pub async fn authorizer() -> Result<(), ServeError> {
         credentials = credentials.with_jwt(JwtVerifier::new(issuer, fetch, clock));
     }
     let credentials = &credentials;
-    let started = start.ready(&settings, None);
-    let reporter = &started.reporter;
+    let instance = start.ready(&settings, None);
+    let reporter = &instance.reporter;
     let handler = service_fn(move |event: LambdaEvent<GatewayRequest>| async move {
-        let answer = authorize(credentials, &event.payload).await;
+        let decision = authorize(credentials, &event.payload).await;
         reporter.end_of_invocation().await;
-        answer
+        decision
     });
     Ok(lambda_runtime::run(handler).await?)
 }
@@ -60,8 +60,8 @@ struct StoredSecret(String);
 impl FirstSecret for StoredSecret {
     async fn secret(&self) -> Result<String, StoreError> {
         let at = endpoint("AWS_ENDPOINT_URL_SECRETS_MANAGER");
-        let found = Secrets::connect(at.as_deref()).await.secret(&self.0).await;
-        found.map_err(|error| StoreError::Unavailable(error.to_string()))
+        let result = Secrets::connect(at.as_deref()).await.secret(&self.0).await;
+        result.map_err(|error| StoreError::Unavailable(error.to_string()))
     }
 }
 
@@ -80,8 +80,8 @@ impl GatewayRequest {
     /// decision under the other value.
     fn authorization(&self) -> Option<&str> {
         let headers = self.multi_value_headers.iter().flatten();
-        let named = headers.filter(|(name, _)| name.eq_ignore_ascii_case("authorization"));
-        let mut values = named.flat_map(|(_, values)| values);
+        let entries = headers.filter(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        let mut values = entries.flat_map(|(_, values)| values);
         match (values.next(), values.next()) {
             (Some(only), None) => Some(only),
             _ => None,
@@ -122,8 +122,8 @@ async fn authorize(
     credentials: &Credentials,
     request: &GatewayRequest,
 ) -> Result<Value, DecisionError> {
-    let admitted = credentials.admit(request.authorization()).await;
-    let admitted = admitted.map_err(|error| match error {
+    let admission = credentials.admit(request.authorization()).await;
+    let admission = admission.map_err(|error| match error {
         AuthError::Refused => DecisionError::Refused,
         AuthError::Unavailable(cause) => {
             tracing::error!(error.cause = %cause, "failed to check credentials");
@@ -136,18 +136,18 @@ async fn authorize(
     })?;
     Ok(json!({
         // The subject is in the context alone: access logs of API Gateway show this member.
-        "principalId": admitted.caller.owner.tenant.as_str(),
+        "principalId": admission.caller.owner.tenant.as_str(),
         "policyDocument": {
             "Version": "2012-10-17",
             "Statement": [{"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": stage}],
         },
-        "context": context(&admitted),
+        "context": context(&admission),
     }))
 }
 
 /// The caller as flat texts, the only values that API Gateway hands on.
-fn context(admitted: &Admitted) -> Map<String, Value> {
-    let Admitted { caller, ends } = admitted;
+fn context(admission: &Admitted) -> Map<String, Value> {
+    let Admitted { caller, ends } = admission;
     let scopes: Vec<&str> = caller.scopes.iter().map(String::as_str).collect();
     let ends = ends.map(|end| ("expires_at", (end.as_millis() / 1000).to_string()));
     [

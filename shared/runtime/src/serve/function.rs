@@ -69,7 +69,7 @@ pub async fn function(agent: impl BuildAgent) -> Result<(), ServeError> {
         "worker" => Box::pin(worker(agent)).await,
         _ => Err(ServeError::Function {
             name,
-            known: NAMES.join(", "),
+            names: NAMES.join(", "),
         }),
     }
 }
@@ -84,17 +84,17 @@ async fn every_route(agent: impl BuildAgent) -> Result<(), ServeError> {
     let counters = counters(&clients, &settings);
     let runtime = Runtime::builder(agent, settings.clone()).aws(&clients);
     let edges = runtime.build()?.edges();
-    let started = start.ready(&settings, counters);
-    let shared = Arc::new((edges, started));
+    let instance = start.ready(&settings, counters);
+    let pair = Arc::new((edges, instance));
     let handler = move |request| {
-        let shared = Arc::clone(&shared);
+        let pair = Arc::clone(&pair);
         async move {
-            let (edges, started) = &*shared;
+            let (edges, instance) = &*pair;
             let event = GatewayEvent::of(request);
             let (method, uri) = (event.request.method().as_str(), event.request.uri());
             let edge = edges.for_route(method, uri.path());
-            let answer = request::answer(edge, started.process, event);
-            super::counted(Box::pin(answer).await, Arc::clone(&started.reporter))
+            let response = request::answer(edge, instance.process, event);
+            super::counted(Box::pin(response).await, Arc::clone(&instance.reporter))
         }
     };
     Ok(invocation::run(Integration::Streaming, handler, None).await?)

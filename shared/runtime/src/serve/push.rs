@@ -29,7 +29,7 @@ pub async fn push() -> Result<(), ServeError> {
     let queue = SqsQueue::new(client, settings.push_queue()?);
     let clients = clients().await;
     let counters = counters(&clients, &settings);
-    let started = start.ready(&settings, counters);
+    let instance = start.ready(&settings, counters);
     let store = Arc::new(stores(&clients, &settings).0);
     let outgoing = PushServices {
         tasks: store.clone(),
@@ -42,12 +42,12 @@ pub async fn push() -> Result<(), ServeError> {
     let deliveries = &PushWorker {
         dispatcher: PushDispatcher::new(outgoing, settings.policy),
     };
-    let (process, reporter) = (started.process, &started.reporter);
+    let (process, reporter) = (instance.process, &instance.reporter);
     let handler = service_fn(move |event: LambdaEvent<SqsEvent>| async move {
         let deadline = process.deadline(event.context.deadline);
-        let answer = deliveries.run(event.payload, deadline).await;
+        let response = deliveries.run(event.payload, deadline).await;
         reporter.end_of_invocation().await;
-        Ok::<_, Infallible>(answer)
+        Ok::<_, Infallible>(response)
     });
     Ok(lambda_runtime::run(handler).await?)
 }
@@ -59,12 +59,12 @@ struct PushWorker {
 impl PushWorker {
     /// Handles a batch; the response names the messages to deliver again.
     async fn run(&self, event: SqsEvent, deadline: Option<Timestamp>) -> SqsEventResponse {
-        let mut answer = BatchResponse::default();
+        let mut response = BatchResponse::default();
         for message in event.records {
             let ack = self.message(&message, deadline).await;
-            answer.note(message.message_id, ack);
+            response.note(message.message_id, ack);
         }
-        answer.build()
+        response.build()
     }
 
     async fn message(&self, message: &SqsMessage, deadline: Option<Timestamp>) -> Ack {

@@ -29,12 +29,12 @@ pub async fn relay() -> Result<(), ServeError> {
         queue: &queue,
         pushes: pushes.as_ref().map(|queue| queue as &dyn PushQueue),
     };
-    let started = start.ready(&settings, None);
-    let reporter = &started.reporter;
+    let instance = start.ready(&settings, None);
+    let reporter = &instance.reporter;
     let handler = service_fn(move |event: LambdaEvent<Batch>| async move {
-        let answer = relay.forward(event.payload).await;
+        let response = relay.forward(event.payload).await;
         reporter.end_of_invocation().await;
-        Ok::<_, Infallible>(answer)
+        Ok::<_, Infallible>(response)
     });
     Ok(lambda_runtime::run(handler).await?)
 }
@@ -71,9 +71,9 @@ impl Relay<'_> {
                 Ok(image.map(|image| (image, place(record))))
             });
             match read {
-                Ok(Some((image, place))) => {
+                Ok(Some((image, sequence_number))) => {
                     images.push(image);
-                    places.push(place);
+                    places.push(sequence_number);
                 }
                 Ok(None) => {}
                 Err(error) => {
@@ -87,9 +87,9 @@ impl Relay<'_> {
             again.extend(engine::relay_pushes(pushes, &images).await);
         }
         let mut response = DynamoDbEventResponse::default();
-        for place in again.into_iter().filter_map(|index| places.get(index)) {
+        for sequence_number in again.into_iter().filter_map(|index| places.get(index)) {
             let mut failure = DynamoDbBatchItemFailure::default();
-            failure.item_identifier = Some(place.clone());
+            failure.item_identifier = Some(sequence_number.clone());
             response.batch_item_failures.push(failure);
         }
         response

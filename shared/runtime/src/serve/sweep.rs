@@ -34,15 +34,15 @@ pub async fn sweep(agent: impl BuildAgent) -> Result<(), ServeError> {
     }
     let (engine, tasks) = (&engine, &*tasks);
     let places = &Mutex::new(SweepPlaces::default());
-    let started = start.ready(&settings, counters);
-    let (process, reporter) = (started.process, &started.reporter);
+    let instance = start.ready(&settings, counters);
+    let (process, reporter) = (instance.process, &instance.reporter);
     let handler = service_fn(move |tick: LambdaEvent<IgnoredAny>| async move {
         let deadline = process.deadline(tick.context.deadline);
         // Never contended: Lambda runs one invocation at a time in a process.
         let mut places = places.lock().await;
-        let swept = Box::pin(engine.sweep_round(tasks, turns, &mut places, deadline)).await;
+        let round = Box::pin(engine.sweep_round(tasks, turns, &mut places, deadline)).await;
         reporter.end_of_invocation().await;
-        swept
+        round
             .error
             .map_or(Ok(()), |error| Err(SweepError::from(error)))
     });

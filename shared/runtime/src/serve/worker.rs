@@ -38,13 +38,13 @@ pub async fn worker(agent: impl BuildAgent) -> Result<(), ServeError> {
         turns: runtime.engine().clone(),
         queue,
     };
-    let started = start.ready(&settings, counters);
-    let (process, reporter) = (started.process, &started.reporter);
+    let instance = start.ready(&settings, counters);
+    let (process, reporter) = (instance.process, &instance.reporter);
     let handler = service_fn(move |event: LambdaEvent<SqsEvent>| async move {
         let deadline = process.deadline(event.context.deadline);
-        let answer = worker.run(event.payload, deadline).await;
+        let response = worker.run(event.payload, deadline).await;
         reporter.end_of_invocation().await;
-        Ok::<_, Infallible>(answer)
+        Ok::<_, Infallible>(response)
     });
     Ok(lambda_runtime::run(handler).await?)
 }
@@ -76,12 +76,12 @@ struct Worker<T> {
 impl<T: RunTurn> Worker<T> {
     /// Runs the turns of a batch; the response names the messages to deliver again.
     async fn run(&self, event: SqsEvent, deadline: Option<Timestamp>) -> SqsEventResponse {
-        let mut answer = BatchResponse::default();
+        let mut response = BatchResponse::default();
         for message in event.records {
             let ack = self.message(&message, deadline).await;
-            answer.note(message.message_id, ack);
+            response.note(message.message_id, ack);
         }
-        answer.build()
+        response.build()
     }
 
     async fn message(&self, message: &SqsMessage, deadline: Option<Timestamp>) -> Ack {

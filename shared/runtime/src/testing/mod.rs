@@ -167,19 +167,19 @@ impl SkillTest {
         self.events.clear();
         *lock(&self.cause) = None;
         *lock(&self.fault) = None;
-        let mut seen = self.last_event().await?;
-        let (frames, left) = self.invoke(command, interruption).await?;
-        let mut said = None;
+        let mut last_seq = self.last_event().await?;
+        let (frames, task_id) = self.invoke(command, interruption).await?;
+        let mut message = None;
         for frame in frames {
             if let Frame::Event { event, .. } = &frame {
-                seen = event.seq;
+                last_seq = event.seq;
             }
-            said = self.note(frame)?.or(said);
+            message = self.note(frame)?.or(message);
         }
-        if let Some(id) = left {
-            self.follow(id, seen).await?;
+        if let Some(id) = task_id {
+            self.follow(id, last_seq).await?;
         }
-        let reply = match said {
+        let reply = match message {
             Some(message) => Reply::Message(message),
             None => self.look(&self.engine(), &self.calling()?).await?,
         };
@@ -198,10 +198,12 @@ impl SkillTest {
         Ok(record.map_or(0, |record| record.last_seq()))
     }
 
-    /// Notes what workers have stored after the event `seen`.
-    async fn follow(&mut self, id: TaskId, seen: u64) -> Result<(), SkillTestError> {
+    /// Notes what workers have stored after the event `last_seq`.
+    async fn follow(&mut self, id: TaskId, last_seq: u64) -> Result<(), SkillTestError> {
         if let Some(record) = self.stored(&self.calling()?, &id).await? {
-            let events = record.events_after(seen).map(|event| event.event.clone());
+            let events = record
+                .events_after(last_seq)
+                .map(|event| event.event.clone());
             self.events.extend(events);
             self.context = Some(record.context_id().clone());
         }

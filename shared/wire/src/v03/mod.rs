@@ -167,8 +167,8 @@ impl Options {
 }
 
 /// Writes the result of a send: the task or the message itself (A2A 0.3 §7.1).
-pub(crate) fn encode_sent(sent: &Sent) -> Value {
-    match sent {
+pub(crate) fn encode_sent(response: &Sent) -> Value {
+    match response {
         Sent::Task(task) => encode_task(task),
         Sent::Message(message) => encode_message(message),
     }

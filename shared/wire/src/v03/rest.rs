@@ -190,8 +190,8 @@ pub(crate) fn wrapping(part: &Value, data: &Value) -> String {
 }
 
 /// Writes the result of a send (A2A 0.3 §7.1): `{"task": ..}` or `{"message": ..}`.
-pub(crate) fn encode_sent(sent: &Sent) -> Value {
-    match sent {
+pub(crate) fn encode_sent(response: &Sent) -> Value {
+    match response {
         Sent::Task(task) => one("task", encode_task(task)),
         Sent::Message(message) => one("message", encode_message(message)),
     }

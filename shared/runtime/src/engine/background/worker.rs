@@ -234,7 +234,7 @@ impl Engine {
             Ok(CommitOutcome::Stored(record)) => Ok(Some(record)),
             Ok(_) => Ok(None),
             Err(EngineError {
-                refusal: A2aError::StateTooLarge { current, allowed },
+                a2a_error: A2aError::StateTooLarge { current, allowed },
                 ..
             }) => {
                 let error = AgentError::state_too_large(current, allowed);

@@ -229,7 +229,9 @@ impl Engine {
         let mut races = Races::default();
         loop {
             let task = match self.end_at_rest(head).await {
-                Err(error) if error.refusal == A2aError::TaskBusy => return Ok(TaskRemoval::Busy),
+                Err(error) if error.a2a_error == A2aError::TaskBusy => {
+                    return Ok(TaskRemoval::Busy);
+                }
                 result => result?,
             };
             if let Some(task) = task

@@ -196,7 +196,7 @@ impl EventSink {
             return Err(error);
         }
         error.log();
-        self.send(Frame::Refused(error.refusal));
+        self.send(Frame::Refused(error.a2a_error));
         Ok(())
     }
 }

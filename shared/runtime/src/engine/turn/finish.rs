@@ -219,7 +219,7 @@ impl WriteBuffer<'_> {
         error: &EngineError,
     ) -> Result<CommitOutcome, EngineError> {
         let size = changes.iter().map(size_of).sum::<usize>() as u64;
-        let (current, allowed) = match error.refusal {
+        let (current, allowed) = match error.a2a_error {
             A2aError::StateTooLarge { current, allowed } => (current, allowed),
             _ => (size, stored::OPEN_MAX_BYTES as u64),
         };
@@ -378,7 +378,7 @@ fn settled(record: &TaskRecord, facts: &TurnFacts) -> Option<Settled> {
 /// Whether the store can never accept what was to be stored.
 pub(in crate::engine) const fn too_large(error: &EngineError) -> bool {
     matches!(error.cause, Some(Cause::Store(StoreError::TooLarge(_))))
-        || matches!(error.refusal, A2aError::StateTooLarge { .. })
+        || matches!(error.a2a_error, A2aError::StateTooLarge { .. })
 }
 
 #[cfg(test)]

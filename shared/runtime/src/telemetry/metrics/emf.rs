@@ -49,19 +49,19 @@ enum Values {
 
 impl EmfLines {
     /// Adds what was measured for `tenant`.
-    pub(super) fn record(&mut self, measured: &Measurement<'_>, tenant: Option<&str>) {
-        let (name, dimensions) = place(measured);
-        let known = self.open.iter().position(|it| it.is_at(&dimensions));
-        let place = known.unwrap_or_else(|| {
+    pub(super) fn record(&mut self, measurement: &Measurement<'_>, tenant: Option<&str>) {
+        let (name, dimensions) = place(measurement);
+        let position = self.open.iter().position(|it| it.is_at(&dimensions));
+        let index = position.unwrap_or_else(|| {
             self.open.push(Line::at(&dimensions));
             self.open.len().saturating_sub(1)
         });
-        let Some(line) = self.open.get_mut(place) else {
+        let Some(line) = self.open.get_mut(index) else {
             return;
         };
         line.add_tenant(tenant);
-        if line.add(name, measured) {
-            self.full.push(self.open.remove(place));
+        if line.add(name, measurement) {
+            self.full.push(self.open.remove(index));
         }
     }
 
@@ -73,7 +73,7 @@ impl EmfLines {
         let mut documents: Vec<EmfDocument<'_>> = Vec::new();
         for line in &all {
             match documents.iter_mut().find(|it| it.has_room_for(line)) {
-                Some(known) => known.add(line),
+                Some(document) => document.add(line),
                 None => {
                     let mut new = EmfDocument {
                         namespace,
@@ -95,18 +95,19 @@ impl EmfLines {
 
 impl Line {
     fn at(dimensions: &[Dimension<'_>]) -> Self {
-        let owned =
+        let to_pair =
             |(name, value): &(&'static str, Option<&str>)| (*name, value.map(str::to_owned));
         Self {
-            dimensions: dimensions.iter().map(owned).collect(),
+            dimensions: dimensions.iter().map(to_pair).collect(),
             metrics: Vec::new(),
             tenants: BTreeSet::new(),
         }
     }
 
     fn is_at(&self, dimensions: &[Dimension<'_>]) -> bool {
-        let own = self.dimensions.iter();
-        own.map(|(name, value)| (*name, value.as_deref()))
+        let pairs = self.dimensions.iter();
+        pairs
+            .map(|(name, value)| (*name, value.as_deref()))
             .eq(dimensions.iter().copied())
     }
 
@@ -120,16 +121,16 @@ impl Line {
     }
 
     /// Adds to the metric with this name. Returns whether the line is full.
-    fn add(&mut self, name: &'static str, measured: &Measurement<'_>) -> bool {
-        let amount = measured.amount;
-        let known = self.metrics.iter_mut().find(|(known, _)| *known == name);
-        match known.map(|(_, values)| values) {
+    fn add(&mut self, name: &'static str, measurement: &Measurement<'_>) -> bool {
+        let amount = measurement.amount;
+        let entry = self.metrics.iter_mut().find(|(other, _)| *other == name);
+        match entry.map(|(_, values)| values) {
             Some(Values::Sum(sum) | Values::Thousandths(sum)) => *sum = sum.saturating_add(amount),
             Some(Values::Times(times)) => {
                 times.push(amount);
                 return times.len() >= VALUES;
             }
-            None => self.metrics.push((name, first(measured.family, amount))),
+            None => self.metrics.push((name, first(measurement.family, amount))),
         }
         false
     }
@@ -199,11 +200,11 @@ impl Serialize for EmfDocument<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut members = serializer.serialize_map(None)?;
         members.serialize_entry("_aws", &self.definitions())?;
-        let mut written: Vec<&str> = Vec::new();
+        let mut names: Vec<&str> = Vec::new();
         for line in &self.lines {
             for (name, value) in &line.dimensions {
-                if !written.contains(name) {
-                    written.push(name);
+                if !names.contains(name) {
+                    names.push(name);
                     members.serialize_entry(name, value.as_deref().unwrap_or(self.function))?;
                 }
             }
@@ -245,10 +246,10 @@ struct Metric {
 type Dimension<'a> = (&'static str, Option<&'a str>);
 
 /// The name in CloudWatch, and the dimensions. A tenant is none of them.
-fn place<'a>(measured: &Measurement<'a>) -> (&'static str, Vec<Dimension<'a>>) {
-    let label = |place: usize| measured.labels.get(place).copied();
-    let skill = |place| ("skill_name", label(place));
-    match measured.family {
+fn place<'a>(measurement: &Measurement<'a>) -> (&'static str, Vec<Dimension<'a>>) {
+    let label = |index: usize| measurement.labels.get(index).copied();
+    let skill = |index| ("skill_name", label(index));
+    match measurement.family {
         Family::Requests => ("Requests", vec![skill(1)]),
         Family::RequestDuration => ("RequestDuration", vec![skill(1)]),
         Family::Errors => ("Errors", vec![skill(0), ("reason", label(1))]),

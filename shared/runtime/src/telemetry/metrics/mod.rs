@@ -76,9 +76,9 @@ struct Counted {
     /// Everything since the start, if the process shows it itself.
     total: Registry,
     /// What is not in the table yet.
-    unstored: Registry,
+    store_buffer: Registry,
     /// What is not printed yet.
-    unprinted: EmfLines,
+    emf_lines: EmfLines,
 }
 
 impl Metrics {
@@ -87,11 +87,11 @@ impl Metrics {
     where
         S: Subscriber + for<'s> LookupSpan<'s>,
     {
-        let counted = |event: &Metadata<'_>| {
+        let is_counted = |event: &Metadata<'_>| {
             [CALL, LEFT_OUT, TURN, MODEL, SWEEP, START].contains(&event.target())
         };
         Counting(self.clone())
-            .with_filter(filter_fn(counted).with_max_level_hint(LevelFilter::INFO))
+            .with_filter(filter_fn(is_counted).with_max_level_hint(LevelFilter::INFO))
     }
 
     /// Keeps what is counted from now on for these places only.
@@ -108,22 +108,22 @@ impl Metrics {
 
     /// Counts an event, if anybody reads the count.
     fn record(&self, event: &Event<'_>) {
-        let mut counted = self.counted();
-        let counted = &mut *counted;
-        if counted.mode == Some(MetricsMode::Off) {
+        let mut counts = self.counted();
+        let counts = &mut *counts;
+        if counts.mode == Some(MetricsMode::Off) {
             return;
         }
         let mut fields = Fields::default();
         event.record(&mut fields);
-        for measured in fields.measured(event.metadata().target()) {
-            let measured = counted.names.admit(measured);
-            if counted.mode.is_some_and(MetricsMode::prints) {
+        for measurement in fields.measured(event.metadata().target()) {
+            let measurement = counts.names.admit(measurement);
+            if counts.mode.is_some_and(MetricsMode::prints) {
                 let tenant = fields.tenant.as_deref();
-                counted.unprinted.record(&measured, tenant);
+                counts.emf_lines.record(&measurement, tenant);
             }
-            match counted.mode {
-                None => counted.total.record(&measured),
-                Some(mode) if mode.stores() => counted.unstored.record(&measured),
+            match counts.mode {
+                None => counts.total.record(&measurement),
+                Some(mode) if mode.stores() => counts.store_buffer.record(&measurement),
                 Some(_) => {}
             }
         }

@@ -23,10 +23,10 @@ pub struct FunctionName {
 }
 
 impl FunctionName {
-    /// Splits `deployed`, the name on AWS, in front of `function`, the name in this project.
+    /// Splits `lambda_name`, the name on AWS, in front of `function`, the name in this project.
     #[must_use]
-    pub fn of(deployed: Option<&str>, function: &str) -> Self {
-        let stack = deployed
+    pub fn of(lambda_name: Option<&str>, function: &str) -> Self {
+        let stack = lambda_name
             .and_then(|name| name.strip_suffix(function))
             .and_then(|name| name.strip_suffix('-'));
         Self {
@@ -103,23 +103,23 @@ impl Reporter {
             let lines = self
                 .metrics
                 .counted()
-                .unprinted
+                .emf_lines
                 .take(namespace, function, now);
             lines.into_iter().for_each(&self.print);
         }
         if let Some(counters) = self.counters.as_ref().filter(|_| self.is_due(now)) {
-            let unstored = self.metrics.counted().unstored.take();
-            self.store(&**counters, &unstored).await;
+            let sums = self.metrics.counted().store_buffer.take();
+            self.store(&**counters, &sums).await;
         }
     }
 
     /// Adds the counters to the table. Counters that fail are lost: after a lost response
     /// nobody knows whether they were added, and a second time would count them twice.
-    async fn store(&self, counters: &dyn Counters, unstored: &[Counter]) {
-        if unstored.is_empty() {
+    async fn store(&self, counters: &dyn Counters, sums: &[Counter]) {
+        if sums.is_empty() {
             return;
         }
-        let adding = counters.add_counters(self.shard, unstored);
+        let adding = counters.add_counters(self.shard, sums);
         match tokio::time::timeout(PATIENCE, adding).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!("failed to store counters: {error}"),

@@ -73,9 +73,9 @@ fn a_function_keeps_only_what_it_sends() {
         let metrics = counted_for(mode, || call("acme", "echo", 1));
         let mut counted = metrics.counted();
         assert!(counted.total.series().is_empty(), "{mode:?}");
-        let stores = !counted.unstored.series().is_empty();
+        let stores = !counted.store_buffer.series().is_empty();
         assert_eq!(stores, mode.stores(), "{mode:?}");
-        let lines = counted.unprinted.take("n", "f", Timestamp::from_millis(0));
+        let lines = counted.emf_lines.take("n", "f", Timestamp::from_millis(0));
         assert_eq!(!lines.is_empty(), mode.prints(), "{mode:?}");
     }
 }

@@ -18,14 +18,14 @@ use serde_json::Value;
 pub(crate) fn decode_create_push(task: &str, body: &Value) -> Result<CreatePush, A2aError> {
     let task = params::task_id(task)?;
     let offer = params::read(body, FieldCase::ProtoJson, |body| {
-        let named = body.push_id("configId");
+        let config_id = body.push_id("configId");
         let outer = match body.object("config") {
             Some(config) => config,
             None => body.clone(),
         };
         let config = outer.required_object("pushNotificationConfig");
         let offer = config.and_then(|config| compat::read_push(&config, Generation::V03))?;
-        let id = named.or(offer.id.clone()).or_else(|| named_in(&outer));
+        let id = config_id.or(offer.id.clone()).or_else(|| named_in(&outer));
         Some(PushOffer { id, ..offer })
     })?;
     Ok(CreatePush { task, offer })

@@ -51,10 +51,10 @@ impl Engine {
             Routed::Skill {
                 id,
                 content,
-                wrapped,
+                wrapper,
                 how,
                 score,
-                made,
+                input: model_input,
             } => {
                 let skill = self.agent.skill(&id).ok_or_else(|| {
                     EngineError::broken(format!("routed to unknown skill `{id}`"))
@@ -62,11 +62,11 @@ impl Engine {
                 media::check_accepted(skill.metadata(), accepted_output_modes)?;
                 let input = skill
                     .decode(&content)
-                    .map_err(|error| unreadable(&error, &content, wrapped))?;
+                    .map_err(|error| unreadable(&error, &content, wrapper))?;
                 let route = SkillRoute {
                     how: how.to_owned(),
                     score,
-                    input: made,
+                    input: model_input,
                 };
                 // The message itself shows the other decisions, so they need no bytes.
                 let is_kept = !matches!(how, "explicit" | "single");
