@@ -102,15 +102,15 @@ pub async fn run(command: &KeysCommand) -> Result<(), KeysError> {
         KeysCommand::Create(options) => (&options.table, true),
         KeysCommand::List { table, .. } | KeysCommand::Withdraw { table, .. } => (table, false),
     };
-    let reached = table.reach(may_make).await?;
-    let done = done(command, &reached).await;
-    reached.stop().await;
-    Ok(io::stdout().write_all(done?.as_bytes())?)
+    let reached_table = table.reach(may_make).await?;
+    let result = done(command, &reached_table).await;
+    reached_table.stop().await;
+    Ok(io::stdout().write_all(result?.as_bytes())?)
 }
 
 /// Does what the command says, and returns what it prints.
-async fn done(command: &KeysCommand, reached: &ReachedTable) -> Result<String, KeysError> {
-    let keys: &dyn WriteApiKeys = &reached.records;
+async fn done(command: &KeysCommand, reached_table: &ReachedTable) -> Result<String, KeysError> {
+    let keys: &dyn WriteApiKeys = &reached_table.records;
     match command {
         KeysCommand::Create(options) => {
             let key = ApiKey::random(&check(keys).await?)?;
@@ -122,17 +122,20 @@ async fn done(command: &KeysCommand, reached: &ReachedTable) -> Result<String, K
         }
         KeysCommand::List { tenant, .. } => {
             let tenant = tenant.as_ref().map(TenantId::parse).transpose()?;
-            let found = keys.api_keys(tenant.as_ref()).await?;
+            let records = keys.api_keys(tenant.as_ref()).await?;
             let title = "id\ttenant\tsubject\ttier\tscopes\tcreated\texpires\tnote\n".to_owned();
-            Ok(found.iter().map(line).fold(title, |all, line| all + &line))
+            Ok(records
+                .iter()
+                .map(line)
+                .fold(title, |all, line| all + &line))
         }
         KeysCommand::Withdraw { id, .. } => {
             let unknown = || KeysError::Unknown(id.clone());
-            let named = ApiKeyId::parse(id).ok_or_else(unknown)?;
-            if !keys.withdraw_api_key(&named).await? {
+            let key_id = ApiKeyId::parse(id).ok_or_else(unknown)?;
+            if !keys.withdraw_api_key(&key_id).await? {
                 return Err(unknown());
             }
-            Ok(format!("withdrawn: {named}\n"))
+            Ok(format!("withdrawn: {key_id}\n"))
         }
     }
 }

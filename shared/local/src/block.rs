@@ -45,7 +45,7 @@ pub enum BlockTenantError {
 ///
 /// # Errors
 /// [`BlockTenantError`]. After an error the operator can repeat the command.
-pub async fn run(options: &BlockTenant, blocked: bool) -> Result<(), BlockTenantError> {
+pub async fn run(options: &BlockTenant, is_blocked: bool) -> Result<(), BlockTenantError> {
     let tenant = TenantId::parse(options.tenant.clone())?;
     let deployment = Deployment {
         table: options.table.clone(),
@@ -54,11 +54,11 @@ pub async fn run(options: &BlockTenant, blocked: bool) -> Result<(), BlockTenant
         endpoint: options.endpoint.clone(),
         s3_endpoint: None,
     };
-    let reached = deployment.reach(options.data.as_deref()).await?;
-    let done = reached.records.block(&tenant, blocked).await;
-    reached.stop().await;
-    done?;
-    let text = if blocked {
+    let stores = deployment.reach(options.data.as_deref()).await?;
+    let result = stores.records.block(&tenant, is_blocked).await;
+    stores.stop().await;
+    result?;
+    let text = if is_blocked {
         format!("the tenant {tenant} is blocked: calls within a minute, streams within 30 s\n")
     } else {
         format!("the tenant {tenant} is not blocked\n")

@@ -28,7 +28,7 @@ type OwnedTask = (String, String, String);
 /// The commits of all tasks, from the stream of the table.
 #[derive(Debug)]
 pub(super) struct CommitHistory {
-    kept: Arc<KeptCommits>,
+    commits: Arc<KeptCommits>,
     reader: JoinHandle<()>,
 }
 
@@ -41,17 +41,17 @@ impl Drop for CommitHistory {
 impl CommitHistory {
     /// Reads the stream from its beginning, for as long as this value lives.
     pub(super) fn follow(stream: Stream) -> Self {
-        let kept = Arc::new(KeptCommits::default());
+        let commits = Arc::new(KeptCommits::default());
         let reader = {
-            let kept = Arc::clone(&kept);
-            tokio::spawn(async move { stream.follow(kept.as_ref()).await })
+            let commits = Arc::clone(&commits);
+            tokio::spawn(async move { stream.follow(commits.as_ref()).await })
         };
-        Self { kept, reader }
+        Self { commits, reader }
     }
 
     /// Returns when the end of the stream was read once more, or after some seconds.
     pub(super) async fn caught_up(&self) {
-        let mut ends = self.kept.ends.subscribe();
+        let mut ends = self.commits.ends.subscribe();
         // The read that runs now may have begun before the newest commit.
         for _ in 0..2 {
             let _late = timeout(PATIENCE, ends.changed()).await;
@@ -60,8 +60,8 @@ impl CommitHistory {
 
     /// The commits of a task, oldest first.
     pub(super) fn of(&self, owner: &Owner, task: &TaskId) -> Value {
-        let kept = self.kept.kept();
-        let commits = kept.of.get(&whose(owner, task));
+        let table = self.commits.kept();
+        let commits = table.of.get(&whose(owner, task));
         commits
             .into_iter()
             .flatten()
@@ -112,10 +112,10 @@ impl TakeRecords for KeptCommits {
             self.ends.send_modify(|ends| *ends = ends.wrapping_add(1));
             return true;
         }
-        let mut kept = self.kept();
+        let mut table = self.kept();
         for record in &batch.records {
             if let Some((whose, commit)) = commit_of(record) {
-                kept.add(whose, commit);
+                table.add(whose, commit);
             }
         }
         true
@@ -124,19 +124,19 @@ impl TakeRecords for KeptCommits {
 
 impl Commits {
     fn add(&mut self, whose: OwnedTask, commit: CommitNote) {
-        let own = self.of.entry(whose.clone()).or_default();
+        let commits = self.of.entry(whose.clone()).or_default();
         // A heartbeat writes the item, and is no commit.
-        if own.back().is_some_and(|last| last.is_same_as(&commit)) {
+        if commits.back().is_some_and(|last| last.is_same_as(&commit)) {
             return;
         }
-        own.push_back(commit);
+        commits.push_back(commit);
         self.order.push_back(whose);
         if self.order.len() > MOST
             && let Some(oldest) = self.order.pop_front()
-            && let Some(own) = self.of.get_mut(&oldest)
+            && let Some(commits) = self.of.get_mut(&oldest)
         {
-            own.pop_front();
-            if own.is_empty() {
+            commits.pop_front();
+            if commits.is_empty() {
                 self.of.remove(&oldest);
             }
         }
@@ -188,9 +188,9 @@ fn commit_of(record: &Record) -> Option<(OwnedTask, CommitNote)> {
     let task = task_image(&text).ok()??;
     let body: Value = serde_json::from_str(&text("body")?).ok()?;
     let used = |name: &str| body.get("us")?.get(name)?.as_u64();
-    let made = body.get("at").and_then(Value::as_i64);
+    let created_at = body.get("at").and_then(Value::as_i64);
     let later = body.get("up").and_then(Value::as_i64).unwrap_or_default();
-    let steps = body.get("sv").and_then(|saved| saved.get("s"));
+    let steps = body.get("sv").and_then(|values| values.get("s"));
     let steps = steps.and_then(Value::as_object);
     let commit = CommitNote {
         version: task.version,
@@ -201,7 +201,7 @@ fn commit_of(record: &Record) -> Option<(OwnedTask, CommitNote)> {
         // The stored form leaves out the first attempt.
         attempt: body.get("att").map_or(Some(1), Value::as_u64),
         hand_overs: used("h"),
-        at: made.map(|made| made.saturating_add(later)),
+        at: created_at.map(|created_at| created_at.saturating_add(later)),
         steps: steps
             .map(|steps| steps.keys().cloned().collect())
             .unwrap_or_default(),
