@@ -221,13 +221,19 @@ impl<I: Queued> Messages<I> {
     /// # Errors
     /// When the first hidden message will be visible; `None` if there is no message.
     fn next(&mut self, now: Timestamp) -> Result<(u64, &mut Message<I>), Option<Timestamp>> {
-        let visible_at = self.waiting.values().map(|it| it.visible_at).min();
+        let visible_at = self
+            .waiting
+            .values()
+            .map(|message| message.visible_at)
+            .min();
         let last_receives = &self.last_receives;
-        let turn = |it: &Message<I>| last_receives.get(it.item.group()).copied();
+        let turn = |message: &Message<I>| last_receives.get(message.item.group()).copied();
         let visible = self.waiting.iter_mut();
-        let visible = visible.filter(|(_, it)| it.visible_at <= now);
-        let next = visible.min_by_key(|(number, it)| (turn(it), it.visible_at, **number));
-        next.map(|(number, it)| (*number, it)).ok_or(visible_at)
+        let visible = visible.filter(|(_, message)| message.visible_at <= now);
+        let next =
+            visible.min_by_key(|(number, message)| (turn(message), message.visible_at, **number));
+        next.map(|(number, message)| (*number, message))
+            .ok_or(visible_at)
     }
 
     fn give_up(&mut self, now: Timestamp) {

@@ -317,7 +317,7 @@ async fn found(cx: &TaskContext<'_>, wanted: &MemorySearch) -> AgentResult<Found
     let place = |id: &str, scope: &str, layer: u8| {
         entries
             .iter()
-            .position(|it| it.id == id && it.scope_id == scope && it.layer == layer)
+            .position(|entry| entry.id == id && entry.scope_id == scope && entry.layer == layer)
     };
     let results = hits.hits.iter().filter_map(|hit| {
         let memory = hit.memory;

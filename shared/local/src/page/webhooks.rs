@@ -42,11 +42,15 @@ pub(super) async fn page(
         };
         let page = store.list(owner, &query).await?;
         count = count.saturating_add(page.records.len());
-        for head in page.records.iter().filter(|it| !it.listeners().is_empty()) {
+        for head in page
+            .records
+            .iter()
+            .filter(|record| !record.listeners().is_empty())
+        {
             let pushes = store.pushes(owner, head.id()).await?;
             let pushes = pushes
                 .iter()
-                .filter(|it| it.incarnation == *head.incarnation());
+                .filter(|push| push.incarnation == *head.incarnation());
             webhooks.extend(pushes.map(|push| shown(push, head.last_seq(), now)));
         }
         next = page.next;

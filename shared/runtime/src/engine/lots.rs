@@ -194,7 +194,8 @@ impl Reader {
         let tenant = &caller.owner.tenant;
         let mut bucket_rates = Vec::new();
         if let Some(rate) = rates.get(skill.id) {
-            let id = SkillId::parse(skill.id).map_err(|it| EngineError::broken(it.to_string()))?;
+            let id =
+                SkillId::parse(skill.id).map_err(|error| EngineError::broken(error.to_string()))?;
             bucket_rates.push((RateBucket::Skill(tenant.clone(), id), *rate));
         }
         let tags: BTreeSet<&str> = skill.tags.iter().copied().collect();

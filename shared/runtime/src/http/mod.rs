@@ -172,7 +172,8 @@ impl HttpService {
         deadline: Option<Timestamp>,
     ) -> impl Future<Output = Response<Body>> + Send {
         let cors = self.cors.as_ref();
-        let preflight = cors.and_then(|it| it.preflight(request.method(), request.headers()));
+        let preflight =
+            cors.and_then(|origin| origin.preflight(request.method(), request.headers()));
         let response = match preflight {
             Some(response) => Either::Left(ready(response)),
             None => Either::Right(self.respond(request, identity, deadline)),
@@ -212,10 +213,10 @@ impl HttpService {
                 response.unwrap_or_else(|error| decode::reject(&request, error)),
             );
         }
-        let budget = self
-            .backend
-            .reader()
-            .map_or_else(|_| CallBudget::default(), |it| it.call_budget(deadline));
+        let budget = self.backend.reader().map_or_else(
+            |_| CallBudget::default(),
+            |reader| reader.call_budget(deadline),
+        );
         let mut context = CallContext {
             edge: self,
             identity,
@@ -244,7 +245,10 @@ impl HttpService {
         self.hosts
             .admit(request.method(), headers)
             .or_else(|error| {
-                let is_allowed = self.cors.as_ref().is_some_and(|it| it.is_sender(headers));
+                let is_allowed = self
+                    .cors
+                    .as_ref()
+                    .is_some_and(|origin| origin.is_sender(headers));
                 match error {
                     HostError::Page if is_allowed => Ok(()),
                     _ => Err(error),

@@ -274,8 +274,8 @@ impl SkillTest {
         let engine = Engine::new(agent, services, policy).with_documents(self.documents.clone());
         let fault = Arc::clone(&self.fault);
         let failures = move |error: &AgentError| *lock(&cause) = error.cause().map(str::to_owned);
-        let faults = move |it: &OutputFault| {
-            lock(&fault).get_or_insert_with(|| it.clone());
+        let faults = move |output_fault: &OutputFault| {
+            lock(&fault).get_or_insert_with(|| output_fault.clone());
         };
         engine.reporting(Arc::new(failures), Arc::new(faults))
     }

@@ -33,8 +33,8 @@ mod tests;
 pub(crate) fn decode_send(params: &Value) -> Result<SendCommand, A2aError> {
     params::read(params, FieldCase::Json, |params| {
         let configuration = params.object("configuration");
-        let options = configuration.map_or_else(Options::unset, |it| {
-            Options::read(&it, "pushNotificationConfig", SendMode::Blocking)
+        let options = configuration.map_or_else(Options::unset, |configuration| {
+            Options::read(&configuration, "pushNotificationConfig", SendMode::Blocking)
         });
         let message = params.required_object("message");
         let message = message.and_then(|message| {

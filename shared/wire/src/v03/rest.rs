@@ -54,11 +54,11 @@ const STATES: [(&str, TaskState); 17] = [
 pub(crate) fn decode_send(body: &Value) -> Result<SendCommand, A2aError> {
     params::read(body, FieldCase::ProtoJson, |body| {
         let configuration = body.object("configuration");
-        let options = configuration.map_or_else(Options::unset, |it| {
-            let push = it.either("pushNotification", "pushNotificationConfig");
+        let options = configuration.map_or_else(Options::unset, |configuration| {
+            let push = configuration.either("pushNotification", "pushNotificationConfig");
             // ProtoJSON leaves out a member that is false, so an absent `blocking` is
             // false here.
-            Options::read(&it, push, SendMode::Immediate)
+            Options::read(&configuration, push, SendMode::Immediate)
         });
         let message = body.required_object(body.either("message", "request"));
         let message = message.and_then(|message| {

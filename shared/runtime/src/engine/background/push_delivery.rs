@@ -110,12 +110,14 @@ impl PushDispatcher {
             // A live lease or a pause: rule 2 above.
             if candidate
                 .as_ref()
-                .is_some_and(|it| it.delivery.is_busy(now))
+                .is_some_and(|push| push.delivery.is_busy(now))
             {
                 return Ok(());
             }
             // Without a push config only the state of the task is needed, not its events.
-            let cursor = candidate.as_ref().map_or(u64::MAX, |it| it.delivery.cursor);
+            let cursor = candidate
+                .as_ref()
+                .map_or(u64::MAX, |push| push.delivery.cursor);
             let log = self.to.tasks.tail(&item.owner, &item.task, cursor, now);
             let log = log.await?;
             let Some(log) = log.filter(|log| log.incarnation == item.incarnation) else {
@@ -145,7 +147,7 @@ impl PushDispatcher {
         let pushes = self.to.pushes.pushes(&item.owner, &item.task).await?;
         Ok(pushes
             .into_iter()
-            .find(|it| it.listener.id == item.config && it.incarnation == item.incarnation))
+            .find(|push| push.listener.id == item.config && push.incarnation == item.incarnation))
     }
 
     /// Takes the lease and sends the events of `log` to the webhook.
@@ -305,7 +307,7 @@ impl PushDispatcher {
     async fn with_content(&self, item: &PushItem) -> Result<Option<TaskRecord>, EngineError> {
         let now = self.to.clock.now();
         match self.to.tasks.load(&item.owner, &item.task, now).await {
-            Ok(record) => Ok(record.filter(|it| *it.incarnation() == item.incarnation)),
+            Ok(record) => Ok(record.filter(|record| *record.incarnation() == item.incarnation)),
             Err(StoreError::Refused(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }

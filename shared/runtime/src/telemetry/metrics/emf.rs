@@ -51,7 +51,7 @@ impl EmfLines {
     /// Adds what was measured for `tenant`.
     pub(super) fn record(&mut self, measurement: &Measurement<'_>, tenant: Option<&str>) {
         let (name, dimensions) = place(measurement);
-        let position = self.open.iter().position(|it| it.is_at(&dimensions));
+        let position = self.open.iter().position(|line| line.is_at(&dimensions));
         let index = position.unwrap_or_else(|| {
             self.open.push(Line::at(&dimensions));
             self.open.len().saturating_sub(1)
@@ -72,7 +72,10 @@ impl EmfLines {
         all.append(&mut self.open);
         let mut documents: Vec<EmfDocument<'_>> = Vec::new();
         for line in &all {
-            match documents.iter_mut().find(|it| it.has_room_for(line)) {
+            match documents
+                .iter_mut()
+                .find(|document| document.has_room_for(line))
+            {
                 Some(document) => document.add(line),
                 None => {
                     let mut new = EmfDocument {
@@ -164,7 +167,8 @@ impl<'a> EmfDocument<'a> {
     fn has_room_for(&self, line: &Line) -> bool {
         let tenants = line.tenants.iter();
         let new = tenants.filter(|it| !self.tenants.contains(it.as_str()));
-        self.tenants.len() + new.count() <= TENANTS && self.lines.iter().all(|it| it.fits(line))
+        self.tenants.len() + new.count() <= TENANTS
+            && self.lines.iter().all(|entry| entry.fits(line))
     }
 
     fn add(&mut self, line: &'a Line) {

@@ -188,7 +188,10 @@ impl Operations {
 
     /// What the commit of a step has to apply.
     pub(in crate::engine) fn updates_of(&self, step: &str) -> StepUpdates {
-        let within = self.entries.iter().filter(|it| is_within(&it.scope, step));
+        let within = self
+            .entries
+            .iter()
+            .filter(|entry| is_within(&entry.scope, step));
         let keys = within.filter_map(|entry| match &entry.operation {
             TurnOperation::Update { key, .. } => Some(key.clone()),
             _ => None,
@@ -208,7 +211,10 @@ impl Operations {
     /// What is stored with the result of a step. Its commit applies the `updates`.
     pub(in crate::engine) fn stored_of(&self, updates: &StepUpdates) -> Vec<ThreadOperation> {
         let step = &*updates.step;
-        let within = self.entries.iter().filter(|it| is_within(&it.scope, step));
+        let within = self
+            .entries
+            .iter()
+            .filter(|entry| is_within(&entry.scope, step));
         let operations = within.filter_map(|entry| match &entry.operation {
             TurnOperation::Append(event) => Some(ThreadOperation::Append(event.clone())),
             TurnOperation::Set { key, .. } if updates.keys.contains(key) => None,
@@ -282,7 +288,7 @@ impl Operations {
         which: Option<&[StepUpdates]>,
     ) -> AgentResult<()> {
         let is_of = |entry: &ScopedOperation, updates: &[StepUpdates]| {
-            updates.iter().any(|it| it.ids.contains(&entry.id))
+            updates.iter().any(|update| update.ids.contains(&entry.id))
         };
         for entry in &self.entries {
             if which.is_none_or(|updates| is_of(entry, updates)) {
@@ -305,7 +311,7 @@ impl Operations {
             }
         }
         self.entries
-            .retain(|entry| !updates.iter().any(|it| it.ids.contains(&entry.id)));
+            .retain(|entry| !updates.iter().any(|update| update.ids.contains(&entry.id)));
     }
 }
 
