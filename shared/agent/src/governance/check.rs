@@ -225,14 +225,14 @@ impl<'a> Check<'a> {
     }
 
     /// The violation that a search can find, without its line.
-    fn violation(&self, place: usize) -> Option<Violation> {
+    fn violation(&self, index: usize) -> Option<Violation> {
         let rules = &self.policies.rules;
-        match rules.get(place) {
+        match rules.get(index) {
             Some(rule) => Some(Violation::from(rule)),
             None => self
                 .policies
                 .findings
-                .get(place - rules.len())
+                .get(index - rules.len())
                 .map(Violation::from),
         }
     }

@@ -27,19 +27,19 @@ impl Engine {
         let mut sink = EventSink::stream(frames, StreamEnd::Rest, command.history_length);
         // A stream always waits for its turn; `mode` is an option of unary calls.
         command.mode = SendMode::Blocking;
-        let admission = self.accept(caller, command, budget).await?;
-        let result = Box::pin(self.show_turn(caller, admission, budget, &mut sink)).await;
+        let acceptance = self.accept(caller, command, budget).await?;
+        let result = Box::pin(self.show_turn(caller, acceptance, budget, &mut sink)).await;
         sink.close(result)
     }
 
     async fn show_turn(
         &self,
         caller: &Caller,
-        admission: Acceptance,
+        acceptance: Acceptance,
         budget: CallBudget,
         sink: &mut EventSink,
     ) -> Result<(), EngineError> {
-        let spec = match admission {
+        let spec = match acceptance {
             Acceptance::Run(spec) => spec,
             Acceptance::Repeat(record) => {
                 return self.reader.tail(caller, &record, budget, sink).await;
