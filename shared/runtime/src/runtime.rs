@@ -335,9 +335,7 @@ impl RuntimeBuilder {
             clock: self.clock,
             ids: self.ids,
             model: match (self.model, &settings.model) {
-                (None, Some(model_settings)) => {
-                    Some(Arc::new(ConfiguredModel::new(model_settings)?))
-                }
+                (None, Some(model)) => Some(Arc::new(ConfiguredModel::new(model)?)),
                 (model, _) => model,
             },
         };

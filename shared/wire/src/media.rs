@@ -10,7 +10,7 @@ pub(super) const A2A_JSON: &str = "application/a2a+json";
 /// Server-sent events.
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
-/// Whether `header` names the media type `media_type`, parameters aside.
+/// Whether `header` names `media_type`, parameters aside.
 fn is(header: &str, media_type: &str) -> bool {
     let essence = header.split(';').next().unwrap_or_default().trim();
     essence.eq_ignore_ascii_case(media_type)

@@ -296,10 +296,8 @@ impl<'a> KnowledgeStore<'a> {
                 .map_err(error)?;
             let Some(new_commit) = new_commit else {
                 // The file is there as it is, perhaps by an earlier run of this turn.
-                let commit = before.map_or_else(
-                    || ObjectId::null(gix_hash::Kind::Sha1),
-                    |before| before.commit,
-                );
+                let commit =
+                    before.map_or_else(|| ObjectId::null(gix_hash::Kind::Sha1), |it| it.commit);
                 let number = head.map_or(0, |(head, _, _)| head.number);
                 self.list(place, commit, number).await?;
                 return Ok(commit);

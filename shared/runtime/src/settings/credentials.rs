@@ -62,7 +62,7 @@ impl CredentialSettings {
 }
 
 impl Read<'_> {
-    /// The settings of API keys and JWTs. A function that is `is_deployed` uses no HTTP.
+    /// The settings of API keys and JWTs. `is_deployed` means no HTTP.
     pub(super) fn credentials(
         &self,
         is_deployed: bool,

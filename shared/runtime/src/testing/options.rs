@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl SkillTest {
-    /// Sets the caller of all later messages. Until then it is the subject `skill_test`
-    /// of the tenant `skill_test`.
+    /// Sets the caller of all later messages. Until then it is the subject `bench`
+    /// of the tenant `bench`.
     ///
     /// # Errors
     /// [`IdError`] when `tenant` or `subject` is not valid.

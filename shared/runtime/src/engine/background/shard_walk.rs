@@ -29,7 +29,7 @@ impl ShardWalk {
         self.shards.pop_front()
     }
 
-    /// Notes that the shard has more pages after `after`.
+    /// Notes that the shard has more pages after the key `after`.
     pub(in crate::engine) fn continue_after(&mut self, shard: u32, after: String) {
         self.shards.push_back((shard, Some(after)));
     }

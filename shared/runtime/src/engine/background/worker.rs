@@ -292,7 +292,7 @@ impl Engine {
     fn turn_input(
         &self,
         record: &TaskRecord,
-        loaded: &LoadedMessage,
+        messages: &LoadedMessage,
     ) -> Result<TurnInput, AgentError> {
         let id = record
             .skill()
@@ -301,7 +301,7 @@ impl Engine {
             .agent
             .skill(id)
             .ok_or_else(|| AgentError::skill_not_found(id))?;
-        let message = loaded.last.as_ref();
+        let message = messages.last.as_ref();
         let message = message.ok_or_else(|| {
             AgentError::missing_input(match record.secret() {
                 Some(_) => "the answer was sealed under another key",
@@ -321,7 +321,7 @@ impl Engine {
             request_metadata: metadata,
         };
         let by_model = record.route().filter(|route| route.how == "model");
-        let decision = match &loaded.first {
+        let decision = match &messages.first {
             // The model is not asked again: the task keeps what it decided.
             _ if by_model.is_some() && record.saved().slot.is_none() => {
                 let input = by_model.and_then(|route| route.input.clone());

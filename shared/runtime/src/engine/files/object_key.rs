@@ -52,7 +52,7 @@ impl Attempt {
         format!("{below}{incarnation}-{}-{now:x}", self.epoch)
     }
 
-    /// The key of object number `number` in the commit `write`.
+    /// The key of the object `number` in the commit `write`.
     ///
     /// It holds half of the incarnation and 32 bits of the write id, to be short: the
     /// local object store makes one file name of a key and the id of its multipart

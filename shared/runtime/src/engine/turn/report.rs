@@ -61,7 +61,7 @@ impl<'e> TurnReport<'e> {
         }
     }
 
-    /// `turn` as the work of the turn.
+    /// `turn` as the work of this report.
     pub(in crate::engine) fn run<F: Future>(
         &self,
         turn: F,

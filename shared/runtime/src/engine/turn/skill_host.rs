@@ -48,7 +48,7 @@ const UNBOUND: Duration = Duration::from_secs(15 * 60);
 /// The services of a turn, lent to its skill.
 pub(in crate::engine) struct TurnHandle<'e> {
     engine: &'e Engine,
-    asks: mpsc::Sender<SkillCommand>,
+    commands: mpsc::Sender<SkillCommand>,
     saved_turn: Mutex<Saved>,
     scopes: Scopes,
     replay: ReplayedOutput,
@@ -73,11 +73,11 @@ impl<'e> TurnHandle<'e> {
         engine: &'e Engine,
         spec: &TurnSpec,
     ) -> (Self, mpsc::Receiver<SkillCommand>) {
-        let (asks, inbox) = mpsc::channel(1);
+        let (commands, inbox) = mpsc::channel(1);
         let (saved_turn, base) = spec.replay();
         let turn = Self {
             engine,
-            asks,
+            commands,
             earlier_saves: Mutex::new(base.saves),
             scopes: Scopes::new(&saved_turn, base.outputs),
             replay: ReplayedOutput::new(&spec.record),
@@ -166,7 +166,7 @@ impl<'e> TurnHandle<'e> {
     }
 
     async fn ask(&self, command: SkillCommand) -> AgentResult<()> {
-        self.asks
+        self.commands
             .send(command)
             .await
             .map_err(|_| AgentError::canceled())
@@ -351,7 +351,7 @@ impl TurnHost for TurnHandle<'_> {
             if self.stop_at.is_some_and(|at| at <= now) {
                 // The event loop drops this future when it takes the request. If the
                 // loop has ended already, nothing continues the turn.
-                let _ended = self.asks.send(SkillCommand::Stop).await;
+                let _ended = self.commands.send(SkillCommand::Stop).await;
                 std::future::pending::<()>().await;
             }
         })

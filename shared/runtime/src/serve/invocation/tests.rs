@@ -8,7 +8,6 @@ use futures::{StreamExt as _, stream};
 use http::header::CONTENT_TYPE;
 use http_body::Frame;
 use http_body_util::{Full, StreamBody};
-use lambda_runtime::tower::Service as _;
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
