@@ -45,8 +45,11 @@ async fn run() -> Result<String, Box<dyn Error>> {
     let agent = Agent::builder("library").state(Reader::open);
     let agent = agent.skill(read).build()?;
     let reader = Reader::default();
-    let mut bench = SkillTest::new(&agent, "read");
-    let reply = bench.state(reader.clone()).crash_after(3).send("novels");
+    let mut skill_test = SkillTest::new(&agent, "read");
+    let reply = skill_test
+        .state(reader.clone())
+        .crash_after(3)
+        .send("novels");
     let pages = reply.await?.artifact_data("read").ok_or("no artifact")?;
     let books = reader.books.load(Ordering::Relaxed);
     Ok(format!("{pages} pages, books read: {books}"))

@@ -20,9 +20,9 @@ async fn reply(cx: &mut TaskContext<'_>, _: &Thread) -> AgentResult<String> {
 async fn run() -> Result<String, Box<dyn Error>> {
     let skill = HybridSkill::new(Translate, reply);
     let agent = Agent::builder("translator").skill(skill).build()?;
-    let mut bench = SkillTest::new(&agent, "translate");
-    let asked = bench.send("translate good morning").await?;
-    let done = bench.send("Finnish").await?;
+    let mut skill_test = SkillTest::new(&agent, "translate");
+    let asked = skill_test.send("translate good morning").await?;
+    let done = skill_test.send("Finnish").await?;
     let text = done.artifact_text("translate").ok_or("no artifact")?;
     Ok(format!("{} {text}", asked.text()))
 }

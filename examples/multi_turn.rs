@@ -47,11 +47,11 @@ impl SkillHandler<Ask> for Order {
 
 async fn run() -> Result<String, Box<dyn Error>> {
     let agent = Agent::builder("pizzeria").skill(Order).build()?;
-    let mut bench = SkillTest::new(&agent, "order");
+    let mut skill_test = SkillTest::new(&agent, "order");
     for said in ["I want a pizza", "mushrooms"] {
-        bench.send(said).await?;
+        skill_test.send(said).await?;
     }
-    let reply = bench.send("large").await?;
+    let reply = skill_test.send("large").await?;
     let order = reply.artifact_text("order").ok_or("no artifact")?;
     Ok(format!("{}\n=> {order}", reply.conversation().join("\n")))
 }

@@ -44,8 +44,8 @@ fn agent() -> Result<AgentDefinition, BuildError> {
 
 /// A test gives the skill a value of its own, so it needs no secret.
 async fn run(prices: Prices) -> Result<String, Box<dyn Error>> {
-    let mut bench = SkillTest::new(&agent()?, "price");
-    let reply = bench.state(prices).send("soup").await?;
+    let mut skill_test = SkillTest::new(&agent()?, "price");
+    let reply = skill_test.state(prices).send("soup").await?;
     let cents = reply.artifact_data("price").ok_or("no artifact")?;
     Ok(format!("{cents} cents"))
 }

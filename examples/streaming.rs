@@ -19,9 +19,9 @@ async fn count_down(cx: &mut TaskContext<'_>, _: String) -> AgentResult<()> {
 
 async fn run() -> Result<String, Box<dyn Error>> {
     let agent = Agent::builder("counter").skill(count_down).build()?;
-    let mut bench = SkillTest::new(&agent, "count-down");
-    let reply = bench.send("count down").await?;
-    let chunks = bench.events().iter();
+    let mut skill_test = SkillTest::new(&agent, "count-down");
+    let reply = skill_test.send("count down").await?;
+    let chunks = skill_test.events().iter();
     let chunks = chunks
         .filter(|event| matches!(event, Event::Artifact(_)))
         .count();

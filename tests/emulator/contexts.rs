@@ -96,7 +96,7 @@ impl Stage {
         {
             Ok(Sent::Task(task)) => Ok(*task),
             Ok(Sent::Message(message)) => panic!("{message:?}"),
-            Err(error) => Err(error.refusal),
+            Err(error) => Err(error.a2a_error),
         }
     }
 

@@ -23,14 +23,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A store behind a faulty line, beside one with a direct connection.
-struct SkillTest {
+struct FaultTest {
     emulator: Emulator,
     line: FaultyLine,
     far: DynamoStore,
     world: World,
 }
 
-impl SkillTest {
+impl FaultTest {
     async fn new(case: &'static str) -> Self {
         let emulator = Emulator::start().await.unwrap();
         let line = FaultyLine::to(emulator.dynamodb).await.unwrap();
@@ -86,57 +86,61 @@ const FAULTS: [&[Fault]; 9] = [
 
 #[tokio::test]
 async fn a_commit_with_a_lost_reply_is_found_done() {
-    let bench = SkillTest::new("commit").await;
-    let world = &bench.world;
+    let fault_test = FaultTest::new("commit").await;
+    let world = &fault_test.world;
     for faults in FAULTS {
         let task = world.task().unwrap();
         let mut create = world.create(&task);
         create.has_pointer = true;
-        bench.commits(&create, faults).await;
+        fault_test.commits(&create, faults).await;
         let working = world.next(&task, [world.start()]).unwrap();
-        bench.commits(&world.update(&working, &task), faults).await;
+        fault_test
+            .commits(&world.update(&working, &task), faults)
+            .await;
     }
 }
 
 #[tokio::test]
 async fn a_commit_of_task_and_thread_with_a_lost_reply_is_found_done() {
-    let bench = SkillTest::new("transaction").await;
-    let world = &bench.world;
+    let fault_test = FaultTest::new("transaction").await;
+    let world = &fault_test.world;
     for faults in FAULTS {
         let task = world.task().unwrap();
         let mut create = world.create(&task);
         create.thread = Some(world.thread(&world.owner, task.context_id(), 0));
-        bench.commits(&create, faults).await;
+        fault_test.commits(&create, faults).await;
         let working = world.next(&task, [world.start()]).unwrap();
         let mut update = world.update(&working, &task);
         update.thread = Some(world.thread(&world.owner, task.context_id(), 1));
-        bench.commits(&update, faults).await;
+        fault_test.commits(&update, faults).await;
     }
 }
 
 #[tokio::test]
 async fn a_commit_with_child_items_and_a_lost_reply_is_found_done() {
-    let bench = SkillTest::new("children").await;
-    let world = &bench.world;
+    let fault_test = FaultTest::new("children").await;
+    let world = &fault_test.world;
     for faults in FAULTS {
         let text = vec![Part::text(noise(1, 9_000))];
         let message = Message::from_user("m", text);
         let id = TaskId::made_of(world.number());
         let task = world.task_saying(&world.owner, id, message.clone());
         let task = task.unwrap();
-        bench.commits(&world.create(&task), faults).await;
+        fault_test.commits(&world.create(&task), faults).await;
         let says = Change::Complete {
             message: Some(message),
         };
         let ended = world.next(&task, [world.start(), says]).unwrap();
-        bench.commits(&world.update(&ended, &task), faults).await;
+        fault_test
+            .commits(&world.update(&ended, &task), faults)
+            .await;
     }
 }
 
 #[tokio::test]
 async fn a_thread_write_with_a_lost_reply_is_found_done() {
-    let bench = SkillTest::new("thread").await;
-    let world = &bench.world;
+    let fault_test = FaultTest::new("thread").await;
+    let world = &fault_test.world;
     for faults in FAULTS {
         let id = world.task().unwrap().context_id().clone();
         for version in [0, 1] {
@@ -144,31 +148,31 @@ async fn a_thread_write_with_a_lost_reply_is_found_done() {
             if version == 1 {
                 write.record.state = Default::default();
             }
-            bench.line.spoil(faults);
-            let answer = bench.far.put_thread(&write).await;
+            fault_test.line.spoil(faults);
+            let answer = fault_test.far.put_thread(&write).await;
             assert!(
                 matches!(answer, Ok(true)),
                 "{version} {faults:?} {answer:?}"
             );
-            assert!(bench.line.spent(), "{version} {faults:?}");
+            assert!(fault_test.line.spent(), "{version} {faults:?}");
         }
     }
 }
 
 #[tokio::test]
 async fn a_conflict_stays_a_conflict_after_lost_replies() {
-    let bench = SkillTest::new("conflict").await;
-    let world = &bench.world;
+    let fault_test = FaultTest::new("conflict").await;
+    let world = &fault_test.world;
     for faults in [&[Fault::DropReply][..], &[Fault::DropReply, Fault::Refuse]] {
         let task = world.task().unwrap();
-        let records = &bench.emulator.records;
+        let records = &fault_test.emulator.records;
         records.commit(&world.create(&task)).await.unwrap();
         let working = world.next(&task, [world.start()]).unwrap();
         let winner = world.update(&working, &task);
         records.commit(&winner).await.unwrap();
         let loser = world.next(&task, [world.start()]).unwrap();
-        bench.line.spoil(faults);
-        let answer = bench.far.commit(&world.update(&loser, &task)).await;
+        fault_test.line.spoil(faults);
+        let answer = fault_test.far.commit(&world.update(&loser, &task)).await;
         let current = Some(working);
         assert_eq!(answer.unwrap(), Committed::Conflict(current), "{faults:?}");
     }
@@ -176,21 +180,24 @@ async fn a_conflict_stays_a_conflict_after_lost_replies() {
 
 #[tokio::test]
 async fn a_store_without_replies_is_unavailable_not_done_or_in_conflict() {
-    let bench = SkillTest::new("silent").await;
-    let world = &bench.world;
+    let fault_test = FaultTest::new("silent").await;
+    let world = &fault_test.world;
     for fault in [Fault::Refuse, Fault::DropReply] {
         let task = world.task().unwrap();
         let write = world.create(&task);
-        bench.line.spoil_all(fault);
-        let answer = bench.far.commit(&write).await;
+        fault_test.line.spoil_all(fault);
+        let answer = fault_test.far.commit(&write).await;
         assert!(
             matches!(answer, Err(StoreError::Unavailable(_))),
             "{answer:?}"
         );
         // The same write again, once the store replies: it is stored once.
-        bench.line.spoil(&[]);
-        assert_eq!(bench.far.commit(&write).await.unwrap(), Committed::Done);
-        let records = &bench.emulator.records;
+        fault_test.line.spoil(&[]);
+        assert_eq!(
+            fault_test.far.commit(&write).await.unwrap(),
+            Committed::Done
+        );
+        let records = &fault_test.emulator.records;
         let found = records.load(&world.owner, task.id(), world.now).await;
         assert_eq!(found.unwrap(), Some(task));
     }
@@ -198,24 +205,24 @@ async fn a_store_without_replies_is_unavailable_not_done_or_in_conflict() {
 
 #[tokio::test]
 async fn a_heartbeat_without_a_reply_is_an_error() {
-    let bench = SkillTest::new("heartbeat").await;
-    let world = &bench.world;
-    let stores = bench.emulator.stores();
+    let fault_test = FaultTest::new("heartbeat").await;
+    let world = &fault_test.world;
+    let stores = fault_test.emulator.stores();
     let task = world.task().unwrap();
     world.stored(&stores, &task).await.unwrap();
     let task = world.committed(&stores, &task, [world.start()]).await;
     let task = task.unwrap();
     let beat = async || {
         let until = world.at(120_000);
-        bench.far.heartbeat(&task, until).await
+        fault_test.far.heartbeat(&task, until).await
     };
-    bench.line.spoil_all(Fault::Refuse);
+    fault_test.line.spoil_all(Fault::Refuse);
     let unheard = beat().await;
     assert!(
         matches!(unheard, Err(StoreError::Unavailable(_))),
         "{unheard:?}"
     );
-    bench.line.spoil(&[]);
+    fault_test.line.spoil(&[]);
     assert!(beat().await.unwrap());
 }
 
@@ -229,12 +236,12 @@ const THROTTLED: Fault = Fault::Answer(concat!(
 
 #[tokio::test]
 async fn a_throttled_write_is_repeated_and_done_once() {
-    let bench = SkillTest::new("throttled").await;
-    let world = &bench.world;
+    let fault_test = FaultTest::new("throttled").await;
+    let world = &fault_test.world;
     // The SDK tries three times.
     for times in [1, 2] {
         let task = world.task().unwrap();
-        bench
+        fault_test
             .commits(&world.create(&task), &vec![THROTTLED; times])
             .await;
         let id = ContextId::parse(format!("throttled:{times}")).unwrap();
@@ -242,55 +249,75 @@ async fn a_throttled_write_is_repeated_and_done_once() {
         write.record.state_expires_at = world.now;
         let session = &mut write.record.state.session;
         session.insert("k".to_owned(), "v".into());
-        assert!(bench.emulator.records.put_thread(&write).await.unwrap());
-        bench.line.spoil(&vec![THROTTLED; times]);
-        let removed = bench.far.remove_state(&world.owner, &id, world.now).await;
+        assert!(
+            fault_test
+                .emulator
+                .records
+                .put_thread(&write)
+                .await
+                .unwrap()
+        );
+        fault_test.line.spoil(&vec![THROTTLED; times]);
+        let removed = fault_test
+            .far
+            .remove_state(&world.owner, &id, world.now)
+            .await;
         assert!(removed.unwrap().state, "{times}");
-        assert!(bench.line.spent(), "{times}");
+        assert!(fault_test.line.spent(), "{times}");
     }
 }
 
 #[tokio::test]
 async fn a_tenant_erasure_succeeds_despite_throttling() {
-    let bench = SkillTest::new("erase-throttled").await;
-    let (world, blobs) = (&bench.world, &bench.emulator.blobs);
+    let fault_test = FaultTest::new("erase-throttled").await;
+    let (world, blobs) = (&fault_test.world, &fault_test.emulator.blobs);
     // Each of the two kinds of request in turn.
     for passing in [0, 1] {
         let task = world.task().unwrap();
-        world.stored(&bench.emulator.stores(), &task).await.unwrap();
+        world
+            .stored(&fault_test.emulator.stores(), &task)
+            .await
+            .unwrap();
         let mut faults = vec![Fault::Pass; passing];
         faults.extend([THROTTLED; 3]);
-        bench.line.spoil(&faults);
+        fault_test.line.spoil(&faults);
         let tenant = &world.owner.tenant;
-        let erased = bench.far.erase_tenant(tenant, blobs, &|_| ()).await;
+        let erased = fault_test.far.erase_tenant(tenant, blobs, &|_| ()).await;
         // The task and the pointer to it.
         assert_eq!(erased.unwrap().items, 2, "{passing}");
-        assert!(bench.line.spent(), "{passing}");
+        assert!(fault_test.line.spent(), "{passing}");
     }
 }
 
 #[tokio::test]
 async fn a_push_config_removal_with_a_lost_reply_is_done() {
-    let bench = SkillTest::new("webhook").await;
-    let world = &bench.world;
+    let fault_test = FaultTest::new("webhook").await;
+    let world = &fault_test.world;
     for faults in FAULTS {
-        let (task, push) = world.listened(&bench.emulator.stores()).await.unwrap();
-        bench.line.spoil(faults);
+        let (task, push) = world.listened(&fault_test.emulator.stores()).await.unwrap();
+        fault_test.line.spoil(faults);
         let id = &push.listener.id;
-        let removed = bench.far.delete_push(&world.owner, task.id(), id).await;
+        let removed = fault_test
+            .far
+            .delete_push(&world.owner, task.id(), id)
+            .await;
         // After the third attempt there is no other.
         let heard = faults.len() < 3;
         assert_eq!(removed.is_ok(), heard, "{faults:?} {removed:?}");
-        assert!(bench.line.spent(), "{faults:?}");
-        let left = bench.far.pushes(&world.owner, task.id()).await.unwrap();
+        assert!(fault_test.line.spent(), "{faults:?}");
+        let left = fault_test
+            .far
+            .pushes(&world.owner, task.id())
+            .await
+            .unwrap();
         assert_eq!(left, [], "{faults:?}");
     }
 }
 
 #[tokio::test]
 async fn a_removal_with_a_lost_reply_is_done() {
-    let bench = SkillTest::new("removal").await;
-    let (world, records) = (&bench.world, &bench.emulator.records);
+    let fault_test = FaultTest::new("removal").await;
+    let (world, records) = (&fault_test.world, &fault_test.emulator.records);
     // The last of three requests removes the item that decides.
     let faults = [Fault::Pass, Fault::Pass, Fault::DropReply];
     // A context that is named after its task has no pointer to it.
@@ -302,20 +329,20 @@ async fn a_removal_with_a_lost_reply_is_done() {
             *task.fields().context_id = ContextId::made_of(number);
         }
         records.commit(&world.create(&task)).await.unwrap();
-        bench.line.spoil(&faults);
-        let removed = bench.far.remove_task(&task).await;
+        fault_test.line.spoil(&faults);
+        let removed = fault_test.far.remove_task(&task).await;
         assert!(matches!(removed, Ok(true)), "{named} {removed:?}");
-        assert!(bench.line.spent(), "{named}");
+        assert!(fault_test.line.spent(), "{named}");
         let found = records.load(&world.owner, task.id(), world.now).await;
         assert_eq!(found.unwrap(), None, "{named}");
     }
     let id = ContextId::parse("c:1").unwrap();
     let write = world.thread(&world.owner, &id, 0);
     assert!(records.put_thread(&write).await.unwrap());
-    bench.line.spoil(&faults);
-    let removed = bench.far.remove_thread(&write.record).await;
+    fault_test.line.spoil(&faults);
+    let removed = fault_test.far.remove_thread(&write.record).await;
     assert!(matches!(removed, Ok(true)), "{removed:?}");
-    assert!(bench.line.spent());
+    assert!(fault_test.line.spent());
     let found = records.load_thread(&world.owner, &id).await;
     assert_eq!(found.unwrap(), None);
 }
@@ -330,34 +357,46 @@ const IN_USE: Fault = Fault::Answer(concat!(
 
 #[tokio::test]
 async fn a_single_write_that_meets_a_transaction_is_repeated() {
-    let bench = SkillTest::new("in-use").await;
-    let world = &bench.world;
+    let fault_test = FaultTest::new("in-use").await;
+    let world = &fault_test.world;
     let faults = [IN_USE; 2];
     // A put, an update and a delete.
     let task = world.task().unwrap();
-    bench.commits(&world.create(&task), &faults).await;
+    fault_test.commits(&world.create(&task), &faults).await;
     let working = world.next(&task, [world.start()]).unwrap();
-    bench.commits(&world.update(&working, &task), &faults).await;
+    fault_test
+        .commits(&world.update(&working, &task), &faults)
+        .await;
     let id = ContextId::parse("c:1").unwrap();
     let mut write = world.thread(&world.owner, &id, 0);
     write.record.state_expires_at = world.now;
-    assert!(bench.emulator.records.put_thread(&write).await.unwrap());
-    bench.line.spoil(&faults);
-    let removed = bench.far.remove_state(&world.owner, &id, world.now).await;
+    assert!(
+        fault_test
+            .emulator
+            .records
+            .put_thread(&write)
+            .await
+            .unwrap()
+    );
+    fault_test.line.spoil(&faults);
+    let removed = fault_test
+        .far
+        .remove_state(&world.owner, &id, world.now)
+        .await;
     assert!(removed.unwrap().state);
-    assert!(bench.line.spent());
+    assert!(fault_test.line.spent());
 }
 
 #[tokio::test]
 async fn a_failing_request_is_attempted_three_times_and_no_more() {
-    let bench = SkillTest::new("attempts").await;
-    let world = &bench.world;
+    let fault_test = FaultTest::new("attempts").await;
+    let world = &fault_test.world;
     for fault in [THROTTLED, MET, Fault::Refuse, Fault::CutReply] {
         let task = world.task().unwrap();
         let mut write = world.create(&task);
         write.thread = Some(world.thread(&world.owner, task.context_id(), 0));
-        bench.line.spoil(&[fault; 3]);
-        let answer = bench.far.commit(&write).await;
+        fault_test.line.spoil(&[fault; 3]);
+        let answer = fault_test.far.commit(&write).await;
         // With a lost reply the write is stored, and one read finds it.
         let (found, requests) = match fault {
             Fault::CutReply => (matches!(answer, Ok(Committed::Done)), 4),
@@ -365,7 +404,7 @@ async fn a_failing_request_is_attempted_three_times_and_no_more() {
             _ => (answer.is_err(), 3),
         };
         assert!(found, "{fault:?} {answer:?}");
-        assert_eq!(bench.line.seen(), requests, "{fault:?}");
+        assert_eq!(fault_test.line.seen(), requests, "{fault:?}");
     }
 }
 
@@ -586,47 +625,50 @@ const MET: Fault = Fault::Answer(concat!(
 
 #[tokio::test]
 async fn a_commit_in_conflict_with_other_transactions_is_contended_and_not_stored() {
-    let bench = SkillTest::new("met").await;
-    let world = &bench.world;
+    let fault_test = FaultTest::new("met").await;
+    let world = &fault_test.world;
     let task = world.task().unwrap();
     let mut write = world.create(&task);
     write.thread = Some(world.thread(&world.owner, task.context_id(), 0));
-    bench.commits(&write, &[MET, MET]).await;
+    fault_test.commits(&write, &[MET, MET]).await;
 
     let task = world.task().unwrap();
     let mut write = world.create(&task);
     write.thread = Some(world.thread(&world.owner, task.context_id(), 0));
-    bench.line.spoil_all(MET);
-    let answer = bench.far.commit(&write).await;
+    fault_test.line.spoil_all(MET);
+    let answer = fault_test.far.commit(&write).await;
     assert!(
         matches!(answer, Err(StoreError::Contended(_))),
         "{answer:?}"
     );
     let thread = write.thread.as_ref().unwrap();
-    let answer = bench.far.put_thread(thread).await;
+    let answer = fault_test.far.put_thread(thread).await;
     assert!(
         matches!(answer, Err(StoreError::Contended(_))),
         "{answer:?}"
     );
-    bench.line.spoil(&[]);
-    let found = bench.far.load(&world.owner, task.id(), write.now).await;
+    fault_test.line.spoil(&[]);
+    let found = fault_test
+        .far
+        .load(&world.owner, task.id(), write.now)
+        .await;
     assert_eq!(found.unwrap(), None);
 }
 
 #[tokio::test]
 async fn a_counter_with_a_lost_reply_is_not_sent_again() {
-    let bench = SkillTest::new("counters").await;
+    let fault_test = FaultTest::new("counters").await;
     let counter = |name: &str| Counter {
         series: name.to_owned(),
         amounts: BTreeMap::from([("n".to_owned(), 1)]),
     };
-    let counters = Counters::new(Arc::new(bench.far.clone()));
+    let counters = Counters::new(Arc::new(fault_test.far.clone()));
     for (fault, sum) in [(Fault::DropReply, 1), (Fault::Refuse, 0)] {
-        let name = format!("{fault:?} {}", bench.world.owner.tenant);
-        bench.line.spoil(&[fault]);
+        let name = format!("{fault:?} {}", fault_test.world.owner.tenant);
+        fault_test.line.spoil(&[fault]);
         let lost = counters.add_counters(0, &[counter(&name)]).await;
         assert!(matches!(lost, Err(StoreError::Unavailable(_))), "{lost:?}");
-        assert_eq!(bench.line.seen(), 1);
+        assert_eq!(fault_test.line.seen(), 1);
         let stored = counters.read_counters().await.unwrap().into_iter();
         let found = stored
             .filter(|it| it.series == name)

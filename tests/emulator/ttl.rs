@@ -126,7 +126,7 @@ impl Stage {
         reader
             .get(&self.caller, &query)
             .await
-            .map_err(|e| e.refusal)
+            .map_err(|e| e.a2a_error)
     }
 
     /// Every item of this caller's tenant.
@@ -205,7 +205,7 @@ async fn every_item_has_a_ttl_and_its_removal_changes_no_response() {
     clock.sleep_until(clock.now().plus(LIFE)).await;
     gone(&stage, [&made, &served]).await;
     let again = stage.send(Some(&ours), "three").await.unwrap_err();
-    assert_eq!(again.refusal, A2aError::ContextExpired);
+    assert_eq!(again.a2a_error, A2aError::ContextExpired);
 
     // … and in the same way after the removal.
     while !stage.items().await.is_empty() {
@@ -226,7 +226,7 @@ async fn gone(stage: &Stage, tasks: [&Task; 2]) {
     let context = &tasks[1].context_id;
     let more = stage.send(Some(context), "more").await.unwrap_err();
     assert_eq!(
-        more.refusal,
+        more.a2a_error,
         A2aError::ContextExpired,
         "a context made by the server"
     );

@@ -63,7 +63,7 @@ impl Case {
     /// An error must be true for the client: the result is unknown, or the server failed.
     fn blames_us(&self, error: &EngineError) {
         let ours = matches!(
-            error.refusal,
+            error.a2a_error,
             A2aError::Unavailable { .. } | A2aError::Internal
         );
         self.check(ours, || {

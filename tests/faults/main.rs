@@ -169,7 +169,7 @@ async fn throttled_send_uses_three_attempts_and_is_unavailable() {
     let sent = case
         .engine
         .send(&case.caller, command, CallBudget::default());
-    let refusal = sent.await.unwrap_err().refusal;
+    let refusal = sent.await.unwrap_err().a2a_error;
     assert!(
         matches!(refusal, A2aError::Unavailable { .. }),
         "{refusal:?}"
@@ -213,7 +213,7 @@ async fn a_send_whose_context_is_throttled_leaves_nothing() {
                 fault,
                 only,
             });
-            let refusal = sent().await.unwrap_err().refusal;
+            let refusal = sent().await.unwrap_err().a2a_error;
             assert!(
                 matches!(refusal, A2aError::Unavailable { .. }),
                 "{refusal:?}"

@@ -26,6 +26,7 @@ AREAS = ("wire", "model", "store", "aws", "engine", "skill", "http", "serve")
 WORDS_BELOW = 40
 CIRCLE_MAX = 3
 FUNCTION_MAX = 70
+PARTICIPLES_BELOW = 8
 # Limits that are only reported.
 FILE_MAX = 400
 SUBJECT_MAX = 72
@@ -64,6 +65,18 @@ OLD_NAMES = """
     take_away Whose offload inflate Doc Apart Batches Bench
 """.split()
 
+# Participles without `-ed`, and three words that say as little. The name of a value says what
+# the value is: `record`, not `found`. `docs/style.md` has the rule.
+PARTICIPLES = set(
+    """
+    begun born bound broken brought built caught chosen done drawn forgotten found given gone
+    got grown held hidden kept known left lost made meant met own paid place said seen sent
+    shown sold spent taken taught thought told torn understood whole won written
+""".split()
+)
+# Words in `-ed` that are names all the same.
+IN_ED = set("embed embedded exceed indeed need proceed succeed speed unbounded used".split())
+
 TOKEN = re.compile(
     r"""(?P<comment>//[^\n]*|/\*.*?\*/)"""
     r"""|\bb?c?r(?P<hashes>\#*)".*?"(?P=hashes)"""
@@ -93,6 +106,14 @@ FUNCTION = re.compile(r"\bfn\s+(\w+)\s*[<(]")
 TEST = re.compile(
     r"^[ \t]*#\[(?:\w+::)*test\b[^\]]*\](?:\s*(?:#\[[^\n]*\]|//[^\n]*))*\s*(?:pub\s+)?(?:async\s+)?fn\s+(\w+)",
     re.MULTILINE,
+)
+# A name that a value gets: in a `let`, a pattern, a loop, a closure, or as a parameter or field.
+BINDING = re.compile(
+    r"""\blet\s+(?:mut\s+)?(?:(?:Some|Ok|Err)?\()?(?:mut\s+|ref\s+)?([a-z_]\w*)"""
+    r"""|\b(?:Some|Ok|Err)\((?:mut\s+)?([a-z_]\w*)\)\s*(?:=>|=[^=]|if)"""
+    r"""|\bfor\s+([a-z_]\w*)\s+in"""
+    r"""|\|(?:mut\s+|&)?([a-z_]\w*)\s*[,|:]"""
+    r"""|(?<=[(,])\s*(?:mut\s+)?([a-z_]\w*)\s*:\s*[&A-Z\[(a-z]"""
 )
 # A name that can be an item: no field or method, and no declaration of a function.
 WORD = re.compile(r"(?<![\w.])(?<!\bfn )\w+")
@@ -588,14 +609,35 @@ def old_names(sources):
             print(f"  {name:<12} " + ", ".join(f"{path} {count}" for path, count in places[name].most_common(6)))
 
 
+def is_participle(name):
+    return name in PARTICIPLES or (re.fullmatch(r"[a-z]{3,}ed", name) is not None and name not in IN_ED)
+
+
+def values(sources):
+    """The values that a participle names, each 1,000 lines."""
+    names, where = collections.Counter(), collections.Counter()
+    for source in sources:
+        bindings = (match.group(match.lastindex) for match in BINDING.finditer(source.code))
+        found = [name for name in bindings if is_participle(name)]
+        names.update(found)
+        where[source.path] += len(found)
+    rate = 1000 * names.total() / sum(source.lines for source in sources)
+    figure = f"{names.total()}, each 1,000 lines {rate:.1f}"
+    head(f"values named by a participle: {figure}    limit: below {PARTICIPLES_BELOW}")
+    print("  most often: " + ", ".join(f"{name} {count}" for name, count in names.most_common(8)))
+    print("  most in: " + ", ".join(f"{path} {count}" for path, count in where.most_common(5) if count))
+    fault = f"participles name {rate:.1f} values each 1,000 lines, not below {PARTICIPLES_BELOW}"
+    return [fault] if rate >= PARTICIPLES_BELOW else []
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--check",
         action="store_true",
         help=f"exit 1 if the words are {WORDS_BELOW} or more, a circle has more than {CIRCLE_MAX} files,"
-        f" a production function has more than {FUNCTION_MAX} lines, or a type name is declared twice"
-        " without being in ALLOWED",
+        f" a production function has more than {FUNCTION_MAX} lines, participles name {PARTICIPLES_BELOW} or more"
+        " values each 1,000 lines, or a type name is declared twice without being in ALLOWED",
     )
     parser.add_argument("--arrows", action="store_true", help="print the imports inside each circle, with the names")
     parser.add_argument("--paths", action="store_true", help="count written-out paths as imports too: `super::a::b()`")
@@ -612,6 +654,7 @@ def main():
     files(sources)
     public(sources)
     faults += words({path: text for path, text in texts.items() if path not in WORDS_NOT_IN})
+    faults += values(sources)
     faults += types(sources)
     faults += circle_table(sources, options.paths, options.arrows)
     tests(texts)

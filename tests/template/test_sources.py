@@ -45,7 +45,7 @@ def sources(*folders):
 class Credentials(unittest.TestCase):
     def test_hashes_of_keys_are_compared_in_constant_time(self):
         key = (ROOT / "shared/runtime/src/auth/api_key.rs").read_text()
-        self.assertIn("self.hash().ct_eq(known)", key)
+        self.assertIn("self.hash().ct_eq(other)", key)
         others = sources(ROOT / "shared/runtime/src/auth")
         compared = re.compile(r"hash(\(\))?\s*[!=]=|[!=]=\s*\S*hash\b")
         wrong = [str(name) for name, text in others if compared.search(code(text).split("#[cfg(test)]")[0])]

@@ -387,13 +387,13 @@ impl<'a> Access<'a> {
     /// A permit for every scope of the layers where the caller has the right. The layers keep
     /// their order; the scopes of one layer are sorted. The list can be empty.
     pub(crate) fn permits<R: Right>(&self, layers: &[Layer]) -> Vec<Permit<R>> {
-        let mut found = Vec::new();
+        let mut permits = Vec::new();
         for layer in layers {
             for id in self.own(*layer) {
-                found.extend(self.permit(*layer, Some(id)));
+                permits.extend(self.permit(*layer, Some(id)));
             }
         }
-        found
+        permits
     }
 
     /// The one decision. The tenant comes first, so that no later rule can let it pass.
@@ -413,11 +413,11 @@ impl<'a> Access<'a> {
         if self.role < least {
             return Err(Denial::Role { verb, layer, least });
         }
-        let own = self.own(layer);
+        let ids = self.own(layer);
         let id = match scope_id {
-            Some(id) => own.get(id).ok_or(Denial::Foreign)?,
-            None if own.len() > 1 => return Err(Denial::NoScopeId { layer }),
-            None => own.first().ok_or(Denial::Foreign)?,
+            Some(id) => ids.get(id).ok_or(Denial::Foreign)?,
+            None if ids.len() > 1 => return Err(Denial::NoScopeId { layer }),
+            None => ids.first().ok_or(Denial::Foreign)?,
         };
         let id = (*id).to_owned();
         Ok(GrantedScope { layer, id })

@@ -273,17 +273,17 @@ fn note(cx: &mut TaskContext<'_>, words: &str) -> AgentResult<Ending> {
 /// Delivers the thread and the session values as a skill sees them.
 async fn recall(cx: &TaskContext<'_>) -> AgentResult<Ending> {
     let thread = cx.thread().await?;
-    let said = thread.iter().flat_map(|message| &message.parts);
+    let texts = thread.iter().flat_map(|message| &message.parts);
     let text = |part: &Part| match &part.content {
         PartContent::Text(text) => Some(text.clone()),
         _ => None,
     };
-    let said: Vec<String> = said.filter_map(text).collect();
-    let noted = cx.load_session::<String>("noted").await?;
+    let texts: Vec<String> = texts.filter_map(text).collect();
+    let note = cx.load_session::<String>("noted").await?;
     let steps = cx.load_session::<u32>("steps").await?;
     deliver(Artifact::from_json(
         RESULT,
-        &serde_json::json!({ "said": said, "noted": noted, "steps": steps }),
+        &serde_json::json!({ "said": texts, "noted": note, "steps": steps }),
     )?)
 }
 
@@ -294,12 +294,14 @@ async fn refer(cx: &TaskContext<'_>) -> AgentResult<Ending> {
         let names = task.artifacts.iter().map(|artifact| artifact.name.clone());
         names.collect()
     };
-    let shown = cx.references().await?.iter();
-    let shown: Vec<_> = shown.map(|task| (task.id.as_str(), names(task))).collect();
+    let references = cx.references().await?.iter();
+    let references: Vec<_> = references
+        .map(|task| (task.id.as_str(), names(task)))
+        .collect();
     let others = cx.unresolved_references().await?;
     deliver(Artifact::from_json(
         RESULT,
-        &serde_json::json!({ "shown": shown, "others": others }),
+        &serde_json::json!({ "shown": references, "others": others }),
     )?)
 }
 
@@ -312,24 +314,24 @@ static RUNS: AtomicU64 = AtomicU64::new(0);
 /// client sees two names for it in the updates and in the artifact. A session value counts
 /// these commands.
 async fn steps(cx: &mut TaskContext<'_>, count: u32, time: Duration) -> AgentResult<Ending> {
-    let mut done: Vec<String> = Vec::new();
+    let mut results: Vec<String> = Vec::new();
     for number in 1..=count {
         let run = cx.step("step", async {
             tokio::time::sleep(time).await;
             let run = RUNS.fetch_add(1, Ordering::Relaxed) + 1;
             Ok(format!("run-{}-{run}", std::process::id()))
         });
-        done.push(run.await?);
-        cx.send_intermediate_update(format!("step {number}: {}", done.join(" ")))
+        results.push(run.await?);
+        cx.send_intermediate_update(format!("step {number}: {}", results.join(" ")))
             .await?;
-        cx.save_data("done", &done).await?;
+        cx.save_data("done", &results).await?;
     }
     cx.update_session("steps", |steps: Option<u32>| steps.unwrap_or(0) + 1)?;
     let steps = cx.load_session::<u32>("steps").await?;
     deliver(Artifact::from_json(
         RESULT,
         &serde_json::json!({
-            "steps": done,
+            "steps": results,
             "saved": cx.load_data::<Vec<String>>("done")?,
             "inConversation": steps,
         }),
@@ -355,15 +357,19 @@ const AT_ONCE: usize = 8 * 1024 * 1024;
 /// Generates the bytes of such a file while they are read.
 struct Pattern {
     round: Vec<u8>,
-    given: usize,
+    offset: usize,
     size: usize,
 }
 
 impl Pattern {
     fn of(size: usize) -> Self {
         let round = (0..=250).cycle().take(251 * 251).collect();
-        let given = 0;
-        Self { round, given, size }
+        let offset = 0;
+        Self {
+            round,
+            offset,
+            size,
+        }
     }
 }
 
@@ -373,11 +379,11 @@ impl AsyncRead for Pattern {
         _cx: &mut Context<'_>,
         space: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
-        let count = space.remaining().min(self.size - self.given);
-        let rest = self.round.iter().skip(self.given % 251);
+        let count = space.remaining().min(self.size - self.offset);
+        let rest = self.round.iter().skip(self.offset % 251);
         let bytes: Vec<u8> = rest.copied().take(count).collect();
         space.put_slice(&bytes);
-        self.given += bytes.len();
+        self.offset += bytes.len();
         Poll::Ready(Ok(()))
     }
 }

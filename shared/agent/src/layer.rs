@@ -136,8 +136,8 @@ impl FromStr for Layer {
     type Err = InvalidLayer;
 
     fn from_str(text: &str) -> Result<Self, InvalidLayer> {
-        let found = Self::ALL.into_iter().find(|layer| layer.as_str() == text);
-        found.ok_or(InvalidLayer::ANY)
+        let layer = Self::ALL.into_iter().find(|layer| layer.as_str() == text);
+        layer.ok_or(InvalidLayer::ANY)
     }
 }
 
@@ -146,8 +146,8 @@ impl FromStr for KnowledgeLayer {
     type Err = InvalidLayer;
 
     fn from_str(text: &str) -> Result<Self, InvalidLayer> {
-        let found = Self::ALL.into_iter().find(|layer| layer.as_str() == text);
-        found.ok_or(InvalidLayer::KNOWLEDGE)
+        let layer = Self::ALL.into_iter().find(|layer| layer.as_str() == text);
+        layer.ok_or(InvalidLayer::KNOWLEDGE)
     }
 }
 

@@ -48,14 +48,14 @@ fn calls() -> Vec<(&'static str, Value)> {
     ]
 }
 
-fn bench(tenant: &str, subject: &str, scopes: &[&str]) -> SkillTest {
-    let mut bench = SkillTest::new(&agent().unwrap(), "memory_add");
-    be(&mut bench, tenant, subject, scopes);
-    bench
+fn skill_test(tenant: &str, subject: &str, scopes: &[&str]) -> SkillTest {
+    let mut skill_test = SkillTest::new(&agent().unwrap(), "memory_add");
+    be(&mut skill_test, tenant, subject, scopes);
+    skill_test
 }
 
-fn be(bench: &mut SkillTest, tenant: &str, subject: &str, scopes: &[&str]) {
-    bench.new_context().as_caller(Caller {
+fn be(skill_test: &mut SkillTest, tenant: &str, subject: &str, scopes: &[&str]) {
+    skill_test.new_context().as_caller(Caller {
         owner: Owner {
             tenant: TenantId::parse(tenant).unwrap(),
             subject: Subject::parse(subject).unwrap(),
@@ -65,9 +65,14 @@ fn be(bench: &mut SkillTest, tenant: &str, subject: &str, scopes: &[&str]) {
     });
 }
 
-async fn call(bench: &mut SkillTest, skill: &str, input: &Value) -> Reply {
+async fn call(skill_test: &mut SkillTest, skill: &str, input: &Value) -> Reply {
     let input = Content::from_data(input).unwrap();
-    bench.new_task().skill(skill).send(input).await.unwrap()
+    skill_test
+        .new_task()
+        .skill(skill)
+        .send(input)
+        .await
+        .unwrap()
 }
 
 #[test]
@@ -94,9 +99,9 @@ fn each_operation_is_published_with_description_schemas_and_formats() {
 #[tokio::test]
 async fn each_operation_completes_with_one_json_artifact_that_fits_its_schema() {
     let agent = agent().unwrap();
-    let mut bench = bench("acme", "ann", &LEAD);
+    let mut skill_test = skill_test("acme", "ann", &LEAD);
     for (id, input) in calls() {
-        let reply = call(&mut bench, id, &input).await;
+        let reply = call(&mut skill_test, id, &input).await;
         assert_eq!(
             reply.state(),
             Some(TaskState::Completed),
@@ -125,13 +130,13 @@ async fn each_operation_completes_with_one_json_artifact_that_fits_its_schema() 
 
 #[tokio::test]
 async fn each_operation_refuses_members_that_it_does_not_know() {
-    let mut bench = bench("acme", "ann", &LEAD);
+    let mut skill_test = skill_test("acme", "ann", &LEAD);
     for (id, input) in calls() {
         for name in ["tenantContext", "tenant_id", "roles"] {
             let mut input = input.clone();
             input[name] = json!("other");
             let input = Content::from_data(&input).unwrap();
-            let sent = bench.new_task().skill(id).send(input).await;
+            let sent = skill_test.new_task().skill(id).send(input).await;
             assert!(sent.unwrap_err().to_string().contains(name), "{id}: {name}");
         }
     }
@@ -139,15 +144,15 @@ async fn each_operation_refuses_members_that_it_does_not_know() {
 
 #[tokio::test]
 async fn no_operation_reaches_a_scope_of_others() {
-    let mut bench = bench("acme", "ann", &LEAD);
+    let mut skill_test = skill_test("acme", "ann", &LEAD);
     for (id, input) in calls() {
-        call(&mut bench, id, &input).await;
+        call(&mut skill_test, id, &input).await;
     }
     for (tenant, subject, scopes) in [
         ("acme", "bob", vec!["role:admin", "team:blue"]),
         ("other", "ann", LEAD.to_vec()),
     ] {
-        be(&mut bench, tenant, subject, &scopes);
+        be(&mut skill_test, tenant, subject, &scopes);
         let mut answers = Vec::new();
         for scope in ["red", "absent"] {
             let mut seen = Vec::new();
@@ -158,7 +163,7 @@ async fn no_operation_reaches_a_scope_of_others() {
                 // What the caller of another tenant writes is its own.
                 let writes = ["memory_add", "knowledge_store", "knowledge_status"].contains(&id);
                 if tenant == "acme" || !writes {
-                    let reply = call(&mut bench, id, &input).await;
+                    let reply = call(&mut skill_test, id, &input).await;
                     let said = format!("{:?} {:?}", reply.state(), reply.artifact_data(id));
                     assert!(
                         !said.contains("We use tea") && !said.contains("DynamoDB"),

@@ -77,15 +77,15 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let service = service_fn(move |request| {
-        let answer = handle(request);
-        async move { Ok::<_, Infallible>(answer.await) }
+        let response = handle(request);
+        async move { Ok::<_, Infallible>(response.await) }
     });
-    let served = http1::Builder::new()
+    let result = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.headers)
         .serve_connection(TokioIo::new(socket), service)
         .await;
-    if let Err(error) = served {
+    if let Err(error) = result {
         tracing::debug!("a connection failed: {error}");
     }
 }

@@ -134,18 +134,18 @@ impl Agents {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build();
-        let ended = match runtime {
+        let result = match runtime {
             Ok(runtime) => match self.export(&matches) {
                 Some((export, matches)) => runtime.block_on(cli::export(export, matches)),
                 None => {
-                    let parsed = Cli::from_arg_matches(&matches);
-                    let cli = parsed.unwrap_or_else(|error| error.exit());
+                    let arguments = Cli::from_arg_matches(&matches);
+                    let cli = arguments.unwrap_or_else(|error| error.exit());
                     runtime.block_on(cli::run(cli, &self))
                 }
             },
             Err(error) => Err(cli::RunError::Print(error)),
         };
-        match ended {
+        match result {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => cli::fail(&error),
         }

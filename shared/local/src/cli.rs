@@ -184,12 +184,12 @@ async fn agent(
         .map_err(|source| RunError::Listen { address, source })?;
     let address = listener.local_addr()?;
     let mut settings = options.settings(configuration, &format!("http://{address}"))?;
-    let chosen = agents.named(options.agent.as_deref());
-    if chosen.calls_loopback() && settings.policy.reach == Reach::Public {
+    let entry = agents.named(options.agent.as_deref());
+    if entry.calls_loopback() && settings.policy.reach == Reach::Public {
         settings.policy.reach = Reach::Loopback;
     }
     let (embedded, endpoints, clients) = store(&options, &settings).await?;
-    let agent = chosen.build(&settings).map_err(RunError::Agent)?;
+    let agent = entry.build(&settings).map_err(RunError::Agent)?;
     agent.make_states().await?;
     let banner = banner(&agent, &options, &settings, (address, configuration.path()));
     let page = AgentPage::open(&PageParts {
@@ -206,8 +206,8 @@ async fn agent(
         .metrics(metrics);
     if settings.auth.checks_credentials() {
         let store = stores(&clients, &settings).0;
-        let known = api_keys::credentials(&settings, store).map_err(ConfigError::from)?;
-        runtime = runtime.credentials(known);
+        let credentials = api_keys::credentials(&settings, store).map_err(ConfigError::from)?;
+        runtime = runtime.credentials(credentials);
     }
     let runtime = runtime.build()?;
     let mut pumps = Pumps::start(
@@ -225,11 +225,11 @@ async fn agent(
     }
     // The signal handlers come before the banner: a script that reads the banner may
     // send a signal immediately.
-    let mut interrupted = Box::pin(interrupted());
-    let _not_yet = futures::poll!(&mut interrupted);
+    let mut interruption = Box::pin(interrupted());
+    let _not_yet = futures::poll!(&mut interruption);
     print(&(page.as_ref().map(AgentPage::line).unwrap_or_default() + &banner))?;
     let functions = Functions::new(&runtime, settings.max_body).with_page(page);
-    serve(listener, Arc::new(functions), interrupted).await;
+    serve(listener, Arc::new(functions), interruption).await;
     pumps.stop().await;
     if let Some(embedded) = embedded {
         embedded.stop().await;
@@ -274,18 +274,18 @@ async fn interrupted() {
 /// Who may call.
 fn callers(options: &Serve, settings: &Settings) -> String {
     let make = || {
-        let place = match (&options.endpoint, options.folder()) {
+        let target = match (&options.endpoint, options.folder()) {
             (Some(url), _) => format!("--endpoint {url} --table {}", settings.table),
             (None, Some(folder)) => format!("--data {}", folder.display()),
             (None, None) => return String::new(),
         };
-        let stopped = if options.endpoint.is_some() {
+        let hint = if options.endpoint.is_some() {
             ""
         } else {
             "; stop this agent first"
         };
         format!(
-            "\n         a new key: cargo run -- keys create {place} --tenant T --subject S{stopped}"
+            "\n         a new key: cargo run -- keys create {target} --tenant T --subject S{hint}"
         )
     };
     match settings.auth {
@@ -308,7 +308,7 @@ fn banner(
     (address, file): (SocketAddr, Option<&Path>),
 ) -> String {
     let base = format!("http://{address}");
-    let kept = match (options.folder(), &options.endpoint) {
+    let data = match (options.folder(), &options.endpoint) {
         (_, Some(url)) => format!("the emulator at {url}"),
         (Some(folder), None) => format!("{}/ (DynamoDB and S3 in process)", folder.display()),
         (None, None) => "memory: nothing is kept (DynamoDB and S3 in process)".to_owned(),
@@ -322,7 +322,7 @@ fn banner(
         .collect();
     format!(
         "\n  {name} {version}: {skills}\n  card   {public}/.well-known/agent-card.json\n  \
-         data   {kept}{file}\n  calls  {calls}\n  limits {limits}\n  \
+         data   {data}{file}\n  calls  {calls}\n  limits {limits}\n  \
          model  {model}\n  off    {off}\n\n  try\n    \
          curl {base}/.well-known/agent-card.json\n    \
          curl {base}/{header} -H 'Content-Type: application/json' -H 'A2A-Version: 1.0' -d \
@@ -365,13 +365,13 @@ fn limits(policy: &LimitPolicy) -> String {
     if let Some(rate) = policy.rates.calls {
         on.push(format!("{} calls a minute", rate.per_minute));
     }
-    let named = policy.rates.tiers.iter().chain(&policy.rates.skills);
-    on.extend(named.map(|(name, rate)| format!("{name} {} a minute", rate.per_minute)));
+    let rates = policy.rates.tiers.iter().chain(&policy.rates.skills);
+    on.extend(rates.map(|(name, rate)| format!("{name} {} a minute", rate.per_minute)));
     if let Some(streams) = policy.streams_per_tenant {
         on.push(format!("{streams} streams of a tenant"));
     }
-    if let Some(shared) = &policy.shared_streams {
-        on.push(format!("{} streams of all tenants", shared.cap));
+    if let Some(pool) = &policy.shared_streams {
+        on.push(format!("{} streams of all tenants", pool.cap));
     }
     if on.is_empty() {
         return "none".to_owned();

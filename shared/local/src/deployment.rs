@@ -197,10 +197,10 @@ async fn kept_in(folder: &Path) -> Result<Embedded, DeploymentError> {
 /// The name of the table or the bucket. There is no default, since the command would
 /// find no data under a wrong name and report that nothing is left.
 fn named(
-    given: Option<&String>,
+    value: Option<&String>,
     what: &'static str,
     setting: &'static str,
 ) -> Result<String, DeploymentError> {
-    let name = given.cloned().or_else(|| Environment.get(setting));
+    let name = value.cloned().or_else(|| Environment.get(setting));
     name.ok_or(DeploymentError::Where { what, setting })
 }

@@ -45,7 +45,7 @@ impl DynamoDoor {
     pub(crate) async fn answer(self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let (status, body) = match self.call(request).await {
             Ok(body) => (StatusCode::OK, Bytes::from(body)),
-            Err(refused) => refused.answer(),
+            Err(error) => error.answer(),
         };
         response(status, body)
     }
@@ -94,9 +94,9 @@ fn typed<Q: DeserializeOwned, A: Serialize>(
 ) -> Result<Vec<u8>, Refused> {
     let request = serde_json::from_slice(body)
         .map_err(|error| DynoxideError::ValidationException(error.to_string()))?;
-    let answer = serde_json::to_vec(&call(request)?)
+    let bytes = serde_json::to_vec(&call(request)?)
         .map_err(|error| DynoxideError::InternalServerError(error.to_string()))?;
-    Ok(answer)
+    Ok(bytes)
 }
 
 impl Refused {

@@ -88,7 +88,7 @@ pub struct Embedded {
     expiry: Expiry,
     services: Vec<JoinHandle<()>>,
     /// The last field, so that the lock is released after the services are gone.
-    place: DataPlace,
+    data_place: DataPlace,
 }
 
 /// The folder with all data.
@@ -111,22 +111,22 @@ impl DataPlace {
     /// Opens the data folder, or makes a temporary one for the objects of this run.
     fn take(data: Option<&Path>) -> Result<Self, EmbeddedError> {
         let folder = data.map_or_else(passing_folder, Path::to_owned);
-        let failed = |source| EmbeddedError::Folder {
+        let fault = |source| EmbeddedError::Folder {
             path: folder.clone(),
             source,
         };
         let keeper = if data.is_some() {
             Keeper::Lock {
-                _held: DataFolder::take(&folder).map_err(failed)?,
+                _held: DataFolder::take(&folder).map_err(fault)?,
             }
         } else {
-            make_new(&folder).map_err(|error| failed(error.into()))?;
+            make_new(&folder).map_err(|error| fault(error.into()))?;
             Keeper::Name {
                 _held: Passing(folder.clone()),
             }
         };
         let objects = folder.join("s3").join(BUCKET);
-        make_private(&objects).map_err(|error| failed(error.into()))?;
+        make_private(&objects).map_err(|error| fault(error.into()))?;
         Ok(Self { folder, keeper })
     }
 
@@ -178,9 +178,9 @@ impl Expiry {
     pub async fn clean(&self) -> Result<usize, EmbeddedError> {
         let database = self.0.clone();
         // Between its pages it lets other requests run.
-        let cleaned = tokio::task::spawn_blocking(move || database.sweep_ttl()).await;
-        match cleaned {
-            Ok(removed) => removed.map_err(|error| EmbeddedError::Expiry(error.to_string())),
+        let result = tokio::task::spawn_blocking(move || database.sweep_ttl()).await;
+        match result {
+            Ok(count) => count.map_err(|error| EmbeddedError::Expiry(error.to_string())),
             Err(died) => Err(EmbeddedError::Expiry(died.to_string())),
         }
     }
@@ -201,16 +201,16 @@ impl Embedded {
     pub async fn start(data: Option<&Path>) -> Result<Self, EmbeddedError> {
         let listeners = (listen()?, listen()?);
         let addresses = (listeners.0.local_addr()?, listeners.1.local_addr()?);
-        let place = DataPlace::take(data)?;
-        let objects = place.folder.join("s3");
-        let database = place.database()?;
+        let data_place = DataPlace::take(data)?;
+        let objects = data_place.folder.join("s3");
+        let database = data_place.database()?;
         let keys = Arc::new(keys::fresh());
         let files = ObjectDoor::new(&objects, Arc::clone(&keys)).map_err(EmbeddedError::Objects)?;
         let table = DynamoDoor::new(database.clone(), Arc::clone(&keys));
-        let (stop, stopped) = watch::channel(());
-        let over = |mut stopped: watch::Receiver<()>| async move {
+        let (stop, receiver) = watch::channel(());
+        let over = |mut receiver: watch::Receiver<()>| async move {
             // Nothing is ever sent: this returns when the sender is dropped.
-            let _ = stopped.changed().await;
+            let _ = receiver.changed().await;
         };
         let embedded = Self {
             endpoints: Endpoints {
@@ -226,16 +226,16 @@ impl Embedded {
                     listeners.0,
                     LIMITS,
                     move |request| table.clone().answer(request),
-                    over(stopped.clone()),
+                    over(receiver.clone()),
                 )),
                 tokio::spawn(accept(
                     listeners.1,
                     LIMITS,
                     move |request| files.clone().answer(request),
-                    over(stopped),
+                    over(receiver),
                 )),
             ],
-            place,
+            data_place,
         };
         let clients = AwsClients::connect(&embedded.endpoints).await;
         create_table(&clients.dynamodb, TABLE).await?;
@@ -294,7 +294,7 @@ impl Embedded {
     /// [`EmbeddedError`] when traces may be left.
     pub async fn stop_and_tidy(mut self) -> Result<(), EmbeddedError> {
         self.end().await;
-        let Some(database) = self.place.kept() else {
+        let Some(database) = self.data_place.kept() else {
             return Ok(());
         };
         let database = Storage::new(&database.to_string_lossy())?;
@@ -303,7 +303,7 @@ impl Embedded {
             .execute("DELETE FROM _stream_records", [])
             .map_err(DynoxideError::from)?;
         database.vacuum()?;
-        tidy(&self.place.folder.join("s3"), BUCKET).map_err(EmbeddedError::Tidy)
+        tidy(&self.data_place.folder.join("s3"), BUCKET).map_err(EmbeddedError::Tidy)
     }
 }
 

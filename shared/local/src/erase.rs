@@ -74,32 +74,32 @@ pub enum EraseTenantError {
 /// [`EraseTenantError`]. After an error the operator can repeat the command.
 pub async fn run(options: &EraseTenant) -> Result<(), EraseTenantError> {
     let (scope, of) = scope(options)?;
-    let reached = options.deployment.reach(options.data.as_deref()).await?;
-    let Reached { records, blobs, .. } = &reached;
-    let reported = Progress::default();
-    let reported = |so_far: &Erasure| reported.say(so_far);
-    let (done, found) = if options.dry_run {
-        let counted = match &scope {
-            Erased::Tenant(tenant) => records.count_tenant(tenant, blobs, &reported).await?,
-            Erased::Subject(subject) => records.count_subject(subject, blobs, &reported).await?,
+    let stores = options.deployment.reach(options.data.as_deref()).await?;
+    let Reached { records, blobs, .. } = &stores;
+    let progress = Progress::default();
+    let report = |so_far: &Erasure| progress.say(so_far);
+    let (verb, erasure) = if options.dry_run {
+        let erasure = match &scope {
+            Erased::Tenant(tenant) => records.count_tenant(tenant, blobs, &report).await?,
+            Erased::Subject(subject) => records.count_subject(subject, blobs, &report).await?,
         };
-        ("would be removed", counted)
+        ("would be removed", erasure)
     } else {
-        let erased = match &scope {
+        let erasure = match &scope {
             Erased::Tenant(tenant) => {
-                let erased = records.erase_tenant(tenant, blobs, &reported).await?;
+                let erasure = records.erase_tenant(tenant, blobs, &report).await?;
                 blobs.purge_tenant(tenant).await?;
-                erased
+                erasure
             }
-            Erased::Subject(subject) => records.erase_subject(subject, blobs, &reported).await?,
+            Erased::Subject(subject) => records.erase_subject(subject, blobs, &report).await?,
         };
-        ("removed", erased)
+        ("removed", erasure)
     };
-    io::stdout().write_all(summary(done, &of, &found).as_bytes())?;
+    io::stdout().write_all(summary(verb, &of, &erasure).as_bytes())?;
     if options.dry_run {
-        reached.stop().await;
+        stores.stop().await;
     } else {
-        reached.stop_and_tidy().await?;
+        stores.stop_and_tidy().await?;
     }
     Ok(())
 }
@@ -117,7 +117,7 @@ fn scope(options: &EraseTenant) -> Result<(Erased, String), IdError> {
     Ok((Erased::Subject(SubjectKey::of(&owner)), of))
 }
 
-fn summary(done: &str, of: &str, erasure: &Erasure) -> String {
+fn summary(verb: &str, of: &str, erasure: &Erasure) -> String {
     let Erasure {
         read,
         items,
@@ -125,7 +125,7 @@ fn summary(done: &str, of: &str, erasure: &Erasure) -> String {
         rounds,
     } = erasure;
     format!(
-        "{done}: {items} items and {objects} objects of {of} \
+        "{verb}: {items} items and {objects} objects of {of} \
          ({read} items read in {rounds} rounds)\n"
     )
 }
@@ -136,8 +136,8 @@ struct Progress(AtomicU64);
 
 impl Progress {
     fn say(&self, so_far: &Erasure) {
-        let seen = (so_far.read + so_far.items + so_far.objects) / STRIDE;
-        if self.0.swap(seen, Ordering::Relaxed) < seen {
+        let stride = (so_far.read + so_far.items + so_far.objects) / STRIDE;
+        if self.0.swap(stride, Ordering::Relaxed) < stride {
             let Erasure {
                 read,
                 items,

@@ -102,20 +102,20 @@ pub(crate) async fn run(options: &EvalRouter, agents: &Agents) -> Result<String,
             text: text.clone(),
             source,
         })?;
-        let chosen = preview.skill.map(|id| id.to_string());
-        let result = match (&chosen, chosen == skill) {
+        let choice = preview.skill.map(|id| id.to_string());
+        let result = match (&choice, choice == skill) {
             (_, true) => "hit",
             (None, false) => "asked",
             (Some(_), false) => "miss",
         };
         *counts.entry(result).or_default() += 1;
         *counts.entry(preview.how).or_default() += 1;
-        let shown = |skill: Option<String>| skill.unwrap_or_else(|| "-".to_owned());
-        let (chosen, skill) = (shown(chosen), shown(skill));
+        let text_of = |skill: Option<String>| skill.unwrap_or_else(|| "-".to_owned());
+        let (choice, skill) = (text_of(choice), text_of(skill));
         // Writing to a text never fails.
         let _written = writeln!(
             table,
-            "{result:6}  {:10}  {chosen} ({skill})  {text}",
+            "{result:6}  {:10}  {choice} ({skill})  {text}",
             preview.how
         );
     }
@@ -136,14 +136,14 @@ fn cases(path: &Path) -> Result<Vec<RouteCase>, EvalRouterError> {
         .lines()
         .zip(1..)
         .filter(|(line, _)| !line.trim().is_empty());
-    let parsed = lines.map(|(line, number)| {
+    let cases = lines.map(|(line, number)| {
         serde_json::from_str(line).map_err(|source| EvalRouterError::Line {
             path: path.to_owned(),
             line: number,
             source,
         })
     });
-    parsed.collect()
+    cases.collect()
 }
 
 #[cfg(test)]

@@ -77,12 +77,12 @@ impl Export {
         let options = matches.subcommand_matches("export").unwrap_or(matches);
         let options = ExportOptions::from_arg_matches(options)?;
         let tenant = TenantId::parse(options.tenant.clone())?;
-        let reached = options.table().reach(false).await?;
-        let documents = TenantDocuments::new(Arc::new(reached.records.clone()), tenant);
-        let written = (self.run)(&documents, &options.folder).await;
-        reached.stop().await;
-        let written = written.map_err(ExportError::Export)?;
-        Ok(writeln!(io::stdout(), "{written}")?)
+        let table = options.table().reach(false).await?;
+        let documents = TenantDocuments::new(Arc::new(table.records.clone()), tenant);
+        let report = (self.run)(&documents, &options.folder).await;
+        table.stop().await;
+        let report = report.map_err(ExportError::Export)?;
+        Ok(writeln!(io::stdout(), "{report}")?)
     }
 }
 
@@ -112,8 +112,8 @@ struct ExportOptions {
 impl ExportOptions {
     fn table(&self) -> Table {
         let mut table = self.table.clone();
-        let named = table.table.is_some() || Environment.get("A2A_TABLE").is_some();
-        if !named && table.endpoint.is_none() && table.data.is_none() {
+        let is_named = table.table.is_some() || Environment.get("A2A_TABLE").is_some();
+        if !is_named && table.endpoint.is_none() && table.data.is_none() {
             table.data = Some(PathBuf::from(DATA));
         }
         table

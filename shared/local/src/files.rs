@@ -74,24 +74,24 @@ fn side_name(bucket: &str, key: &str) -> String {
     format!(".bucket-{}.object-{}", code(bucket), code(key))
 }
 
-/// The body. It ends with an error, and sets `spoiled`, unless its SHA-256 in base64 is
-/// `announced`.
+/// The body. It ends with an error, and sets `mismatch`, unless its SHA-256 in base64 is
+/// `checksum`.
 fn checked(
     body: StreamingBlob,
-    announced: String,
-    spoiled: Arc<AtomicBool>,
+    checksum: String,
+    mismatch: Arc<AtomicBool>,
 ) -> impl Stream<Item = Result<Bytes, Cut>> + Send + Sync + 'static {
-    let begun = (body, Sha256::new(), announced, spoiled);
-    stream::try_unfold(begun, |(mut body, mut digest, announced, spoiled)| async {
+    let state = (body, Sha256::new(), checksum, mismatch);
+    stream::try_unfold(state, |(mut body, mut digest, checksum, mismatch)| async {
         match body.next().await {
             Some(Ok(bytes)) => {
                 digest.update(&bytes);
-                Ok(Some((bytes, (body, digest, announced, spoiled))))
+                Ok(Some((bytes, (body, digest, checksum, mismatch))))
             }
             Some(Err(error)) => Err(Cut::Broken(error)),
-            None if STANDARD.encode(digest.finalize()) == announced => Ok(None),
+            None if STANDARD.encode(digest.finalize()) == checksum => Ok(None),
             None => {
-                spoiled.store(true, Ordering::Relaxed);
+                mismatch.store(true, Ordering::Relaxed);
                 Err(Cut::Digest)
             }
         }
@@ -111,16 +111,16 @@ macro_rules! store {
                 &self,
                 mut request: S3Request<PutObjectInput>,
             ) -> S3Result<S3Response<PutObjectOutput>> {
-                let spoiled = Arc::new(AtomicBool::new(false));
-                if let Some(announced) = request.input.checksum_sha256.clone() {
+                let mismatch = Arc::new(AtomicBool::new(false));
+                if let Some(checksum) = request.input.checksum_sha256.clone() {
                     let body = request.input.body.take();
                     request.input.body = body.map(|body| {
-                        StreamingBlob::wrap(checked(body, announced, Arc::clone(&spoiled)))
+                        StreamingBlob::wrap(checked(body, checksum, Arc::clone(&mismatch)))
                     });
                 }
                 let put = self.library.put_object(request).await;
                 // The library reports a body error as its own; S3 reports `BadDigest`.
-                if spoiled.load(Ordering::Relaxed) {
+                if mismatch.load(Ordering::Relaxed) {
                     return Err(S3Error::new(S3ErrorCode::BadDigest));
                 }
                 put
@@ -131,9 +131,9 @@ macro_rules! store {
                 request: S3Request<DeleteObjectInput>,
             ) -> S3Result<S3Response<DeleteObjectOutput>> {
                 let DeleteObjectInput { bucket, key, .. } = request.input.clone();
-                let deleted = self.library.delete_object(request).await?;
+                let response = self.library.delete_object(request).await?;
                 self.forget(&bucket, &key);
-                Ok(deleted)
+                Ok(response)
             }
 
             async fn delete_objects(
@@ -141,11 +141,11 @@ macro_rules! store {
                 request: S3Request<DeleteObjectsInput>,
             ) -> S3Result<S3Response<DeleteObjectsOutput>> {
                 let DeleteObjectsInput { bucket, delete, .. } = request.input.clone();
-                let deleted = self.library.delete_objects(request).await?;
+                let response = self.library.delete_objects(request).await?;
                 for object in delete.objects {
                     self.forget(&bucket, &object.key);
                 }
-                Ok(deleted)
+                Ok(response)
             }
         }
     };
@@ -176,7 +176,7 @@ store! {
 /// When a file or a folder cannot be read or removed.
 pub(crate) fn tidy(root: &Path, bucket: &str) -> io::Result<()> {
     let objects = root.join(bucket);
-    let kept: Vec<String> = sweep_folders(&objects)?
+    let side_names: Vec<String> = sweep_folders(&objects)?
         .iter()
         .filter_map(|path| path.strip_prefix(&objects).ok()?.to_str())
         .map(|key| side_name(bucket, key))
@@ -188,7 +188,7 @@ pub(crate) fn tidy(root: &Path, bucket: &str) -> io::Result<()> {
             let rest = name.strip_prefix(side.as_str());
             rest.is_some_and(|rest| [".metadata.json", ".internal.json"].contains(&rest))
         };
-        if name.starts_with('.') && entry.file_type()?.is_file() && !kept.iter().any(beside) {
+        if name.starts_with('.') && entry.file_type()?.is_file() && !side_names.iter().any(beside) {
             fs::remove_file(entry.path())?;
         }
     }

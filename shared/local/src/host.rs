@@ -14,8 +14,8 @@ pub(crate) fn only_programs_here(headers: &HeaderMap) -> Result<(), HostError> {
     if headers.contains_key(header::ORIGIN) {
         return Err(HostError::Page);
     }
-    let named = headers.get(header::HOST).and_then(host);
-    if named.is_some_and(|host| is_loopback(&host)) {
+    let host_name = headers.get(header::HOST).and_then(host);
+    if host_name.is_some_and(|host| is_loopback(&host)) {
         Ok(())
     } else {
         Err(HostError::Host)

@@ -68,14 +68,14 @@ pub enum ConfigError {
 /// A source of settings: first those of the command line and the data folder, then the
 /// environment and the configuration file.
 struct Local<'a> {
-    given: BTreeMap<&'static str, String>,
+    overrides: BTreeMap<&'static str, String>,
     configuration: &'a dyn Source,
 }
 
 impl Source for Local<'_> {
     fn get(&self, name: &str) -> Option<String> {
-        let given = self.given.get(name).cloned();
-        given.or_else(|| self.configuration.get(name))
+        let value = self.overrides.get(name).cloned();
+        value.or_else(|| self.configuration.get(name))
     }
 
     fn built_at(&self) -> Option<Timestamp> {
@@ -128,29 +128,29 @@ impl Serve {
         public_url: &str,
     ) -> Result<Settings, ConfigError> {
         let auth = self.auth(configuration)?;
-        let mut given = BTreeMap::from([("A2A_AUTH", auth.clone())]);
+        let mut overrides = BTreeMap::from([("A2A_AUTH", auth.clone())]);
         if auth == "keys" && self.memory && self.endpoint.is_none() {
             return Err(ConfigError::NoKeys);
         }
         if let Some(card) = &self.card {
-            given.insert("A2A_CARD", card.clone());
+            overrides.insert("A2A_CARD", card.clone());
         }
         if configuration.get("A2A_PUBLIC_URL").is_none() {
-            given.insert("A2A_PUBLIC_URL", public_url.to_owned());
+            overrides.insert("A2A_PUBLIC_URL", public_url.to_owned());
         }
         if self.endpoint.is_none() {
-            given.insert("A2A_TABLE", TABLE.to_owned());
-            given.insert("A2A_BUCKET", BUCKET.to_owned());
+            overrides.insert("A2A_TABLE", TABLE.to_owned());
+            overrides.insert("A2A_BUCKET", BUCKET.to_owned());
         }
         if configuration.get("A2A_SECRET_KEY").is_none() {
             match self.folder() {
-                Some(data) => _ = given.insert("A2A_SECRET_KEY", secret(data)?),
+                Some(data) => _ = overrides.insert("A2A_SECRET_KEY", secret(data)?),
                 None if auth == DEV => {}
-                None => _ = given.insert("A2A_SECRET_KEY", fresh_secret()),
+                None => _ = overrides.insert("A2A_SECRET_KEY", fresh_secret()),
             }
         }
         let mut settings = Settings::read(&Local {
-            given,
+            overrides,
             configuration,
         })?;
         if !self.address(configuration)?.ip().is_loopback() {
@@ -183,11 +183,11 @@ impl Serve {
             .iter()
             .map(|(name, value)| format!("{name}={value}\n"));
         let text: String = lines.collect();
-        let written = private_file(path).and_then(|mut file| {
+        let result = private_file(path).and_then(|mut file| {
             file.set_len(0)?;
             file.write_all(text.as_bytes())
         });
-        written.map_err(|source| ConfigError::EnvFile {
+        result.map_err(|source| ConfigError::EnvFile {
             path: path.clone(),
             source,
         })
@@ -227,7 +227,7 @@ fn auth_of(configuration: &dyn Source) -> Result<String, ConfigError> {
 
 /// The `A2A_SECRET_KEY` of a data folder. The first run makes it.
 fn secret(folder: &Path) -> Result<String, ConfigError> {
-    let failed = |source| ConfigError::Data {
+    let fault = |source| ConfigError::Data {
         path: folder.to_owned(),
         source,
     };
@@ -235,12 +235,12 @@ fn secret(folder: &Path) -> Result<String, ConfigError> {
     match fs::read_to_string(&path) {
         Ok(secret) => return Ok(secret),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(failed(error)),
+        Err(error) => return Err(fault(error)),
     }
-    make_private(folder).map_err(failed)?;
+    make_private(folder).map_err(fault)?;
     let secret = fresh_secret();
-    let mut file = private_file(&path).map_err(failed)?;
-    file.write_all(secret.as_bytes()).map_err(failed)?;
+    let mut file = private_file(&path).map_err(fault)?;
+    file.write_all(secret.as_bytes()).map_err(fault)?;
     Ok(secret)
 }
 

@@ -45,8 +45,8 @@ impl ObjectDoor {
 
     /// Answers one request.
     pub(crate) async fn answer(self, request: Request<Incoming>) -> Response<Body> {
-        if let Err(foreign) = only_programs_here(request.headers()) {
-            return plain(foreign.status(), foreign.text());
+        if let Err(error) = only_programs_here(request.headers()) {
+            return plain(error.status(), error.text());
         }
         match self.0.call(request.map(Body::from)).await {
             Ok(response) => response,

@@ -69,12 +69,12 @@ impl Pumps {
             .clone()
             .with_push_queue(store.clone(), Arc::new(pushes.clone()));
         let queue = LocalQueue::new(clock.clone(), settings.policy.lease);
-        let taken = Box::pin(engine.sweep(&tasks, &queue, Leases::CountAsExpired)).await?;
-        if taken.redispatched + taken.failed > 0 {
+        let report = Box::pin(engine.sweep(&tasks, &queue, Leases::CountAsExpired)).await?;
+        if report.redispatched + report.failed > 0 {
             tracing::info!(
                 "took over {} unfinished tasks, gave up {}",
-                taken.redispatched,
-                taken.failed
+                report.redispatched,
+                report.failed
             );
         }
         let config = sdk_config(endpoints.dynamodb.as_deref(), endpoints.keys.as_ref()).await;
@@ -139,9 +139,9 @@ async fn work(engine: Engine, queue: LocalQueue<WorkItem>) {
             delivery = queue.receive(), if turns.len() < WORKERS => {
                 turns.spawn(turn(engine.clone(), delivery));
             }
-            Some(ended) = turns.join_next() => {
+            Some(result) = turns.join_next() => {
                 // The queue delivers its message again when its time to be hidden is over.
-                if let Err(error) = ended {
+                if let Err(error) = result {
                     tracing::error!("failed to run a turn: {error}");
                 }
             }
@@ -173,8 +173,8 @@ async fn deliver(dispatcher: PushDispatcher, queue: LocalQueue<PushItem>) {
             delivery = queue.receive(), if deliveries.len() < DISPATCHERS => {
                 deliveries.spawn(delivered(dispatcher.clone(), delivery));
             }
-            Some(ended) = deliveries.join_next() => {
-                if let Err(error) = ended {
+            Some(result) = deliveries.join_next() => {
+                if let Err(error) = result {
                     tracing::error!("failed to run a push delivery: {error}");
                 }
             }

@@ -57,7 +57,7 @@ pub struct LocalQueue<I: Queued> {
     clock: Arc<dyn Clock>,
     visibility: Duration,
     messages: Arc<Mutex<Messages<I>>>,
-    changed: Arc<Notify>,
+    notify: Arc<Notify>,
 }
 
 #[derive(Debug)]
@@ -65,7 +65,7 @@ struct Messages<I> {
     /// All messages by their numbers, oldest first.
     waiting: BTreeMap<u64, Message<I>>,
     /// The number of the last receive of each group that has a message.
-    served: BTreeMap<String, u64>,
+    last_receives: BTreeMap<String, u64>,
     /// The last number that was given to a message or a receipt.
     numbers: u64,
 }
@@ -109,29 +109,29 @@ impl<I: Queued> LocalQueue<I> {
             visibility,
             messages: Arc::new(Mutex::new(Messages {
                 waiting: BTreeMap::new(),
-                served: BTreeMap::new(),
+                last_receives: BTreeMap::new(),
                 numbers: 0,
             })),
-            changed: Arc::default(),
+            notify: Arc::default(),
         }
     }
 
     /// Waits for a message that is not hidden, and returns it.
     pub async fn receive(&self) -> Delivery<I> {
         loop {
-            let changed = self.changed.notified();
-            tokio::pin!(changed);
+            let wake = self.notify.notified();
+            tokio::pin!(wake);
             // Enabled before the look at the queue, so that no change in between is missed.
-            changed.as_mut().enable();
+            wake.as_mut().enable();
             match self.take() {
                 Next::Message(delivery) => return *delivery,
                 Next::At(time) => {
                     tokio::select! {
-                        () = changed => {}
+                        () = wake => {}
                         () = self.clock.sleep_until(time) => {}
                     }
                 }
-                Next::Nothing => changed.await,
+                Next::Nothing => wake.await,
             }
         }
     }
@@ -162,7 +162,7 @@ impl<I: Queued> LocalQueue<I> {
         first.receives += 1;
         let item = first.item.clone();
         let (group, receives) = (item.group().to_owned(), first.receives);
-        messages.served.insert(group, receipt);
+        messages.last_receives.insert(group, receipt);
         Next::Message(Box::new(Delivery {
             item,
             receives,
@@ -190,7 +190,7 @@ impl<I: Queued> LocalQueue<I> {
             messages.waiting.insert(number, message);
         }
         drop(messages);
-        self.changed.notify_waiters();
+        self.notify.notify_waiters();
         vec![true; items.len()]
     }
 
@@ -221,13 +221,19 @@ impl<I: Queued> Messages<I> {
     /// # Errors
     /// When the first hidden message will be visible; `None` if there is no message.
     fn next(&mut self, now: Timestamp) -> Result<(u64, &mut Message<I>), Option<Timestamp>> {
-        let visible_at = self.waiting.values().map(|it| it.visible_at).min();
-        let served = &self.served;
-        let turn = |it: &Message<I>| served.get(it.item.group()).copied();
+        let visible_at = self
+            .waiting
+            .values()
+            .map(|message| message.visible_at)
+            .min();
+        let last_receives = &self.last_receives;
+        let turn = |message: &Message<I>| last_receives.get(message.item.group()).copied();
         let visible = self.waiting.iter_mut();
-        let visible = visible.filter(|(_, it)| it.visible_at <= now);
-        let next = visible.min_by_key(|(number, it)| (turn(it), it.visible_at, **number));
-        next.map(|(number, it)| (*number, it)).ok_or(visible_at)
+        let visible = visible.filter(|(_, message)| message.visible_at <= now);
+        let next =
+            visible.min_by_key(|(number, message)| (turn(message), message.visible_at, **number));
+        next.map(|(number, message)| (*number, message))
+            .ok_or(visible_at)
     }
 
     fn give_up(&mut self, now: Timestamp) {
@@ -248,13 +254,13 @@ impl<I: Queued> Messages<I> {
     }
 
     fn remove(&mut self, message: u64) {
-        let Some(gone) = self.waiting.remove(&message) else {
+        let Some(entry) = self.waiting.remove(&message) else {
             return;
         };
-        let group = gone.item.group();
+        let group = entry.item.group();
         let has = |it: &Message<I>| it.item.group() == group;
         if !self.waiting.values().any(has) {
-            self.served.remove(group);
+            self.last_receives.remove(group);
         }
     }
 }
@@ -262,8 +268,8 @@ impl<I: Queued> Messages<I> {
 #[async_trait]
 impl WorkQueue for LocalQueue<WorkItem> {
     async fn send(&self, messages: &[WorkMessage]) -> Result<Vec<bool>, StoreError> {
-        let sent = messages.iter();
-        Ok(sent
+        let entries = messages.iter();
+        Ok(entries
             .flat_map(|it| self.put(std::slice::from_ref(&it.item), it.delay))
             .collect())
     }
@@ -309,7 +315,7 @@ impl<I: Queued> Receipt for LocalReceipt<I> {
             };
             message.visible_at = until;
         }
-        self.queue.changed.notify_waiters();
+        self.queue.notify.notify_waiters();
         Ok(())
     }
 
@@ -324,7 +330,7 @@ impl<I: Queued> Clone for LocalQueue<I> {
             clock: self.clock.clone(),
             visibility: self.visibility,
             messages: self.messages.clone(),
-            changed: self.changed.clone(),
+            notify: self.notify.clone(),
         }
     }
 }

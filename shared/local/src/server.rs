@@ -61,9 +61,9 @@ impl Functions {
             return Box::pin(page.upload(request)).await;
         }
         if let Some(page) = &self.page
-            && let Some(answer) = Box::pin(page.answer(&request)).await
+            && let Some(response) = Box::pin(page.answer(&request)).await
         {
-            return answer;
+            return response;
         }
         let (method, path) = (request.method().as_str(), request.uri().path());
         let edge = self.edges.for_route(method, path);
@@ -106,21 +106,21 @@ fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
 /// # Errors
 /// When the body breaks off.
 async fn read(mut body: Incoming, max: usize) -> Result<Bytes, hyper::Error> {
-    let mut kept = BytesMut::new();
-    let mut seen = 0_usize;
+    let mut bytes = BytesMut::new();
+    let mut count = 0_usize;
     let enough = max.saturating_add(1);
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else {
             continue;
         };
-        seen = seen.saturating_add(data.len());
-        let room = enough.saturating_sub(kept.len());
-        kept.extend_from_slice(data.get(..room.min(data.len())).unwrap_or_default());
-        if seen.saturating_sub(max) > DRAIN {
+        count = count.saturating_add(data.len());
+        let room = enough.saturating_sub(bytes.len());
+        bytes.extend_from_slice(data.get(..room.min(data.len())).unwrap_or_default());
+        if count.saturating_sub(max) > DRAIN {
             break;
         }
     }
-    Ok(kept.freeze())
+    Ok(bytes.freeze())
 }
 
 /// Serves until `stop` is ready, then drops open connections.

@@ -120,14 +120,14 @@ struct Deployed<'a>(&'a SignCard);
 
 impl Source for Deployed<'_> {
     fn get(&self, name: &str) -> Option<String> {
-        let given = match name {
+        let value = match name {
             // The old signatures: they would not fit a card that has changed.
             "A2A_CARD_SIGNATURES" => return None,
             "A2A_PUBLIC_URL" => self.0.public_url.clone(),
             "A2A_CARD" => self.0.card.clone(),
             _ => None,
         };
-        given.or_else(|| Environment.get(name))
+        value.or_else(|| Environment.get(name))
     }
 }
 
@@ -220,12 +220,12 @@ impl Key {
     fn sign(&self, card: &Value, options: &SignCard) -> Vec<CardSignature> {
         // RFC 6979 §3.2: signatures are deterministic, so the card's bytes stay the same.
         let key = SigningKey::from(&self.secret);
-        let unsigned = Unsigned::of(card, &self.kid, options.jku.as_deref());
-        let sign = |unsigned: Unsigned| {
-            let signature: Signature = key.sign(unsigned.signing_input().as_bytes());
-            unsigned.signed(signature.to_bytes().into())
+        let drafts = Unsigned::of(card, &self.kid, options.jku.as_deref());
+        let sign = |draft: Unsigned| {
+            let signature: Signature = key.sign(draft.signing_input().as_bytes());
+            draft.signed(signature.to_bytes().into())
         };
-        unsigned.into_iter().map(sign).collect()
+        drafts.into_iter().map(sign).collect()
     }
 
     fn jwk(&self) -> Value {

@@ -29,7 +29,7 @@ pub(crate) enum Unproven {
 pub(crate) struct Claim<'r> {
     /// Day, region, service and the fixed word `aws4_request`.
     scope: [&'r str; 4],
-    signed: &'r str,
+    signed_headers: &'r str,
     signature: Vec<u8>,
 }
 
@@ -63,7 +63,7 @@ impl<'r> Claim<'r> {
         let [id, day, region, service, end] = credential.try_into().ok()?;
         let claim = Self {
             scope: [day, region, service, end],
-            signed: field("SignedHeaders")?,
+            signed_headers: field("SignedHeaders")?,
             signature: hex::decode(field("Signature")?).ok()?,
         };
         (algorithm == ALGORITHM).then_some((id, claim))
@@ -79,8 +79,8 @@ impl<'r> Claim<'r> {
         body: &[u8],
         keys: &EmulatorKeys,
     ) -> Result<(), Unproven> {
-        let covered = |name: &&str| self.signed.split(';').any(|signed| signed == *name);
-        if !COVERED.iter().all(covered) {
+        let is_covered = |name: &&str| self.signed_headers.split(';').any(|header| header == *name);
+        if !COVERED.iter().all(is_covered) {
             return Err(Unproven::Wrong);
         }
         self.proven(head, body, keys)
@@ -105,7 +105,7 @@ impl<'r> Claim<'r> {
     /// The canonical request of Signature Version 4. A request of the AWS JSON protocol has no query.
     fn canonical(&self, head: &Parts, body: &[u8]) -> Option<String> {
         let mut headers = String::new();
-        for name in self.signed.split(';') {
+        for name in self.signed_headers.split(';') {
             let values = head.headers.get_all(name).iter();
             let values: Result<Vec<String>, _> =
                 values.map(|value| value.to_str().map(one_space)).collect();
@@ -115,7 +115,7 @@ impl<'r> Claim<'r> {
             "{}\n{}\n\n{headers}\n{}\n{}",
             head.method,
             head.uri.path(),
-            self.signed,
+            self.signed_headers,
             hex::encode(Sha256::digest(body)),
         ))
     }

@@ -51,7 +51,7 @@ impl Batch {
         let mut images = Vec::new();
         for record in &self.records {
             match image(record) {
-                Ok(found) => images.extend(found),
+                Ok(image) => images.extend(image),
                 // Skipped: a retry would not help, and would block the shard.
                 Err(error) => tracing::error!("failed to read a record of the stream: {error}"),
             }
@@ -166,10 +166,10 @@ impl Stream {
         if let Some(arn) = &self.arn {
             return Ok(arn.clone());
         }
-        let found = self.client.list_streams().table_name(&self.table).send();
-        let found = found.await.map_err(|error| failed(&error))?;
+        let response = self.client.list_streams().table_name(&self.table).send();
+        let response = response.await.map_err(|error| failed(&error))?;
         // After a table was deleted and created again, its old streams are listed too.
-        let newest = found
+        let newest = response
             .streams()
             .iter()
             .max_by(|a, b| a.stream_label().cmp(&b.stream_label()));
@@ -198,8 +198,8 @@ impl Stream {
         let Some(iterator) = self.iterator(id).await? else {
             return Ok(None);
         };
-        let sent = self.client.get_records().shard_iterator(iterator).send();
-        let read = match sent.await {
+        let request = self.client.get_records().shard_iterator(iterator).send();
+        let read = match request.await {
             Ok(read) => read,
             Err(error) => {
                 // An iterator expires after minutes: the next read gets a new one after the
@@ -242,7 +242,7 @@ impl Stream {
             Some(_) => ShardIteratorType::AfterSequenceNumber,
             None => ShardIteratorType::TrimHorizon,
         };
-        let found = self
+        let response = self
             .client
             .get_shard_iterator()
             .set_stream_arn(self.arn.clone())
@@ -252,7 +252,7 @@ impl Stream {
             .send()
             .await
             .map_err(|error| failed(&error))?;
-        Ok(found.shard_iterator)
+        Ok(response.shard_iterator)
     }
 }
 

@@ -94,12 +94,12 @@ pub fn run(options: &WriteTemplate, id: &str) -> Result<(), TemplateError> {
 }
 
 fn write_templates(options: &WriteTemplate, id: &str) -> Result<(), TemplateError> {
-    let own = read(&options.folder.join(CHANGES))?.unwrap_or_default();
+    let own_text = read(&options.folder.join(CHANGES))?.unwrap_or_default();
     for (name, text) in FILES {
         let path = options.folder.join(name);
         let mut text = of_one_program(text, &options.code).replace(LOGS, &logs_of(id));
         if name == "template.yaml" {
-            text = changes::merged(&text, &own);
+            text = changes::merged(&text, &own_text);
         }
         if read(&path)?.is_some_and(|old| old == text) {
             continue;

@@ -36,15 +36,15 @@ impl Checks {
         self
     }
 
-    /// Adds the dependency `name`, which works if `known` does. Nothing if that is absent, or
+    /// Adds the dependency `name`, which works if `other` does. Nothing if that is absent, or
     /// if `name` has a check of its own.
     #[must_use]
-    pub(crate) fn like(self, known: &str, name: &str) -> Self {
+    pub(crate) fn like(self, other: &str, name: &str) -> Self {
         if self.0.iter().any(|(it, _)| it == name) {
             return self;
         }
-        let found = self.0.iter().find(|(it, _)| it == known);
-        match found.map(|(_, check)| Arc::clone(check)) {
+        let entry = self.0.iter().find(|(it, _)| it == other);
+        match entry.map(|(_, check)| Arc::clone(check)) {
             Some(check) => self.with(name, check),
             None => self,
         }
@@ -125,14 +125,14 @@ impl Health {
     async fn probe(&self, name: &str, check: &Arc<dyn HealthCheck>) -> Dependency {
         let began = self.clock.now();
         let late = |_| Err(StoreError::Unavailable("no answer within 2 s".to_owned()));
-        let answered = timeout(PATIENCE, check.check_health()).await;
-        let answered = answered.unwrap_or_else(late);
-        if let Err(error) = &answered {
+        let result = timeout(PATIENCE, check.check_health()).await;
+        let result = result.unwrap_or_else(late);
+        if let Err(error) = &result {
             tracing::warn!(health.dependency = name, error.cause = %error, "a dependency does not work");
         }
         Dependency {
             name: name.to_owned(),
-            works: answered.is_ok(),
+            works: result.is_ok(),
             latency: self.clock.now().since(began),
         }
     }

@@ -33,7 +33,7 @@ const SETTING: &str = "A2A_SKILL_SECRET";
 pub struct SkillSecrets {
     members: BTreeMap<String, Secret>,
     /// The name of the secret that has the members.
-    place: Option<String>,
+    secret_name: Option<String>,
 }
 
 /// Why a secret is missing. The text holds nothing of a secret.
@@ -46,18 +46,18 @@ pub enum SecretsError {
     #[error("the secret `{0}` is not a JSON object whose members are texts")]
     Form(String),
     /// Neither the environment nor the secret has it.
-    #[error("the secret `{name}` is missing: set the variable, or {}", place_of(place.as_deref()))]
+    #[error("the secret `{name}` is missing: set the variable, or {}", place_of(secret_name.as_deref()))]
     Missing {
         /// Its name.
         name: String,
         /// The secret of Secrets Manager, if there is one.
-        place: Option<String>,
+        secret_name: Option<String>,
     },
 }
 
-fn place_of(place: Option<&str>) -> String {
-    match place {
-        Some(place) => format!("add the member to the secret `{place}`"),
+fn place_of(secret_name: Option<&str>) -> String {
+    match secret_name {
+        Some(secret_name) => format!("add the member to the secret `{secret_name}`"),
         None => format!("name a secret of Secrets Manager in `{SETTING}`"),
     }
 }
@@ -68,31 +68,33 @@ impl SkillSecrets {
     /// # Errors
     /// [`SecretsError`] when the secret cannot be read, or has another form.
     pub async fn read() -> Result<Self, SecretsError> {
-        let place = Environment.get(SETTING).filter(|place| !place.is_empty());
-        let Some(place) = place else {
+        let secret_name = Environment
+            .get(SETTING)
+            .filter(|secret_name| !secret_name.is_empty());
+        let Some(secret_name) = secret_name else {
             return Ok(Self::of_variables());
         };
-        let text = stored(&place).await?;
-        Self::of(place, &text)
+        let text = stored(&secret_name).await?;
+        Self::of(secret_name, &text)
     }
 
     /// Variables alone.
     const fn of_variables() -> Self {
         Self {
             members: BTreeMap::new(),
-            place: None,
+            secret_name: None,
         }
     }
 
-    fn of(place: String, text: &str) -> Result<Self, SecretsError> {
+    fn of(secret_name: String, text: &str) -> Result<Self, SecretsError> {
         let members: BTreeMap<String, String> =
-            serde_json::from_str(text).map_err(|_| SecretsError::Form(place.clone()))?;
+            serde_json::from_str(text).map_err(|_| SecretsError::Form(secret_name.clone()))?;
         let members = members.into_iter();
         Ok(Self {
             members: members
                 .map(|(name, text)| (name, Secret::new(text)))
                 .collect(),
-            place: Some(place),
+            secret_name: Some(secret_name),
         })
     }
 
@@ -106,25 +108,25 @@ impl SkillSecrets {
 
     fn found(&self, name: &str, variables: &dyn Source) -> Result<Secret, SecretsError> {
         let set = variables.get(name).map(Secret::new);
-        let found = set.into_iter().chain(self.members.get(name).cloned());
-        let mut found = found.filter(|secret| !secret.expose().is_empty());
-        found.next().ok_or_else(|| SecretsError::Missing {
+        let secrets = set.into_iter().chain(self.members.get(name).cloned());
+        let mut secrets = secrets.filter(|secret| !secret.expose().is_empty());
+        secrets.next().ok_or_else(|| SecretsError::Missing {
             name: name.to_owned(),
-            place: self.place.clone(),
+            secret_name: self.secret_name.clone(),
         })
     }
 }
 
 #[cfg(feature = "secrets")]
-async fn stored(place: &str) -> Result<String, SecretsError> {
+async fn stored(secret_name: &str) -> Result<String, SecretsError> {
     use crate::store::secretsmanager::Secrets;
     let everywhere = || Environment.get("AWS_ENDPOINT_URL");
     let endpoint = Environment
         .get("AWS_ENDPOINT_URL_SECRETS_MANAGER")
         .or_else(everywhere);
     let secrets = Secrets::connect(endpoint.as_deref()).await;
-    let found = secrets.secret(place).await;
-    found.map_err(|error| SecretsError::Unavailable(error.to_string()))
+    let result = secrets.secret(secret_name).await;
+    result.map_err(|error| SecretsError::Unavailable(error.to_string()))
 }
 
 #[cfg(not(feature = "secrets"))]

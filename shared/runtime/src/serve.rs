@@ -99,8 +99,8 @@ pub async fn agent_card(agent: impl BuildAgent) -> Result<(), ServeError> {
 #[cfg(feature = "aws")]
 pub async fn tasks_send(agent: impl BuildAgent) -> Result<(), ServeError> {
     const { check_turns() };
-    let (edge, started) = edge(agent, "tasks-send", Function::TasksSend).await?;
-    buffered(edge, started).await
+    let (edge, instance) = edge(agent, "tasks-send", Function::TasksSend).await?;
+    buffered(edge, instance).await
 }
 
 /// Serves the path operations that read, and `GET /tasks/{id}:subscribe`.
@@ -109,8 +109,8 @@ pub async fn tasks_send(agent: impl BuildAgent) -> Result<(), ServeError> {
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
 pub async fn tasks_get(agent: impl BuildAgent) -> Result<(), ServeError> {
-    let (edge, started) = edge(agent, "tasks-get", Function::TasksGet).await?;
-    streaming(edge, started).await
+    let (edge, instance) = edge(agent, "tasks-get", Function::TasksGet).await?;
+    streaming(edge, instance).await
 }
 
 /// Serves the path operations that stream, and `POST /tasks/{id}:cancel`.
@@ -120,8 +120,8 @@ pub async fn tasks_get(agent: impl BuildAgent) -> Result<(), ServeError> {
 #[cfg(feature = "aws")]
 pub async fn tasks_stream(agent: impl BuildAgent) -> Result<(), ServeError> {
     const { check_turns() };
-    let (edge, started) = edge(agent, "tasks-stream", Function::TasksStream).await?;
-    streaming(edge, started).await
+    let (edge, instance) = edge(agent, "tasks-stream", Function::TasksStream).await?;
+    streaming(edge, instance).await
 }
 
 /// Serves JSON-RPC: all methods on one URL.
@@ -131,21 +131,21 @@ pub async fn tasks_stream(agent: impl BuildAgent) -> Result<(), ServeError> {
 #[cfg(feature = "aws")]
 pub async fn rpc(agent: impl BuildAgent) -> Result<(), ServeError> {
     const { check_turns() };
-    let (edge, started) = edge(agent, "rpc", Function::Rpc).await?;
-    streaming(edge, started).await
+    let (edge, instance) = edge(agent, "rpc", Function::Rpc).await?;
+    streaming(edge, instance).await
 }
 
-/// Serves health and metrics, for operators. `own` are the dependencies of the skills. It also
+/// Serves health and metrics, for operators. `checks` are the dependencies of the skills. It also
 /// says to CloudFormation whether the program can use its settings.
 ///
 /// # Errors
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
-pub async fn ops(agent: impl BuildAgent, own: Checks) -> Result<(), ServeError> {
-    match Box::pin(ops_edge(agent, own)).await {
-        Ok((edge, started, unknown)) => {
+pub async fn ops(agent: impl BuildAgent, checks: Checks) -> Result<(), ServeError> {
+    match Box::pin(ops_edge(agent, checks)).await {
+        Ok((edge, instance, unknown)) => {
             let also = Some(check::check(&unknown));
-            serve(Integration::Buffered, edge, started, also).await
+            serve(Integration::Buffered, edge, instance, also).await
         }
         Err(error @ (ServeError::Settings(_) | ServeError::Agent(_) | ServeError::Runtime(_))) => {
             check::refuse(&error).await
@@ -158,14 +158,14 @@ pub async fn ops(agent: impl BuildAgent, own: Checks) -> Result<(), ServeError> 
 #[cfg(feature = "aws")]
 async fn ops_edge(
     agent: impl BuildAgent,
-    own: Checks,
+    own_checks: Checks,
 ) -> Result<(HttpService, Started, Vec<String>), ServeError> {
     let start = Start::begin("ops")?;
     let settings = start.public_settings()?;
     // The authorizer does not start without them.
     settings.credentials.issuer()?;
     let unknown = start.unknown_settings().to_vec();
-    let mut checks = own;
+    let mut checks = own_checks;
     if settings.work_queue_url.is_some() {
         checks = checks.with("work-queue", Arc::new(queue(&settings).await?));
     }
@@ -200,30 +200,30 @@ async fn edge(
 }
 
 /// Serves a function whose API Gateway integration sends whole responses.
-async fn buffered(edge: HttpService, started: Started) -> Result<(), ServeError> {
-    serve(Integration::Buffered, edge, started, None).await
+async fn buffered(edge: HttpService, instance: Started) -> Result<(), ServeError> {
+    serve(Integration::Buffered, edge, instance, None).await
 }
 
 /// Serves a function whose API Gateway integration streams, also responses that are
 /// not streams.
 #[cfg(feature = "aws")]
-async fn streaming(edge: HttpService, started: Started) -> Result<(), ServeError> {
-    serve(Integration::Streaming, edge, started, None).await
+async fn streaming(edge: HttpService, instance: Started) -> Result<(), ServeError> {
+    serve(Integration::Streaming, edge, instance, None).await
 }
 
 async fn serve(
     integration: Integration,
     edge: HttpService,
-    started: Started,
+    instance: Started,
     also: Option<Also>,
 ) -> Result<(), ServeError> {
-    let shared = Arc::new((edge, started));
+    let pair = Arc::new((edge, instance));
     let handler = move |request| {
-        let shared = Arc::clone(&shared);
+        let pair = Arc::clone(&pair);
         async move {
-            let (edge, started) = &*shared;
-            let answer = request::answer(edge, started.process, GatewayEvent::of(request));
-            counted(Box::pin(answer).await, Arc::clone(&started.reporter))
+            let (edge, instance) = &*pair;
+            let response = request::answer(edge, instance.process, GatewayEvent::of(request));
+            counted(Box::pin(response).await, Arc::clone(&instance.reporter))
         }
     };
     Ok(invocation::run(integration, handler, also).await?)

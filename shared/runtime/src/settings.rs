@@ -151,10 +151,10 @@ impl Settings {
         if reach == Reach::Anything && deployed(source) {
             return Err(SettingsError::PrivateDeployed);
         }
-        let configured = read.optional_url("A2A_PUBLIC_URL")?;
+        let setting = read.optional_url("A2A_PUBLIC_URL")?;
         // On AWS a card with an address of this machine would be wrong for every client.
         let otherwise = (!deployed(source)).then(|| LOCAL_URL.to_owned());
-        let public_url = BaseUrl::new(configured, otherwise);
+        let public_url = BaseUrl::new(setting, otherwise);
         Ok(Self {
             table: read.text("A2A_TABLE", "a2a-lambda-local"),
             bucket: read.text("A2A_BUCKET", "a2a-lambda-local"),

@@ -87,7 +87,7 @@ pub(super) struct Params {
 #[derive(Debug, Clone)]
 pub struct Rejected {
     /// The error.
-    pub refusal: A2aError,
+    pub error: A2aError,
     /// The dialect of the error.
     pub dialect: Dialect,
     /// The id that the error repeats.
@@ -100,10 +100,10 @@ pub(super) fn rejected(
     request: &RawRequest<'_>,
     dialect: Dialect,
     rpc_id: RpcId,
-    refusal: A2aError,
+    error: A2aError,
 ) -> Rejected {
     Rejected {
-        refusal,
+        error,
         dialect,
         rpc_id,
         media: media::of_answer(dialect, request.content_type, request.accept),
@@ -119,8 +119,8 @@ pub(super) struct RequestReader<'a> {
 
 impl RequestReader<'_> {
     pub(super) fn json_rpc(&self) -> Result<OpenedRequest, Rejected> {
-        let refused = |refusal| self.refused(Generation::V10, RpcId::Null, refusal);
-        let (value, duplicates) = self.read_body().map_err(refused)?;
+        let reject = |error| self.refused(Generation::V10, RpcId::Null, error);
+        let (value, duplicates) = self.read_body().map_err(reject)?;
         // JSON-RPC 2.0 §6: an array is a batch.
         let Value::Array(entries) = value else {
             let call = self.envelope(value, &duplicates)?;
@@ -128,10 +128,10 @@ impl RequestReader<'_> {
         };
         if entries.is_empty() || entries.len() > MAX_BATCH {
             let why = format!("a batch has 1 to {MAX_BATCH} requests");
-            return Err(refused(jsonrpc::invalid(why)));
+            return Err(reject(jsonrpc::invalid(why)));
         }
         let alone = entries.len() == 1;
-        let slot = |(index, entry): (usize, Value)| {
+        let open_entry = |(index, entry): (usize, Value)| {
             let inside: Vec<Vec<PathStep>> = duplicates
                 .iter()
                 .filter(|path| path.first() == Some(&PathStep::Index(index)))
@@ -146,23 +146,23 @@ impl RequestReader<'_> {
             }
             // The batch has one JSON response, so no entry can answer with a stream.
             if call.operation.streams() {
-                let refusal = jsonrpc::invalid("a batch holds no streaming method");
-                return Err(self.refused(call.dialect.generation, call.rpc_id, refusal));
+                let error = jsonrpc::invalid("a batch holds no streaming method");
+                return Err(self.refused(call.dialect.generation, call.rpc_id, error));
             }
             Ok(call)
         };
         Ok(OpenedRequest::Batch(
-            entries.into_iter().enumerate().map(slot).collect(),
+            entries.into_iter().enumerate().map(open_entry).collect(),
         ))
     }
 
-    fn refused(&self, generation: Generation, id: RpcId, refusal: A2aError) -> Rejected {
-        rejected(self.request, Dialect::json_rpc(generation), id, refusal)
+    fn refused(&self, generation: Generation, id: RpcId, error: A2aError) -> Rejected {
+        rejected(self.request, Dialect::json_rpc(generation), id, error)
     }
 
     fn envelope(&self, value: Value, duplicates: &[Vec<PathStep>]) -> Result<Call, Rejected> {
         let envelope = jsonrpc::envelope(value, duplicates)
-            .map_err(|(id, refusal)| self.refused(Generation::V10, id, refusal))?;
+            .map_err(|(id, error)| self.refused(Generation::V10, id, error))?;
         let Some((operation, rule)) = method::named(&envelope.method) else {
             let family = method::family(&envelope.method);
             return Err(self.refused(family, envelope.id, A2aError::MethodNotFound));
@@ -188,23 +188,23 @@ impl RequestReader<'_> {
         let bare = Dialect::rest(Generation::V01);
         let (value, duplicates) = self
             .read_body()
-            .map_err(|refusal| rejected(self.request, bare, RpcId::Null, refusal))?;
+            .map_err(|error| rejected(self.request, bare, RpcId::Null, error))?;
         let rule = GenerationRule::Named(Generation::V01);
         if !jsonrpc::looks_like_envelope(&value) {
             let params = self.params(value, &duplicates, None);
             let call = self.call(target.operation, bare, rule, None, params);
             return Ok(OpenedRequest::One(Box::new(call)));
         }
-        let refused = |(id, refusal)| self.refused(Generation::V01, id, refusal);
-        let envelope = jsonrpc::envelope(value, &duplicates).map_err(refused)?;
+        let reject = |(id, error)| self.refused(Generation::V01, id, error);
+        let envelope = jsonrpc::envelope(value, &duplicates).map_err(reject)?;
         let same = method::named(&envelope.method).is_some_and(|(operation, rule)| {
             let of_v01 = rule != GenerationRule::Named(Generation::V03)
                 && rule != GenerationRule::Named(Generation::V10);
             operation == target.operation && of_v01
         });
         if !same {
-            let refusal = jsonrpc::invalid("`method` is not the one of this path");
-            return Err(refused((envelope.id, refusal)));
+            let error = jsonrpc::invalid("`method` is not the one of this path");
+            return Err(reject((envelope.id, error)));
         }
         // Only 0.1 has these paths, although 0.3 shares some of the method names.
         let call = self.call_of(envelope, target.operation, rule);
@@ -218,7 +218,7 @@ impl RequestReader<'_> {
             (Value::Null, Vec::new())
         } else {
             self.read_body()
-                .map_err(|refusal| rejected(self.request, dialect, RpcId::Null, refusal))?
+                .map_err(|error| rejected(self.request, dialect, RpcId::Null, error))?
         };
         let mut params = self.params(value, &duplicates, target.id.clone());
         params.config.clone_from(&target.config_id);
@@ -262,12 +262,12 @@ impl RequestReader<'_> {
         mut params: Params,
     ) -> Call {
         let request = self.request;
-        let given = given_tenant(dialect, &params);
-        if path_tenant.is_some() && given.is_some() && path_tenant != given {
+        let tenant = given_tenant(dialect, &params);
+        if path_tenant.is_some() && tenant.is_some() && path_tenant != tenant {
             let why = "must be the tenant of the path";
             params.faults.push(FieldViolation::new("tenant", why));
         }
-        let owned = |text: &str| {
+        let text_of = |text: &str| {
             let text = text.trim();
             (!text.is_empty()).then(|| text.to_owned())
         };
@@ -275,17 +275,17 @@ impl RequestReader<'_> {
             operation,
             dialect,
             rpc_id: RpcId::Null,
-            routing_tenant: path_tenant.or(given),
+            routing_tenant: path_tenant.or(tenant),
             rule,
             params,
             version: version::named(request.version, &self.pairs),
-            last_event_id: request.last_event_id.and_then(owned),
+            last_event_id: request.last_event_id.and_then(text_of),
             idempotency_key: request.idempotency_key.map(<[u8]>::to_vec),
             extensions: request
                 .extensions
                 .unwrap_or_default()
                 .split(',')
-                .filter_map(owned)
+                .filter_map(text_of)
                 .collect(),
             media: media::of_answer(dialect, request.content_type, request.accept),
             events_alone: media::events_alone(request.accept),

@@ -182,14 +182,14 @@ impl CardDocument {
     /// (A2A 1.0 §8.4).
     #[must_use]
     pub fn signed(&self, signatures: &[CardSignature]) -> Self {
-        let own: Vec<Value> = signatures
+        let values: Vec<Value> = signatures
             .iter()
             .filter(|signature| signature.is_of(&self.value))
             .map(CardSignature::to_json)
             .collect();
         let mut value = self.value.clone();
-        if let (Value::Object(members), false) = (&mut value, own.is_empty()) {
-            members.insert("signatures".to_owned(), own.into());
+        if let (Value::Object(members), false) = (&mut value, values.is_empty()) {
+            members.insert("signatures".to_owned(), values.into());
         }
         Self::of(value)
     }
@@ -271,8 +271,8 @@ impl CardInfo {
                 });
             }
         }
-        let required = self.security.iter().flat_map(BTreeMap::keys);
-        for name in required {
+        let names = self.security.iter().flat_map(BTreeMap::keys);
+        for name in names {
             if !self.security_schemes.contains_key(name) {
                 return Err(CardError::UnknownScheme { name: name.clone() });
             }

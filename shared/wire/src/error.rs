@@ -42,19 +42,19 @@ pub struct ErrorRow {
 }
 
 impl ErrorRow {
-    /// The row of `refusal` in `generation`.
+    /// The row of `error` in `generation`.
     #[must_use]
-    pub const fn of(refusal: &A2aError, generation: Generation) -> Self {
-        let row = row(refusal);
+    pub const fn of(error: &A2aError, generation: Generation) -> Self {
+        let row = row(error);
         match generation {
             Generation::V10 => row,
             Generation::V03 => Self {
-                status: status_before_v10(refusal, row.status),
+                status: status_before_v10(error, row.status),
                 ..row
             },
             Generation::V01 => Self {
-                code: code_in_v01(refusal, row.code),
-                status: status_before_v10(refusal, row.status),
+                code: code_in_v01(error, row.code),
+                status: status_before_v10(error, row.status),
                 ..row
             },
         }
@@ -72,8 +72,8 @@ impl ErrorRow {
 
 /// The HTTP status of a JSON-RPC error: 200, except where gateways and clients act on the
 /// status itself. `status` is that of REST.
-const fn json_rpc_status(refusal: &A2aError, status: u16) -> u16 {
-    match (refusal, status) {
+const fn json_rpc_status(error: &A2aError, status: u16) -> u16 {
+    match (error, status) {
         // RFC 9110 §15.5.16: the server did not read the body. A2A 1.0.1 §5.4 sets the status of
         // REST only (docs/decisions/0015).
         (A2aError::UnsupportedMediaType, _) => 415,
@@ -83,20 +83,20 @@ const fn json_rpc_status(refusal: &A2aError, status: u16) -> u16 {
 }
 
 /// The HTTP status of REST in 0.3 and 0.1, which define none; `status` is that of 1.0.
-const fn status_before_v10(refusal: &A2aError, status: u16) -> u16 {
-    match refusal {
+const fn status_before_v10(error: &A2aError, status: u16) -> u16 {
+    match error {
         A2aError::UnsupportedMediaType => 415,
         _ => status,
     }
 }
 
-const fn row(refusal: &A2aError) -> ErrorRow {
+const fn row(error: &A2aError) -> ErrorRow {
     use A2aError as R;
     const FAILED: &str = "FAILED_PRECONDITION";
     const ARGUMENT: &str = "INVALID_ARGUMENT";
     // A2A 1.0.1 §5.4: codes and statuses of the A2A errors. A2A 1.0 §9.5: those of
     // JSON-RPC.
-    let (code, status, rpc_status, reason, domain) = match refusal {
+    let (code, status, rpc_status, reason, domain) = match error {
         R::TaskNotFound | R::ForeignTenant => (-32001, 404, "NOT_FOUND", "TASK_NOT_FOUND", A2A),
         R::TaskNotCancelable { .. } => (-32002, 400, FAILED, "TASK_NOT_CANCELABLE", A2A),
         R::PushNotSupported => (-32003, 400, FAILED, "PUSH_NOTIFICATION_NOT_SUPPORTED", A2A),
@@ -138,7 +138,7 @@ const fn row(refusal: &A2aError) -> ErrorRow {
     ErrorRow {
         code,
         status,
-        json_rpc_status: json_rpc_status(refusal, status),
+        json_rpc_status: json_rpc_status(error, status),
         rpc_status,
         reason,
         domain,
@@ -146,9 +146,9 @@ const fn row(refusal: &A2aError) -> ErrorRow {
 }
 
 /// The code in 0.1; `code` is the one of the later generations.
-const fn code_in_v01(refusal: &A2aError, code: i32) -> i32 {
+const fn code_in_v01(error: &A2aError, code: i32) -> i32 {
     use A2aError as R;
-    match refusal {
+    match error {
         R::TaskFinished { .. } | R::TaskBusy => -32009,
         R::InvalidAgentResponse => -32603,
         R::ExtendedCardNotConfigured | R::ExtensionSupportRequired { .. } => -32004,
@@ -179,10 +179,10 @@ const fn code_in_v01(refusal: &A2aError, code: i32) -> i32 {
 
 /// The error in a dialect: the `error` member of a JSON-RPC response, or the whole
 /// body of a REST response.
-pub(super) fn body(refusal: &A2aError, dialect: Dialect) -> Value {
-    let row = ErrorRow::of(refusal, dialect.generation);
-    let details = details(refusal, &row);
-    let message = short(&refusal.to_string());
+pub(super) fn body(error: &A2aError, dialect: Dialect) -> Value {
+    let row = ErrorRow::of(error, dialect.generation);
+    let details = details(error, &row);
+    let message = short(&error.to_string());
     match (dialect.binding, dialect.generation) {
         // A2A 1.0 §11.6: the JSON form of `google.rpc.Status`.
         (Binding::Rest, Generation::V10) => json!({"error": {
@@ -208,9 +208,9 @@ fn short(text: &str) -> String {
 }
 
 /// The header that an error needs beside its status.
-pub(super) fn header(refusal: &A2aError) -> Option<(&'static str, String)> {
+pub(super) fn header(error: &A2aError) -> Option<(&'static str, String)> {
     // RFC 9110 §10.2.3: `Retry-After`. RFC 9110 §15.5.2: a 401 names a challenge.
-    match refusal {
+    match error {
         A2aError::RateLimited { retry_after }
         | A2aError::Unavailable { retry_after }
         | A2aError::Unfinished { retry_after } => Some(("retry-after", retry_after.to_string())),
@@ -221,10 +221,10 @@ pub(super) fn header(refusal: &A2aError) -> Option<(&'static str, String)> {
 
 /// The details of an error: field violations first, then the reason. The older
 /// generations leave the form of `data` open, so they get the array of 1.0.
-fn details(refusal: &A2aError, row: &ErrorRow) -> Value {
+fn details(error: &A2aError, row: &ErrorRow) -> Value {
     // A2A 1.0 §9.5, §11.6: each object of the array has a `@type`.
     let mut details = Vec::new();
-    if let A2aError::InvalidParams { violations } = refusal {
+    if let A2aError::InvalidParams { violations } = error {
         let violations: Vec<Value> = violations
             .iter()
             .map(|v| json!({"field": short(&v.field), "description": short(&v.description)}))
@@ -239,7 +239,7 @@ fn details(refusal: &A2aError, row: &ErrorRow) -> Value {
         "reason": row.reason,
         "domain": row.domain,
     });
-    let metadata = metadata(refusal);
+    let metadata = metadata(error);
     if let (Value::Object(info), false) = (&mut info, metadata.is_empty()) {
         info.insert("metadata".to_owned(), Value::Object(metadata));
     }
@@ -248,8 +248,8 @@ fn details(refusal: &A2aError, row: &ErrorRow) -> Value {
 }
 
 /// The values of an error as text: `ErrorInfo.metadata` maps strings to strings.
-fn metadata(refusal: &A2aError) -> Map<String, Value> {
-    let facts: Vec<(&str, String)> = match refusal {
+fn metadata(error: &A2aError) -> Map<String, Value> {
+    let facts: Vec<(&str, String)> = match error {
         A2aError::TaskNotCancelable { state } | A2aError::TaskFinished { state } => {
             vec![("state", state.to_string())]
         }

@@ -18,7 +18,7 @@ pub(super) fn key(
 ) -> Result<Option<IdempotencyKey>, A2aError> {
     let of_message = format!("message.metadata.{}", IdempotencyKey::METADATA);
     let of_request = format!("metadata.{}", IdempotencyKey::METADATA);
-    let mut found = header.map(of_header).transpose()?;
+    let mut current = header.map(of_header).transpose()?;
     for (field, metadata) in [
         (of_message, &command.message.metadata),
         (of_request, &command.metadata),
@@ -27,13 +27,13 @@ pub(super) fn key(
             continue;
         };
         let key = of_metadata(&field, value)?;
-        if found.as_ref().is_some_and(|other| *other != key) {
+        if current.as_ref().is_some_and(|other| *other != key) {
             let why = "is not the idempotency key given elsewhere in this request";
             return Err(A2aError::invalid(field, why));
         }
-        found = Some(key);
+        current = Some(key);
     }
-    Ok(found)
+    Ok(current)
 }
 
 fn of_header(bytes: &[u8]) -> Result<IdempotencyKey, A2aError> {

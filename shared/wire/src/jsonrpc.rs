@@ -68,14 +68,14 @@ pub(super) fn envelope(
     value: Value,
     duplicates: &[Vec<PathStep>],
 ) -> Result<Envelope, (RpcId, A2aError)> {
-    let refused = |id, why: &str| (id, invalid(why));
+    let fault = |id, why: &str| (id, invalid(why));
     // JSON-RPC 2.0 §4: the members of a request object.
     let Value::Object(mut members) = value else {
-        return Err(refused(RpcId::Null, "a request must be a JSON object"));
+        return Err(fault(RpcId::Null, "a request must be a JSON object"));
     };
     let Some(mut id) = RpcId::read(members.get("id")) else {
         let why = format!("`id` must be a string of up to {MAX_ID} bytes, a number or null");
-        return Err(refused(RpcId::Null, &why));
+        return Err(fault(RpcId::Null, &why));
     };
     let (inside, outside): (Vec<&Vec<PathStep>>, Vec<&Vec<PathStep>>) =
         duplicates.iter().partition(|path| in_params(path));
@@ -85,13 +85,13 @@ pub(super) fn envelope(
             id = RpcId::Null;
         }
         let why = format!("`{}` must stand only once", json::render(path));
-        return Err(refused(id, &why));
+        return Err(fault(id, &why));
     }
     if members.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
-        return Err(refused(id, "`jsonrpc` must be \"2.0\""));
+        return Err(fault(id, "`jsonrpc` must be \"2.0\""));
     }
     let Some(Value::String(method)) = members.remove("method") else {
-        return Err(refused(id, "`method` must be a string"));
+        return Err(fault(id, "`method` must be a string"));
     };
     Ok(Envelope {
         id,
@@ -137,16 +137,16 @@ pub(super) struct RpcResult<'a, T> {
 
 /// The response with an error.
 pub(super) fn error(id: &RpcId, error: Value) -> Value {
-    let mut answer = head(id);
-    answer.insert("error".to_owned(), error);
-    Value::Object(answer)
+    let mut response = head(id);
+    response.insert("error".to_owned(), error);
+    Value::Object(response)
 }
 
 fn head(id: &RpcId) -> Map<String, Value> {
-    let mut answer = Map::new();
-    answer.insert("jsonrpc".to_owned(), json!(VERSION));
-    answer.insert("id".to_owned(), id.to_value());
-    answer
+    let mut response = Map::new();
+    response.insert("jsonrpc".to_owned(), json!(VERSION));
+    response.insert("id".to_owned(), id.to_value());
+    response
 }
 
 #[cfg(test)]

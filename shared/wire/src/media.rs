@@ -10,10 +10,10 @@ pub(super) const A2A_JSON: &str = "application/a2a+json";
 /// Server-sent events.
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
-/// Whether `header` names the media type `wanted`, parameters aside.
-fn is(header: &str, wanted: &str) -> bool {
+/// Whether `header` names `media_type`, parameters aside.
+fn is(header: &str, media_type: &str) -> bool {
     let essence = header.split(';').next().unwrap_or_default().trim();
-    essence.eq_ignore_ascii_case(wanted)
+    essence.eq_ignore_ascii_case(media_type)
 }
 
 /// Checks the `Content-Type` of a body.
@@ -56,11 +56,11 @@ pub(super) fn of_answer(
 
 /// How much the header `Accept` wants a media type that it names, from 0 to 1000 (RFC 9110
 /// §12.5.1); `None` if it does not name it. A quality that cannot be read is 1000.
-fn quality(accept: &str, wanted: &str) -> Option<u16> {
-    let item = accept.split(',').find(|item| is(item, wanted))?;
+fn quality(accept: &str, media_type: &str) -> Option<u16> {
+    let item = accept.split(',').find(|item| is(item, media_type))?;
     let mut parameters = item.split(';').skip(1).map(str::trim);
-    let written = parameters.find_map(|it| it.strip_prefix("q=").or(it.strip_prefix("Q=")));
-    Some(written.map_or(1000, thousandths))
+    let weight = parameters.find_map(|it| it.strip_prefix("q=").or(it.strip_prefix("Q=")));
+    Some(weight.map_or(1000, thousandths))
 }
 
 /// Reads `0.8` as 800.
@@ -76,8 +76,8 @@ fn thousandths(text: &str) -> u16 {
 
 /// Whether `Accept` names server-sent events, and no type of JSON. HTTP clients add `*/*`.
 pub(super) fn events_alone(accept: Option<&str>) -> bool {
-    let named = |wanted| quality(accept.unwrap_or_default(), wanted) > Some(0);
-    named(EVENT_STREAM) && !named(JSON) && !named(A2A_JSON)
+    let accepts = |media_type| quality(accept.unwrap_or_default(), media_type) > Some(0);
+    accepts(EVENT_STREAM) && !accepts(JSON) && !accepts(A2A_JSON)
 }
 
 #[cfg(test)]

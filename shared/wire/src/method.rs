@@ -180,8 +180,8 @@ pub fn methods() -> impl Iterator<Item = &'static str> {
 
 /// The operation a JSON-RPC method names.
 pub(super) fn named(method: &str) -> Option<(Operation, GenerationRule)> {
-    let found = METHODS.iter().find(|(name, ..)| *name == method)?;
-    Some((found.1, found.2))
+    let row = METHODS.iter().find(|(name, ..)| *name == method)?;
+    Some((row.1, row.2))
 }
 
 /// The generation of the error for an unknown method.

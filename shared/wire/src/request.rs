@@ -126,7 +126,7 @@ impl Call {
     /// extension for it.
     fn note_signatures(&self, offer: &mut PushOffer) -> Result<(), A2aError> {
         let uri = WEBHOOK_SIGNATURES.uri;
-        offer.signs = self.extensions.iter().any(|asked| asked == uri);
+        offer.signs = self.extensions.iter().any(|other| other == uri);
         if offer.signs && offer.token.is_none() {
             let why = format!("required by the extension `{uri}`: it signs the deliveries");
             return Err(A2aError::invalid(offer.field("token"), why));
@@ -266,9 +266,9 @@ impl Call {
     /// The query parameters of the operation.
     fn own_pairs(&self) -> Vec<(String, String)> {
         // A2A 1.0 §3.6.1: the version may be a query parameter of any request.
-        let own = |name: &str| !name.eq_ignore_ascii_case("a2a-version");
+        let is_own = |name: &str| !name.eq_ignore_ascii_case("a2a-version");
         let pairs = self.params.pairs.iter();
-        pairs.filter(|(name, _)| own(name)).cloned().collect()
+        pairs.filter(|(name, _)| is_own(name)).cloned().collect()
     }
 
     /// The parameters of 1.0, with the id replaced by that of the path.
@@ -280,13 +280,13 @@ impl Call {
     }
 
     /// The parameters of 1.0, with members replaced by those of the path.
-    fn with(&self, said: &[(&str, &str)]) -> Result<Value, A2aError> {
+    fn with(&self, additions: &[(&str, &str)]) -> Result<Value, A2aError> {
         let mut members = match &self.params.value {
             Value::Null => Map::new(),
             Value::Object(members) => members.clone(),
             _ => return Err(A2aError::invalid("params", "must be an object")),
         };
-        for (name, value) in said {
+        for (name, value) in additions {
             // A2A 1.0 §5.5: ProtoJSON readers take the proto name too, so it is replaced as well.
             members.remove(&params::snake(name));
             members.insert((*name).to_owned(), (*value).into());

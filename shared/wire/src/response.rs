@@ -89,22 +89,22 @@ pub fn answer(call: &Call, reply: &MethodResult) -> WireResponse {
 
 /// Writes the error of a call.
 #[must_use]
-pub fn refuse(call: &Call, refusal: &A2aError) -> WireResponse {
-    let refusal = call.own_fields(refusal);
-    let answer = refused(&refusal, call.dialect, &call.rpc_id, call.media);
-    if answer.status == 200 && call.reads_only_a_stream() {
-        return refused_in_a_stream(call, refusal);
+pub fn refuse(call: &Call, error: &A2aError) -> WireResponse {
+    let error = call.own_fields(error);
+    let response = refused(&error, call.dialect, &call.rpc_id, call.media);
+    if response.status == 200 && call.reads_only_a_stream() {
+        return refused_in_a_stream(call, error);
     }
-    answer
+    response
 }
 
 /// The error as the only event of a stream.
-fn refused_in_a_stream(call: &Call, refusal: A2aError) -> WireResponse {
+fn refused_in_a_stream(call: &Call, error: A2aError) -> WireResponse {
     let mut encoder = StreamEncoder::new(call);
     WireResponse {
         status: 200,
         headers: encoder.headers(),
-        body: encoder.frame(&Frame::Refused(refusal)).unwrap_or_default(),
+        body: encoder.frame(&Frame::Refused(error)).unwrap_or_default(),
     }
 }
 
@@ -112,19 +112,19 @@ impl Rejected {
     /// Writes the error of a request of a batch.
     #[must_use]
     pub fn answer(&self) -> WireResponse {
-        refused(&self.refusal, self.dialect, &self.rpc_id, self.media)
+        refused(&self.error, self.dialect, &self.rpc_id, self.media)
     }
 
     /// Writes the error of a request that is no batch. A client that names events and no JSON
     /// calls a streaming method over JSON-RPC, and clients of 0.3 read an event there alone.
     #[must_use]
     pub fn response(&self) -> WireResponse {
-        let answer = self.answer();
+        let response = self.answer();
         let is_rpc = self.dialect.binding == Binding::JsonRpc;
-        if !(is_rpc && self.events_alone && answer.status == 200) {
-            return answer;
+        if !(is_rpc && self.events_alone && response.status == 200) {
+            return response;
         }
-        let data: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let data: Value = serde_json::from_slice(&response.body).unwrap_or_default();
         WireResponse {
             status: 200,
             headers: vec![("content-type", media::EVENT_STREAM.to_owned())],
@@ -133,15 +133,15 @@ impl Rejected {
     }
 }
 
-fn refused(refusal: &A2aError, dialect: Dialect, id: &RpcId, media: &'static str) -> WireResponse {
-    let row = super::ErrorRow::of(refusal, dialect.generation);
-    let body = error::body(refusal, dialect);
+fn refused(error: &A2aError, dialect: Dialect, id: &RpcId, media: &'static str) -> WireResponse {
+    let row = super::ErrorRow::of(error, dialect.generation);
+    let body = error::body(error, dialect);
     let body = match dialect.binding {
         Binding::JsonRpc => jsonrpc::error(id, body),
         Binding::Rest => body,
     };
     let mut headers = vec![("content-type", media.to_owned())];
-    headers.extend(error::header(refusal));
+    headers.extend(error::header(error));
     WireResponse {
         status: row.http_status(dialect.binding),
         headers,
@@ -152,11 +152,11 @@ fn refused(refusal: &A2aError, dialect: Dialect, id: &RpcId, media: &'static str
 /// Joins the responses of a batch, in their order. The HTTP status is always 200,
 /// as each entry has its own result or error.
 #[must_use]
-pub fn batch(answers: &[WireResponse]) -> WireResponse {
+pub fn batch(responses: &[WireResponse]) -> WireResponse {
     // JSON-RPC 2.0 §6: the response to a batch is an array of responses.
-    let bodies: Vec<&[u8]> = answers
+    let bodies: Vec<&[u8]> = responses
         .iter()
-        .map(|answer| answer.body.as_slice())
+        .map(|response| response.body.as_slice())
         .collect();
     let mut body = vec![b'['];
     body.extend(bodies.join(&b','));
@@ -178,10 +178,10 @@ impl Call {
 
     /// The error with its fields named as in the client's request. The engine names
     /// the fields as in 1.0.
-    fn own_fields(&self, refusal: &A2aError) -> A2aError {
-        let mut refusal = refusal.clone();
-        let A2aError::InvalidParams { violations } = &mut refusal else {
-            return refusal;
+    fn own_fields(&self, error: &A2aError) -> A2aError {
+        let mut error = error.clone();
+        let A2aError::InvalidParams { violations } = &mut error else {
+            return error;
         };
         for violation in violations {
             if self.dialect.generation == Generation::V01 && violation.field == "message.contextId"
@@ -191,7 +191,7 @@ impl Call {
                 violation.field = field;
             }
         }
-        refusal
+        error
     }
 
     /// A field inside a part, named as in the client's request. The client can have
@@ -204,12 +204,12 @@ impl Call {
             Some(_) if rest_03 => "content",
             _ => "parts",
         };
-        let whole = format!("message.{list}{inside}");
+        let path = format!("message.{list}{inside}");
         let Some((index, place)) = inside
             .strip_prefix('[')
             .and_then(|inside| inside.split_once("].data"))
         else {
-            return Some(whole);
+            return Some(path);
         };
         let part = index
             .parse::<usize>()
@@ -226,14 +226,14 @@ impl Call {
     }
 
     /// Writes the result of a send.
-    fn sent<'a>(&self, sent: &'a Sent) -> Payload<'a> {
+    fn sent<'a>(&self, response: &'a Sent) -> Payload<'a> {
         match (self.dialect.generation, self.dialect.binding) {
-            (Generation::V10, _) => Payload::Sent(v1::SentWriter(sent)),
-            (Generation::V03, Binding::JsonRpc) => v03::encode_sent(sent).into(),
-            (Generation::V03, Binding::Rest) => v03::rest::encode_sent(sent).into(),
-            (Generation::V01, _) => match (sent, self.client_task_id()) {
+            (Generation::V10, _) => Payload::Sent(v1::SentWriter(response)),
+            (Generation::V03, Binding::JsonRpc) => v03::encode_sent(response).into(),
+            (Generation::V03, Binding::Rest) => v03::rest::encode_sent(response).into(),
+            (Generation::V01, _) => match (response, self.client_task_id()) {
                 (Sent::Task(task), _) => v01::encode_task(task).into(),
-                (Sent::Message(_), Some(id)) => v01::encode_sent(sent, &id).into(),
+                (Sent::Message(_), Some(id)) => v01::encode_sent(response, &id).into(),
                 // Unreachable: the decoder refuses a send of 0.1 without an id.
                 (Sent::Message(message), None) => v03::encode_message(message).into(),
             },
@@ -284,12 +284,12 @@ impl Call {
     /// number. Shared methods are decoded as 0.3, whose default is 100 messages.
     fn with_history_of_v01(&self, task: &Task) -> Task {
         // A2A 0.1 §7.3.1: history is included if `historyLength` is positive.
-        let asked = match self.params.value.get("historyLength") {
+        let has_history = match self.params.value.get("historyLength") {
             None | Some(Value::Null) => false,
             Some(length) => length.as_u64() != Some(0),
         };
         Task {
-            history: task.history.clone().filter(|_| asked),
+            history: task.history.clone().filter(|_| has_history),
             ..task.clone()
         }
     }
@@ -309,9 +309,9 @@ impl Call {
             Generation::V03 => "x-a2a-extensions",
             Generation::V01 => return None,
         };
-        let asked = |uri: &&str| self.extensions.iter().any(|asked| asked == uri);
-        let offered = EXTENSIONS.into_iter().map(|extension| extension.uri);
-        let on: Vec<&str> = offered.filter(asked).collect();
+        let is_active = |uri: &&str| self.extensions.iter().any(|other| other == uri);
+        let uris = EXTENSIONS.into_iter().map(|extension| extension.uri);
+        let on: Vec<&str> = uris.filter(is_active).collect();
         (!on.is_empty()).then(|| (name, on.join(", ")))
     }
 }

@@ -111,8 +111,8 @@ pub(super) fn family(path: &str) -> Generation {
 }
 
 fn target(method: &str, segments: &[&str]) -> Option<PathTarget> {
-    if let Some(found) = card(method, segments).or_else(|| path_a_method(method, segments)) {
-        return Some(found);
+    if let Some(path_target) = card(method, segments).or_else(|| path_a_method(method, segments)) {
+        return Some(path_target);
     }
     match segments {
         ["a2a-lambda", rest @ ..] => ours(method, rest),
@@ -182,14 +182,14 @@ fn v03(method: &str, segments: &[&str]) -> Option<PathTarget> {
 
 /// The routes of 1.0, at the root or below a tenant.
 fn v10(method: &str, segments: &[&str]) -> Option<PathTarget> {
-    if let Some(found) = operation(method, segments, Generation::V10) {
-        return Some(found);
+    if let Some(path_target) = operation(method, segments, Generation::V10) {
+        return Some(path_target);
     }
     let (first, rest) = segments.split_first()?;
     let tenant = TenantId::parse(decode(first)?).ok()?;
-    let mut found = operation(method, rest, Generation::V10)?;
-    found.tenant = Some(tenant.as_str().to_owned());
-    Some(found)
+    let mut path_target = operation(method, rest, Generation::V10)?;
+    path_target.tenant = Some(tenant.as_str().to_owned());
+    Some(path_target)
 }
 
 /// The routes that 0.3 and 1.0 share.
@@ -216,9 +216,9 @@ fn operation(method: &str, segments: &[&str], generation: Generation) -> Option<
                 ("DELETE", [config]) => (Operation::DeletePushConfig, Some(decode(config)?)),
                 _ => return None,
             };
-            let mut found = PathTarget::new(operation, generation).of(decode(task)?);
-            found.config_id = config;
-            Some(found)
+            let mut path_target = PathTarget::new(operation, generation).of(decode(task)?);
+            path_target.config_id = config;
+            Some(path_target)
         }
         _ => None,
     }
@@ -227,12 +227,12 @@ fn operation(method: &str, segments: &[&str], generation: Generation) -> Option<
 /// Splits `{noun}:{verb}` at the last colon. A client may encode it: it is the same path
 /// (RFC 3986 §2.2 leaves the colon of a segment to the scheme, and frameworks decode it).
 fn split_verb(segment: &str) -> Option<(&str, &str)> {
-    let encoded = || {
+    let by_code = || {
         segment
             .rsplit_once("%3A")
             .or_else(|| segment.rsplit_once("%3a"))
     };
-    segment.rsplit_once(':').or_else(encoded)
+    segment.rsplit_once(':').or_else(by_code)
 }
 
 /// Splits `{id}:{verb}`, and only for a known verb, as ids that clients of 0.1 make may hold

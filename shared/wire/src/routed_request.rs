@@ -58,13 +58,13 @@ impl<'a> RoutedRequest<'a> {
     /// Refuses the request without opening it, for example one that is too large, in
     /// the dialect of its path.
     #[must_use]
-    pub fn reject(&self, refusal: A2aError) -> Rejected {
+    pub fn reject(&self, error: A2aError) -> Rejected {
         let dialect = match &self.route {
             Some(PathRoute::JsonRpc) => Dialect::json_rpc(Generation::V10),
             Some(PathRoute::Operation(target)) => Dialect::rest(target.generation),
             None => Dialect::rest(rest::family(self.request.path)),
         };
-        rejected(&self.request, dialect, RpcId::Null, refusal)
+        rejected(&self.request, dialect, RpcId::Null, error)
     }
 }
 

@@ -45,8 +45,8 @@ impl StreamEncoder {
         match frame {
             Frame::KeepAlive => Some(sse::PING.to_vec()),
             Frame::ComeBack => Some(sse::RETRY.to_vec()),
-            Frame::Refused(refusal) => {
-                let body = error::body(refusal, self.dialect);
+            Frame::Refused(error) => {
+                let body = error::body(error, self.dialect);
                 Some(match self.dialect.binding {
                     Binding::JsonRpc => sse::event(None, &jsonrpc::error(self.rpc_id(), body)),
                     Binding::Rest => sse::error(&body),

@@ -11,15 +11,15 @@ const NEWEST: (u32, u32) = (1, 0);
 /// An empty one counts as absent.
 pub(super) fn named(header: Option<&str>, query: &[(String, String)]) -> Option<String> {
     // A2A 1.0 §3.6.1: the version may be a request parameter instead of a header.
-    let filled = |text: &str| {
+    let shorten = |text: &str| {
         let text = text.trim();
         (!text.is_empty()).then(|| text.chars().take(SHOWN).collect::<String>())
     };
-    header.and_then(filled).or_else(|| {
+    header.and_then(shorten).or_else(|| {
         query
             .iter()
             .find(|(name, _)| name.eq_ignore_ascii_case("a2a-version"))
-            .and_then(|(_, value)| filled(value))
+            .and_then(|(_, value)| shorten(value))
     })
 }
 
@@ -57,17 +57,17 @@ pub(super) fn check(
         return Ok(());
     }
     // A2A 1.0 §3.6.2: an absent or empty version means 0.3.
-    let parsed = version.map_or(Some((0, 3)), parse);
-    let refused = |supported| A2aError::VersionNotSupported {
+    let number = version.map_or(Some((0, 3)), parse);
+    let fault = |supported| A2aError::VersionNotSupported {
         version: version.unwrap_or("0.3").to_owned(),
         supported,
     };
     match generation {
-        Generation::V10 if parsed == Some((1, 0)) => Ok(()),
-        Generation::V10 => Err(refused("it needs the header `A2A-Version: 1.0`")),
-        Generation::V01 | Generation::V03 => match parsed {
+        Generation::V10 if number == Some((1, 0)) => Ok(()),
+        Generation::V10 => Err(fault("it needs the header `A2A-Version: 1.0`")),
+        Generation::V01 | Generation::V03 => match number {
             Some((0, 1..=3) | (1, 0)) => Ok(()),
-            _ => Err(refused("0.1, 0.2, 0.3 and 1.0 are served")),
+            _ => Err(fault("0.1, 0.2, 0.3 and 1.0 are served")),
         },
     }
 }

@@ -276,7 +276,7 @@ impl Endpoint {
                 self.hub.world().oracle.broken(text);
             }
             Ok(Sent::Message(_)) => {}
-            Err(error) => self.turned_down(&letter, &message, &error.refusal),
+            Err(error) => self.turned_down(&letter, &message, &error.a2a_error),
         }
     }
 
@@ -298,7 +298,7 @@ impl Endpoint {
                     world.oracle.broken(text);
                 }
             }
-            Err(error) => self.hub.world().oracle.refused(&error.refusal),
+            Err(error) => self.hub.world().oracle.refused(&error.a2a_error),
         }
     }
 
@@ -312,7 +312,7 @@ impl Endpoint {
         let reader = Watch::new(&self.hub, None, until);
         match Box::pin(reader.over(work, shown)).await {
             Ok(()) => {}
-            Err(error) => self.turned_down(&letter, &message, &error.refusal),
+            Err(error) => self.turned_down(&letter, &message, &error.a2a_error),
         }
     }
 
@@ -336,7 +336,7 @@ impl Endpoint {
                 .subscribe(&self.caller, &command, CallBudget::default(), frames);
         let reader = Watch::new(&self.hub, place, until);
         if let Err(error) = reader.over(work, shown).await {
-            self.hub.world().oracle.refused(&error.refusal);
+            self.hub.world().oracle.refused(&error.a2a_error);
         }
     }
 
@@ -392,7 +392,7 @@ impl Endpoint {
             .engine()
             .sweep_round(&*self.store, &queue, &mut places, None);
         if let Some(error) = round.await.error {
-            self.hub.world().oracle.refused(&error.refusal);
+            self.hub.world().oracle.refused(&error.a2a_error);
         }
     }
 
@@ -418,7 +418,7 @@ impl Endpoint {
             history_length: 100,
         };
         let found = self.engine().reader().get(&self.caller, &query).await;
-        let task = found.map_err(|error| error.refusal)?;
+        let task = found.map_err(|error| error.a2a_error)?;
         Ok(self.hub.world().oracle.reported(&task))
     }
 
@@ -440,7 +440,7 @@ impl Endpoint {
                     world.oracle.listed(task);
                 }
             }
-            Err(error) => self.hub.world().oracle.refused(&error.refusal),
+            Err(error) => self.hub.world().oracle.refused(&error.a2a_error),
         }
     }
 
@@ -449,7 +449,7 @@ impl Endpoint {
         self.hub.world().oracle.unwanted(id.as_str());
         match self.engine().delete_task(&self.caller, &id).await {
             Ok(()) => self.hub.world().oracle.deleted(&id),
-            Err(error) => self.hub.world().oracle.refused(&error.refusal),
+            Err(error) => self.hub.world().oracle.refused(&error.a2a_error),
         }
     }
 
@@ -459,7 +459,7 @@ impl Endpoint {
         self.hub.world().oracle.unwanted(&name);
         match self.engine().delete_context(&self.caller, &id).await {
             Ok(()) => self.hub.world().oracle.cleared(&name),
-            Err(error) => self.hub.world().oracle.refused(&error.refusal),
+            Err(error) => self.hub.world().oracle.refused(&error.a2a_error),
         }
     }
 

@@ -196,8 +196,8 @@ fn behaviour(key: &str, tables: &[&[(&str, Behaviour)]], other: Behaviour) -> Op
     let fits = tables.iter().copied().flatten();
     let fits = fits.filter(|(prefix, _)| key.starts_with(prefix));
     let longest = fits.max_by_key(|(prefix, _)| prefix.len());
-    let found = longest.map(|(_, behaviour)| *behaviour);
-    found.or_else(|| key.starts_with(KIT).then_some(other))
+    let behaviour = longest.map(|(_, behaviour)| *behaviour);
+    behaviour.or_else(|| key.starts_with(KIT).then_some(other))
 }
 
 /// Parses a number that is at most `max`.

@@ -3,12 +3,12 @@ use a2a_lambda::SkillTest;
 use a2a_lambda::task::{Event, TaskState};
 use a2a_lambda::testing::Reply;
 
-fn bench() -> SkillTest {
+fn skill_test() -> SkillTest {
     SkillTest::new(&agent(Duration::from_secs(2)).unwrap(), "conformance")
 }
 
 async fn tells(message_id: &str) -> Reply {
-    bench()
+    skill_test()
         .message_id(message_id)
         .send("tell me")
         .await
@@ -16,7 +16,7 @@ async fn tells(message_id: &str) -> Reply {
 }
 
 async fn obeys(text: &str) -> Reply {
-    bench().send(text).await.unwrap()
+    skill_test().send(text).await.unwrap()
 }
 
 fn only_part(reply: &Reply) -> Part {
@@ -79,22 +79,22 @@ async fn the_first_word_selects_the_behaviour_for_acts() {
 
 #[tokio::test]
 async fn a_task_that_asks_until_done_keeps_asking_whatever_the_messages_say() {
-    let mut bench = bench();
+    let mut skill_test = skill_test();
     for text in ["tck-multi-turn start", "tck-complete-task", "echo hi"] {
-        let reply = bench.send(text).await.unwrap();
+        let reply = skill_test.send(text).await.unwrap();
         assert_eq!(reply.state(), Some(TaskState::InputRequired), "{text}");
     }
-    let reply = bench.send("done").await.unwrap();
+    let reply = skill_test.send("done").await.unwrap();
     assert_eq!(reply.state(), Some(TaskState::Completed));
 }
 
 #[tokio::test]
 async fn a_task_that_needs_credentials_completes_with_them() {
-    let mut bench = bench();
-    let reply = bench.send("tck-auth-required trigger").await.unwrap();
+    let mut skill_test = skill_test();
+    let reply = skill_test.send("tck-auth-required trigger").await.unwrap();
     assert_eq!(reply.state(), Some(TaskState::AuthRequired));
     assert_eq!(reply.text(), "Who are you?");
-    let reply = bench.send("here they are").await.unwrap();
+    let reply = skill_test.send("here they are").await.unwrap();
     assert_eq!(reply.state(), Some(TaskState::Completed));
 }
 
@@ -107,13 +107,13 @@ async fn a_direct_message_makes_no_task() {
 
 #[tokio::test]
 async fn chunks_of_a_stream_are_appended_to_one_artifact() {
-    let mut bench = bench();
-    bench
+    let mut skill_test = skill_test();
+    skill_test
         .message_id("tck-stream-artifact-chunked-1")
         .send("go")
         .await
         .unwrap();
-    let chunks: Vec<_> = bench
+    let chunks: Vec<_> = skill_test
         .events()
         .iter()
         .filter_map(|event| match event {
@@ -161,9 +161,9 @@ async fn a_panic_as_told_fails_the_task_without_its_text() {
 
 #[tokio::test]
 async fn step_results_name_the_run_that_made_them() {
-    let mut bench = bench();
+    let mut skill_test = skill_test();
     for (nth, text) in [(1, "steps 2"), (2, "steps 2")] {
-        let reply = bench.send(text).await.unwrap();
+        let reply = skill_test.send(text).await.unwrap();
         let reported = reply.artifact_data(RESULT).unwrap();
         assert_eq!(reported["inConversation"], nth, "{reported}");
         assert_eq!(reported["steps"], reported["saved"]);
@@ -175,8 +175,8 @@ async fn step_results_name_the_run_that_made_them() {
 
 #[tokio::test(start_paused = true)]
 async fn file_artifact_is_delivered_before_the_task_ends() {
-    let mut bench = bench();
-    let reply = bench.send("file 1000 500").await.unwrap();
+    let mut skill_test = skill_test();
+    let reply = skill_test.send("file 1000 500").await.unwrap();
     let artifact = reply.task().unwrap().artifacts.as_ref().unwrap();
     assert_eq!(
         (artifact.len(), reply.state()),
@@ -186,20 +186,20 @@ async fn file_artifact_is_delivered_before_the_task_ends() {
 
 #[tokio::test]
 async fn agent_asks_until_the_text_is_a_command() {
-    let mut bench = bench();
+    let mut skill_test = skill_test();
     for text in ["hello?", "hello!"] {
-        let reply = bench.send(text).await.unwrap();
+        let reply = skill_test.send(text).await.unwrap();
         assert_eq!(reply.state(), Some(TaskState::InputRequired));
     }
-    let reply = bench.send("echo done").await.unwrap();
+    let reply = skill_test.send("echo done").await.unwrap();
     assert_eq!(reply.artifact_text(RESULT).as_deref(), Some("echo: done"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_task_outlives_the_kits_stream_and_then_completes() {
-    let mut bench = bench();
+    let mut skill_test = skill_test();
     let before = tokio::time::Instant::now();
-    let reply = bench
+    let reply = skill_test
         .message_id("test-resubscribe-message-id-1")
         .send("go")
         .await
@@ -214,9 +214,9 @@ async fn agent_accepts_an_invented_media_type() {
         media_type: Some("application/x-unsupported-tck-type".to_owned()),
         ..Part::text("unknown")
     };
-    let mut bench = bench();
+    let mut skill_test = skill_test();
     let content = Content::from_parts(vec![part]);
-    let reply = bench
+    let reply = skill_test
         .message_id("tck-complete-task-2")
         .send(content)
         .await
@@ -226,17 +226,17 @@ async fn agent_accepts_an_invented_media_type() {
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_can_be_canceled() {
-    let mut bench = bench();
-    let reply = bench.cancel_after(1).send("wait 20").await.unwrap();
+    let mut skill_test = skill_test();
+    let reply = skill_test.cancel_after(1).send("wait 20").await.unwrap();
     assert_eq!(reply.state(), Some(TaskState::Canceled));
 }
 
 #[tokio::test]
 async fn next_task_of_the_context_recalls_notes() {
-    let mut bench = bench();
-    bench.send("note the first").await.unwrap();
-    bench.new_task().send("note the second").await.unwrap();
-    let recalled = bench.new_task().send("recall").await.unwrap();
+    let mut skill_test = skill_test();
+    skill_test.send("note the first").await.unwrap();
+    skill_test.new_task().send("note the second").await.unwrap();
+    let recalled = skill_test.new_task().send("recall").await.unwrap();
     let recalled = recalled.artifact_data(RESULT).unwrap();
     let said = [
         "note the first",
@@ -252,10 +252,10 @@ async fn next_task_of_the_context_recalls_notes() {
 
 #[tokio::test]
 async fn referenced_tasks_are_listed_with_their_artifacts() {
-    let mut bench = bench();
-    let first = bench.send("file 3").await.unwrap();
+    let mut skill_test = skill_test();
+    let first = skill_test.send("file 3").await.unwrap();
     let id = first.task().unwrap().id.to_string();
-    let second = bench
+    let second = skill_test
         .new_task()
         .references([id.as_str(), "task-x"])
         .send("refer")

@@ -49,11 +49,11 @@ enum FirstAsk {
 impl SkillSlot for Ask {
     const VERSION: u32 = 2;
 
-    fn migrate(from: u32, saved: Value) -> Option<Self> {
+    fn migrate(from: u32, value: Value) -> Option<Self> {
         if from != 1 {
             return None;
         }
-        Some(match serde_json::from_value(saved).ok()? {
+        Some(match serde_json::from_value(value).ok()? {
             FirstAsk::Where => Self::Where { on: None },
             FirstAsk::When(to) => Self::When { to },
         })
@@ -69,20 +69,20 @@ impl SkillHandler<Ask> for BookFlight {
         _: &mut TaskContext<'_>,
         input: TextOr<Flight>,
     ) -> AgentResult<OnRequestResult<Booking, Ask>> {
-        let known = match input {
+        let flight = match input {
             TextOr::Data(flight) => flight,
             TextOr::Text(_) => Flight::default(),
         };
-        next(known).map(Into::into)
+        next(flight).map(Into::into)
     }
 
     async fn on_input_received(
         &self,
         _: &mut TaskContext<'_>,
         slot: Ask,
-        said: Content,
+        content: Content,
     ) -> AgentResult<OnInputResult<Booking, Ask>> {
-        let answer = said.text()?.trim();
+        let answer = content.text()?.trim();
         let answer = (!answer.is_empty()).then(|| answer.to_owned());
         next(match slot {
             Ask::Where { on } => Flight { to: answer, on },
@@ -95,8 +95,8 @@ impl SkillHandler<Ask> for BookFlight {
 }
 
 /// Asks for the next missing value, or completes with the booking.
-fn next(known: Flight) -> AgentResult<OnInputResult<Booking, Ask>> {
-    match known {
+fn next(flight: Flight) -> AgentResult<OnInputResult<Booking, Ask>> {
+    match flight {
         Flight { to: None, on } => OnInputResult::ask("Where to?", Ask::Where { on }),
         Flight {
             to: Some(to),

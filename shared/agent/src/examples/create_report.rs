@@ -118,16 +118,16 @@ impl SkillHandler<WhichFormat> for CreateReport {
     async fn on_input_received(
         &self,
         _: &mut TaskContext<'_>,
-        asked: WhichFormat,
+        slot: WhichFormat,
         answer: Content,
     ) -> AgentResult<OnInputResult<(), WhichFormat>> {
         match FileFormat::of(answer.text()?) {
             Some(format) => Ok(OnInputResult::Completed {
                 message: Some("Here's your report".into()),
                 output: (),
-                artifacts: vec![format.file(&written(&asked.wish))],
+                artifacts: vec![format.file(&written(&slot.wish))],
             }),
-            None => OnInputResult::ask(QUESTION, asked),
+            None => OnInputResult::ask(QUESTION, slot),
         }
     }
 }
@@ -178,6 +178,6 @@ fn written(wish: &str) -> Vec<String> {
 
 /// The first half, with at least the title.
 fn shorter(lines: &[String]) -> Vec<String> {
-    let kept = lines.len().div_ceil(2);
-    lines.iter().take(kept).cloned().collect()
+    let count = lines.len().div_ceil(2);
+    lines.iter().take(count).cloned().collect()
 }

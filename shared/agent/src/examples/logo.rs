@@ -70,17 +70,17 @@ impl Logo {
 
     fn as_wished(mut self, wish: &str) -> Self {
         let wish = wish.to_lowercase();
-        let said = |word: &str| wish.split(|c: char| !c.is_alphabetic()).any(|w| w == word);
-        if let Some((color, _)) = COLORS.iter().find(|(color, _)| said(color)) {
+        let says = |word: &str| wish.split(|c: char| !c.is_alphabetic()).any(|w| w == word);
+        if let Some((color, _)) = COLORS.iter().find(|(color, _)| says(color)) {
             self.color = color;
         }
-        self.square = (self.square || said("square")) && !said("round");
+        self.square = (self.square || says("square")) && !says("round");
         self
     }
 
     fn draw(self) -> Artifact {
-        let named = COLORS.iter().find(|(name, _)| *name == self.color);
-        let color = named.map_or([0; 3], |(_, color)| *color);
+        let entry = COLORS.iter().find(|(name, _)| *name == self.color);
+        let color = entry.map_or([0; 3], |(_, color)| *color);
         // Twice the distance from the center, so that it is whole.
         let off = |at: u32| (2 * at + 1).abs_diff(SIZE);
         let inside = |x, y| match self.square {

@@ -26,10 +26,10 @@ pub(crate) fn file(lines: &[String]) -> Vec<u8> {
             "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] \
              /Resources << /Font << /F1 3 0 R >> >> /Contents {content} 0 R >>"
         ));
-        let drawn = drawn(lines);
+        let stream = drawn(lines);
         objects.push(format!(
-            "<< /Length {} >>\nstream\n{drawn}endstream",
-            drawn.len()
+            "<< /Length {} >>\nstream\n{stream}endstream",
+            stream.len()
         ));
     }
     numbered(&objects).into_bytes()
@@ -38,12 +38,12 @@ pub(crate) fn file(lines: &[String]) -> Vec<u8> {
 /// The lines of a file of [`file`].
 pub(crate) fn lines(file: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(file);
-    let drawn = text.lines().filter_map(|line| {
+    let lines = text.lines().filter_map(|line| {
         let line = line.strip_prefix('(')?.strip_suffix(") '")?;
         let line = line.replace("\\(", "(").replace("\\)", ")");
         Some(line.replace("\\\\", "\\"))
     });
-    drawn.collect()
+    lines.collect()
 }
 
 fn drawn(lines: &[String]) -> String {

@@ -15,7 +15,7 @@ use a2a_lambda::testing::check_agent;
 use serde_json::Value;
 
 /// A client of one skill of the reference agent.
-fn bench(skill: &str) -> SkillTest {
+fn skill_test(skill: &str) -> SkillTest {
     SkillTest::new(&agent().unwrap(), skill)
 }
 

@@ -96,7 +96,8 @@ impl<'a> Check<'a> {
         };
         for rule in &policies.rules {
             let globs = rule.globs_of.applies.as_ref();
-            let cost_of_globs = globs.map_or(0, |it| cost(it.size, facts.size(RuleTarget::File)));
+            let cost_of_globs =
+                globs.map_or(0, |globs| cost(globs.size, facts.size(RuleTarget::File)));
             check.add(cost_of_globs)?;
             let search = if facts.is_for(globs) {
                 check.targets.insert(rule.demand.rule.target);
@@ -130,7 +131,12 @@ impl<'a> Check<'a> {
     /// The cost of a search for the suppressions of a message.
     fn suppressing(&self, policy_id: &str, message: &str) -> u64 {
         let suppressions = self.suppressions.get(policy_id).into_iter().flatten();
-        cost(suppressions.map(|it| it.message.size).sum(), message.len())
+        cost(
+            suppressions
+                .map(|suppression| suppression.message.size)
+                .sum(),
+            message.len(),
+        )
     }
 
     /// Runs the check with these policies of the version `version`.
@@ -219,14 +225,14 @@ impl<'a> Check<'a> {
     }
 
     /// The violation that a search can find, without its line.
-    fn violation(&self, place: usize) -> Option<Violation> {
+    fn violation(&self, index: usize) -> Option<Violation> {
         let rules = &self.policies.rules;
-        match rules.get(place) {
+        match rules.get(index) {
             Some(rule) => Some(Violation::from(rule)),
             None => self
                 .policies
                 .findings
-                .get(place - rules.len())
+                .get(index - rules.len())
                 .map(Violation::from),
         }
     }

@@ -235,7 +235,7 @@ fn rules(
     rules: Vec<PolicyRule>,
 ) -> Result<Vec<CompiledRule>, ConstraintError> {
     let mut ids = BTreeSet::new();
-    let mut compiled = Vec::with_capacity(rules.len());
+    let mut list = Vec::with_capacity(rules.len());
     for (at, entry) in rules.into_iter().enumerate() {
         let rule_id = entry.id.clone();
         let inside = |(field, fault)| ConstraintError {
@@ -244,20 +244,20 @@ fn rules(
             field,
             fault,
         };
-        let place = format!("/rules/{at}");
+        let path = format!("/rules/{at}");
         if !ids.insert(rule_id.clone()) {
-            return Err(inside((format!("{place}/id"), ConstraintFault::Repeated)));
+            return Err(inside((format!("{path}/id"), ConstraintFault::Repeated)));
         }
-        compiled.push(rule(budget, &place, entry).map_err(inside)?);
+        list.push(rule(budget, &path, entry).map_err(inside)?);
     }
-    Ok(compiled)
+    Ok(list)
 }
 
-fn rule(budget: &mut Budget, place: &str, rule: PolicyRule) -> Checked<CompiledRule> {
-    id(&format!("{place}/id"), &rule.id)?;
-    length(&format!("{place}/message"), &rule.message, MESSAGE_MAX)?;
-    let matcher = matcher(budget, &format!("{place}/pattern"), &rule)?;
-    let applies = applies(&format!("{place}/appliesTo"), &rule.applies_to)?;
+fn rule(budget: &mut Budget, path: &str, rule: PolicyRule) -> Checked<CompiledRule> {
+    id(&format!("{path}/id"), &rule.id)?;
+    length(&format!("{path}/message"), &rule.message, MESSAGE_MAX)?;
+    let matcher = matcher(budget, &format!("{path}/pattern"), &rule)?;
+    let applies = applies(&format!("{path}/appliesTo"), &rule.applies_to)?;
     Ok(CompiledRule {
         rule,
         matcher,
@@ -297,15 +297,15 @@ fn applies(field: &str, globs: &[String]) -> Checked<Option<Expression>> {
 
 fn suppression(
     budget: &mut Budget,
-    place: &str,
+    path: &str,
     entry: &Suppression,
 ) -> Checked<CompiledSuppression> {
-    id(&format!("{place}/policyId"), &entry.policy_id)?;
-    let field = format!("{place}/message");
+    id(&format!("{path}/policyId"), &entry.policy_id)?;
+    let field = format!("{path}/message");
     length(&field, &entry.message, PATTERN_MAX)?;
     let message = budget.build(&field, &mut RegexBuilder::new(&entry.message))?;
     let expires = Timestamp::parse_rfc3339(&entry.expires)
-        .ok_or_else(|| wrong(&format!("{place}/expires"), ConstraintFault::Time))?;
+        .ok_or_else(|| wrong(&format!("{path}/expires"), ConstraintFault::Time))?;
     Ok(CompiledSuppression {
         policy_id: entry.policy_id.clone(),
         message,
@@ -326,14 +326,14 @@ impl Budget {
 /// Builds with the smallest size that suffices, because a compiled expression does not tell
 /// its own.
 fn build(field: &str, builder: &mut RegexBuilder) -> Checked<Expression> {
-    let mut failed = ConstraintFault::TooLarge;
+    let mut fault = ConstraintFault::TooLarge;
     for size in REGEX_SIZES {
         match builder.size_limit(size).build() {
             Ok(regex) => return Ok(Expression { regex, size }),
-            Err(error) => failed = error.into(),
+            Err(error) => fault = error.into(),
         }
     }
-    Err(wrong(field, failed))
+    Err(wrong(field, fault))
 }
 
 /// The expression for names that match `expression` from the first to the last character.

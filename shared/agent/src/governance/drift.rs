@@ -74,18 +74,18 @@ fn extra(
         layer: policies.target,
         at: None,
     };
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     if !policies.has_mandatory() {
         let text = "no policy of this layer or a broader one is mandatory";
-        found.push(finding(NO_MANDATORY_POLICY, Severity::Info, text));
+        findings.push(finding(NO_MANDATORY_POLICY, Severity::Info, text));
     }
     if let (Some(known), Some(present)) = (facts.version_hash(), version)
         && known != present
     {
         let text = "`versionHash` is not the present version of the policies";
-        found.push(finding(STALE_VERSION_HASH, Severity::Warn, text));
+        findings.push(finding(STALE_VERSION_HASH, Severity::Warn, text));
     }
-    found
+    findings
 }
 
 /// Sums tenths, so that the order of the violations does not change the sum.

@@ -147,7 +147,7 @@ impl CheckFacts {
     /// Searches for what a rule names.
     pub(super) fn search(&self, rule: &CompiledRule) -> Search {
         let matcher = &rule.matcher;
-        let found = match rule.rule.target {
+        let is_present = match rule.rule.target {
             RuleTarget::File => self.path.as_ref().map(|path| in_path(matcher, path)),
             RuleTarget::Code => {
                 return match &self.content {
@@ -161,7 +161,7 @@ impl CheckFacts {
             RuleTarget::Import => any(self.imports.as_ref(), |entry| in_import(matcher, entry)),
             RuleTarget::Config => any(self.config.as_ref(), |value| in_config(matcher, value)),
         };
-        match found {
+        match is_present {
             None => Search::Unknown,
             Some(false) => Search::Absent,
             Some(true) => Search::Present(None),
@@ -184,7 +184,7 @@ fn in_content(matcher: &Matcher, content: &str) -> Search {
     let at = match matcher {
         Matcher::Text(text) => content.find(text.as_str()),
         Matcher::Pattern(regex) | Matcher::Name(regex) => {
-            regex.find(content).map(|found| found.start())
+            regex.find(content).map(|hit| hit.start())
         }
     };
     let Some(at) = at else {
@@ -254,13 +254,13 @@ fn list(name: &str, entries: Option<Vec<String>>) -> Result<Option<Vec<String>>,
     within(name, "entries", entries.len(), ENTRIES_MAX)?;
     let bytes = entries.iter().map(String::len).sum();
     within(name, "bytes", bytes, CONTENT_MAX)?;
-    let trimmed = entries.iter().map(|entry| entry.trim().to_owned());
-    Ok(Some(trimmed.collect()))
+    let texts = entries.iter().map(|entry| entry.trim().to_owned());
+    Ok(Some(texts.collect()))
 }
 
 /// All values of a configuration with their pointers. A null counts as absent.
 fn flat(config: &Map<String, Value>) -> Result<Vec<ConfigValue>, AgentError> {
-    let mut found = Vec::new();
+    let mut values_of_config = Vec::new();
     let mut bytes = 0;
     let mut todo = Vec::new();
     push_members(&mut todo, "", config);
@@ -272,7 +272,7 @@ fn flat(config: &Map<String, Value>) -> Result<Vec<ConfigValue>, AgentError> {
             Value::Object(values) => values.len(),
             _ => 0,
         };
-        let count = found.len() + todo.len() + 1 + inner;
+        let count = values_of_config.len() + todo.len() + 1 + inner;
         within("config", "values", count, ENTRIES_MAX)?;
         let scalar = match value {
             Value::Null => continue,
@@ -291,9 +291,9 @@ fn flat(config: &Map<String, Value>) -> Result<Vec<ConfigValue>, AgentError> {
         let text = scalar.map(|scalar| format!("/{name}={scalar}"));
         bytes += name.len() + text.as_ref().map_or(0, String::len);
         within("config", "bytes with its pointers", bytes, CONTENT_MAX)?;
-        found.push(ConfigValue { name, text });
+        values_of_config.push(ConfigValue { name, text });
     }
-    Ok(found)
+    Ok(values_of_config)
 }
 
 fn push_members<'a>(

@@ -101,8 +101,8 @@ pub(crate) fn merge(policies: &[CompiledPolicy], target: KnowledgeLayer) -> Merg
     findings.sort();
     findings.dedup();
     let ids = merging.keys().copied().collect();
-    let has_mandatory = merging.values().any(|merged| merged.mandatory.is_some());
-    let rules = merging.into_values().flat_map(|merged| merged.rules);
+    let has_mandatory = merging.values().any(|policy| policy.mandatory.is_some());
+    let rules = merging.into_values().flat_map(|policy| policy.rules);
     let mut rules: Vec<_> = rules.map(|(_, rule)| rule).collect();
     rules.sort_by_key(|rule| (rule.layer, rule.policy_id, rule.id()));
     MergedPolicies {
@@ -122,11 +122,11 @@ fn suppressions<'a>(
     merging: &BTreeMap<&str, Merging<'_>>,
     findings: &mut Vec<MergeFinding>,
 ) -> Vec<&'a CompiledSuppression> {
-    let mut kept = Vec::new();
+    let mut active = Vec::new();
     for policy in chain {
         for suppression in &policy.suppressions {
             let target = suppression.policy_id.as_str();
-            let mandatory = merging.get(target).and_then(|merged| merged.mandatory);
+            let mandatory = merging.get(target).and_then(|entry| entry.mandatory);
             if mandatory.is_some_and(|layer| policy.layer < layer) {
                 findings.push(MergeFinding {
                     layer: policy.layer,
@@ -135,11 +135,11 @@ fn suppressions<'a>(
                     weakening: Weakening::Suppresses,
                 });
             } else {
-                kept.push(suppression);
+                active.push(suppression);
             }
         }
     }
-    kept
+    active
 }
 
 impl<'a> Merging<'a> {
@@ -157,8 +157,8 @@ impl<'a> Merging<'a> {
     /// Changes the rules as the next narrower policy says, as far as it may.
     fn narrow_to(&mut self, policy: &'a CompiledPolicy, findings: &mut Vec<MergeFinding>) {
         let mut narrower = Self::first(policy).rules;
-        let mut merged = BTreeMap::new();
-        let mut found = |rule_id: Option<&str>, weakening| {
+        let mut rules = BTreeMap::new();
+        let mut note = |rule_id: Option<&str>, weakening| {
             findings.push(MergeFinding {
                 layer: policy.layer,
                 policy_id: policy.id.clone(),
@@ -167,36 +167,36 @@ impl<'a> Merging<'a> {
             });
         };
         for (id, broader) in std::mem::take(&mut self.rules) {
-            let kept = match (narrower.remove(id), policy.merge) {
+            let result = match (narrower.remove(id), policy.merge) {
                 (Some(rule), _) if broader.mandatory => {
                     let weaker = broader.weakenings(rule.demand);
-                    weaker.iter().for_each(|how| found(Some(id), *how));
+                    weaker.iter().for_each(|how| note(Some(id), *how));
                     Some(broader.tightened(rule.demand, weaker.is_empty()))
                 }
                 (Some(rule), _) => Some(rule),
                 (None, MergeMode::Merge) => Some(broader),
                 (None, MergeMode::Override | MergeMode::Intersect) if broader.mandatory => {
-                    found(Some(id), Weakening::Drops);
+                    note(Some(id), Weakening::Drops);
                     Some(broader)
                 }
                 (None, MergeMode::Override | MergeMode::Intersect) => None,
             };
-            merged.extend(kept.map(|rule| (id, rule)));
+            rules.extend(result.map(|rule| (id, rule)));
         }
         match policy.merge {
-            MergeMode::Override | MergeMode::Merge => merged.extend(narrower),
+            MergeMode::Override | MergeMode::Merge => rules.extend(narrower),
             MergeMode::Intersect => {}
         }
         if self.mandatory.is_some() && !policy.mandatory {
-            found(None, Weakening::UnMandates);
+            note(None, Weakening::UnMandates);
         }
         if policy.mandatory {
             self.mandatory = self.mandatory.or(Some(policy.layer));
-            for rule in merged.values_mut() {
+            for rule in rules.values_mut() {
                 rule.mandatory = true;
             }
         }
-        self.rules = merged;
+        self.rules = rules;
     }
 }
 
@@ -224,17 +224,17 @@ impl<'a> EffectiveRule<'a> {
 
     /// What of the narrower rule is weaker than this one.
     fn weakenings(&self, narrower: &CompiledRule) -> Vec<Weakening> {
-        let (own, other) = (&self.demand.rule, &narrower.rule);
+        let (rule, other) = (&self.demand.rule, &narrower.rule);
         let same =
-            (own.kind, own.target, &own.pattern) == (other.kind, other.target, &other.pattern);
+            (rule.kind, rule.target, &rule.pattern) == (other.kind, other.target, &other.pattern);
         let globs = &self.globs_of.rule.applies_to;
         // Compares texts: whether one glob includes another is not decided.
-        let covered = other.applies_to.is_empty()
+        let covers = other.applies_to.is_empty()
             || (!globs.is_empty() && globs.iter().all(|glob| other.applies_to.contains(glob)));
         let mut weaker = Vec::new();
         weaker.extend((!same).then_some(Weakening::Replaces));
         weaker.extend((other.severity < self.severity).then_some(Weakening::WeakensSeverity));
-        weaker.extend((!covered).then_some(Weakening::NarrowsAppliesTo));
+        weaker.extend((!covers).then_some(Weakening::NarrowsAppliesTo));
         weaker
     }
 

@@ -43,28 +43,28 @@ impl SessionAdapter for A2aAdapter {
     ) -> Pin<Box<dyn Future<Output = AgentResult<SessionContext>> + Send + 'a>> {
         Box::pin(async move {
             let thread = cx.thread().await?;
-            let said = thread.iter().rev().find_map(|message| {
+            let query = thread.iter().rev().find_map(|message| {
                 let mut parts = message.parts.iter();
                 parts.find_map(|part| match &part.content {
                     PartContent::Text(text) => Some(text.clone()),
                     _ => None,
                 })
             });
-            found(cx, said.as_deref()).await
+            found(cx, query.as_deref()).await
         })
     }
 }
 
 /// The memories that fit the words, and the constraints of the caller's layers.
-async fn found(cx: &TaskContext<'_>, said: Option<&str>) -> AgentResult<SessionContext> {
-    let memories = match said.map(shortened).filter(|said| !said.is_empty()) {
-        Some(said) => recall(cx, &said, MEMORIES).await?,
+async fn found(cx: &TaskContext<'_>, query: Option<&str>) -> AgentResult<SessionContext> {
+    let memories = match query.map(shortened).filter(|query| !query.is_empty()) {
+        Some(query) => recall(cx, &query, MEMORIES).await?,
         None => Vec::new(),
     };
     let layers = KnowledgeLayer::ALL.map(Layer::from);
     let permits = Access::in_turn(cx).permits::<CheckKnowledge>(&layers);
-    let loaded = load(cx, &permits).await?;
-    let constraints = constraints(&merge(&loaded.policies, KnowledgeLayer::Project));
+    let in_force = load(cx, &permits).await?;
+    let constraints = constraints(&merge(&in_force.policies, KnowledgeLayer::Project));
     let prompt_addition = prompt(&memories, &constraints);
     Ok(SessionContext {
         memories,
@@ -75,16 +75,16 @@ async fn found(cx: &TaskContext<'_>, said: Option<&str>) -> AgentResult<SessionC
 }
 
 /// The beginning of a text, as much as a search takes.
-fn shortened(said: &str) -> String {
-    let mut end = said.len().min(crate::memory::search::QUERY_MAX);
-    while !said.is_char_boundary(end) {
+fn shortened(query: &str) -> String {
+    let mut end = query.len().min(crate::memory::search::QUERY_MAX);
+    while !query.is_char_boundary(end) {
         end -= 1;
     }
-    said.get(..end).unwrap_or_default().trim().to_owned()
+    query.get(..end).unwrap_or_default().trim().to_owned()
 }
 
-fn constraints(merged: &MergedPolicies<'_>) -> Vec<Value> {
-    let rules = merged.rules().iter();
+fn constraints(policies: &MergedPolicies<'_>) -> Vec<Value> {
+    let rules = policies.rules().iter();
     let active = rules.filter(|rule| rule.severity >= Severity::Warn);
     let json = active.map(|rule| {
         json!({
@@ -156,10 +156,10 @@ pub(crate) async fn session_context(
             });
         }
     }
-    let found = found(cx, input.query.as_deref()).await?;
+    let context = found(cx, input.query.as_deref()).await?;
     OnRequestResult::done(FoundSession {
-        memories: found.memories,
-        constraints: found.constraints,
-        prompt_addition: found.prompt_addition,
+        memories: context.memories,
+        constraints: context.constraints,
+        prompt_addition: context.prompt_addition,
     })
 }

@@ -60,12 +60,12 @@ fn permits<R: ReadsKnowledge>(
         .into_iter()
         .filter(|layer| *layer > target);
     let broader: Vec<Layer> = broader.map(Layer::from).collect();
-    let own = match access.permit(target.layer(), scope_id) {
+    let permit = match access.permit(target.layer(), scope_id) {
         Ok(permit) => Some(permit),
         Err(Denial::Foreign) => None,
         Err(denial) => return Err(denial),
     };
-    Ok(own.into_iter().chain(access.permits(&broader)).collect())
+    Ok(permit.into_iter().chain(access.permits(&broader)).collect())
 }
 
 /// Loads the accepted policies that the permits cover.
@@ -77,50 +77,50 @@ pub(super) async fn load<R: ReadsKnowledge>(
     permits: &[Permit<R>],
 ) -> AgentResult<InForce> {
     let store = KnowledgeStore::of(cx)?;
-    let accepted = store.items(permits, |_, head| head.is_in_force(ItemKind::Policy));
-    let accepted = accepted.await?;
-    if accepted.len() > POLICIES_MAX {
+    let entries = store.items(permits, |_, head| head.is_in_force(ItemKind::Policy));
+    let entries = entries.await?;
+    if entries.len() > POLICIES_MAX {
         let text = format!(
             "{} policies are in force, expected at most {POLICIES_MAX}",
-            accepted.len()
+            entries.len()
         );
         return Err(AgentError::domain("TOO_MANY_POLICIES", text));
     }
-    let reads = accepted.iter().map(|listed| policy(&store, listed).boxed());
+    let reads = entries.iter().map(|entry| policy(&store, entry).boxed());
     let reads = stream::iter(reads.collect::<Vec<_>>()).buffered(PARALLEL_READS);
     let items: Vec<_> = reads.try_collect().await?;
-    let mut found = InForce {
+    let mut in_force = InForce {
         head: store.head_commit().await?,
         ..InForce::default()
     };
     let mut version = Sha256::new();
-    for (listed, item) in accepted.iter().zip(items) {
+    for (entry, item) in entries.iter().zip(items) {
         // Withdrawn since the list was read.
         let Some(item) = item else { continue };
         version.update(item.commit.as_bytes());
-        let layer = listed.permit.scope().layer();
+        let layer = entry.permit.scope().layer();
         match CompiledPolicy::parse(&item.content) {
-            Ok(policy) if policy.layer().layer() == layer => found.policies.push(policy),
-            Ok(_) => found.unused(listed, "it names another layer"),
-            Err(error) => found.unused(listed, &error.to_string()),
+            Ok(policy) if policy.layer().layer() == layer => in_force.policies.push(policy),
+            Ok(_) => in_force.unused(entry, "it names another layer"),
+            Err(error) => in_force.unused(entry, &error.to_string()),
         }
         tokio::task::yield_now().await;
     }
-    found.version = hex::encode(version.finalize());
-    Ok(found)
+    in_force.version = hex::encode(version.finalize());
+    Ok(in_force)
 }
 
 async fn policy<R: ReadsKnowledge>(
     store: &KnowledgeStore<'_>,
-    listed: &Listed<'_, R>,
+    entry: &Listed<'_, R>,
 ) -> AgentResult<Option<StoredItem>> {
-    let item = store.item(listed.permit, listed.place.path(), None).await?;
+    let item = store.item(entry.permit, entry.place.path(), None).await?;
     Ok(item.filter(|item| item.head.is_in_force(ItemKind::Policy)))
 }
 
 impl InForce {
-    fn unused<R>(&mut self, listed: &Listed<'_, R>, why: &str) {
-        let text = format!("the policy {} is not used: {why}", listed.place.file());
+    fn unused<R>(&mut self, entry: &Listed<'_, R>, why: &str) {
+        let text = format!("the policy {} is not used: {why}", entry.place.file());
         self.warnings.push(text);
     }
 }
@@ -197,13 +197,13 @@ async fn validated(
     target: KnowledgeLayer,
     facts: &CheckFacts,
 ) -> AgentResult<Validated> {
-    let merged = merge(&in_force.policies, target);
-    let check = Check::new(&merged, facts, None).await?;
+    let policies = merge(&in_force.policies, target);
+    let check = Check::new(&policies, facts, None).await?;
     let violations = check.run(cx, &in_force.version).await?.violations;
     Ok(Validated {
         valid: is_valid(&violations),
         violations,
-        policies: merged.ids().iter().map(|id| (*id).to_owned()).collect(),
+        policies: policies.ids().iter().map(|id| (*id).to_owned()).collect(),
     })
 }
 
@@ -237,10 +237,10 @@ pub(crate) async fn governance_drift_check(
     };
     let facts = CheckFacts::of(input.context)?;
     let in_force = load(cx, &permits).await?;
-    let merged = merge(&in_force.policies, target);
-    let check = Check::new(&merged, &facts, Some(cx.now())).await?;
+    let policies = merge(&in_force.policies, target);
+    let check = Check::new(&policies, &facts, Some(cx.now())).await?;
     let result = check.run(cx, &in_force.version).await?;
-    OnRequestResult::done(drift(&merged, &facts, in_force.head.as_deref(), result))
+    OnRequestResult::done(drift(&policies, &facts, in_force.head.as_deref(), result))
 }
 
 /// Content to check before it is stored.
@@ -299,10 +299,10 @@ pub(crate) async fn knowledge_check(
         content: Some(input.content),
         ..input.context.unwrap_or_default()
     })?;
-    let checked = validated(cx, &in_force, target, &facts).await?;
+    let validation = validated(cx, &in_force, target, &facts).await?;
     OnRequestResult::done(CheckedKnowledge {
-        valid: checked.valid && syntax.is_none(),
-        violations: checked.violations,
+        valid: validation.valid && syntax.is_none(),
+        violations: validation.violations,
         warnings,
     })
 }

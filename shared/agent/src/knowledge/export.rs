@@ -59,8 +59,8 @@ pub(crate) async fn export(
     folder: &Path,
 ) -> Result<Exported, ExportError> {
     prepare(folder)?;
-    let mut written = Exported::default();
-    let mut seen: HashSet<ObjectId> = head.into_iter().collect();
+    let mut report = Exported::default();
+    let mut ids: HashSet<ObjectId> = head.into_iter().collect();
     let mut open: Vec<(ObjectId, Kind)> =
         head.map(|head| (head, Kind::Commit)).into_iter().collect();
     while let Some((id, kind)) = open.pop() {
@@ -68,9 +68,9 @@ pub(crate) async fn export(
         let loose = loose.ok_or(KnowledgeError::Missing(id))?;
         let below = check(id, kind, &loose)?;
         write_object(folder, id, &loose)?;
-        written.objects += 1;
-        written.commits += usize::from(kind == Kind::Commit);
-        open.extend(below.into_iter().filter(|(id, _)| seen.insert(*id)));
+        report.objects += 1;
+        report.commits += usize::from(kind == Kind::Commit);
+        open.extend(below.into_iter().filter(|(id, _)| ids.insert(*id)));
     }
     if let Some(head) = head {
         write(
@@ -78,7 +78,7 @@ pub(crate) async fn export(
             format!("{head}\n").as_bytes(),
         )?;
     }
-    Ok(written)
+    Ok(report)
 }
 
 /// Makes the folders of a bare repository.

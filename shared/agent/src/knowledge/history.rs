@@ -52,13 +52,13 @@ impl Repository<'_> {
         let file = |trail: &Trail| trail.get(names.len()).copied();
         let mut commits = Vec::new();
         let mut next = Some(commit);
-        let mut loaded: Option<(Vec<u8>, Trail)> = None;
+        let mut next_trail: Option<(Vec<u8>, Trail)> = None;
         for _ in 0..WALK_MAX {
             let Some(id) = next.filter(|_| commits.len() < limit) else {
                 break;
             };
-            let (data, trail) = match loaded.take() {
-                Some(loaded) => loaded,
+            let (data, trail) = match next_trail.take() {
+                Some(next_trail) => next_trail,
                 None => self.load_trail(id, &names, &Trail::new()).await?,
             };
             let current = parse_commit(id, &data)?;
@@ -71,7 +71,7 @@ impl Repository<'_> {
             if file(&trail) != file(&before.1) {
                 commits.push(describe(id, &current));
             }
-            loaded = Some(before);
+            next_trail = Some(before);
         }
         Ok(FileHistory { commits, next })
     }

@@ -151,28 +151,22 @@ impl ItemHead {
                 most: CONTENT_MAX,
             });
         }
-        let encoded = |cause: serde_json::Error| KnowledgeError::Encode(cause.into());
+        let fault = |cause: serde_json::Error| KnowledgeError::Encode(cause.into());
         let mut lines = vec![
-            ("kind", serde_json::to_string(&self.kind).map_err(encoded)?),
+            ("kind", serde_json::to_string(&self.kind).map_err(fault)?),
             (
                 "status",
-                serde_json::to_string(&self.status).map_err(encoded)?,
+                serde_json::to_string(&self.status).map_err(fault)?,
             ),
-            (
-                "title",
-                serde_json::to_string(&self.title).map_err(encoded)?,
-            ),
+            ("title", serde_json::to_string(&self.title).map_err(fault)?),
             (
                 "summary",
-                serde_json::to_string(&self.summary).map_err(encoded)?,
+                serde_json::to_string(&self.summary).map_err(fault)?,
             ),
-            ("tags", serde_json::to_string(&self.tags).map_err(encoded)?),
+            ("tags", serde_json::to_string(&self.tags).map_err(fault)?),
         ];
         if let Some(other) = &self.superseded_by {
-            lines.push((
-                "supersededBy",
-                serde_json::to_string(other).map_err(encoded)?,
-            ));
+            lines.push(("supersededBy", serde_json::to_string(other).map_err(fault)?));
         }
         let mut file = FENCE.to_owned();
         for (name, value) in lines {
@@ -231,10 +225,10 @@ pub(crate) fn describe(place: &ItemPlace, content: &str) -> (String, String) {
 fn line(text: &str, most: usize) -> String {
     let words = text.split(|letter: char| letter.is_whitespace() || letter.is_control());
     let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
-    let whole = words.join(" ");
-    match whole.char_indices().nth(most) {
-        None => whole,
-        Some(_) => whole
+    let joint = words.join(" ");
+    match joint.char_indices().nth(most) {
+        None => joint,
+        Some(_) => joint
             .chars()
             .take(most.saturating_sub(1))
             .chain(['…'])

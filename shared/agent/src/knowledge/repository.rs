@@ -158,13 +158,13 @@ impl<'a> Repository<'a> {
         let mut id = self.tree_of(commit).await?;
         let mut names = place.segments().peekable();
         while let Some(name) = names.next() {
-            let wanted = if names.peek().is_some() {
+            let kind = if names.peek().is_some() {
                 EntryKind::Tree
             } else {
                 EntryKind::Blob
             };
             match self.folder(id).await?.get(name.as_bytes().as_bstr()) {
-                Some(entry) if entry.mode.kind() == wanted => id = entry.oid,
+                Some(entry) if entry.mode.kind() == kind => id = entry.oid,
                 _ => return Ok(None),
             }
         }
@@ -306,7 +306,7 @@ impl Folders {
             }
             let folder = join(&above, name);
             if !self.open.contains_key(&folder) {
-                let opened = match self.entry(&above, name) {
+                let open_folder = match self.entry(&above, name) {
                     Some(entry) if entry.mode.is_tree() => OpenFolder {
                         before: Some(entry.oid),
                         names: repository.folder(entry.oid).await?,
@@ -319,7 +319,7 @@ impl Folders {
                         names: Names::new(),
                     },
                 };
-                self.open.insert(folder.clone(), opened);
+                self.open.insert(folder.clone(), open_folder);
             }
             above = folder;
         }

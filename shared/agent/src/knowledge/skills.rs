@@ -112,16 +112,16 @@ pub(crate) async fn knowledge_store(
     let path = path(&item.path)?;
     let access = Access::in_turn(cx);
     let layer = item.layer.layer();
-    let seen = match access.permit::<ShowKnowledge>(layer, item.scope_id.as_deref()) {
-        Ok(seen) => seen,
+    let permit_to_show = match access.permit::<ShowKnowledge>(layer, item.scope_id.as_deref()) {
+        Ok(permit_to_show) => permit_to_show,
         Err(denial) => return rejected(denial),
     };
-    let head = item.head(&place(seen.scope(), &path)?);
+    let head = item.head(&place(permit_to_show.scope(), &path)?);
     let file = head.file(&item.content).map_err(error)?;
     let author = author(cx)?;
     let decide = |before: Option<&StoredItem>| {
         let change = item.change(before);
-        let permit = access.write(change, item.layer, seen.scope().membership())?;
+        let permit = access.write(change, item.layer, permit_to_show.scope().membership())?;
         let is_mine =
             before.is_some_and(|before| before.content == item.content && before.head == head);
         let commit = before.map(|before| before.commit.to_string());
@@ -141,8 +141,10 @@ pub(crate) async fn knowledge_store(
         })
     };
     let store = KnowledgeStore::of(cx)?;
-    let committed = store.commit(&seen, &path, seconds(cx.now()), decide).await;
-    answer(committed, |commit| StoredVersion {
+    let result = store
+        .commit(&permit_to_show, &path, seconds(cx.now()), decide)
+        .await;
+    answer(result, |commit| StoredVersion {
         path: item.path.clone(),
         commit,
     })
@@ -150,10 +152,10 @@ pub(crate) async fn knowledge_store(
 
 /// The result of a commit as that of a skill.
 fn answer<T>(
-    committed: Result<ObjectId, Refusal>,
+    result: Result<ObjectId, Refusal>,
     output: impl FnOnce(String) -> T,
 ) -> AgentResult<OnRequestResult<T>> {
-    match committed {
+    match result {
         Ok(commit) => OnRequestResult::done(output(commit.to_string())),
         Err(Refusal::Denied(denial)) => rejected(denial),
         Err(Refusal::Failed(error)) => Err(error),
@@ -375,22 +377,23 @@ pub(crate) async fn knowledge_query(
         return Err(AgentError::invalid_input(text));
     }
     let words = words(query.query.as_deref())?;
-    let searched = |layer: &KnowledgeLayer| query.layers.is_empty() || query.layers.contains(layer);
-    let layers = KnowledgeLayer::ALL.into_iter().filter(searched);
+    let is_in_query =
+        |layer: &KnowledgeLayer| query.layers.is_empty() || query.layers.contains(layer);
+    let layers = KnowledgeLayer::ALL.into_iter().filter(is_in_query);
     let layers: Vec<Layer> = layers.map(Layer::from).collect();
-    let seen = Access::in_turn(cx).permits::<QueryKnowledge>(&layers);
+    let permits = Access::in_turn(cx).permits::<QueryKnowledge>(&layers);
     let store = KnowledgeStore::of(cx)?;
-    let mut found = store
-        .items(&seen, |place, head| query.admits(&words, place, head))
+    let mut entries = store
+        .items(&permits, |place, head| query.admits(&words, place, head))
         .await?;
-    let total = found.len();
+    let total = entries.len();
     if let Some(cursor) = &query.cursor {
-        found.retain(|listed| listed.place.file() > *cursor);
+        entries.retain(|entry| entry.place.file() > *cursor);
     }
-    let more = found.len() > limit;
-    found.truncate(limit);
-    let last = found.last().map(|listed| listed.place.file());
-    let items = found.into_iter().map(|Listed { place, entry, .. }| {
+    let more = entries.len() > limit;
+    entries.truncate(limit);
+    let last = entries.last().map(|entry| entry.place.file());
+    let items = entries.into_iter().map(|Listed { place, entry, .. }| {
         let Entry { head, commit, .. } = entry;
         summary(&place, head, commit)
     });
@@ -465,8 +468,8 @@ const ASKING: [&str; 32] = [
 /// The words of a question that an item can be about.
 fn asked_for(question: &str) -> String {
     let words = question.split(|letter: char| !letter.is_alphanumeric());
-    let asked = words.filter(|word| !ASKING.contains(&word.to_lowercase().as_str()));
-    asked.collect::<Vec<_>>().join(" ")
+    let content_words = words.filter(|word| !ASKING.contains(&word.to_lowercase().as_str()));
+    content_words.collect::<Vec<_>>().join(" ")
 }
 
 fn words(query: Option<&str>) -> AgentResult<Vec<String>> {
@@ -529,15 +532,15 @@ pub(crate) async fn knowledge_status(
     let (scope, path) = (change.scope_id.as_deref(), path(&change.path)?);
     let successor = change.successor()?;
     let access = Access::in_turn(cx);
-    let seen = match access.permit::<ShowKnowledge>(change.layer.layer(), scope) {
-        Ok(seen) => seen,
+    let permit_to_show = match access.permit::<ShowKnowledge>(change.layer.layer(), scope) {
+        Ok(permit_to_show) => permit_to_show,
         Err(denial) => return rejected(denial),
     };
     let store = KnowledgeStore::of(cx)?;
     let not_found = || AgentError::domain("NOT_FOUND", "there is no such item");
     // A step: another run of this turn finds the item as this run leaves it.
     let read = async {
-        let before = store.item(&seen, &path, None).await?;
+        let before = store.item(&permit_to_show, &path, None).await?;
         Ok(before.ok_or_else(not_found)?.head.status)
     };
     let from = cx.step("status", read).await?;
@@ -545,11 +548,15 @@ pub(crate) async fn knowledge_status(
     let decide = |before: Option<&StoredItem>| {
         let before = before.ok_or_else(not_found)?;
         let status = before.head.status;
-        let touched = KnowledgeChange {
+        let knowledge_change = KnowledgeChange {
             policy: before.head.kind == ItemKind::Policy,
             decided: !is_open(status) || !is_open(change.to),
         };
-        let permit = access.write(touched, change.layer, seen.scope().membership())?;
+        let permit = access.write(
+            knowledge_change,
+            change.layer,
+            permit_to_show.scope().membership(),
+        )?;
         // A run of this turn may have stored it.
         if status != change.to && !status.may_become(change.to) {
             let text = format!("an item that is {status:?} cannot become {:?}", change.to);
@@ -567,8 +574,10 @@ pub(crate) async fn knowledge_status(
             author: &author,
         })
     };
-    let committed = store.commit(&seen, &path, seconds(cx.now()), decide).await;
-    answer(committed, |commit| ChangedStatus {
+    let result = store
+        .commit(&permit_to_show, &path, seconds(cx.now()), decide)
+        .await;
+    answer(result, |commit| ChangedStatus {
         path: change.path.clone(),
         from,
         to: change.to,
@@ -624,12 +633,12 @@ fn summary(place: &ItemPlace, head: ItemHead, commit: String) -> ItemSummary {
 fn author(cx: &TaskContext<'_>) -> AgentResult<CommitAuthor> {
     let owner = &cx.caller().owner;
     let subject = owner.subject.as_str();
-    let allowed =
+    let is_allowed =
         |letter: char| !letter.is_control() && !letter.is_whitespace() && !"<>".contains(letter);
     let clean: String = subject
         .chars()
         .take(64)
-        .map(|letter| if allowed(letter) { letter } else { '_' })
+        .map(|letter| if is_allowed(letter) { letter } else { '_' })
         .collect();
     CommitAuthor::new(&clean, &format!("{clean}@{}", owner.tenant)).map_err(error)
 }

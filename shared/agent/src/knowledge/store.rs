@@ -76,9 +76,9 @@ struct Objects<'a>(Collection<'a>);
 #[async_trait]
 impl GitObjects for Objects<'_> {
     async fn get(&self, id: ObjectId) -> Result<Option<Vec<u8>>, StoreError> {
-        let found = self.0.get::<String>(&id.to_string()).await;
-        let found = found.map_err(|error| unavailable(&error))?;
-        found.map(|document| bytes(&document.value)).transpose()
+        let document = self.0.get::<String>(&id.to_string()).await;
+        let document = document.map_err(|error| unavailable(&error))?;
+        document.map(|document| bytes(&document.value)).transpose()
     }
 
     async fn put_if_absent(&self, id: ObjectId, loose: Vec<u8>) -> Result<(), StoreError> {
@@ -173,17 +173,17 @@ pub async fn export_knowledge(
     documents: &TenantDocuments,
     folder: &Path,
 ) -> Result<String, Box<dyn Error + Send + Sync>> {
-    let shown = |error: AgentError| format!("{error:?}");
-    let store = KnowledgeStore::with(|name| documents.documents(name)).map_err(shown)?;
-    let head = store.head().await.map_err(shown)?;
+    let text = |error: AgentError| format!("{error:?}");
+    let store = KnowledgeStore::with(|name| documents.documents(name)).map_err(text)?;
+    let head = store.head().await.map_err(text)?;
     let head = head.map(|(_, commit, _)| commit);
-    let written = export(head, &store.objects, folder).await?;
+    let report = export(head, &store.objects, folder).await?;
     Ok(format!(
         "wrote the knowledge of the tenant {} to {} (commits: {}, objects: {})",
         documents.tenant(),
         folder.display(),
-        written.commits,
-        written.objects
+        report.commits,
+        report.objects
     ))
 }
 
@@ -206,11 +206,11 @@ impl<'a> KnowledgeStore<'a> {
     }
 
     async fn head(&self) -> AgentResult<Option<(Head, ObjectId, DocumentVersion)>> {
-        let Some(found) = self.heads.get::<Head>(MAIN).await? else {
+        let Some(document) = self.heads.get::<Head>(MAIN).await? else {
             return Ok(None);
         };
-        let commit = parsed(&found.value.commit)?;
-        Ok(Some((found.value, commit, found.version)))
+        let commit = parsed(&document.value.commit)?;
+        Ok(Some((document.value, commit, document.version)))
     }
 
     /// The newest commit, if there is one.
@@ -238,7 +238,7 @@ impl<'a> KnowledgeStore<'a> {
             {
                 Ok(None)
             }
-            found => found.map_err(error),
+            result => result.map_err(error),
         }
     }
 
@@ -251,12 +251,12 @@ impl<'a> KnowledgeStore<'a> {
         limit: usize,
     ) -> AgentResult<Vec<FileCommit>> {
         let place = place(permit.scope(), path)?;
-        let found: FileHistory = self
+        let history: FileHistory = self
             .repository()
             .history(from, &place, limit)
             .await
             .map_err(error)?;
-        Ok(found.commits)
+        Ok(history.commits)
     }
 
     /// Commits a file, and moves the head. `decide` gets the item as it is, and returns what
@@ -267,12 +267,12 @@ impl<'a> KnowledgeStore<'a> {
     /// store.
     pub(super) async fn commit<'f>(
         &self,
-        seen: &Permit<ShowKnowledge>,
+        permit: &Permit<ShowKnowledge>,
         path: &ItemPath,
         at_s: u64,
         decide: impl Fn(Option<&StoredItem>) -> Result<NewVersion<'f>, Refusal>,
     ) -> Result<ObjectId, Refusal> {
-        let place = &place(seen.scope(), path)?;
+        let place = &place(permit.scope(), path)?;
         for _ in 0..ATTEMPTS {
             let head = self.head().await?;
             let before = match &head {
@@ -289,12 +289,12 @@ impl<'a> KnowledgeStore<'a> {
                 content: Some(new.file),
             };
             let parent = head.as_ref().map(|(_, commit, _)| *commit);
-            let made = self
+            let new_commit = self
                 .repository()
                 .commit(parent, &[change], new.message, new.author, at_s)
                 .await
                 .map_err(error)?;
-            let Some(made) = made else {
+            let Some(new_commit) = new_commit else {
                 // The file is there as it is, perhaps by an earlier run of this turn.
                 let commit =
                     before.map_or_else(|| ObjectId::null(gix_hash::Kind::Sha1), |it| it.commit);
@@ -314,18 +314,18 @@ impl<'a> KnowledgeStore<'a> {
                 return Err(AgentError::domain("TOO_MANY_ITEMS", text).into());
             }
             let next = Head {
-                commit: made.to_string(),
+                commit: new_commit.to_string(),
                 number,
                 items: items + usize::from(before.is_none()),
                 file: Some(place.file()),
             };
-            let moved = match &head {
+            let is_moved = match &head {
                 Some((_, _, version)) => self.heads.replace(MAIN, &next, version).await?,
                 None => self.heads.create(MAIN, &next).await?,
             };
-            if moved {
-                self.list(place, made, number).await?;
-                return Ok(made);
+            if is_moved {
+                self.list(place, new_commit, number).await?;
+                return Ok(new_commit);
             }
         }
         let text = "others were faster; please try again";
@@ -357,11 +357,11 @@ impl<'a> KnowledgeStore<'a> {
             let Some(entry) = self.entry(place, commit, number).await? else {
                 return Ok(());
             };
-            let written = match document {
+            let is_written = match document {
                 Some(document) => self.items.replace(&key, &entry, &document.version).await?,
                 None => self.items.create(&key, &entry).await?,
             };
-            if written {
+            if is_written {
                 return Ok(());
             }
         }
@@ -390,11 +390,11 @@ impl<'a> KnowledgeStore<'a> {
     pub(crate) async fn items<'p, R: ReadsKnowledge>(
         &self,
         permits: &'p [Permit<R>],
-        wanted: impl Fn(&ItemPlace, &ItemHead) -> bool,
+        admits: impl Fn(&ItemPlace, &ItemHead) -> bool,
     ) -> AgentResult<Vec<Listed<'p, R>>> {
         // Before the list: what earlier commits changed is on it.
         let mut newest = self.head().await?;
-        let (mut found, mut after) = (Vec::new(), None::<String>);
+        let (mut entries, mut after) = (Vec::new(), None::<String>);
         loop {
             let page = self.items.list::<Entry>(after.as_deref(), PAGE).await?;
             let Some(last) = page.last() else { break };
@@ -409,17 +409,17 @@ impl<'a> KnowledgeStore<'a> {
                     }
                     newest = None;
                 }
-                found.extend(listed(permits, entry, &wanted));
+                entries.extend(listed(permits, entry, &admits));
             }
         }
         if let Some((head, commit, _)) = newest
             && let Some(place) = head.place()
             && let Some(entry) = self.entry(&place, commit, head.number).await?
         {
-            found.extend(listed(permits, entry, &wanted));
+            entries.extend(listed(permits, entry, &admits));
         }
-        found.sort_by(|left, right| left.place.cmp(&right.place));
-        Ok(found)
+        entries.sort_by(|a, b| a.place.cmp(&b.place));
+        Ok(entries)
     }
 }
 
@@ -434,12 +434,12 @@ impl Head {
 fn listed<'p, R>(
     permits: &'p [Permit<R>],
     entry: Entry,
-    wanted: impl Fn(&ItemPlace, &ItemHead) -> bool,
+    admits: impl Fn(&ItemPlace, &ItemHead) -> bool,
 ) -> Option<Listed<'p, R>> {
     let place = ItemPlace::of_file(&entry.file)?;
     let mut permits = permits.iter();
     let permit = permits.find(|permit| covers(permit.scope(), &place))?;
-    wanted(&place, &entry.head).then_some(Listed {
+    admits(&place, &entry.head).then_some(Listed {
         permit,
         place,
         entry,

@@ -137,14 +137,14 @@ pub(crate) fn search<'a>(
 ) -> Result<Hits<'a>, SearchError> {
     let (limit, threshold) = check(memories, query)?;
     let index = Index::new(memories);
-    let wanted: HashSet<String> = query.tags.iter().map(|tag| fold(tag)).collect();
+    let tags: HashSet<String> = query.tags.iter().map(|tag| fold(tag)).collect();
     let admits = |memory: &MemoryEntry| {
         let layer = query.layers.is_empty() || query.layers.contains(&memory.layer);
-        let has_tag = || memory.tags.iter().any(|tag| wanted.contains(&fold(tag)));
-        layer && (wanted.is_empty() || has_tag())
+        let has_tag = || memory.tags.iter().any(|tag| tags.contains(&fold(tag)));
+        layer && (tags.is_empty() || has_tag())
     };
     let terms = index.terms(query.text);
-    let mut found: Vec<(Hit<'a>, &Document)> = memories
+    let mut matches: Vec<(Hit<'a>, &Document)> = memories
         .iter()
         .zip(&index.documents)
         .filter(|(memory, _)| admits(memory))
@@ -154,10 +154,10 @@ pub(crate) fn search<'a>(
         })
         .filter(|(hit, _)| hit.score > 0.0 && hit.score >= threshold)
         .collect();
-    found.sort_by(|(a, _), (b, _)| precedence(a, b));
-    let kept = without_duplicates(&index, found);
-    let total = kept.len();
-    let hits = kept.into_iter().take(limit).collect();
+    matches.sort_by(|(a, _), (b, _)| precedence(a, b));
+    let distinct = without_duplicates(&index, matches);
+    let total = distinct.len();
+    let hits = distinct.into_iter().take(limit).collect();
     Ok(Hits { hits, total })
 }
 
@@ -202,26 +202,26 @@ fn precedence(a: &Hit<'_>, b: &Hit<'_>) -> Ordering {
 /// Comparing all pairs takes seconds for 2,000 memories that are made from one template. Two
 /// sets with 95 % in common share at least one of the rarest 5 % of their words, so only
 /// memories with such a word in common are compared.
-fn without_duplicates<'a>(index: &Index, found: Vec<(Hit<'a>, &Document)>) -> Vec<Hit<'a>> {
-    let mut kept = Vec::with_capacity(found.len());
+fn without_duplicates<'a>(index: &Index, hits: Vec<(Hit<'a>, &Document)>) -> Vec<Hit<'a>> {
+    let mut distinct = Vec::with_capacity(hits.len());
     let mut by_word: HashMap<u32, Vec<&Document>> = HashMap::new();
     let mut without_words = HashSet::new();
-    for (hit, document) in found {
+    for (hit, document) in hits {
         let rarest = index.rarest(document);
         let candidates = rarest.iter().filter_map(|word| by_word.get(word));
         let is_known = if document.set.is_empty() {
             !without_words.insert(hit.memory.content.as_str())
         } else {
-            candidates.flatten().any(|known| known.is_like(document))
+            candidates.flatten().any(|other| other.is_like(document))
         };
         if !is_known {
-            kept.push(hit);
+            distinct.push(hit);
             for word in rarest {
                 by_word.entry(word).or_default().push(document);
             }
         }
     }
-    kept
+    distinct
 }
 
 /// The words of one memory, as numbers of the index.
@@ -240,8 +240,8 @@ impl Document {
     fn is_like(&self, other: &Self) -> bool {
         let together = self.set.len() + other.set.len();
         // similarity = (together - misses) / (together + misses) >= 19 / 20
-        let allowed = together / 39;
-        if together == 0 || self.set.len().abs_diff(other.set.len()) > allowed {
+        let most_misses = together / 39;
+        if together == 0 || self.set.len().abs_diff(other.set.len()) > most_misses {
             return false;
         }
         let (mut left, mut right) = (self.set.iter().peekable(), other.set.iter().peekable());
@@ -259,7 +259,7 @@ impl Document {
                 _ => right.next(),
             };
             misses += 1;
-            if misses > allowed {
+            if misses > most_misses {
                 return false;
             }
         }
@@ -320,13 +320,13 @@ impl Index {
         });
         let mut set: Vec<u32> = weights.keys().copied().collect();
         set.sort_unstable();
-        let mut tagged = HashSet::new();
+        let mut tag_words = HashSet::new();
         for tag in &memory.tags {
             words(tag, |word| {
-                tagged.insert(self.number(word));
+                tag_words.insert(self.number(word));
             });
         }
-        for word in tagged {
+        for word in tag_words {
             *weights.entry(word).or_default() += TAG_WEIGHT;
         }
         Document {
@@ -338,8 +338,8 @@ impl Index {
 
     /// The number of a word, a new one for a new word.
     fn number(&mut self, word: &str) -> u32 {
-        if let Some(known) = self.words.get(word) {
-            return *known;
+        if let Some(number) = self.words.get(word) {
+            return *number;
         }
         // More words than numbers do not fit in memory.
         let next = u32::try_from(self.words.len()).unwrap_or(u32::MAX);
@@ -357,10 +357,10 @@ impl Index {
 
     /// The different words of a query.
     fn terms(&self, query: &str) -> Vec<Term> {
-        let mut seen = HashSet::new();
+        let mut distinct = HashSet::new();
         let mut terms = Vec::new();
         words(query, |word| {
-            if seen.insert(word.to_owned()) {
+            if distinct.insert(word.to_owned()) {
                 let word = self.words.get(word).copied();
                 let with = word.and_then(|word| self.memories_with.get(&word));
                 let with = f64::from(with.copied().unwrap_or_default());

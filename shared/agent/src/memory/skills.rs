@@ -270,14 +270,14 @@ pub(crate) async fn memory_search(
     cx: &mut TaskContext<'_>,
     input: TextOr<MemorySearch>,
 ) -> AgentResult<FoundMemories> {
-    let wanted = match input {
-        TextOr::Data(wanted) => wanted,
+    let options = match input {
+        TextOr::Data(options) => options,
         TextOr::Text(query) => MemorySearch {
             query,
             ..MemorySearch::default()
         },
     };
-    found(cx, &wanted).await
+    found(cx, &options).await
 }
 
 /// The memories that fit a text, as JSON, at most `limit`.
@@ -286,42 +286,44 @@ pub(crate) async fn recall(
     text: &str,
     limit: usize,
 ) -> AgentResult<Vec<Value>> {
-    let wanted = MemorySearch {
+    let options = MemorySearch {
         query: text.to_owned(),
         limit: Some(limit),
         ..MemorySearch::default()
     };
-    let results = found(cx, &wanted).await?.results;
+    let results = found(cx, &options).await?.results;
     let json = results.iter().map(serde_json::to_value);
     json.collect::<Result<_, _>>()
         .map_err(AgentError::serialization)
 }
 
 /// The memories that a caller finds.
-async fn found(cx: &TaskContext<'_>, wanted: &MemorySearch) -> AgentResult<FoundMemories> {
-    let searched = |layer: &Layer| wanted.layers.is_empty() || wanted.layers.contains(layer);
-    let layers: Vec<Layer> = Layer::ALL.into_iter().filter(searched).collect();
+async fn found(cx: &TaskContext<'_>, options: &MemorySearch) -> AgentResult<FoundMemories> {
+    let is_in_query = |layer: &Layer| options.layers.is_empty() || options.layers.contains(layer);
+    let layers: Vec<Layer> = Layer::ALL.into_iter().filter(is_in_query).collect();
     let permits = Access::in_turn(cx).permits::<SearchMemory>(&layers);
-    let known = store::all(cx, &permits).await?;
-    let (entries, metadata): (Vec<_>, Vec<_>) =
-        known.into_iter().map(|it| (it.entry, it.metadata)).unzip();
+    let memories = store::all(cx, &permits).await?;
+    let (entries, metadata): (Vec<_>, Vec<_>) = memories
+        .into_iter()
+        .map(|it| (it.entry, it.metadata))
+        .unzip();
     let query = MemoryQuery {
-        text: &wanted.query,
-        tags: &wanted.tags,
-        limit: wanted.limit,
-        threshold: wanted.threshold,
+        text: &options.query,
+        tags: &options.tags,
+        limit: options.limit,
+        threshold: options.threshold,
         ..MemoryQuery::default()
     };
     let hits =
         search(&entries, &query).map_err(|error| AgentError::invalid_input(error.to_string()))?;
-    let place = |id: &str, scope: &str, layer: u8| {
+    let position = |id: &str, scope: &str, layer: u8| {
         entries
             .iter()
-            .position(|it| it.id == id && it.scope_id == scope && it.layer == layer)
+            .position(|entry| entry.id == id && entry.scope_id == scope && entry.layer == layer)
     };
     let results = hits.hits.iter().filter_map(|hit| {
         let memory = hit.memory;
-        let at = place(&memory.id, &memory.scope_id, memory.layer)?;
+        let at = position(&memory.id, &memory.scope_id, memory.layer)?;
         Some(FoundMemory {
             id: memory.id.clone(),
             content: memory.content.clone(),

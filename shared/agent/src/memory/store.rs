@@ -64,14 +64,14 @@ pub(super) async fn all(
     cx: &TaskContext<'_>,
     permits: &[Permit<SearchMemory>],
 ) -> AgentResult<Vec<Known>> {
-    let (mut found, mut bytes) = (Vec::new(), 0);
+    let (mut entries, mut bytes) = (Vec::new(), 0);
     for permit in permits {
         let memories = permit.scope().documents(cx, KIND)?;
         let mut after: Option<String> = None;
         loop {
-            let room = PAGE.min(MEMORIES_MAX.saturating_sub(found.len()));
+            let room = PAGE.min(MEMORIES_MAX.saturating_sub(entries.len()));
             if room == 0 || bytes >= BYTES_MAX {
-                return Ok(found);
+                return Ok(entries);
             }
             let page = memories
                 .list::<StoredMemory>(after.as_deref(), room)
@@ -82,11 +82,11 @@ pub(super) async fn all(
             }
             for document in page {
                 bytes += document.value.content.len();
-                found.push(known(permit.scope(), document));
+                entries.push(known(permit.scope(), document));
             }
         }
     }
-    Ok(found)
+    Ok(entries)
 }
 
 fn known(scope: &GrantedScope, document: Document<StoredMemory>) -> Known {

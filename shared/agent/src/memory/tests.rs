@@ -9,7 +9,7 @@ use a2a_lambda::testing::Reply;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-fn bench() -> SkillTest {
+fn skill_test() -> SkillTest {
     SkillTest::new(&agent().unwrap(), "memory_add")
 }
 
@@ -25,25 +25,30 @@ fn caller(tenant: &str, subject: &str, scopes: &[&str]) -> Caller {
 }
 
 /// The next messages come from another caller, in a conversation of its own.
-fn be(bench: &mut SkillTest, caller: Caller) {
-    bench.new_context().as_caller(caller);
+fn be(skill_test: &mut SkillTest, caller: Caller) {
+    skill_test.new_context().as_caller(caller);
 }
 
-async fn call(bench: &mut SkillTest, skill: &str, input: Value) -> Reply {
+async fn call(skill_test: &mut SkillTest, skill: &str, input: Value) -> Reply {
     let input = Content::from_data(&input).unwrap();
-    bench.new_task().skill(skill).send(input).await.unwrap()
+    skill_test
+        .new_task()
+        .skill(skill)
+        .send(input)
+        .await
+        .unwrap()
 }
 
-async fn add(bench: &mut SkillTest, input: Value) -> Value {
-    let reply = call(bench, "memory_add", input).await;
+async fn add(skill_test: &mut SkillTest, input: Value) -> Value {
+    let reply = call(skill_test, "memory_add", input).await;
     reply
         .artifact_data("memory_add")
         .unwrap_or_else(|| panic!("{reply:?}"))
 }
 
 /// The contents that a search finds.
-async fn find(bench: &mut SkillTest, input: Value) -> Vec<String> {
-    let reply = call(bench, "memory_search", input).await;
+async fn find(skill_test: &mut SkillTest, input: Value) -> Vec<String> {
+    let reply = call(skill_test, "memory_search", input).await;
     let found = reply
         .artifact_data("memory_search")
         .unwrap_or_else(|| panic!("{reply:?}"));
@@ -57,9 +62,9 @@ async fn find(bench: &mut SkillTest, input: Value) -> Vec<String> {
 
 #[tokio::test]
 async fn a_memory_is_found_by_its_words_until_it_is_deleted() {
-    let mut bench = bench();
+    let mut skill_test = skill_test();
     let added = add(
-        &mut bench,
+        &mut skill_test,
         json!({"content": "Ann drinks green tea", "layer": "user", "tags": ["drinks"],
                "metadata": {"source": "chat"}, "importance": 0.9}),
     )
@@ -68,12 +73,12 @@ async fn a_memory_is_found_by_its_words_until_it_is_deleted() {
     assert_eq!(added["indexed"], "lexical");
     assert!(added.get("expiresAt").is_none());
     add(
-        &mut bench,
+        &mut skill_test,
         json!({"content": "The server is in Oslo", "layer": "user"}),
     )
     .await;
 
-    let reply = call(&mut bench, "memory_search", json!({"query": "tea"})).await;
+    let reply = call(&mut skill_test, "memory_search", json!({"query": "tea"})).await;
     let found = reply.artifact_data("memory_search").unwrap();
     assert_eq!(found["total"], 1);
     let [first] = found["results"].as_array().unwrap().as_slice() else {
@@ -83,13 +88,13 @@ async fn a_memory_is_found_by_its_words_until_it_is_deleted() {
     assert_eq!(first["metadata"], json!({"source": "chat"}));
     assert_eq!(first["createdAt"], added["createdAt"]);
     assert_eq!(
-        find(&mut bench, json!({"query": "tea", "tags": ["food"]}))
+        find(&mut skill_test, json!({"query": "tea", "tags": ["food"]}))
             .await
             .len(),
         0
     );
     assert_eq!(
-        find(&mut bench, json!({"query": "tea", "layers": ["team"]}))
+        find(&mut skill_test, json!({"query": "tea", "layers": ["team"]}))
             .await
             .len(),
         0
@@ -97,43 +102,46 @@ async fn a_memory_is_found_by_its_words_until_it_is_deleted() {
 
     for _ in 0..2 {
         let gone = json!({"id": added["id"], "layer": "user"});
-        let reply = call(&mut bench, "memory_delete", gone).await;
+        let reply = call(&mut skill_test, "memory_delete", gone).await;
         assert_eq!(
             reply.artifact_data("memory_delete"),
             Some(json!({"deleted": true}))
         );
-        assert_eq!(find(&mut bench, json!({"query": "tea"})).await.len(), 0);
+        assert_eq!(
+            find(&mut skill_test, json!({"query": "tea"})).await.len(),
+            0
+        );
     }
 }
 
 #[tokio::test]
 async fn a_memory_in_words_asks_for_its_layer() {
-    let mut bench = bench();
-    let asked = bench.send("Remember that I like tea").await.unwrap();
+    let mut skill_test = skill_test();
+    let asked = skill_test.send("Remember that I like tea").await.unwrap();
     assert_eq!(asked.state(), Some(TaskState::InputRequired));
     assert!(
         asked.text().starts_with("In which layer: agent, user"),
         "{}",
         asked.text()
     );
-    let asked = bench.send("planet").await.unwrap();
+    let asked = skill_test.send("planet").await.unwrap();
     assert_eq!(asked.state(), Some(TaskState::InputRequired));
-    let done = bench.send("User").await.unwrap();
+    let done = skill_test.send("User").await.unwrap();
     assert_eq!(done.artifact_data("memory_add").unwrap()["layer"], "user");
-    bench.new_task().skill("memory_search");
-    let reply = bench.send("tea").await.unwrap();
+    skill_test.new_task().skill("memory_search");
+    let reply = skill_test.send("tea").await.unwrap();
     assert_eq!(reply.artifact_data("memory_search").unwrap()["total"], 1);
 }
 
 #[tokio::test]
 async fn a_memory_is_stored_as_it_was_sent() {
-    let mut bench = bench();
+    let mut skill_test = skill_test();
     let content = "Write to ann@example.com about tea";
     let memory =
         json!({"content": content, "layer": "user", "metadata": {"from": "bob@example.com"}});
-    let added = add(&mut bench, memory).await;
+    let added = add(&mut skill_test, memory).await;
     assert_eq!(added.get("redacted"), None, "{added}");
-    let reply = call(&mut bench, "memory_search", json!({"query": "tea"})).await;
+    let reply = call(&mut skill_test, "memory_search", json!({"query": "tea"})).await;
     let found = &reply.artifact_data("memory_search").unwrap()["results"][0];
     assert_eq!(found["content"], content);
     assert_eq!(found["metadata"]["from"], "bob@example.com");
@@ -141,20 +149,20 @@ async fn a_memory_is_stored_as_it_was_sent() {
 
 #[tokio::test]
 async fn narrow_layers_come_first_and_a_scope_of_others_is_not_seen() {
-    let mut bench = bench();
+    let mut skill_test = skill_test();
     let lead = caller(
         "acme",
         "ann",
         &["role:tech-lead", "project:shop", "team:red"],
     );
     let admin = caller("acme", "eve", &["role:admin"]);
-    be(&mut bench, admin);
+    be(&mut skill_test, admin);
     add(
-        &mut bench,
+        &mut skill_test,
         json!({"content": "The company buys tea", "layer": "company"}),
     )
     .await;
-    be(&mut bench, lead);
+    be(&mut skill_test, lead);
     for (layer, content) in [
         ("team", "The team drinks tea at four"),
         ("project", "The project sells tea"),
@@ -162,10 +170,10 @@ async fn narrow_layers_come_first_and_a_scope_of_others_is_not_seen() {
         ("session", "We talk about tea"),
         ("agent", "Offer tea to Ann"),
     ] {
-        add(&mut bench, json!({"content": content, "layer": layer})).await;
+        add(&mut skill_test, json!({"content": content, "layer": layer})).await;
     }
 
-    let all = find(&mut bench, json!({"query": "tea"})).await;
+    let all = find(&mut skill_test, json!({"query": "tea"})).await;
     assert_eq!(
         all,
         [
@@ -178,65 +186,75 @@ async fn narrow_layers_come_first_and_a_scope_of_others_is_not_seen() {
         ]
     );
     be(
-        &mut bench,
+        &mut skill_test,
         caller("acme", "bob", &["role:viewer", "project:shop", "team:blue"]),
     );
-    let seen = find(&mut bench, json!({"query": "tea"})).await;
+    let seen = find(&mut skill_test, json!({"query": "tea"})).await;
     assert_eq!(seen, ["The project sells tea", "The company buys tea"]);
     be(
-        &mut bench,
+        &mut skill_test,
         caller("other", "ann", &["role:admin", "project:shop", "team:red"]),
     );
-    assert_eq!(find(&mut bench, json!({"query": "tea"})).await.len(), 0);
+    assert_eq!(
+        find(&mut skill_test, json!({"query": "tea"})).await.len(),
+        0
+    );
 }
 
 #[tokio::test]
 async fn what_the_role_does_not_allow_is_rejected_and_a_foreign_scope_looks_absent() {
-    let mut bench = bench();
+    let mut skill_test = skill_test();
     be(
-        &mut bench,
+        &mut skill_test,
         caller("acme", "ann", &["role:developer", "project:shop"]),
     );
-    let added = add(&mut bench, json!({"content": "tea", "layer": "project"})).await;
+    let added = add(
+        &mut skill_test,
+        json!({"content": "tea", "layer": "project"}),
+    )
+    .await;
     let gone = json!({"id": added["id"], "layer": "project"});
     be(
-        &mut bench,
+        &mut skill_test,
         caller("acme", "carl", &["role:viewer", "project:shop"]),
     );
-    let reply = call(&mut bench, "memory_delete", gone.clone()).await;
+    let reply = call(&mut skill_test, "memory_delete", gone.clone()).await;
     assert_eq!(reply.state(), Some(TaskState::Rejected));
     assert!(reply.text().contains("developer"), "{}", reply.text());
     let reply = call(
-        &mut bench,
+        &mut skill_test,
         "memory_add",
         json!({"content": "x", "layer": "company"}),
     )
     .await;
     assert_eq!(reply.state(), Some(TaskState::Rejected));
 
-    be(&mut bench, caller("acme", "bob", &["role:admin"]));
+    be(&mut skill_test, caller("acme", "bob", &["role:admin"]));
     let foreign = json!({"id": added["id"], "layer": "project", "scopeId": "shop"});
-    let reply = call(&mut bench, "memory_delete", foreign).await;
+    let reply = call(&mut skill_test, "memory_delete", foreign).await;
     assert_eq!(
         reply.artifact_data("memory_delete"),
         Some(json!({"deleted": true}))
     );
     be(
-        &mut bench,
+        &mut skill_test,
         caller("acme", "bob", &["role:admin", "project:a", "project:b"]),
     );
-    let reply = call(&mut bench, "memory_delete", gone).await;
+    let reply = call(&mut skill_test, "memory_delete", gone).await;
     assert_eq!(reply.error_code(), Some("MISSING_IDENTIFIER"));
     be(
-        &mut bench,
+        &mut skill_test,
         caller("acme", "ann", &["role:viewer", "project:shop"]),
     );
-    assert_eq!(find(&mut bench, json!({"query": "tea"})).await, ["tea"]);
+    assert_eq!(
+        find(&mut skill_test, json!({"query": "tea"})).await,
+        ["tea"]
+    );
 }
 
 #[tokio::test]
 async fn memories_of_a_conversation_end_after_a_day_or_when_the_caller_says() {
-    let mut bench = bench();
+    let mut skill_test = skill_test();
     for (content, layer, ttl) in [
         ("tea now", "session", None),
         ("tea soon", "user", Some(60)),
@@ -246,28 +264,37 @@ async fn memories_of_a_conversation_end_after_a_day_or_when_the_caller_says() {
         if let Some(seconds) = ttl {
             memory["ttlSeconds"] = json!(seconds);
         }
-        add(&mut bench, memory).await;
+        add(&mut skill_test, memory).await;
     }
-    assert_eq!(find(&mut bench, json!({"query": "tea"})).await.len(), 3);
-    bench.advance(Duration::from_secs(61));
-    assert_eq!(find(&mut bench, json!({"query": "tea"})).await.len(), 2);
+    assert_eq!(
+        find(&mut skill_test, json!({"query": "tea"})).await.len(),
+        3
+    );
+    skill_test.advance(Duration::from_secs(61));
+    assert_eq!(
+        find(&mut skill_test, json!({"query": "tea"})).await.len(),
+        2
+    );
 }
 
 #[tokio::test]
 async fn a_turn_that_runs_again_remembers_once() {
-    let mut bench = bench();
+    let mut skill_test = skill_test();
     let memory = json!({"content": "tea", "layer": "user"});
     for input in [memory.clone(), memory] {
-        let reply = call(&mut bench, "memory_add", input).await;
+        let reply = call(&mut skill_test, "memory_add", input).await;
         assert_eq!(reply.state(), Some(TaskState::Completed));
     }
     // Two tasks said the same, and a search shows duplicates once.
-    assert_eq!(find(&mut bench, json!({"query": "tea"})).await, ["tea"]);
+    assert_eq!(
+        find(&mut skill_test, json!({"query": "tea"})).await,
+        ["tea"]
+    );
 }
 
 #[tokio::test]
 async fn an_input_beyond_its_limits_is_refused_with_the_field() {
-    let mut bench = bench();
+    let mut skill_test = skill_test();
     let many: Vec<String> = (0..17).map(|n| n.to_string()).collect();
     for (field, input, code) in [
         (
@@ -292,19 +319,19 @@ async fn an_input_beyond_its_limits_is_refused_with_the_field() {
             "INVALID_INPUT",
         ),
     ] {
-        let reply = call(&mut bench, "memory_add", input).await;
+        let reply = call(&mut skill_test, "memory_add", input).await;
         assert_eq!(reply.error_code(), Some(code), "{field}");
         assert!(reply.text().contains(field), "{}", reply.text());
     }
     let largest = json!({"content": "x".repeat(32_768), "layer": "user"});
-    assert_eq!(add(&mut bench, largest).await["layer"], "user");
+    assert_eq!(add(&mut skill_test, largest).await["layer"], "user");
     for input in [
         json!({"content": "x", "tenant_id": "other"}),
         json!({"content": "x", "tenantContext": {}}),
         json!({"content": "x", "layer": "planet"}),
     ] {
         let input = Content::from_data(&input).unwrap();
-        let error = bench.new_task().skill("memory_add").send(input).await;
+        let error = skill_test.new_task().skill("memory_add").send(input).await;
         assert!(error.is_err());
     }
     for input in [
@@ -313,7 +340,7 @@ async fn an_input_beyond_its_limits_is_refused_with_the_field() {
         json!({"query": "x", "limit": 51}),
         json!({"query": "x", "threshold": 2}),
     ] {
-        let reply = call(&mut bench, "memory_search", input).await;
+        let reply = call(&mut skill_test, "memory_search", input).await;
         assert_eq!(reply.error_code(), Some("INVALID_INPUT"));
     }
 }

@@ -63,8 +63,8 @@ struct Article {
 const ARTICLES: [(&str, u32, u32); 2] = [("A-1", 250, 100), ("B-2", 1200, 0)];
 
 fn article(sku: &str) -> AgentResult<(u32, u32)> {
-    let found = ARTICLES.iter().find(|(known, ..)| *known == sku);
-    match found {
+    let entry = ARTICLES.iter().find(|(article, ..)| *article == sku);
+    match entry {
         Some((_, cents, pieces)) => Ok((*cents, *pieces)),
         None => Err(AgentError::invalid_input(format!(
             "there is no article `{sku}`"
@@ -133,10 +133,8 @@ pub(super) async fn process_order(
                 .unwrap_or_else(|| "it is no order".to_owned()),
         });
     }
-    let priced = enrich_with_tools().run(cx, &order).await?;
-    let offer = generate_output()
-        .run(cx, (&order.customer, &priced))
-        .await?;
+    let quote = enrich_with_tools().run(cx, &order).await?;
+    let offer = generate_output().run(cx, (&order.customer, &quote)).await?;
     Ok(OnRequestResult::Completed {
         message: Some("Processing complete".into()),
         output: (),

@@ -68,8 +68,8 @@ impl CheckClient {
             let url = url.parse::<Uri>().ok()?.into_parts();
             Some((url.scheme?, url.authority?))
         };
-        let own = server(url) == server(&self.base);
-        self.key.as_ref().filter(|_| own)
+        let is_own_server = server(url) == server(&self.base);
+        self.key.as_ref().filter(|_| is_own_server)
     }
 
     pub(super) fn request(&self, method: Method, url: &str) -> request::Builder {
@@ -224,7 +224,7 @@ fn short(value: &Value) -> String {
 /// A line without the signature of a URL, cut if it is long.
 fn cut(line: &str) -> String {
     let plain = line.split("?X-Amz-").next().unwrap_or_default();
-    let shown: String = plain.chars().take(SHOWN).collect();
-    let rest = if shown.len() < line.len() { "…" } else { "" };
-    shown + rest
+    let text: String = plain.chars().take(SHOWN).collect();
+    let rest = if text.len() < line.len() { "…" } else { "" };
+    text + rest
 }

@@ -31,31 +31,31 @@ impl Interface {
     pub(super) fn of(card: &Value) -> Vec<Self> {
         let list = |name: &str| card.get(name).and_then(Value::as_array).cloned();
         // A2A 0.3 §5.5: `url` with its transport, then the others.
-        let listed = list("supportedInterfaces").unwrap_or_else(|| {
+        let entries = list("supportedInterfaces").unwrap_or_else(|| {
             let transport = text(card, "/preferredTransport").unwrap_or("JSONRPC");
             let first = json!({"url": card.get("url"), "transport": transport});
             let others = list("additionalInterfaces").unwrap_or_default();
             [vec![first], others].concat()
         });
-        let mut known: Vec<Self> = listed.iter().filter_map(Self::read).collect();
-        let preferred = known.first().is_some_and(|first| first.old);
-        known.retain(|one| one.old == preferred);
-        known.dedup();
-        known
+        let mut interfaces: Vec<Self> = entries.iter().filter_map(Self::read).collect();
+        let is_old = interfaces.first().is_some_and(|first| first.old);
+        interfaces.retain(|one| one.old == is_old);
+        interfaces.dedup();
+        interfaces
     }
 
-    fn read(listed: &Value) -> Option<Self> {
-        let transport = text(listed, "/transport");
-        let binding = text(listed, "/protocolBinding").or(transport)?;
-        let version = text(listed, "/protocolVersion").unwrap_or("0.3");
-        let known = matches!(binding, "JSONRPC" | "HTTP+JSON");
+    fn read(entry: &Value) -> Option<Self> {
+        let transport = text(entry, "/transport");
+        let binding = text(entry, "/protocolBinding").or(transport)?;
+        let version = text(entry, "/protocolVersion").unwrap_or("0.3");
+        let is_known = matches!(binding, "JSONRPC" | "HTTP+JSON");
         let version = version
             .get(..3)
-            .filter(|it| known && ["1.0", "0.3"].contains(it))?;
+            .filter(|it| is_known && ["1.0", "0.3"].contains(it))?;
         Some(Self {
             name: format!("{binding} {version}"),
-            url: text(listed, "/url")?.trim_end_matches('/').to_owned(),
-            tenant: text(listed, "/tenant").map(str::to_owned),
+            url: text(entry, "/url")?.trim_end_matches('/').to_owned(),
+            tenant: text(entry, "/tenant").map(str::to_owned),
             old: version == "0.3",
             rest: binding == "HTTP+JSON",
         })
@@ -142,8 +142,8 @@ pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
 /// The task, message or update in a result or an event.
 fn inner(value: &Value) -> &Value {
     let mut names = ["task", "statusUpdate", "artifactUpdate", "message", "msg"].iter();
-    let found = names.find_map(|name| value.get(name).filter(|it| it.is_object()));
-    found.unwrap_or(value)
+    let member = names.find_map(|name| value.get(name).filter(|it| it.is_object()));
+    member.unwrap_or(value)
 }
 
 /// The state of a task, as JSON-RPC of 0.3 writes it; a message has none.
@@ -161,8 +161,8 @@ pub(super) fn id(value: &Value) -> Option<&str> {
 /// The first text in the status of a task.
 pub(super) fn words(value: &Value) -> &str {
     let places = ["parts", "content"].map(|it| format!("/status/message/{it}/0/text"));
-    let mut found = places.iter().filter_map(|place| text(inner(value), place));
-    found.next().unwrap_or_default()
+    let mut texts = places.iter().filter_map(|place| text(inner(value), place));
+    texts.next().unwrap_or_default()
 }
 
 /// The files in a value: a content, or the URL that it has.
@@ -173,7 +173,7 @@ pub(super) fn files(value: &Value) -> Vec<Result<Vec<u8>, &str>> {
         ("url" | "uri" | "fileWithUri", url) => Some(Err(url)),
         _ => None,
     });
-    let listed = value.as_array().into_iter().flatten();
-    let below = members().map(|(_, value)| value).chain(listed);
+    let elements = value.as_array().into_iter().flatten();
+    let below = members().map(|(_, value)| value).chain(elements);
     here.chain(below.flat_map(files)).collect()
 }

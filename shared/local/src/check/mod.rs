@@ -87,14 +87,14 @@ impl<'a> Report<'a> {
     }
 
     /// Makes a step of the walk, on an interface if that has a name.
-    async fn step<F>(&mut self, name: &str, interface: &str, made: F)
+    async fn step<F>(&mut self, name: &str, interface: &str, outcome: F)
     where
         F: Future<Output = Result<String, Fault>>,
     {
         let (step, began) = (format!("{name} {interface}"), Instant::now());
         let step = step.trim_end().to_owned();
         self.caller.entries.borrow_mut().push(format!("## {step}"));
-        let (result, detail) = match made.await {
+        let (result, detail) = match outcome.await {
             Ok(text) => ("ok", text),
             Err(Fault::NotShown(text)) => ("not shown", text),
             Err(Fault::Fails(text) | Fault::Refused(_, _, text)) => ("failed", text),
@@ -111,8 +111,8 @@ impl<'a> Report<'a> {
     }
 
     fn failures(&self) -> usize {
-        let failed = self.steps.iter().filter(|it| it.result == "failed");
-        failed.count()
+        let failures = self.steps.iter().filter(|it| it.result == "failed");
+        failures.count()
     }
 
     fn text(&self) -> String {
@@ -129,8 +129,8 @@ impl<'a> Report<'a> {
             let look_at = look_at.map(|it| format!("{:46}look at: {it}\n", ""));
             lines += &look_at.unwrap_or_default();
         }
-        let known = |name| text(&self.health, name).unwrap_or("not shown");
-        let (build, settings) = (known("/build"), known("/settings"));
+        let fact = |name| text(&self.health, name).unwrap_or("not shown");
+        let (build, settings) = (fact("/build"), fact("/settings"));
         lines + &format!("build {build}, settings {settings}\n")
     }
 

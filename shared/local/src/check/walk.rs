@@ -62,8 +62,8 @@ pub(super) async fn walk<'a>(options: &CheckServer, caller: &'a CheckClient) -> 
     }
     report.step("preflight", "", preflight(caller)).await;
     let mut health = Value::Null;
-    let made = read_health(caller, &mut health);
-    report.step("health", "", made).await;
+    let outcome = read_health(caller, &mut health);
+    report.step("health", "", outcome).await;
     report.health = health;
     report
 }
@@ -86,14 +86,14 @@ async fn read_card(caller: &CheckClient, card: &mut Value) -> Result<String, Fau
     let [name, version] = ["/name", "/version"].map(|it| text(&read, it).unwrap_or_default());
     let all = Interface::of(&read);
     let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
-    let shown = format!("{name} {version}: {}", names.join(", "));
+    let summary = format!("{name} {version}: {}", names.join(", "));
     // The key belongs to one server.
     let key = caller.key_for(&caller.base);
     if let Some(one) = all.iter().find(|one| caller.key_for(&one.url) != key) {
-        return Err(format!("{shown} at `{}`: check that address", one.url).into());
+        return Err(format!("{summary} at `{}`: check that address", one.url).into());
     }
     *card = read;
-    works_if(!all.is_empty(), shown)
+    works_if(!all.is_empty(), summary)
 }
 
 async fn preflight(caller: &CheckClient) -> Result<String, Fault> {
@@ -101,12 +101,12 @@ async fn preflight(caller: &CheckClient) -> Result<String, Fault> {
     let request = request.header("origin", "https://example.com");
     let request = request.header("access-control-request-method", "POST");
     let reply = caller.open(request, &Value::Null).await?;
-    let allowed = reply.headers.get("access-control-allow-origin");
-    let allowed = allowed.map_or("none".into(), |it| String::from_utf8_lossy(it.as_bytes()));
-    let shown = format!("status {}, allowed origin: {allowed}", reply.status);
+    let origin = reply.headers.get("access-control-allow-origin");
+    let origin = origin.map_or("none".into(), |it| String::from_utf8_lossy(it.as_bytes()));
+    let summary = format!("status {}, allowed origin: {origin}", reply.status);
     match reply.status {
-        400..500 => not_shown(shown),
-        status => works_if(status < 400, shown),
+        400..500 => not_shown(summary),
+        status => works_if(status < 400, summary),
     }
 }
 
@@ -160,8 +160,8 @@ impl Walk<'_> {
     }
 
     fn offers(&self, capability: &str) -> bool {
-        let offered = self.card.pointer(&format!("/capabilities/{capability}"));
-        offered.and_then(Value::as_bool) == Some(true)
+        let flag = self.card.pointer(&format!("/capabilities/{capability}"));
+        flag.and_then(Value::as_bool) == Some(true)
     }
 
     /// Words that make a task.
@@ -183,48 +183,48 @@ impl Walk<'_> {
     async fn sends(&mut self) -> Result<String, Fault> {
         let examples = self.skills("examples").into_iter();
         let examples = examples.filter_map(|all| text(all, "/0").map(str::to_owned));
-        let mut said: Vec<String> = examples.take(EXAMPLES).collect();
+        let mut sentences: Vec<String> = examples.take(EXAMPLES).collect();
         if !self.options.say.is_empty() {
-            said.clone_from(&self.options.say);
+            sentences.clone_from(&self.options.say);
         }
-        let mut shown = Vec::new();
-        for said in said {
-            let result = self.say(&said, json!({})).await?;
+        let mut summaries = Vec::new();
+        for sentence in sentences {
+            let result = self.say(&sentence, json!({})).await?;
             let state = state(&result);
-            let one = format!("`{said}`: {state} {}", words(&result));
-            shown.push(one.trim_end().to_owned());
+            let one = format!("`{sentence}`: {state} {}", words(&result));
+            summaries.push(one.trim_end().to_owned());
             match state.as_str() {
-                "failed" | "rejected" => return Err(shown.join(", ").into()),
-                "input-required" => self.question = Some(said),
+                "failed" | "rejected" => return Err(summaries.join(", ").into()),
+                "input-required" => self.question = Some(sentence),
                 "a message" => {}
-                _ => self.task = Some(said),
+                _ => self.task = Some(sentence),
             }
             if self.task.is_some() && self.question.is_some() {
                 break;
             }
         }
-        match shown.is_empty() {
+        match summaries.is_empty() {
             true => not_shown("the card has no examples; `--say` names words"),
-            false => Ok(shown.join(", ")),
+            false => Ok(summaries.join(", ")),
         }
     }
 
     async fn asks(&self) -> Result<String, Fault> {
-        let asked = self.ask().await?;
-        let (end, answers) = self.answer(&asked).await?;
-        let shown = format!("`{}`, {answers} answers, {end}", words(&asked));
-        works_if(end != "failed", shown)
+        let task = self.ask().await?;
+        let (end, answers) = self.answer(&task).await?;
+        let summary = format!("`{}`, {answers} answers, {end}", words(&task));
+        works_if(end != "failed", summary)
     }
 
     /// Answers until the agent asks no more: the last state, and the number of answers.
-    async fn answer(&self, asked: &Value) -> Result<(String, usize), Fault> {
+    async fn answer(&self, task: &Value) -> Result<(String, usize), Fault> {
         let mut answers = 0;
         loop {
             let part = json!({"text": ANSWER});
-            let params = self.on.params(&part, asked, &json!({}));
+            let params = self.on.params(&part, task, &json!({}));
             let result = self.call(SEND, &params).await?;
             answers += 1;
-            if id(&result) != id(asked) {
+            if id(&result) != id(task) {
                 return Err("the answer did not continue its task".into());
             }
             if state(&result) != "input-required" || answers == ANSWERS {
@@ -249,19 +249,19 @@ impl Walk<'_> {
         let (Some(first), Some(end)) = (times.first(), times.last()) else {
             return Err("it ended without an event".into());
         };
-        let shown = format!(
+        let summary = format!(
             "{} events from {first:.0?} to {end:.0?}, {last}",
             times.len()
         );
-        if let Some(followed) = self.follows().await? {
-            return Ok(format!("{shown}; {followed}"));
+        if let Some(note) = self.follows().await? {
+            return Ok(format!("{summary}; {note}"));
         }
         // Without a question only a long task shows whether something holds events back.
         match (end.saturating_sub(*first), times.len()) {
-            (spread, _) if spread >= LONG => Ok(shown),
-            (_, 2..) if *end >= LONG => Err(format!("{shown}: all at once").into()),
+            (spread, _) if spread >= LONG => Ok(summary),
+            (_, 2..) if *end >= LONG => Err(format!("{summary}: all at once").into()),
             _ => not_shown(format!(
-                "{shown}: too short to tell whether they come one by one"
+                "{summary}: too short to tell whether they come one by one"
             )),
         }
     }
@@ -272,9 +272,9 @@ impl Walk<'_> {
         if self.question.is_none() {
             return Ok(None);
         }
-        let (asked, began) = (self.ask().await?, Instant::now());
+        let (task, began) = (self.ask().await?, Instant::now());
         let mut opening = pin!(async {
-            let params = json!({"id": id(&asked)});
+            let params = json!({"id": id(&task)});
             let mut stream = self.open(SUBSCRIBE, &params).await?;
             let first = stream.event().await?;
             Ok::<_, Fault>(first.map(|_| stream))
@@ -284,7 +284,7 @@ impl Walk<'_> {
         if matches!(early, Ok(Err(_) | Ok(None))) {
             return Ok(None);
         }
-        self.answer(&asked).await?;
+        self.answer(&task).await?;
         let Ok(Ok(Some(mut stream))) = early else {
             opening.await?;
             return Err("the first event of a followed task came only with its last".into());
@@ -299,16 +299,16 @@ impl Walk<'_> {
 
     async fn runs_on(&self) -> Result<String, Fault> {
         let configuration = json!({"returnImmediately": true});
-        let sent = self.say(self.task_words()?, configuration).await?;
+        let response = self.say(self.task_words()?, configuration).await?;
         let open = |state: &str| matches!(state, "submitted" | "working");
-        let (first, began) = (state(&sent), Instant::now());
+        let (first, began) = (state(&response), Instant::now());
         if !open(&first) {
             return not_shown(format!("the response waited for the task: {first}"));
         }
         let mut now = first.clone();
         while open(&now) && began.elapsed() < BACKGROUND {
             sleep(PAUSE).await;
-            now = state(&self.call(GET, &json!({"id": id(&sent)})).await?);
+            now = state(&self.call(GET, &json!({"id": id(&response)})).await?);
         }
         works_if(
             !open(&now) && now != "failed",
@@ -335,9 +335,9 @@ impl Walk<'_> {
     /// Sends a file, and reads it from the history of its task.
     async fn keeps_a_file(&self) -> Result<String, Fault> {
         let media_type = self.file_type()?;
-        let sent = b"a2a-lambda check\n".iter().copied().cycle();
-        let sent: Vec<u8> = sent.take(FILE).collect();
-        let content = STANDARD.encode(&sent);
+        let upload = b"a2a-lambda check\n".iter().copied().cycle();
+        let upload: Vec<u8> = upload.take(FILE).collect();
+        let content = STANDARD.encode(&upload);
         let part = json!({"raw": content, "mediaType": media_type, "filename": "check"});
         let params = self.on.params(&part, &Value::Null, &json!({}));
         let mut result = self.call(SEND, &params).await?;
@@ -350,14 +350,14 @@ impl Walk<'_> {
                 Ok(bytes) => bytes,
                 Err(url) => self.download(url).await?,
             };
-            same |= bytes == sent;
+            same |= bytes == upload;
             sizes.push(bytes.len().to_string());
         }
         let (end, sizes) = (state(&result), sizes.join(", "));
-        let shown = format!("{FILE} bytes of {media_type}: {end}; back: {sizes} bytes");
+        let summary = format!("{FILE} bytes of {media_type}: {end}; back: {sizes} bytes");
         match sizes.is_empty() && end != "failed" {
             true => not_shown("the agent returns no file and keeps none in the history"),
-            false => works_if(same && end != "failed", shown),
+            false => works_if(same && end != "failed", summary),
         }
     }
 
@@ -373,59 +373,59 @@ impl Walk<'_> {
     async fn calls_back(&self) -> Result<String, Fault> {
         let (words, public) = (self.task_words()?, self.options.webhook.as_ref());
         let mut local = ["//127.", "//localhost", "//[::1]"].iter();
-        let reached = public.is_some() || local.any(|it| self.on.url.contains(it));
-        if !reached || !self.offers("pushNotifications") {
+        let is_reachable = public.is_some() || local.any(|it| self.on.url.contains(it));
+        if !is_reachable || !self.offers("pushNotifications") {
             return not_shown("not offered, or no way to this machine; `--webhook` names one");
         }
         let listener = TcpListener::bind(("127.0.0.1", self.options.webhook_port)).await?;
-        let own = format!("http://{}/", listener.local_addr()?);
+        let own_url = format!("http://{}/", listener.local_addr()?);
         let (sender, mut events) = mpsc::unbounded_channel();
-        let answer = move |request: Request<Incoming>| {
+        let handler = move |request: Request<Incoming>| {
             let token = request.headers().get("x-a2a-notification-token");
             // The walk may have ended.
             let _gone = sender.send(token.is_some_and(|token| token == TOKEN));
             ready(Response::new(Full::<Bytes>::default()))
         };
-        let url = public.unwrap_or(&own);
+        let url = public.unwrap_or(&own_url);
         let config = json!({"taskPushNotificationConfig": {"url": url, "token": TOKEN}});
-        let called = async {
+        let call = async {
             match self.say(words, config).await {
                 Err(Fault::Refused(..500, _, text)) if public.is_none() => {
                     return not_shown(format!("`{url}` is refused: {text}"));
                 }
-                sent => drop(sent?),
+                result => drop(result?),
             }
             let event = timeout(WEBHOOK, events.recv()).await.ok().flatten();
-            let shown = match event {
+            let how = match event {
                 Some(true) => "with its token",
                 Some(false) => "without its token",
                 None => "that did not come",
             };
-            works_if(event == Some(true), format!("an event at `{url}`, {shown}"))
+            works_if(event == Some(true), format!("an event at `{url}`, {how}"))
         };
         // A server may call before it answers the send.
         tokio::select! {
-            called = called => called,
-            () = accept(listener, LIMITS, answer, pending()) => Err("the receiver ended".into()),
+            result = call => result,
+            () = accept(listener, LIMITS, handler, pending()) => Err("the receiver ended".into()),
         }
     }
 
     /// Reads a task that is not there, also without the key.
     async fn refuses(&self) -> Result<String, Fault> {
         let params = json!({"id": "check-unknown"});
-        let shown = match self.call(GET, &params).await {
+        let summary = match self.call(GET, &params).await {
             Err(Fault::Refused(404, _, text) | Fault::Refused(_, -32001, text)) => text,
             Err(fault) => return Err(fault),
             Ok(_) => return Err("an unknown task is there".into()),
         };
         let (method, url, body) = self.on.request(GET, &params);
         if self.caller.key_for(&url).is_none() {
-            return Ok(shown);
+            return Ok(summary);
         }
         let request = Request::builder().method(method).uri(url);
         let request = request.header("a2a-version", "1.0");
         let status = self.caller.open(request, &body).await?.status;
-        let shown = format!("{shown}; without the key: status {status}");
-        works_if(matches!(status, 401 | 403), shown)
+        let summary = format!("{summary}; without the key: status {status}");
+        works_if(matches!(status, 401 | 403), summary)
     }
 }

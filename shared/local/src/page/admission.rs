@@ -49,8 +49,8 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// `kept` is the token of the process before; without one the token is random.
-    pub(super) fn new(address: SocketAddr, kept: Option<String>) -> Self {
+    /// `token` is the token of the process before; without one the token is random.
+    pub(super) fn new(address: SocketAddr, token: Option<String>) -> Self {
         let random = || format!("{:032x}{:032x}", RandomIds.next(), RandomIds.next());
         // HTTP leaves out the port 80.
         let host = match address {
@@ -59,7 +59,7 @@ impl Admission {
             _ => address.to_string(),
         };
         Self {
-            token: kept.unwrap_or_else(random),
+            token: token.unwrap_or_else(random),
             origin: format!("http://{host}"),
             by_name: host.replace(&address.ip().to_string(), "localhost"),
             host,
@@ -85,8 +85,8 @@ impl Admission {
         }
         // `none`: the user opened the address.
         let mut sites = headers.get_all("sec-fetch-site").iter();
-        let own = |site: &str| ["same-origin", "none"].contains(&site);
-        if !sites.all(|site| site.to_str().is_ok_and(own)) {
+        let is_own = |site: &str| ["same-origin", "none"].contains(&site);
+        if !sites.all(|site| site.to_str().is_ok_and(is_own)) {
             return Err(OnlyHere::Origin);
         }
         Ok(())
@@ -98,11 +98,11 @@ impl Admission {
     /// [`OnlyHere`] as for [`Admission::reads`], and without the token.
     pub(super) fn admit(&self, headers: &HeaderMap) -> Result<(), OnlyHere> {
         self.reads(headers)?;
-        let given = only(headers, TOKEN).unwrap_or_default();
+        let token = only(headers, TOKEN).unwrap_or_default();
         // It compares HMACs, so that its time does not depend on where two texts differ.
         let code = |text: &str| mac(self.token.as_bytes(), text.as_bytes());
-        let same = match (code(given), code(&self.token)) {
-            (Some(given), Some(own)) => given.verify(&own.finalize().into_bytes()).is_ok(),
+        let same = match (code(token), code(&self.token)) {
+            (Some(mac), Some(own_mac)) => mac.verify(&own_mac.finalize().into_bytes()).is_ok(),
             _ => false,
         };
         if same { Ok(()) } else { Err(OnlyHere::Token) }

@@ -85,7 +85,7 @@ pub(super) fn moved(to: &str) -> Response<Body> {
 
 /// The headers of every response of the page.
 pub(super) fn guard(headers: &mut HeaderMap, media_type: &'static str) {
-    let own = [
+    let page_headers = [
         (CONTENT_TYPE, media_type),
         (CONTENT_SECURITY_POLICY, POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -101,7 +101,7 @@ pub(super) fn guard(headers: &mut HeaderMap, media_type: &'static str) {
             "same-origin",
         ),
     ];
-    for (name, value) in own {
+    for (name, value) in page_headers {
         headers.insert(name, HeaderValue::from_static(value));
     }
 }

@@ -72,8 +72,8 @@ fn steps(record: &TaskRecord) -> Value {
         .collect()
 }
 
-fn event(logged: &LoggedEvent) -> Value {
-    let what = match &logged.event {
+fn event(entry: &LoggedEvent) -> Value {
+    let what = match &entry.event {
         Event::Status(update) => json!({
             "kind": "status",
             "state": update.status.state.as_str(),
@@ -89,12 +89,12 @@ fn event(logged: &LoggedEvent) -> Value {
             "lastChunk": update.last_chunk,
         }),
     };
-    let mut shown =
-        json!({"id": logged.id.to_string(), "version": logged.id.version, "seq": logged.seq});
-    if let (Some(shown), Value::Object(what)) = (shown.as_object_mut(), what) {
-        shown.extend(what);
+    let mut object =
+        json!({"id": entry.id.to_string(), "version": entry.id.version, "seq": entry.seq});
+    if let (Some(object), Value::Object(what)) = (object.as_object_mut(), what) {
+        object.extend(what);
     }
-    shown
+    object
 }
 
 /// The texts of a message.

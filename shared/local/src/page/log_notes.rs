@@ -52,13 +52,13 @@ impl LogNotes {
 
     /// The newest notes, as many as the next process gets, oldest first.
     pub(super) fn newest(&self) -> Vec<TaskNote> {
-        let kept = self.kept();
+        let notes = self.kept();
         let mut room = HANDED_ON;
-        let newest = kept.iter().rev().take_while(|note| {
+        let newest = notes.iter().rev().take_while(|note| {
             let size = serde_json::to_string(note).map_or(HANDED_ON, |json| json.len());
-            let left = room.checked_sub(size.saturating_add(1));
-            room = left.unwrap_or_default();
-            left.is_some()
+            let remaining = room.checked_sub(size.saturating_add(1));
+            room = remaining.unwrap_or_default();
+            remaining.is_some()
         });
         let mut newest: Vec<TaskNote> = newest.cloned().collect();
         newest.reverse();
@@ -67,17 +67,19 @@ impl LogNotes {
 
     /// The notes about a task, oldest first.
     pub(super) fn of(&self, task: &str) -> Value {
-        let kept = self.kept();
-        let own = kept.iter().filter(|note| note.task == task);
-        own.map(|note| Value::Object(note.note.clone())).collect()
+        let notes = self.kept();
+        let task_notes = notes.iter().filter(|note| note.task == task);
+        task_notes
+            .map(|note| Value::Object(note.note.clone()))
+            .collect()
     }
 
     fn add(&self, note: TaskNote) {
-        let mut kept = self.kept();
-        if kept.len() >= MOST {
-            kept.pop_front();
+        let mut notes = self.kept();
+        if notes.len() >= MOST {
+            notes.pop_front();
         }
-        kept.push_back(note);
+        notes.push_back(note);
     }
 
     fn kept(&self) -> MutexGuard<'_, VecDeque<TaskNote>> {

@@ -148,8 +148,12 @@ impl AgentPage {
             return Ok(None);
         }
         let tasks = stores(clients, settings).0;
-        let known = || api_keys::credentials(settings, tasks.clone()).map(Arc::new);
-        let credentials = settings.auth.checks_credentials().then(known).transpose()?;
+        let make_credentials = || api_keys::credentials(settings, tasks.clone()).map(Arc::new);
+        let credentials = settings
+            .auth
+            .checks_credentials()
+            .then(make_credentials)
+            .transpose()?;
         let now = SystemClock.now();
         Ok(Some(Self {
             admission: Admission::new(address, handed_on.token.clone()),
@@ -190,17 +194,17 @@ impl AgentPage {
             return Some(self.front(request));
         }
         let below = path.strip_prefix(BELOW)?;
-        let answer = match assets::named(below).filter(|_| reads) {
+        let response = match assets::named(below).filter(|_| reads) {
             Some(asset) => match self.admission.reads(request.headers()) {
                 Ok(()) => asset.answer(),
                 Err(why) => refused(&why.into()),
             },
             None => match self.local(request, below).await {
-                Ok(found) => answer(StatusCode::OK, &found),
+                Ok(value) => answer(StatusCode::OK, &value),
                 Err(why) => refused(&why),
             },
         };
-        Some(answer)
+        Some(response)
     }
 
     /// Whether the request brings the bytes of a file, so that [`AgentPage::upload`] has
@@ -218,7 +222,7 @@ impl AgentPage {
             Ok(json!({}))
         };
         match put.await {
-            Ok(done) => answer(StatusCode::OK, &done),
+            Ok(value) => answer(StatusCode::OK, &value),
             Err(why) => refused(&why),
         }
     }
@@ -261,8 +265,8 @@ impl AgentPage {
     async fn owner<B>(&self, request: &Request<B>) -> Result<Owner, PageError> {
         let identity = Identity::of(request.headers());
         let now = SystemClock.now();
-        let found = self.authentication.caller(&identity, now).await;
-        Ok(found.map_err(|_| PageError::Caller)?.caller.owner)
+        let result = self.authentication.caller(&identity, now).await;
+        Ok(result.map_err(|_| PageError::Caller)?.caller.owner)
     }
 
     async fn task(&self, owner: &Owner, id: &TaskId) -> Result<Value, PageError> {

@@ -64,7 +64,7 @@ impl HandedOn {
 /// returns only if it fails.
 pub(super) fn replace(port: u16, token: &str, notes: &LogNotes) -> io::Error {
     let path = passing_folder().join(FILE);
-    let replaced = write(&path, token, notes).and_then(|()| -> io::Result<Infallible> {
+    let result = write(&path, token, notes).and_then(|()| -> io::Result<Infallible> {
         let mut command = Command::new(std::env::current_exe()?);
         command
             .args(with_port(std::env::args_os().skip(1), port))
@@ -72,7 +72,7 @@ pub(super) fn replace(port: u16, token: &str, notes: &LogNotes) -> io::Error {
         Err(exec(&mut command))
     });
     remove(&path);
-    let Err(error) = replaced;
+    let Err(error) = result;
     error
 }
 
@@ -109,7 +109,7 @@ fn exec(_: &mut Command) -> io::Error {
 /// The arguments with this port instead of the one they name. The other processes of this
 /// machine must not get the port between the two listeners, so it is not asked for anew.
 fn with_port(arguments: impl Iterator<Item = OsString>, port: u16) -> Vec<OsString> {
-    let mut kept = Vec::new();
+    let mut others = Vec::new();
     let mut is_port = false;
     for argument in arguments {
         let text = argument.to_string_lossy();
@@ -118,11 +118,11 @@ fn with_port(arguments: impl Iterator<Item = OsString>, port: u16) -> Vec<OsStri
         } else if text == "--port" {
             is_port = true;
         } else if !text.starts_with("--port=") {
-            kept.push(argument);
+            others.push(argument);
         }
     }
-    kept.push(format!("--port={port}").into());
-    kept
+    others.push(format!("--port={port}").into());
+    others
 }
 
 #[cfg(test)]

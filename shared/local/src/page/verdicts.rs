@@ -19,9 +19,9 @@ const CHECKS: [(&str, &str); 4] = [
 pub(super) fn of(agent: &AgentDefinition) -> Value {
     let faults = check_agent(agent);
     let verdict = |(id, title): (&str, &str)| {
-        let own = faults.iter().filter(|fault| check_of(fault) == id);
-        let own: Vec<String> = own.map(ToString::to_string).collect();
-        json!({"id": id, "title": title, "passed": own.is_empty(), "faults": own})
+        let own_faults = faults.iter().filter(|fault| check_of(fault) == id);
+        let own_faults: Vec<String> = own_faults.map(ToString::to_string).collect();
+        json!({"id": id, "title": title, "passed": own_faults.is_empty(), "faults": own_faults})
     };
     let verdicts: Vec<Value> = CHECKS.map(verdict).into();
     json!({ "checks": verdicts })

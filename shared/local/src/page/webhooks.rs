@@ -23,8 +23,8 @@ pub(super) async fn page(
     after: &str,
 ) -> Result<Value, StoreError> {
     let now = SystemClock.now();
-    let mut found = Vec::new();
-    let mut looked = 0_usize;
+    let mut webhooks = Vec::new();
+    let mut count = 0_usize;
     // `#` cannot be in a query, so the position has a `,` there.
     let mut next = match after.strip_prefix("after=").filter(|it| !it.is_empty()) {
         Some(text) => Some(ListPosition::parse(&text.replacen(',', "#", 1))?),
@@ -41,21 +41,25 @@ pub(super) async fn page(
             now,
         };
         let page = store.list(owner, &query).await?;
-        looked = looked.saturating_add(page.records.len());
-        for head in page.records.iter().filter(|it| !it.listeners().is_empty()) {
+        count = count.saturating_add(page.records.len());
+        for head in page
+            .records
+            .iter()
+            .filter(|record| !record.listeners().is_empty())
+        {
             let pushes = store.pushes(owner, head.id()).await?;
             let pushes = pushes
                 .iter()
-                .filter(|it| it.incarnation == *head.incarnation());
-            found.extend(pushes.map(|push| shown(push, head.last_seq(), now)));
+                .filter(|push| push.incarnation == *head.incarnation());
+            webhooks.extend(pushes.map(|push| shown(push, head.last_seq(), now)));
         }
         next = page.next;
-        if next.is_none() || found.len() >= PAGE {
+        if next.is_none() || webhooks.len() >= PAGE {
             break;
         }
     }
     let next = next.map(|next| next.to_string().replacen('#', ",", 1));
-    Ok(json!({"webhooks": found, "next": next, "tasksRead": looked}))
+    Ok(json!({"webhooks": webhooks, "next": next, "tasksRead": count}))
 }
 
 /// A webhook without its secrets. `last` is the number of the last event of the task.

@@ -54,8 +54,8 @@ pub enum ServedError {
 pub(super) async fn cards(base: &str, token: Option<&str>) -> Result<Vec<Value>, ServedError> {
     let base = base.trim_end_matches('/');
     let public = card(format!("{base}{PUBLIC}"), HeaderMap::new()).await?;
-    let announced = public.pointer("/capabilities/extendedAgentCard");
-    if token.is_none() && announced.and_then(Value::as_bool) == Some(true) {
+    let flag = public.pointer("/capabilities/extendedAgentCard");
+    if token.is_none() && flag.and_then(Value::as_bool) == Some(true) {
         tracing::warn!(
             "the extended card is not signed: `--token-file` names no token that reads it"
         );
@@ -89,20 +89,20 @@ async fn card(url: String, headers: HeaderMap) -> Result<Value, ServedError> {
     };
     let fetcher = Fetcher::new(reach, PATIENCE);
     match fetcher.get_with(&address, headers, LIMIT).await {
-        Ok(fetched) => read(&fetched).map_err(|why| ServedError::NoCard { url, why }),
+        Ok(response) => read(&response).map_err(|why| ServedError::NoCard { url, why }),
         Err(source) => Err(ServedError::Fetch { url, source }),
     }
 }
 
 /// The card in a response, or what the response is instead.
-fn read(fetched: &Fetched) -> Result<Value, String> {
-    if fetched.status != 200 {
-        return Err(format!("the status is {}", fetched.status));
+fn read(response: &Fetched) -> Result<Value, String> {
+    if response.status != 200 {
+        return Err(format!("the status is {}", response.status));
     }
-    if fetched.cut {
+    if response.cut {
         return Err(format!("it is longer than {LIMIT} bytes"));
     }
-    let card: Value = serde_json::from_slice(&fetched.body).map_err(|_| "it is not JSON")?;
+    let card: Value = serde_json::from_slice(&response.body).map_err(|_| "it is not JSON")?;
     let text = |value: Option<&Value>| {
         value
             .and_then(Value::as_str)

@@ -89,11 +89,11 @@ impl ApiKey {
         Sha256::digest(&self.text).into()
     }
 
-    /// Whether this is the key with the hash `known`. The time of the comparison does not
+    /// Whether this is the key with the hash `other`. The time of the comparison does not
     /// depend on the hashes.
     #[must_use]
-    pub fn matches(&self, known: &[u8; 32]) -> bool {
-        self.hash().ct_eq(known).into()
+    pub fn matches(&self, other: &[u8; 32]) -> bool {
+        self.hash().ct_eq(other).into()
     }
 }
 

@@ -12,7 +12,7 @@ pub struct Authentication {
     /// Without them the modes that check credentials refuse everybody.
     credentials: Option<Arc<Credentials>>,
     /// Done when the process has logged that the authorizer names no subject.
-    warned: Arc<Once>,
+    warning: Arc<Once>,
 }
 
 impl Authentication {
@@ -22,7 +22,7 @@ impl Authentication {
         Self {
             mode,
             credentials,
-            warned: Arc::new(Once::new()),
+            warning: Arc::new(Once::new()),
         }
     }
 
@@ -39,7 +39,7 @@ impl Authentication {
     /// credentials have ended. Only [`AuthMode::Dev`] has a default caller.
     pub async fn caller(&self, identity: &Identity, now: Timestamp) -> Result<Admitted, AuthError> {
         let authorization = identity.authorization.as_deref();
-        let admitted = match (self.mode, &self.credentials) {
+        let admission = match (self.mode, &self.credentials) {
             (AuthMode::Gateway, _) => self.named(identity)?,
             (AuthMode::Dev, _) => {
                 let caller = dev::caller(authorization).ok_or(AuthError::Refused)?;
@@ -51,10 +51,10 @@ impl Authentication {
             (AuthMode::Keys | AuthMode::Jwt, None) => return Err(AuthError::Refused),
         };
         // API Gateway uses the result of an authorizer for minutes. The token may end first.
-        if admitted.ends.is_some_and(|end| end <= now) {
+        if admission.ends.is_some_and(|end| end <= now) {
             return Err(AuthError::Refused);
         }
-        Ok(admitted)
+        Ok(admission)
     }
 
     /// Whether the sender of an admitted request has credentials. The extended card and the
@@ -69,7 +69,7 @@ impl Authentication {
         let context = identity.authorizer.as_ref().ok_or(AuthError::Refused)?;
         gateway::caller(context).map_err(|fault| {
             if fault == ContextFault::NoSubject {
-                self.warned.call_once(|| {
+                self.warning.call_once(|| {
                     tracing::error!(
                         "the authorizer names a tenant and no `subject`, so every call is \
                          refused; its context needs `tenant` and `subject`"

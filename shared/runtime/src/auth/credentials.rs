@@ -99,39 +99,39 @@ impl Credentials {
             return Err(AuthError::Refused);
         }
         // An unknown id, a wrong secret and an expired key look the same.
-        let stored = self.keys.api_key(key.id()).await?;
-        let stored = stored.filter(|stored| key.matches(&stored.hash));
-        let stored = stored.ok_or(AuthError::Refused)?;
+        let record = self.keys.api_key(key.id()).await?;
+        let record = record.filter(|record| key.matches(&record.hash));
+        let record = record.ok_or(AuthError::Refused)?;
         // DynamoDB's TTL removes an item days after its time.
-        if stored.expires_at.is_some_and(|end| end <= self.clock.now()) {
+        if record.expires_at.is_some_and(|end| end <= self.clock.now()) {
             return Err(AuthError::Refused);
         }
         Ok(Admitted {
             caller: Caller {
-                owner: stored.owner,
-                tier: stored.tier.unwrap_or_else(|| DEFAULT_TIER.to_owned()),
-                scopes: stored.scopes,
+                owner: record.owner,
+                tier: record.tier.unwrap_or_else(|| DEFAULT_TIER.to_owned()),
+                scopes: record.scopes,
             },
-            ends: stored.expires_at,
+            ends: record.expires_at,
         })
     }
 
     /// Whether the key passes the check of the deployment. A process reads a check once. Before
     /// there is one, no key was made.
     async fn can_be_issued(&self, key: &ApiKey) -> Result<bool, StoreError> {
-        let mut known = self.check.lock().await;
+        let mut cache = self.check.lock().await;
         let now = self.clock.now();
-        let is_due = match known.as_ref() {
-            Some(known) => known.check.is_none() && now >= known.read_at.plus(LOOK_AGAIN),
+        let is_due = match cache.as_ref() {
+            Some(cache) => cache.check.is_none() && now >= cache.read_at.plus(LOOK_AGAIN),
             None => true,
         };
         if is_due {
-            *known = Some(KnownCheck {
+            *cache = Some(KnownCheck {
                 check: self.keys.key_check().await?,
                 read_at: now,
             });
         }
-        let check = known.as_ref().and_then(|known| known.check.as_ref());
+        let check = cache.as_ref().and_then(|cache| cache.check.as_ref());
         Ok(check.is_some_and(|check| key.passes(check)))
     }
 

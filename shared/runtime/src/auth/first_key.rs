@@ -35,7 +35,7 @@ pub trait FirstSecret: Send + Sync {
 pub struct FirstKey {
     owner: Owner,
     source: Arc<dyn FirstSecret>,
-    known: Arc<Mutex<Option<KnownSecret>>>,
+    cache: Arc<Mutex<Option<KnownSecret>>>,
 }
 
 /// A secret that was read.
@@ -51,7 +51,7 @@ impl FirstKey {
         Self {
             owner,
             source,
-            known: Arc::default(),
+            cache: Arc::default(),
         }
     }
 
@@ -61,17 +61,17 @@ impl FirstKey {
         key: &ApiKey,
         clock: &dyn Clock,
     ) -> Result<Caller, AuthError> {
-        let mut known = self.known.lock().await;
+        let mut cache = self.cache.lock().await;
         let now = clock.now();
-        let fresh = known.as_ref().filter(|it| now < it.read_at.plus(FRESH));
+        let fresh = cache.as_ref().filter(|it| now < it.read_at.plus(FRESH));
         // A wrong key is no reason to read the secret again: anybody can send one.
         let hash = match fresh {
-            Some(known) => known.hash,
+            Some(cache) => cache.hash,
             None => {
                 let secret = self.source.secret().await?;
                 let id = ApiKeyId::parse(FIRST).ok_or(AuthError::Refused)?;
                 let hash = ApiKey::of(id, secret.trim()).hash();
-                *known = Some(KnownSecret { hash, read_at: now });
+                *cache = Some(KnownSecret { hash, read_at: now });
                 hash
             }
         };

@@ -41,8 +41,8 @@ impl JwtAlgorithm {
     /// The algorithm with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        let found = Self::ALL.into_iter().find(|(known, _)| *known == name);
-        found.map(|(_, algorithm)| algorithm)
+        let entry = Self::ALL.into_iter().find(|(word, _)| *word == name);
+        entry.map(|(_, algorithm)| algorithm)
     }
 }
 

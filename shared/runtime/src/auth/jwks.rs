@@ -79,18 +79,18 @@ impl HttpKeys {
 #[async_trait]
 impl FetchKeys for HttpKeys {
     async fn get(&self, url: &str) -> Result<Bytes, FetchKeysError> {
-        let failed = |why: String| FetchKeysError::Fetch {
+        let fault = |why: String| FetchKeysError::Fetch {
             url: url.to_owned(),
             why,
         };
         let target = OutboundUrl::parse(url, self.0.reach());
-        let target = target.map_err(|error| failed(format!("the URL {error}")))?;
-        let fetched = self.0.get(&target, MOST).await;
-        let fetched = fetched.map_err(|error| failed(error.to_string()))?;
-        match (fetched.status, fetched.cut) {
-            (200, false) => Ok(fetched.body),
-            (200, true) => Err(failed(format!("it has more than {MOST} bytes"))),
-            (status, _) => Err(failed(format!("its status is {status}"))),
+        let target = target.map_err(|error| fault(format!("the URL {error}")))?;
+        let response = self.0.get(&target, MOST).await;
+        let response = response.map_err(|error| fault(error.to_string()))?;
+        match (response.status, response.cut) {
+            (200, false) => Ok(response.body),
+            (200, true) => Err(fault(format!("it has more than {MOST} bytes"))),
+            (status, _) => Err(fault(format!("its status is {status}"))),
         }
     }
 }
@@ -124,14 +124,14 @@ impl KnownKeys {
     /// The key for a token. A token without a key id fits a set with one key only.
     fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Option<DecodingKey> {
         let keys = self.keys.as_ref()?;
-        let found = match (kid, keys.as_slice()) {
+        let key = match (kid, keys.as_slice()) {
             (Some(kid), keys) => keys
                 .iter()
                 .find(|key| key.common.key_id.as_deref() == Some(kid))?,
             (None, [only]) => only,
             (None, _) => return None,
         };
-        fits(found, algorithm).then(|| DecodingKey::from_jwk(found).ok())?
+        fits(key, algorithm).then(|| DecodingKey::from_jwk(key).ok())?
     }
 }
 
@@ -141,8 +141,9 @@ fn fits(key: &Jwk, algorithm: Algorithm) -> bool {
         key.common.public_key_use,
         None | Some(PublicKeyUse::Signature)
     );
-    let named = key.common.key_algorithm;
-    let same = named.is_none_or(|named| named.to_string() == format!("{algorithm:?}"));
+    let key_algorithm = key.common.key_algorithm;
+    let same = key_algorithm
+        .is_none_or(|key_algorithm| key_algorithm.to_string() == format!("{algorithm:?}"));
     signs && same
 }
 
@@ -248,13 +249,13 @@ impl KeySet {
             what: "key for signatures that this program knows",
         };
         let set: Value = serde_json::from_slice(&body).unwrap_or_default();
-        let listed = set.get("keys").and_then(Value::as_array);
+        let entries = set.get("keys").and_then(Value::as_array);
         // RFC 7517 §5: a reader ignores keys of a kind that it does not know.
-        let known = listed
+        let readable_keys = entries
             .into_iter()
             .flatten()
             .filter_map(|key| serde_json::from_value::<Jwk>(key.clone()).ok());
-        let keys: Vec<Jwk> = known.filter(is_usable).collect();
+        let keys: Vec<Jwk> = readable_keys.filter(is_usable).collect();
         if keys.is_empty() {
             return Err(missing);
         }
@@ -265,8 +266,8 @@ impl KeySet {
     async fn discovered(&self) -> Result<String, FetchKeysError> {
         let url = configuration_url(&self.issuer);
         let body = self.fetch.get(&url).await?;
-        let found: Value = serde_json::from_slice(&body).unwrap_or_default();
-        let text = |name: &str| found.get(name).and_then(Value::as_str);
+        let document: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let text = |name: &str| document.get(name).and_then(Value::as_str);
         // OpenID Connect Discovery 1.0 §4.3: the issuer must be the same text.
         if text("issuer") != Some(self.issuer.as_str()) {
             let what = "`issuer` that is the configured one";

@@ -48,8 +48,8 @@ impl JwtVerifier {
             return Err(AuthError::Refused);
         }
         // The library reads the claims and checks nothing.
-        let decoded = insecure_decode::<Map<String, Value>>(token);
-        let claims = decoded.map_err(|_| AuthError::Refused)?.claims;
+        let result = insecure_decode::<Map<String, Value>>(token);
+        let claims = result.map_err(|_| AuthError::Refused)?.claims;
         let ends = self.times(&claims).ok_or(AuthError::Refused)?;
         let caller = self.caller(&claims).ok_or(AuthError::Refused)?;
         Ok(Admitted {
@@ -60,14 +60,15 @@ impl JwtVerifier {
 
     /// Checks the header. The lists of types and algorithms are ours: the token does not choose.
     fn allowed(&self, header: &Header) -> Result<(), AuthError> {
-        let mut allowed = self.issuer.algorithms.iter();
+        let mut algorithms = self.issuer.algorithms.iter();
         // RFC 8725 §3.11: an ID token is no access token. RFC 7515 §4.1.9: a media type.
         let name = header.typ.as_deref().unwrap_or("JWT").to_ascii_lowercase();
         let name = name.strip_prefix("application/").unwrap_or(&name);
         let mut types = self.issuer.types.iter();
         let is_accepted = types.any(|it| it.eq_ignore_ascii_case(name));
         // RFC 7515 §4.1.11: a header with extensions that are not understood is not valid.
-        if is_accepted && header.crit.is_none() && allowed.any(|it| algorithm(*it) == header.alg) {
+        if is_accepted && header.crit.is_none() && algorithms.any(|it| algorithm(*it) == header.alg)
+        {
             Ok(())
         } else {
             Err(AuthError::Refused)
@@ -98,8 +99,8 @@ impl JwtVerifier {
         };
         let (exp, nbf, iat) = (seconds("exp")??, seconds("nbf")?, seconds("iat")?);
         let now = self.clock.now().as_millis() as f64 / 1000.0;
-        let begun = |at: Option<f64>| at.is_none_or(|at| at <= now + LEEWAY);
-        let valid = now < exp + LEEWAY && begun(nbf) && begun(iat);
+        let has_begun = |at: Option<f64>| at.is_none_or(|at| at <= now + LEEWAY);
+        let valid = now < exp + LEEWAY && has_begun(nbf) && has_begun(iat);
         valid.then(|| Timestamp::from_millis(((exp + LEEWAY) * 1000.0) as i64))
     }
 
@@ -125,17 +126,17 @@ impl JwtVerifier {
 
 /// The scopes in the claims with these names: a text with spaces (RFC 8693 §4.2) or a list.
 fn granted(claims: &Map<String, Value>, names: &[String]) -> BTreeSet<String> {
-    let mut granted = BTreeSet::new();
+    let mut scope_set = BTreeSet::new();
     for name in names {
         match claims.get(name) {
-            Some(Value::String(text)) => granted.extend(scopes(text)),
+            Some(Value::String(text)) => scope_set.extend(scopes(text)),
             Some(Value::Array(list)) => {
-                granted.extend(list.iter().filter_map(Value::as_str).flat_map(scopes));
+                scope_set.extend(list.iter().filter_map(Value::as_str).flat_map(scopes));
             }
             _ => {}
         }
     }
-    granted
+    scope_set
 }
 
 /// The algorithm as the library names it.

@@ -120,8 +120,8 @@ impl Identity {
     /// absent, its sender would become the tenant `local`.
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Self {
-        let mut given = headers.get_all(AUTHORIZATION).iter();
-        let authorization = match (given.next(), given.next()) {
+        let mut values = headers.get_all(AUTHORIZATION).iter();
+        let authorization = match (values.next(), values.next()) {
             (None, _) => None,
             (Some(value), None) => Some(value.to_str().unwrap_or_default().to_owned()),
             (Some(_), Some(_)) => Some(String::new()),
@@ -145,8 +145,8 @@ impl Caller {
             owner: owner.clone(),
             tier: request
                 .as_ref()
-                .map_or_else(|| DEFAULT_TIER.to_owned(), |kept| kept.tier.clone()),
-            scopes: request.map(|kept| kept.scopes).unwrap_or_default(),
+                .map_or_else(|| DEFAULT_TIER.to_owned(), |request| request.tier.clone()),
+            scopes: request.map(|request| request.scopes).unwrap_or_default(),
         }
     }
 

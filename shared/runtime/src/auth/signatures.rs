@@ -54,7 +54,7 @@ pub(super) fn is_signed(token: &str, algorithm: Algorithm, key: &DecodingKey) ->
         return false;
     }
     let message = message.as_bytes();
-    let verified = match (scheme(algorithm), key.kind()) {
+    let result = match (scheme(algorithm), key.kind()) {
         (Some(Scheme::Rsa(parameters)), DecodingKeyKind::RsaModulusExponent { n, e }) => {
             // `ring` refuses numbers with zeros in front, which some issuers write.
             let (n, e) = (without_zeros(n), without_zeros(e));
@@ -65,7 +65,7 @@ pub(super) fn is_signed(token: &str, algorithm: Algorithm, key: &DecodingKey) ->
         }
         _ => return false,
     };
-    verified.is_ok()
+    result.is_ok()
 }
 
 /// Whether an RSA key with this modulus, in the form of a JWK, can verify.

@@ -141,9 +141,9 @@ impl TurnBudget {
     /// plus 2 s before the end. A running step may use the 2 s.
     pub(in crate::engine) fn of_invocation(deadline: Option<Timestamp>, now: Timestamp) -> Self {
         let stop_at = deadline.map(|deadline| {
-            let left = deadline.since(now);
-            let margin = (left / 10).max(MARGIN);
-            now.plus(left.saturating_sub(margin + MARGIN))
+            let remaining = deadline.since(now);
+            let margin = (remaining / 10).max(MARGIN);
+            now.plus(remaining.saturating_sub(margin + MARGIN))
         });
         Self {
             deadline,

@@ -11,10 +11,10 @@ const RETRY_AFTER: u64 = 1;
 
 /// Why a method failed.
 #[derive(Debug, thiserror::Error)]
-#[error("{refusal}")]
+#[error("{a2a_error}")]
 pub struct EngineError {
     /// The error that the client sees.
-    pub refusal: A2aError,
+    pub a2a_error: A2aError,
     /// The cause, logged once at the edge.
     #[source]
     pub(crate) cause: Option<Cause>,
@@ -38,7 +38,7 @@ impl EngineError {
     /// An internal error; only the log gets `text`.
     pub(crate) fn broken(text: impl Into<String>) -> Self {
         Self {
-            refusal: A2aError::Internal,
+            a2a_error: A2aError::Internal,
             cause: Some(Cause::Broken(text.into())),
         }
     }
@@ -46,7 +46,7 @@ impl EngineError {
     /// An error of the skill that is known only when its changes are stored.
     pub(crate) const fn of_skill(error: AgentError) -> Self {
         Self {
-            refusal: A2aError::Internal,
+            a2a_error: A2aError::Internal,
             cause: Some(Cause::Skill(error)),
         }
     }
@@ -85,15 +85,15 @@ impl EngineError {
     /// client's and is not logged.
     pub(crate) fn log(&self) {
         if let Some(cause) = &self.cause {
-            tracing::error!(error.cause = %cause, "a call failed: {}", self.refusal);
+            tracing::error!(error.cause = %cause, "a call failed: {}", self.a2a_error);
         }
     }
 }
 
 impl From<A2aError> for EngineError {
-    fn from(refusal: A2aError) -> Self {
+    fn from(a2a_error: A2aError) -> Self {
         Self {
-            refusal,
+            a2a_error,
             cause: None,
         }
     }
@@ -110,7 +110,7 @@ impl From<AuthError> for EngineError {
 
 impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
-        let refusal = match &error {
+        let a2a_error = match &error {
             // What a client sent has made its task too large: there is nothing to log.
             &StoreError::TooLarge(SizeError::Bytes { current, allowed }) => {
                 return A2aError::StateTooLarge { current, allowed }.into();
@@ -127,7 +127,7 @@ impl From<StoreError> for EngineError {
             | StoreError::Source(_) => A2aError::Internal,
         };
         Self {
-            refusal,
+            a2a_error,
             cause: Some(Cause::Store(error)),
         }
     }

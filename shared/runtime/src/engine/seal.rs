@@ -90,12 +90,12 @@ impl Sealer {
         Self { keys }
     }
 
-    /// Seals `secret` for `place`. All bits of `number` must be random, since 96 of
+    /// Seals `secret` for `seal_place`. All bits of `number` must be random, since 96 of
     /// them are the nonce. `None` does not occur.
     pub(super) fn seal(
         &self,
         secret: &Secret,
-        place: SealPlace<'_>,
+        seal_place: SealPlace<'_>,
         number: u128,
     ) -> Option<Sealed> {
         let nonce: [u8; NONCE_LEN] = number.to_be_bytes().first_chunk().copied()?;
@@ -104,43 +104,48 @@ impl Sealer {
         cipher(key)?
             .seal_in_place_append_tag(
                 Nonce::assume_unique_for_key(nonce),
-                Aad::from(place.bytes()),
+                Aad::from(seal_place.bytes()),
                 &mut text,
             )
             .ok()?;
-        let whole = [nonce.as_slice(), &text].concat();
-        let whole = STANDARD_NO_PAD.encode(whole);
-        Some(Sealed::stored(format!("{}.{whole}", key.id())))
+        let body = [nonce.as_slice(), &text].concat();
+        let body = STANDARD_NO_PAD.encode(body);
+        Some(Sealed::stored(format!("{}.{body}", key.id())))
     }
 
     /// The fingerprint of a text at its place: it recognises the text and reveals nothing
     /// about it.
-    pub(super) fn fingerprint(&self, text: &[u8], place: SealPlace<'_>) -> String {
+    pub(super) fn fingerprint(&self, text: &[u8], seal_place: SealPlace<'_>) -> String {
         let key = self.keys.current();
-        let hash = hmac::sign(&fingerprint_key(key), &[&place.bytes(), text].concat());
+        let hash = hmac::sign(&fingerprint_key(key), &[&seal_place.bytes(), text].concat());
         format!("{}.{}", key.id(), STANDARD_NO_PAD.encode(hash))
     }
 
-    /// Whether [`fingerprint`](Self::fingerprint) made this fingerprint of `text` at `place`.
-    pub(super) fn recognises(&self, fingerprint: &str, text: &[u8], place: SealPlace<'_>) -> bool {
-        let verified = || {
+    /// Whether [`fingerprint`](Self::fingerprint) made this fingerprint of `text` at `seal_place`.
+    pub(super) fn recognises(
+        &self,
+        fingerprint: &str,
+        text: &[u8],
+        seal_place: SealPlace<'_>,
+    ) -> bool {
+        let check = || {
             let (id, hash) = fingerprint.split_once('.')?;
             let (key, hash) = (self.keys.key(id)?, STANDARD_NO_PAD.decode(hash).ok()?);
-            let text = [&place.bytes(), text].concat();
+            let text = [&seal_place.bytes(), text].concat();
             hmac::verify(&fingerprint_key(key), &text, &hash).ok()
         };
-        verified().is_some()
+        check().is_some()
     }
 
-    /// Opens what was sealed for `place`; `None` if it was sealed for another place or
+    /// Opens what was sealed for `seal_place`; `None` if it was sealed for another place or
     /// under a key that is not known.
-    pub(super) fn open(&self, sealed: &Sealed, place: SealPlace<'_>) -> Option<Secret> {
-        let (id, whole) = sealed.as_str().split_once('.')?;
-        let mut whole = STANDARD_NO_PAD.decode(whole).ok()?;
-        let (nonce, text) = whole.split_at_mut_checked(NONCE_LEN)?;
+    pub(super) fn open(&self, ciphertext: &Sealed, seal_place: SealPlace<'_>) -> Option<Secret> {
+        let (id, body) = ciphertext.as_str().split_once('.')?;
+        let mut body = STANDARD_NO_PAD.decode(body).ok()?;
+        let (nonce, text) = body.split_at_mut_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
         let plain = cipher(self.keys.key(id)?)?
-            .open_in_place(nonce, Aad::from(place.bytes()), text)
+            .open_in_place(nonce, Aad::from(seal_place.bytes()), text)
             .ok()?;
         String::from_utf8(plain.to_vec()).ok().map(Secret::new)
     }
@@ -158,8 +163,8 @@ fn cipher(key: &SecretKey) -> Option<LessSafeKey> {
 }
 
 /// The id of the key under which something was sealed.
-pub(super) fn key_id(sealed: &Sealed) -> Option<&str> {
-    secret_keys::id_in(sealed.as_str())
+pub(super) fn key_id(ciphertext: &Sealed) -> Option<&str> {
+    secret_keys::id_in(ciphertext.as_str())
 }
 
 /// Refuses files in an answer to `auth-required`. The answer itself is sealed, but its
@@ -207,12 +212,12 @@ impl Engine {
             Err(StoreError::TooLarge(size)) => return Err(too_large(size.to_string())),
             Err(error) => return Err(error.into()),
         };
-        let place = SealPlace::of_answer(record, record.turn() + 1);
+        let seal_place = SealPlace::of_answer(record, record.turn() + 1);
         let sealer = Sealer::new(self.reader.policy.secrets.keys().await?);
-        let sealed = sealer.seal(&Secret::new(text), place, self.ids.next());
+        let ciphertext = sealer.seal(&Secret::new(text), seal_place, self.ids.next());
         Ok(SealedAnswer {
-            sealed: sealed.ok_or_else(|| EngineError::broken("failed to seal an answer"))?,
-            fingerprint: sealer.fingerprint(print, place),
+            sealed: ciphertext.ok_or_else(|| EngineError::broken("failed to seal an answer"))?,
+            fingerprint: sealer.fingerprint(print, seal_place),
         })
     }
 
@@ -229,8 +234,8 @@ impl Engine {
     ) -> Result<bool, StoreError> {
         let id = secret_keys::id_in(fingerprint);
         let keys = self.reader.policy.secrets.keys_with(id).await?;
-        let place = SealPlace::of_answer(record, record.turn());
-        Ok(Sealer::new(keys).recognises(fingerprint, print, place))
+        let seal_place = SealPlace::of_answer(record, record.turn());
+        Ok(Sealer::new(keys).recognises(fingerprint, print, seal_place))
     }
 
     /// The answer that opened the current turn of `record`; `None` if it does not open, or
@@ -242,10 +247,10 @@ impl Engine {
     pub(super) async fn open_answer(
         &self,
         record: &TaskRecord,
-        sealed: &Sealed,
+        ciphertext: &Sealed,
     ) -> Result<Option<Message>, StoreError> {
-        let place = SealPlace::of_answer(record, record.turn());
-        let (policy, id) = (&self.reader.policy, key_id(sealed));
+        let seal_place = SealPlace::of_answer(record, record.turn());
+        let (policy, id) = (&self.reader.policy, key_id(ciphertext));
         let keys = policy.secrets.keys_with(id).await?;
         let unknown = id.is_some_and(|id| keys.key(id).is_none());
         let read_again = record.progress_at().plus(secret_keys::FRESH);
@@ -253,8 +258,8 @@ impl Engine {
             let why = "the key of an answer is not known to this process";
             return Err(StoreError::Unavailable(why.to_owned()));
         }
-        let opened = Sealer::new(keys).open(sealed, place);
-        Ok(opened.and_then(|text| a2a_lambda_model::stored::message_of_text(text.expose()).ok()))
+        let secret = Sealer::new(keys).open(ciphertext, seal_place);
+        Ok(secret.and_then(|text| a2a_lambda_model::stored::message_of_text(text.expose()).ok()))
     }
 }
 

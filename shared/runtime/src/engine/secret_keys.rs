@@ -47,7 +47,7 @@ enum SecretKeySource {
 struct StoredSecretKeys {
     read: Arc<dyn ReadSecretKeys>,
     clock: Arc<dyn Clock>,
-    known: Mutex<Option<KnownSecretKeys>>,
+    cache: Mutex<Option<KnownSecretKeys>>,
 }
 
 struct KnownSecretKeys {
@@ -75,7 +75,7 @@ impl SecretKeys {
         Self(SecretKeySource::Stored(Arc::new(StoredSecretKeys {
             read,
             clock,
-            known: Mutex::default(),
+            cache: Mutex::default(),
         })))
     }
 
@@ -116,36 +116,36 @@ impl SecretKeys {
 
 impl StoredSecretKeys {
     async fn keys_with(&self, id: Option<&str>) -> Result<Arc<SecretKeySet>, StoreError> {
-        let mut known = self.known.lock().await;
+        let mut cache = self.cache.lock().await;
         let now = self.clock.now();
-        if let Some(known) = &*known {
-            let unknown = id.is_some_and(|id| known.keys.key(id).is_none());
+        if let Some(cache) = &*cache {
+            let unknown = id.is_some_and(|id| cache.keys.key(id).is_none());
             let until = if unknown {
-                known.read_at.plus(AGAIN)
+                cache.read_at.plus(AGAIN)
             } else {
-                known.until
+                cache.until
             };
             if now < until {
-                return Ok(Arc::clone(&known.keys));
+                return Ok(Arc::clone(&cache.keys));
             }
         }
         match self.read.read().await {
             Ok(keys) => {
                 let keys = keys.iter().map(|key| key.expose().as_bytes().to_vec());
                 let keys = Arc::new(SecretKeySet::of(keys));
-                *known = Some(KnownSecretKeys {
+                *cache = Some(KnownSecretKeys {
                     keys: Arc::clone(&keys),
                     read_at: now,
                     until: now.plus(FRESH),
                 });
                 Ok(keys)
             }
-            Err(error) => match &mut *known {
-                Some(known) => {
+            Err(error) => match &mut *cache {
+                Some(cache) => {
                     tracing::warn!("failed to read the secret keys again: {error}");
-                    known.read_at = now;
-                    known.until = now.plus(AGAIN);
-                    Ok(Arc::clone(&known.keys))
+                    cache.read_at = now;
+                    cache.until = now.plus(AGAIN);
+                    Ok(Arc::clone(&cache.keys))
                 }
                 None => Err(error),
             },
@@ -225,8 +225,8 @@ impl SecretKey {
             id: String::new(),
             bytes,
         };
-        let derived = key.derive(ID_PURPOSE);
-        key.id = hex::encode(derived.first_chunk::<4>().copied().unwrap_or_default());
+        let digest = key.derive(ID_PURPOSE);
+        key.id = hex::encode(digest.first_chunk::<4>().copied().unwrap_or_default());
         key
     }
 

@@ -15,19 +15,16 @@ pub struct StageUrl(pub String);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseUrl {
     /// `A2A_PUBLIC_URL`. It wins over the stage variable.
-    configured: Option<String>,
+    setting: Option<String>,
     /// The URL without both. A function on AWS has none.
     otherwise: Option<String>,
 }
 
 impl BaseUrl {
-    /// A base URL that is `configured`, else that of the stage, else `otherwise`.
+    /// A base URL that is `setting`, else that of the stage, else `otherwise`.
     #[must_use]
-    pub const fn new(configured: Option<String>, otherwise: Option<String>) -> Self {
-        Self {
-            configured,
-            otherwise,
-        }
+    pub const fn new(setting: Option<String>, otherwise: Option<String>) -> Self {
+        Self { setting, otherwise }
     }
 
     /// The base URL of a request that came with the stage variable `stage`. A value that
@@ -36,7 +33,7 @@ impl BaseUrl {
     pub fn of<'a>(&'a self, stage: Option<&'a StageUrl>) -> Option<&'a str> {
         let stage = || stage.and_then(|url| parse(&url.0));
         let otherwise = self.otherwise.as_deref();
-        self.configured.as_deref().or_else(stage).or(otherwise)
+        self.setting.as_deref().or_else(stage).or(otherwise)
     }
 
     /// The base URL of a request without a stage variable.
@@ -48,12 +45,12 @@ impl BaseUrl {
 
 /// Reads an http or https URL with a host. Slashes at its end are cut off.
 pub(crate) fn parse(text: &str) -> Option<&str> {
-    let trimmed = text.trim_end_matches('/');
-    let rest = trimmed
+    let url = text.trim_end_matches('/');
+    let rest = url
         .strip_prefix("https://")
-        .or_else(|| trimmed.strip_prefix("http://"))?;
+        .or_else(|| url.strip_prefix("http://"))?;
     let valid = !rest.is_empty() && !rest.contains(char::is_whitespace);
-    valid.then_some(trimmed)
+    valid.then_some(url)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(super) struct CallContext<'e> {
     pub(super) stage: Option<StageUrl>,
     pub(super) log: RequestLog,
     /// The caller, once it is known: the calls of a batch share one lookup.
-    pub(super) admitted: OnceCell<Result<Admitted, A2aError>>,
+    pub(super) admission: OnceCell<Result<Admitted, A2aError>>,
 }
 
 impl CallContext<'_> {
@@ -37,49 +37,49 @@ impl CallContext<'_> {
             }
             Err(error) => {
                 log.in_span(|| error.log());
-                log.failed(call, &error.refusal);
-                encode::answer(a2a_lambda_wire::refuse(call, &error.refusal))
+                log.failed(call, &error.a2a_error);
+                encode::answer(a2a_lambda_wire::refuse(call, &error.a2a_error))
             }
         }
     }
 
     /// Answers the calls of a batch, in order, each in its own entry.
     pub(super) async fn batch(&self, entries: Vec<Result<Call, Rejected>>) -> Response<Body> {
-        let mut answers = Vec::with_capacity(entries.len());
+        let mut responses = Vec::with_capacity(entries.len());
         let reader = self.edge.reader();
-        let mut left = reader.map_or(usize::MAX, |reader| reader.policy.response_max);
+        let mut remaining = reader.map_or(usize::MAX, |reader| reader.policy.response_max);
         let mut waiting = entries.len();
         for entry in entries {
             // INVARIANT: all entries together stay within the response budget of one
             // call. Bytes that an entry does not use go to the entries after it.
-            let share = left / waiting.max(1);
-            let answer = match entry {
-                Ok(call) => self.slot(&call, share).await,
-                Err(rejected) => {
-                    self.log.rejected(&rejected);
-                    rejected.answer()
+            let share = remaining / waiting.max(1);
+            let response = match entry {
+                Ok(call) => self.entry(&call, share).await,
+                Err(rejection) => {
+                    self.log.rejected(&rejection);
+                    rejection.answer()
                 }
             };
-            left = left.saturating_sub(answer.body.len());
+            remaining = remaining.saturating_sub(response.body.len());
             waiting -= 1;
-            answers.push(answer);
+            responses.push(response);
         }
-        encode::answer(a2a_lambda_wire::batch(&answers))
+        encode::answer(a2a_lambda_wire::batch(&responses))
     }
 
     /// Answers one entry of a batch, in at most `share` bytes.
-    async fn slot(&self, call: &Call, share: usize) -> WireResponse {
+    async fn entry(&self, call: &Call, share: usize) -> WireResponse {
         let log = self.log.call(call, true);
         match Box::pin(log.run(self.unary(call, Some(share)))).await {
             Ok(reply) => {
-                let answer = a2a_lambda_wire::answer(call, &reply);
-                log.answered(answer.status);
-                answer
+                let response = a2a_lambda_wire::answer(call, &reply);
+                log.answered(response.status);
+                response
             }
             Err(error) => {
                 log.in_span(|| error.log());
-                log.failed(call, &error.refusal);
-                a2a_lambda_wire::refuse(call, &error.refusal)
+                log.failed(call, &error.a2a_error);
+                a2a_lambda_wire::refuse(call, &error.a2a_error)
             }
         }
     }
@@ -122,11 +122,11 @@ impl CallContext<'_> {
             let reply = self.unary(call, None).await?;
             return Ok(encode::answer(a2a_lambda_wire::answer(call, &reply)));
         }
-        let (Admitted { caller, ends }, ask) = self.enter(call).await?;
+        let (Admitted { caller, ends }, method_call) = self.enter(call).await?;
         let budget = self.budget.for_credentials(ends);
         let until = self.edge.reader()?.clock.clone();
         let until = ends.map(|end| (end, until));
-        match ask {
+        match method_call {
             MethodCall::Stream(command) => {
                 let engine = self.edge.engine()?.clone();
                 stream::respond(call, log, until, move |frames, stop| async move {
@@ -150,8 +150,8 @@ impl CallContext<'_> {
 
     /// Runs a call without a stream, until the client's response is due.
     async fn unary(&self, call: &Call, share: Option<usize>) -> Result<MethodResult, EngineError> {
-        let (Admitted { caller, .. }, ask) = self.enter(call).await?;
-        let reply = self.reply(&caller, ask, share);
+        let (Admitted { caller, .. }, method_call) = self.enter(call).await?;
+        let reply = self.reply(&caller, method_call, share);
         let Ok(reader) = self.edge.reader() else {
             return reply.await;
         };
@@ -169,17 +169,17 @@ impl CallContext<'_> {
     async fn reply(
         &self,
         caller: &Caller,
-        ask: MethodCall,
+        call: MethodCall,
         share: Option<usize>,
     ) -> Result<MethodResult, EngineError> {
-        Ok(match ask {
+        Ok(match call {
             MethodCall::Send(command) => {
                 let engine = self.engine(share)?;
-                let sent = Box::pin(engine.send(caller, *command, self.budget)).await?;
-                if let Sent::Task(task) = &sent {
+                let response = Box::pin(engine.send(caller, *command, self.budget)).await?;
+                if let Sent::Task(task) = &response {
                     scope::note_task(task.id.as_str());
                 }
-                MethodResult::Sent(sent)
+                MethodResult::Sent(response)
             }
             MethodCall::Get(query) => {
                 MethodResult::Task(Box::new(self.reader(share)?.get(caller, &query).await?))
@@ -238,8 +238,8 @@ impl CallContext<'_> {
     /// authenticated callers get errors about the last two, and each such error costs one
     /// call of the caller's rate.
     async fn enter(&self, call: &Call) -> Result<(Admitted, MethodCall), A2aError> {
-        let admitted = self.admitted().await?;
-        let caller = &admitted.caller;
+        let admission = self.admitted().await?;
+        let caller = &admission.caller;
         scope::note_tenant(caller.owner.tenant.as_str());
         if let Ok(reader) = self.edge.reader() {
             reader.charge_call(caller).await?;
@@ -254,7 +254,7 @@ impl CallContext<'_> {
         let elsewhere = call
             .routing_tenant
             .as_deref()
-            .is_some_and(|t| t != admitted.caller.owner.tenant.as_str());
+            .is_some_and(|t| t != admission.caller.owner.tenant.as_str());
         if elsewhere {
             return Err(A2aError::ForeignTenant);
         }
@@ -266,10 +266,10 @@ impl CallContext<'_> {
             let why = "this agent does not stream";
             return Err(A2aError::UnsupportedOperation { why });
         }
-        let ask = call.decode()?;
-        if let Some(task) = ask.task() {
+        let method_call = call.decode()?;
+        if let Some(task) = method_call.task() {
             scope::note_task(task.as_str());
         }
-        Ok((admitted, ask))
+        Ok((admission, method_call))
     }
 }

@@ -36,14 +36,14 @@ pub struct InvocationInfo {
 pub struct EdgeLog {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
-    shared: Arc<Shared>,
+    process: Arc<Shared>,
 }
 
 #[derive(Default)]
 struct Shared {
-    refusals: Mutex<Sampler>,
+    sampler: Mutex<Sampler>,
     /// When the last warning about a newer version was written.
-    warned: Mutex<Option<Timestamp>>,
+    warned_at: Mutex<Option<Timestamp>>,
 }
 
 impl Default for EdgeLog {
@@ -60,7 +60,7 @@ impl EdgeLog {
         Self {
             clock,
             ids,
-            shared: Arc::default(),
+            process: Arc::default(),
         }
     }
 
@@ -92,11 +92,11 @@ impl EdgeLog {
     /// [`VERSION_WARNINGS`].
     pub(super) fn newer_version(&self, version: &str) {
         let now = self.clock.now();
-        let mut warned = lock(&self.shared.warned);
-        if warned.is_some_and(|at| now.since(at) < VERSION_WARNINGS) {
+        let mut warned_at = lock(&self.process.warned_at);
+        if warned_at.is_some_and(|at| now.since(at) < VERSION_WARNINGS) {
             return;
         }
-        *warned = Some(now);
+        *warned_at = Some(now);
         tracing::warn!(
             a2a.version = version,
             "a client uses protocol version `{version}`, newer than this agent knows"
@@ -151,10 +151,10 @@ impl RequestLog {
     }
 
     /// Logs a request that is refused before it becomes a call.
-    pub(super) fn rejected(&self, rejected: &Rejected) {
-        let log = self.unread(Some(rejected.dialect));
-        let row = ErrorRow::of(&rejected.refusal, rejected.dialect.generation);
-        let status = row.http_status(rejected.dialect.binding);
+    pub(super) fn rejected(&self, rejection: &Rejected) {
+        let log = self.unread(Some(rejection.dialect));
+        let row = ErrorRow::of(&rejection.error, rejection.dialect.generation);
+        let status = row.http_status(rejection.dialect.binding);
         log.refused(status, row.reason);
     }
 
@@ -178,15 +178,15 @@ pub(super) struct CallLog {
 }
 
 impl CallLog {
-    /// `work` as the work of this call.
-    pub(super) fn run<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<F> {
-        let work = work.instrument(self.span.clone());
-        self.scope.clone().run(work)
+    /// `future` as the work of this call.
+    pub(super) fn run<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
+        let future = future.instrument(self.span.clone());
+        self.scope.clone().run(future)
     }
 
-    /// Runs `work`, which logs, in the span of this call.
-    pub(super) fn in_span<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.span.in_scope(work)
+    /// Runs `function`, which logs, in the span of this call.
+    pub(super) fn in_span<T>(&self, function: impl FnOnce() -> T) -> T {
+        self.span.in_scope(function)
     }
 
     /// Logs that the call got its answer.
@@ -202,15 +202,15 @@ impl CallLog {
 
     fn refused(&self, status: u16, reason: &'static str) {
         let fields = self.fields(status);
-        let admitted = match fields.turn {
+        let decision = match fields.turn {
             // Its turn has no other line.
             Some(_) => Some(0),
             None => {
                 let now = self.edge.clock.now();
-                lock(&self.edge.shared.refusals).admit(reason, fields.tenant, now)
+                lock(&self.edge.process.sampler).admit(reason, fields.tenant, now)
             }
         };
-        self.in_span(|| match admitted {
+        self.in_span(|| match decision {
             Some(left_out) => events::refused(&fields, reason, left_out),
             None => events::left_out(&fields, reason),
         });

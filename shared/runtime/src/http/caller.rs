@@ -12,14 +12,14 @@ impl CallContext<'_> {
         let look = || async {
             let now = self.edge.reader().map(|reader| reader.clock.now());
             let now = now.unwrap_or_else(|_| SystemClock.now());
-            let found = self.edge.auth.caller(&self.identity, now).await;
-            found.map_err(|error| {
+            let result = self.edge.auth.caller(&self.identity, now).await;
+            result.map_err(|error| {
                 let error = EngineError::from(error);
                 error.log();
-                error.refusal
+                error.a2a_error
             })
         };
-        self.admitted.get_or_init(look).await.clone()
+        self.admission.get_or_init(look).await.clone()
     }
 
     /// Checks that the sender of an admitted request has credentials.

@@ -26,11 +26,11 @@ pub struct Cards {
     /// The card at `/.well-known/agent.json` and `/agent.json`.
     pub(super) legacy: Card,
     /// Whether the public card announces an extended card.
-    announced: bool,
+    has_extended: bool,
     /// The extended card, for authenticated callers.
-    extended: Option<CardDocument>,
+    extended_card: Option<CardDocument>,
     /// The manifests of the skills on the public card.
-    listed: Value,
+    public_skills: Value,
     /// The manifests of all skills.
     all: Value,
 }
@@ -39,7 +39,7 @@ pub struct Cards {
 #[derive(Debug, Clone)]
 pub(super) struct Card {
     document: CardDocument,
-    modified: Option<Timestamp>,
+    modified_at: Option<Timestamp>,
 }
 
 impl Cards {
@@ -52,9 +52,9 @@ impl Cards {
         Ok(Self {
             agent_card: Card::new(info.agent_card(shape)?),
             legacy: Card::new(info.legacy_agent_json()?),
-            announced: info.capabilities.extended_agent_card,
-            extended: None,
-            listed: json!([]),
+            has_extended: info.capabilities.extended_agent_card,
+            extended_card: None,
+            public_skills: json!([]),
             all: json!([]),
         })
     }
@@ -64,15 +64,15 @@ impl Cards {
     /// # Errors
     /// [`CardError`] when something the protocol requires is empty.
     pub fn extended(mut self, info: &CardInfo, shape: CardShape) -> Result<Self, CardError> {
-        self.extended = Some(info.agent_card(shape)?);
+        self.extended_card = Some(info.agent_card(shape)?);
         Ok(self)
     }
 
     /// Adds a catalogue: the manifests of the skills on the public card, and those of
     /// all skills, as JSON lists.
     #[must_use]
-    pub fn catalogue(mut self, listed: Value, all: Value) -> Self {
-        self.listed = listed;
+    pub fn catalogue(mut self, public_skills: Value, all: Value) -> Self {
+        self.public_skills = public_skills;
         self.all = all;
         self
     }
@@ -80,8 +80,8 @@ impl Cards {
     /// Sets when the public cards last changed.
     #[must_use]
     pub const fn modified(mut self, at: Option<Timestamp>) -> Self {
-        self.agent_card.modified = at;
-        self.legacy.modified = at;
+        self.agent_card.modified_at = at;
+        self.legacy.modified_at = at;
         self
     }
 
@@ -91,14 +91,16 @@ impl Cards {
     pub fn signed(mut self, signatures: &[CardSignature]) -> Self {
         if !signatures.is_empty() {
             self.agent_card.document = self.agent_card.document.signed(signatures);
-            self.extended = self.extended.map(|document| document.signed(signatures));
+            self.extended_card = self
+                .extended_card
+                .map(|document| document.signed(signatures));
         }
         self
     }
 
     /// The cards that can be signed, the public one first.
     pub fn documents(&self) -> impl Iterator<Item = &CardDocument> {
-        std::iter::once(&self.agent_card.document).chain(&self.extended)
+        std::iter::once(&self.agent_card.document).chain(&self.extended_card)
     }
 
     /// The extended card. `proven` is an error if the sender has no credentials.
@@ -106,14 +108,14 @@ impl Cards {
         &self,
         proven: Result<(), A2aError>,
     ) -> Result<MethodResult, A2aError> {
-        if !self.announced {
+        if !self.has_extended {
             // A2A 1.0 §3.3.4: an operation that the card does not announce is
             // unsupported, with or without credentials.
             let why = "this agent has no extended card";
             return Err(A2aError::UnsupportedOperation { why });
         }
         proven?;
-        let document = self.extended.as_ref();
+        let document = self.extended_card.as_ref();
         document
             .map(|document| MethodResult::Document(document.value.clone()))
             .ok_or(A2aError::ExtendedCardNotConfigured)
@@ -122,7 +124,7 @@ impl Cards {
     /// The catalogue. A sender without credentials gets the skills on the public card
     /// only.
     pub(super) fn answer_catalogue(&self, proven: Result<(), A2aError>) -> MethodResult {
-        let skills = proven.map_or(&self.listed, |()| &self.all);
+        let skills = proven.map_or(&self.public_skills, |()| &self.all);
         MethodResult::Document(json!({"skills": skills}))
     }
 }
@@ -131,7 +133,7 @@ impl Card {
     const fn new(document: CardDocument) -> Self {
         Self {
             document,
-            modified: None,
+            modified_at: None,
         }
     }
 
@@ -157,7 +159,7 @@ impl Card {
             Ok::<_, EngineError>(())
         };
         put(ETAG, &self.document.etag)?;
-        if let Some(date) = self.modified.and_then(date::written) {
+        if let Some(date) = self.modified_at.and_then(date::written) {
             put(LAST_MODIFIED, &date)?;
         }
         Ok(response)
@@ -181,7 +183,7 @@ impl Card {
         }
         let since = header(IF_MODIFIED_SINCE).and_then(date::read);
         let seconds = |at: Timestamp| at.as_millis().div_euclid(1_000);
-        match (self.modified, since) {
+        match (self.modified_at, since) {
             (Some(modified), Some(since)) => seconds(modified) <= seconds(since),
             _ => false,
         }

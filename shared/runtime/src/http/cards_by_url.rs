@@ -21,7 +21,7 @@ type Make = dyn Fn(&str) -> Result<Cards, CardError> + Send + Sync;
 pub struct CardsByUrl {
     url: BaseUrl,
     make: Box<Make>,
-    made: Mutex<BTreeMap<String, Arc<Cards>>>,
+    by_url: Mutex<BTreeMap<String, Arc<Cards>>>,
 }
 
 impl CardsByUrl {
@@ -34,7 +34,7 @@ impl CardsByUrl {
         Self {
             url,
             make: Box::new(make),
-            made: Mutex::default(),
+            by_url: Mutex::default(),
         }
     }
 
@@ -43,10 +43,10 @@ impl CardsByUrl {
     /// # Errors
     /// [`CardError`] when they cannot be made.
     pub fn made_now(self) -> Result<Self, CardError> {
-        if let Some(known) = self.url.without_stage() {
-            let cards = Arc::new((self.make)(known)?);
-            let made = Mutex::new(BTreeMap::from([(known.to_owned(), cards)]));
-            return Ok(Self { made, ..self });
+        if let Some(url) = self.url.without_stage() {
+            let cards = Arc::new((self.make)(url)?);
+            let by_url = Mutex::new(BTreeMap::from([(url.to_owned(), cards)]));
+            return Ok(Self { by_url, ..self });
         }
         Ok(self)
     }
@@ -54,11 +54,11 @@ impl CardsByUrl {
     /// Serves `cards` under every base URL.
     #[must_use]
     pub fn fixed(cards: Cards) -> Self {
-        let made = BTreeMap::from([(EVERYWHERE.to_owned(), Arc::new(cards.clone()))]);
+        let by_url = BTreeMap::from([(EVERYWHERE.to_owned(), Arc::new(cards.clone()))]);
         Self {
             url: BaseUrl::new(Some(EVERYWHERE.to_owned()), None),
             make: Box::new(move |_| Ok(cards.clone())),
-            made: Mutex::new(made),
+            by_url: Mutex::new(by_url),
         }
     }
 
@@ -72,16 +72,16 @@ impl CardsByUrl {
                 "the card needs a base URL: set `A2A_PUBLIC_URL`, or the stage variable `publicUrl` of API Gateway, to the https URL that clients call",
             ));
         };
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(cards) = made.get(url) {
+        let mut by_url = self.by_url.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cards) = by_url.get(url) {
             return Ok(Arc::clone(cards));
         }
         let cards = (self.make)(url).map_err(|error| EngineError::broken(error.to_string()))?;
         let cards = Arc::new(cards);
-        if made.len() >= KEPT {
-            made.clear();
+        if by_url.len() >= KEPT {
+            by_url.clear();
         }
-        made.insert(url.to_owned(), Arc::clone(&cards));
+        by_url.insert(url.to_owned(), Arc::clone(&cards));
         Ok(cards)
     }
 }
@@ -139,7 +139,7 @@ mod tests {
         for n in 0..100 {
             let stage = StageUrl(format!("https://{n}.example"));
             shelf.of(Some(&stage)).unwrap();
-            assert!(shelf.made.lock().unwrap().len() <= KEPT);
+            assert!(shelf.by_url.lock().unwrap().len() <= KEPT);
         }
     }
 
@@ -147,7 +147,7 @@ mod tests {
     fn a_missing_base_url_is_an_internal_error_that_says_what_to_set() {
         let shelf = CardsByUrl::new(BaseUrl::new(None, None), cards);
         let error = shelf.of(None).unwrap_err();
-        assert_eq!(error.refusal, crate::task::A2aError::Internal);
+        assert_eq!(error.a2a_error, crate::task::A2aError::Internal);
         let cause = error.cause.unwrap().to_string();
         assert!(
             cause.contains("A2A_PUBLIC_URL") && cause.contains("publicUrl"),

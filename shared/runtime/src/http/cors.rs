@@ -44,8 +44,8 @@ impl CorsOrigin {
                 "https" => ":443",
                 _ => return None,
             };
-            let written = format!("{scheme}://{authority}");
-            if written != text
+            let canonical = format!("{scheme}://{authority}");
+            if canonical != text
                 || text.to_ascii_lowercase() != text
                 || text.contains('@')
                 || text.ends_with(own_port)

@@ -18,25 +18,25 @@ pub(super) fn open(
 ) -> Result<OpenedRequest, Rejected> {
     let headers = request.headers();
     let lists = Lists::of(headers);
-    let routed = routed(request, &lists);
+    let routed_request = routed(request, &lists);
     if request.body().len() > edge.max_body {
-        let allowed = edge.max_body as u64;
-        return Err(routed.reject(A2aError::PayloadTooLarge { allowed }));
+        let limit = edge.max_body as u64;
+        return Err(routed_request.reject(A2aError::PayloadTooLarge { allowed: limit }));
     }
     // The limit counts bytes of JSON: a small compressed body could unpack to gigabytes.
     if text(headers, "content-encoding").is_some_and(|coding| coding != "identity") {
-        return Err(routed.reject(A2aError::UnsupportedMediaType));
+        return Err(routed_request.reject(A2aError::UnsupportedMediaType));
     }
-    if Function::serving(routed.endpoint(), routed.raw().method) != edge.door {
-        return Err(routed.reject(A2aError::MethodNotFound));
+    if Function::serving(routed_request.endpoint(), routed_request.raw().method) != edge.function {
+        return Err(routed_request.reject(A2aError::MethodNotFound));
     }
-    routed.open()
+    routed_request.open()
 }
 
 /// The error for a request that no operation of the protocol answers.
-pub(super) fn reject(request: &Request<Bytes>, refusal: A2aError) -> WireResponse {
+pub(super) fn reject(request: &Request<Bytes>, error: A2aError) -> WireResponse {
     let lists = Lists::of(request.headers());
-    routed(request, &lists).reject(refusal).response()
+    routed(request, &lists).reject(error).response()
 }
 
 fn routed<'r>(request: &'r Request<Bytes>, lists: &'r Lists<'r>) -> RoutedRequest<'r> {
@@ -76,13 +76,13 @@ impl<'h> Lists<'h> {
 fn list<'h>(headers: &'h HeaderMap, name: &str) -> Option<Cow<'h, str>> {
     let values = headers.get_all(name).iter();
     let mut texts = values.filter_map(|value| value.to_str().ok());
-    let mut joined = Cow::Borrowed(texts.next()?);
+    let mut all = Cow::Borrowed(texts.next()?);
     for text in texts {
-        let joined = joined.to_mut();
-        joined.push_str(", ");
-        joined.push_str(text);
+        let all = all.to_mut();
+        all.push_str(", ");
+        all.push_str(text);
     }
-    Some(joined)
+    Some(all)
 }
 
 /// The value of a header that a request may have once. If it has two different

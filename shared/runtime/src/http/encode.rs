@@ -11,11 +11,11 @@ use http_body_util::{BodyExt as _, Full};
 const NOSNIFF: HeaderName = HeaderName::from_static("x-content-type-options");
 
 /// A response with its whole body.
-pub(super) fn answer(answer: WireResponse) -> Response<Body> {
-    let mut response = Response::new(whole(answer.body));
+pub(super) fn answer(wire_response: WireResponse) -> Response<Body> {
+    let mut response = Response::new(whole(wire_response.body));
     *response.status_mut() =
-        StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    set(response.headers_mut(), answer.headers);
+        StatusCode::from_u16(wire_response.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    set(response.headers_mut(), wire_response.headers);
     response
 }
 

@@ -51,8 +51,8 @@ impl Hosts {
     /// # Errors
     /// [`HostError`] when it fails a check.
     pub fn admit(&self, method: &Method, headers: &HeaderMap) -> Result<(), HostError> {
-        let named = headers.get(header::HOST);
-        if named.is_some_and(|named| !self.serve(named)) {
+        let host_header = headers.get(header::HOST);
+        if host_header.is_some_and(|host_header| !self.serve(host_header)) {
             return Err(HostError::Host);
         }
         // Another site's page can send these methods, but cannot read the response.
@@ -62,24 +62,23 @@ impl Hosts {
         let site = headers.get("sec-fetch-site");
         let cross = site.is_some_and(|site| site.as_bytes().eq_ignore_ascii_case(b"cross-site"));
         let mut origins = headers.get_all(header::ORIGIN).iter();
-        if cross || !origins.all(|origin| self.is_own_page(origin, named)) {
+        if cross || !origins.all(|origin| self.is_own_page(origin, host_header)) {
             return Err(HostError::Page);
         }
         Ok(())
     }
 
-    fn serve(&self, named: &HeaderValue) -> bool {
+    fn serve(&self, host_header: &HeaderValue) -> bool {
         match self {
             Self::Any => true,
-            Self::Local { public } => {
-                host(named).is_some_and(|host| is_loopback(&host) || public.as_ref() == Some(&host))
-            }
+            Self::Local { public } => host(host_header)
+                .is_some_and(|host| is_loopback(&host) || public.as_ref() == Some(&host)),
         }
     }
 
     /// Whether a page of this origin belongs to this machine or to the agent's own host.
     /// The origin `null` belongs to neither.
-    fn is_own_page(&self, origin: &HeaderValue, named: Option<&HeaderValue>) -> bool {
+    fn is_own_page(&self, origin: &HeaderValue, host_header: Option<&HeaderValue>) -> bool {
         let url = origin
             .to_str()
             .ok()
@@ -91,11 +90,11 @@ impl Hosts {
         else {
             return false;
         };
-        let own = match self {
-            Self::Any => named.and_then(host),
+        let own_host = match self {
+            Self::Any => host_header.and_then(host),
             Self::Local { public } => public.clone(),
         };
-        is_loopback(&page) || own == Some(page)
+        is_loopback(&page) || own_host == Some(page)
     }
 }
 
@@ -142,8 +141,8 @@ impl HostError {
 /// The host in a `Host` header, in lower case and without its port.
 #[must_use]
 pub fn host(value: &HeaderValue) -> Option<String> {
-    let named: Authority = value.to_str().ok()?.parse().ok()?;
-    Some(named.host().to_ascii_lowercase())
+    let authority: Authority = value.to_str().ok()?.parse().ok()?;
+    Some(authority.host().to_ascii_lowercase())
 }
 
 /// Whether `host` is `localhost` or a loopback address.

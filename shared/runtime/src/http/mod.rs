@@ -82,7 +82,7 @@ impl Function {
 /// The HTTP edge of one function.
 #[derive(Debug, Clone)]
 pub struct HttpService {
-    door: Function,
+    function: Function,
     backend: Backend,
     cards: Arc<CardsByUrl>,
     auth: Authentication,
@@ -95,17 +95,17 @@ pub struct HttpService {
 }
 
 impl HttpService {
-    /// An edge for the function `door`; `max_body` is the most bytes of a request body.
+    /// An edge for `function`; `max_body` is the most bytes of a request body.
     #[must_use]
     pub fn new(
-        door: Function,
+        function: Function,
         backend: Backend,
         cards: Arc<CardsByUrl>,
         auth: AuthMode,
         max_body: usize,
     ) -> Self {
         Self {
-            door,
+            function,
             backend,
             cards,
             auth: Authentication::new(auth, None),
@@ -172,7 +172,8 @@ impl HttpService {
         deadline: Option<Timestamp>,
     ) -> impl Future<Output = Response<Body>> + Send {
         let cors = self.cors.as_ref();
-        let preflight = cors.and_then(|it| it.preflight(request.method(), request.headers()));
+        let preflight =
+            cors.and_then(|origin| origin.preflight(request.method(), request.headers()));
         let response = match preflight {
             Some(response) => Either::Left(ready(response)),
             None => Either::Right(self.respond(request, identity, deadline)),
@@ -194,10 +195,10 @@ impl HttpService {
     ) -> Response<Body> {
         let log = self.log.begin(&request);
         if self.auth.mode() == AuthMode::Dev
-            && let Err(foreign) = self.admit(&request)
+            && let Err(error) = self.admit(&request)
         {
-            log.foreign(foreign.status(), foreign.reason());
-            return foreign.answer();
+            log.foreign(error.status(), error.reason());
+            return error.answer();
         }
         if request.method() == Method::OPTIONS
             && let Some(response) = options::respond(request.uri().path())
@@ -207,22 +208,22 @@ impl HttpService {
         if let Backend::Ops(ops) = &self.backend
             && let Some(path) = OpsPath::of(request.method().as_str(), request.uri().path())
         {
-            let answer = ops.respond(path, &self.auth, &identity).await;
+            let response = ops.respond(path, &self.auth, &identity).await;
             return encode::answer(
-                answer.unwrap_or_else(|refusal| decode::reject(&request, refusal)),
+                response.unwrap_or_else(|error| decode::reject(&request, error)),
             );
         }
-        let budget = self
-            .backend
-            .reader()
-            .map_or_else(|_| CallBudget::default(), |it| it.call_budget(deadline));
+        let budget = self.backend.reader().map_or_else(
+            |_| CallBudget::default(),
+            |reader| reader.call_budget(deadline),
+        );
         let mut context = CallContext {
             edge: self,
             identity,
             budget,
             stage: request.extensions().get().cloned(),
             log,
-            admitted: OnceCell::new(),
+            admission: OnceCell::new(),
         };
         match decode::open(self, &request) {
             // Boxed, since the future holds a whole turn: callers stay small.
@@ -231,9 +232,9 @@ impl HttpService {
                 context.budget = budget.in_batch();
                 Box::pin(context.batch(entries)).await
             }
-            Err(rejected) => {
-                context.log.rejected(&rejected);
-                encode::answer(rejected.response())
+            Err(rejection) => {
+                context.log.rejected(&rejection);
+                encode::answer(rejection.response())
             }
         }
     }
@@ -243,11 +244,14 @@ impl HttpService {
         let headers = request.headers();
         self.hosts
             .admit(request.method(), headers)
-            .or_else(|foreign| {
-                let allowed = self.cors.as_ref().is_some_and(|it| it.is_sender(headers));
-                match foreign {
-                    HostError::Page if allowed => Ok(()),
-                    _ => Err(foreign),
+            .or_else(|error| {
+                let is_allowed = self
+                    .cors
+                    .as_ref()
+                    .is_some_and(|origin| origin.is_sender(headers));
+                match error {
+                    HostError::Page if is_allowed => Ok(()),
+                    _ => Err(error),
                 }
             })
     }

@@ -32,14 +32,14 @@ pub(super) enum OpsPath {
 impl OpsPath {
     /// The path for operators that this request names.
     pub(super) fn of(method: &str, path: &str) -> Option<Self> {
-        let found = match path {
+        let ops_path = match path {
             "/health" => Self::Status,
             "/a2a-lambda/health" => Self::Report,
             "/metrics" => Self::Metrics,
             _ => return None,
         };
         // RFC 9110 §9.3.2: HEAD is GET without a body; the servers drop the body.
-        matches!(method, "GET" | "HEAD").then_some(found)
+        matches!(method, "GET" | "HEAD").then_some(ops_path)
     }
 }
 
@@ -127,11 +127,11 @@ impl Ops {
             MetricsSource::Off => (404, OFF.to_owned()),
             MetricsSource::Process(metrics) => (200, metrics.text()),
             MetricsSource::Table(counters) => {
-                let found = counters.read_counters().await.map_err(|error| {
+                let snapshot = counters.read_counters().await.map_err(|error| {
                     tracing::error!(error.cause = %error, "failed to read counters");
                     A2aError::Unavailable { retry_after: 1 }
                 })?;
-                (200, metrics::text_of(&found))
+                (200, metrics::text_of(&snapshot))
             }
         };
         Ok(WireResponse {
@@ -142,15 +142,15 @@ impl Ops {
     }
 
     fn reported(&self, report: &HealthReport) -> WireResponse {
-        let dependency = |found: &crate::health::Dependency| {
-            let latency = u64::try_from(found.latency.as_millis()).unwrap_or(u64::MAX);
-            let status = word(found.works);
+        let entry = |dependency: &crate::health::Dependency| {
+            let latency = u64::try_from(dependency.latency.as_millis()).unwrap_or(u64::MAX);
+            let status = word(dependency.works);
             (
-                found.name.clone(),
+                dependency.name.clone(),
                 json!({"status": status, "latencyMs": latency}),
             )
         };
-        let dependencies: serde_json::Map<_, _> = report.0.iter().map(dependency).collect();
+        let dependencies: serde_json::Map<_, _> = report.0.iter().map(entry).collect();
         let body = json!({
             "status": word(report.works()),
             "build": build(),
@@ -162,13 +162,13 @@ impl Ops {
 
     /// Checks tenant and scope of the caller. Everybody may read this on a developer's machine.
     async fn allowed(&self, auth: &Authentication, identity: &Identity) -> Result<(), A2aError> {
-        let found = auth.caller(identity, SystemClock.now()).await;
-        let admitted = found.map_err(|error| {
+        let result = auth.caller(identity, SystemClock.now()).await;
+        let admission = result.map_err(|error| {
             let error = EngineError::from(error);
             error.log();
-            error.refusal
+            error.a2a_error
         })?;
-        let caller = admitted.caller;
+        let caller = admission.caller;
         let operates = caller.owner.tenant == self.operator && caller.scopes.contains(SCOPE);
         if auth.mode() == AuthMode::Dev || operates {
             return Ok(());

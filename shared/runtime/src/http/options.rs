@@ -9,10 +9,10 @@ use http::{Response, StatusCode};
 
 /// The response for a path that has a route; `None` for the others.
 pub(super) fn respond(path: &str) -> Option<Response<Body>> {
-    let allowed = HeaderValue::from_str(&allowed(path)?).ok()?;
+    let methods = HeaderValue::from_str(&allowed(path)?).ok()?;
     let mut response = Response::new(encode::whole(Vec::new()));
     *response.status_mut() = StatusCode::NO_CONTENT;
-    response.headers_mut().insert(ALLOW, allowed);
+    response.headers_mut().insert(ALLOW, methods);
     Some(response)
 }
 

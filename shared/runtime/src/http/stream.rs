@@ -51,11 +51,11 @@ where
     F: Future<Output = Result<(), EngineError>> + Send + 'static,
 {
     let (sender, mut frames) = unbounded_channel();
-    let (stop, stopped) = oneshot::channel();
-    let (work, turn_log) = (produce(sender, stop), log.clone());
+    let (stop, stop_receiver) = oneshot::channel();
+    let (future, turn_log) = (produce(sender, stop), log.clone());
     // Inside the spans of the call and of the invocation, so that the lines of the turn
     // have their fields. The span of the call is a child of that of the invocation.
-    let turn = tokio::spawn(async move { turn_log.run(work).await });
+    let turn = tokio::spawn(async move { turn_log.run(future).await });
     let opening = OpeningStream::new(log);
     let first = frames.recv().await;
     opening.opened();
@@ -71,7 +71,7 @@ where
     let flow = SseBody {
         frames,
         turn: Some(turn),
-        stopped: Some(stopped),
+        stop_receiver: Some(stop_receiver),
         over: false,
         encoder,
         next: Some(first),
@@ -80,7 +80,7 @@ where
             status: StatusCode::OK.as_u16(),
         },
         until,
-        ended: false,
+        knows_end: false,
     };
     let body = StreamBody::new(stream::unfold(flow, |flow| flow.chunk())).boxed_unsync();
     Ok(encode::stream(headers, body))
@@ -91,7 +91,7 @@ struct SseBody {
     frames: UnboundedReceiver<Frame>,
     turn: Option<JoinHandle<Result<(), EngineError>>>,
     /// Gets the error with which the frames end before the turn does.
-    stopped: Option<oneshot::Receiver<A2aError>>,
+    stop_receiver: Option<oneshot::Receiver<A2aError>>,
     /// Whether the frames have ended with an error.
     over: bool,
     encoder: StreamEncoder,
@@ -99,7 +99,7 @@ struct SseBody {
     log: StreamLog,
     until: Option<Until>,
     /// Whether the client knows that its credentials have ended.
-    ended: bool,
+    knows_end: bool,
 }
 
 impl SseBody {
@@ -128,7 +128,7 @@ impl SseBody {
             .until
             .as_ref()
             .is_some_and(|(end, clock)| *end <= clock.now());
-        let shown = match frame {
+        let frame = match frame {
             Frame::Task(_) | Frame::Resumed(_) | Frame::Message(_) | Frame::Event { .. }
                 if over =>
             {
@@ -136,10 +136,10 @@ impl SseBody {
             }
             other => other,
         };
-        if matches!(shown, Frame::ComeBack) && std::mem::replace(&mut self.ended, true) {
+        if matches!(frame, Frame::ComeBack) && std::mem::replace(&mut self.knows_end, true) {
             return Vec::new();
         }
-        self.encoder.frame(shown).unwrap_or_default()
+        self.encoder.frame(frame).unwrap_or_default()
     }
 
     /// The next frame, or a comment after [`KEEP_ALIVE`] without one. When the turn failed
@@ -155,10 +155,10 @@ impl SseBody {
         let next = tokio::select! {
             biased;
             next = tokio::time::timeout(KEEP_ALIVE, self.frames.recv()) => next,
-            refusal = stopped(&mut self.stopped) => {
+            error = stopped(&mut self.stop_receiver) => {
                 self.over = true;
                 self.frames.close();
-                return Some(Frame::Refused(refusal));
+                return Some(Frame::Refused(error));
             }
         };
         match next {
@@ -168,7 +168,7 @@ impl SseBody {
                 Ok(Ok(())) => None,
                 Ok(Err(error)) => {
                     self.log.log.in_span(|| error.log());
-                    Some(Frame::Refused(error.refusal))
+                    Some(Frame::Refused(error.a2a_error))
                 }
                 Err(_) => Some(Frame::Refused(A2aError::Internal)),
             },
@@ -177,13 +177,13 @@ impl SseBody {
 }
 
 /// The error with which the frames end before the turn; never ready without one.
-async fn stopped(stopped: &mut Option<oneshot::Receiver<A2aError>>) -> A2aError {
-    if let Some(receiver) = stopped
-        && let Ok(refusal) = receiver.await
+async fn stopped(stop_receiver: &mut Option<oneshot::Receiver<A2aError>>) -> A2aError {
+    if let Some(receiver) = stop_receiver
+        && let Ok(error) = receiver.await
     {
-        return refusal;
+        return error;
     }
     // A receiver must not be polled after its sender is gone.
-    *stopped = None;
+    *stop_receiver = None;
     std::future::pending().await
 }

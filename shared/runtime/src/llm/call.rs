@@ -79,14 +79,14 @@ async fn streamed(
     target: &mut TextTarget<'_>,
 ) -> AgentResult<ModelReply> {
     let mut deltas = model.converse_stream(request).await?;
-    let mut collected = Collected::default();
+    let mut collector = Collected::default();
     while let Some(delta) = deltas.next().await {
         let delta = delta?;
         if let (Delta::Text(text), Some(artifact)) = (&delta, &mut target.artifact) {
             target.used = true;
             artifact.push(text.clone()).await?;
         }
-        if let Some(reply) = collected.add(delta) {
+        if let Some(reply) = collector.add(delta) {
             // The text before tool calls is not the answer: that of a later turn replaces it.
             if !reply.calls_tools()
                 && let Some(artifact) = target.artifact.take()

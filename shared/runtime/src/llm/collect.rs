@@ -44,24 +44,24 @@ impl Collected {
 
     /// Gives the newest tool call its arguments, when they are complete.
     fn end_call(&mut self) {
-        let written = std::mem::take(&mut self.input);
+        let text = std::mem::take(&mut self.input);
         let calls = self.content.iter_mut().rev();
         let open = calls.filter_map(|content| match content {
             ModelContent::ToolUse { input, .. } if input.is_null() => Some(input),
             _ => None,
         });
         for input in open {
-            *input = arguments(&written);
+            *input = arguments(&text);
         }
     }
 }
 
 /// The arguments of a call. A text that is no JSON is a JSON string.
-fn arguments(written: &str) -> Value {
-    if written.trim().is_empty() {
+fn arguments(text: &str) -> Value {
+    if text.trim().is_empty() {
         return Value::Object(Map::new());
     }
-    serde_json::from_str(written).unwrap_or_else(|_| Value::String(written.to_owned()))
+    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
 #[cfg(test)]

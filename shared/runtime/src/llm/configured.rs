@@ -35,7 +35,7 @@ pub struct NoModelProvider(&'static str);
 /// another function, and a start, need neither.
 pub(crate) struct ConfiguredModel {
     settings: ModelSettings,
-    made: OnceCell<Arc<dyn Model>>,
+    model: OnceCell<Arc<dyn Model>>,
 }
 
 impl ConfiguredModel {
@@ -44,21 +44,21 @@ impl ConfiguredModel {
     /// # Errors
     /// [`NoModelProvider`] when the program is built without it.
     pub(crate) fn new(settings: &ModelSettings) -> Result<Self, NoModelProvider> {
-        let known = match settings.provider {
+        let is_supported = match settings.provider {
             ModelProvider::Bedrock => cfg!(feature = "bedrock"),
             ModelProvider::OpenAi | ModelProvider::OpenAiResponses => cfg!(feature = "openai"),
         };
-        if !known {
+        if !is_supported {
             return Err(NoModelProvider(settings.provider.word()));
         }
         Ok(Self {
             settings: settings.clone(),
-            made: OnceCell::new(),
+            model: OnceCell::new(),
         })
     }
 
     async fn made(&self) -> AgentResult<&Arc<dyn Model>> {
-        self.made.get_or_try_init(|| make(&self.settings)).await
+        self.model.get_or_try_init(|| make(&self.settings)).await
     }
 }
 

@@ -41,11 +41,11 @@ impl LlmConfirm {
             .filter(|call| confirms(call))
         {
             let input = call.input.to_string();
-            let shown = match input.char_indices().find(|(at, _)| *at >= SHOWN) {
+            let text = match input.char_indices().find(|(at, _)| *at >= SHOWN) {
                 Some((at, _)) => format!("{}… ({} bytes)", input.split_at(at).0, input.len()),
                 None => input,
             };
-            question.push_str(&format!("\n- {} {shown}", call.name));
+            question.push_str(&format!("\n- {} {text}", call.name));
         }
         Self {
             question,

@@ -139,7 +139,7 @@ impl<'a> Talk<'a> {
         setup: &'a LlmSetup,
         place: Place<'a>,
         form: AnswerForm,
-        asked: &Value,
+        input: &Value,
         check: &'a (dyn Fn(&Value) -> AgentResult<()> + Sync),
     ) -> AgentResult<Self> {
         setup.check()?;
@@ -149,7 +149,7 @@ impl<'a> Talk<'a> {
             form,
             check,
             system: setup.system(place.turn()).await?,
-            input_hash: hash(&setup.name, asked)?,
+            input_hash: hash(&setup.name, input)?,
             began: Instant::now(),
         })
     }
@@ -168,9 +168,9 @@ impl<'a> Talk<'a> {
                 .await?;
         }
         loop {
-            let left = self.left(&conversation)?;
+            let remaining = self.left(&conversation)?;
             let request = self.request(&conversation);
-            conversation.add(self.ask(request, left).await?);
+            conversation.add(self.ask(request, remaining).await?);
             match self.meaning(&conversation) {
                 Meaning::Answer(value) => return Ok(ConversationEnd::Answer(value)),
                 Meaning::Repair(message) if !conversation.repaired => {
@@ -227,7 +227,7 @@ impl<'a> Talk<'a> {
             _ => self.began.elapsed(),
         };
         match time.checked_sub(used) {
-            Some(left) if !left.is_zero() => Ok(Some(left)),
+            Some(remaining) if !remaining.is_zero() => Ok(Some(remaining)),
             _ => Err(AgentError::deadline()),
         }
     }
@@ -242,11 +242,15 @@ impl<'a> Talk<'a> {
     }
 
     /// Asks the model, in a turn as a step.
-    async fn ask(&self, request: ModelRequest, left: Option<Duration>) -> AgentResult<ModelReply> {
-        let own = self.setup.model.as_deref();
+    async fn ask(
+        &self,
+        request: ModelRequest,
+        remaining: Option<Duration>,
+    ) -> AgentResult<ModelReply> {
+        let own_model = self.setup.model.as_deref();
         match self.place {
             Place::Program(model) => {
-                within(left, converse(model, &request, TextTarget::new(None))).await
+                within(remaining, converse(model, &request, TextTarget::new(None))).await
             }
             Place::Turn(cx) => {
                 let name = format!("{}/model", self.setup.name);
@@ -255,13 +259,13 @@ impl<'a> Talk<'a> {
                     circumstances: Some(hash(&name, &request)?),
                 };
                 cx.run_step(&name, input, async {
-                    let model = own.map_or_else(|| cx.model(), Ok)?;
+                    let model = own_model.map_or_else(|| cx.model(), Ok)?;
                     let artifact = self.setup.artifact.as_ref().map(|name| match name {
                         TextArtifact::Named(name) => cx.artifact_chunks(name),
                         TextArtifact::Result => cx.result_chunks(),
                     });
                     let target = TextTarget::new(artifact.map(ArtifactChunks::of_model));
-                    within(left, converse(model, &request, target)).await
+                    within(remaining, converse(model, &request, target)).await
                 })
                 .await
             }
@@ -284,8 +288,8 @@ impl<'a> Talk<'a> {
                 Err(_) => Meaning::Repair(again(&self.wanted())),
             },
             (AnswerForm::Object(object), [only]) if only.name == ANSWER => {
-                let refused = |text: &str| failed(&calls, text);
-                self.read(object.value(&only.input), refused)
+                let repair = |text: &str| failed(&calls, text);
+                self.read(object.value(&only.input), repair)
             }
             // A function has no tools.
             (_, calls) if self.setup.tools.is_empty() => {
@@ -306,10 +310,10 @@ impl<'a> Talk<'a> {
         }
     }
 
-    fn read(&self, value: Value, refused: impl FnOnce(&str) -> ModelMessage) -> Meaning {
+    fn read(&self, value: Value, repair: impl FnOnce(&str) -> ModelMessage) -> Meaning {
         match (self.check)(&value) {
             Ok(()) => Meaning::Answer(value),
-            Err(error) => Meaning::Repair(refused(error.text())),
+            Err(error) => Meaning::Repair(repair(error.text())),
         }
     }
 
@@ -336,22 +340,22 @@ impl<'a> Talk<'a> {
         let mut results: Vec<(usize, ToolResult)> = Vec::new();
         // The calls of an answer may run at the same time, so each has a scope of its own.
         let (name, turns) = (&self.setup.name, conversation.turns);
-        let scope_of = |place: usize| format!("{name}/call/{turns}.{}", place + 1);
+        let scope_of = |index: usize| format!("{name}/call/{turns}.{}", index + 1);
         let place_of = |call: &ToolCall| calls.iter().position(|one| std::ptr::eq(one, call));
-        let done = join_all(functions.map(async |call| {
-            let place = place_of(call).unwrap_or(0);
-            let result = self.call_tool(&scope_of(place), call, approval).await;
-            result.map(|result| (place, result))
+        let outcomes = join_all(functions.map(async |call| {
+            let index = place_of(call).unwrap_or(0);
+            let result = self.call_tool(&scope_of(index), call, approval).await;
+            result.map(|result| (index, result))
         }))
         .await;
-        for result in done {
+        for result in outcomes {
             results.push(result?);
         }
-        for (place, call) in calls.iter().enumerate().filter(|(_, call)| is_skill(call)) {
-            let result = self.call_tool(&scope_of(place), call, approval).await?;
-            results.push((place, result));
+        for (index, call) in calls.iter().enumerate().filter(|(_, call)| is_skill(call)) {
+            let result = self.call_tool(&scope_of(index), call, approval).await?;
+            results.push((index, result));
         }
-        results.sort_by_key(|(place, _)| *place);
+        results.sort_by_key(|(index, _)| *index);
         let results = results.into_iter().map(|(_, result)| result).collect();
         conversation
             .messages
@@ -373,7 +377,7 @@ impl<'a> Talk<'a> {
         if let (true, Some(Approval::Refused(words))) = (tool.confirm, approval) {
             return Ok(refused(call, &format!("the user refused: {words}")));
         }
-        let work = async {
+        let run = async {
             match tool.run(self.place.turn(), &call.input).await {
                 Err(error) if error.code() == ErrorCode::Canceled => Err(error),
                 Ok(value) => Ok(Ok(value)),
@@ -381,14 +385,13 @@ impl<'a> Talk<'a> {
             }
         };
         let result = match self.place {
-            Place::Program(_) => work.await?,
+            Place::Program(_) => run.await?,
             Place::Turn(cx) => {
                 let input = StepInput {
                     hash: Some(hash(&tool.name, &call.input)?),
                     circumstances: None,
                 };
-                cx.scope(scope, cx.run_step(&tool.name, input, work))
-                    .await?
+                cx.scope(scope, cx.run_step(&tool.name, input, run)).await?
             }
         };
         Ok(ToolResult {
@@ -409,8 +412,8 @@ impl<'a> Talk<'a> {
     }
 }
 
-fn hash(name: &str, asked: &impl Serialize) -> AgentResult<String> {
-    step_hash(name, asked).map_err(AgentError::serialization)
+fn hash(name: &str, input: &impl Serialize) -> AgentResult<String> {
+    step_hash(name, input).map_err(AgentError::serialization)
 }
 
 fn text_of(content: &[ModelContent]) -> String {
@@ -449,12 +452,12 @@ fn wrong_answer(message: &ModelMessage) -> AgentError {
 }
 
 async fn within<T>(
-    left: Option<Duration>,
-    work: impl Future<Output = AgentResult<T>>,
+    limit: Option<Duration>,
+    future: impl Future<Output = AgentResult<T>>,
 ) -> AgentResult<T> {
-    match left {
-        None => work.await,
-        Some(left) => match tokio::time::timeout(left, work).await {
+    match limit {
+        None => future.await,
+        Some(limit) => match tokio::time::timeout(limit, future).await {
             Ok(result) => result,
             Err(_) => Err(AgentError::deadline()),
         },

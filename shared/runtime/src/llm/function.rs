@@ -120,7 +120,7 @@ pub(super) async fn answer_of<T: DeserializeOwned + JsonSchema + Send + 'static>
     input: LlmInput,
 ) -> AgentResult<ConversationEnd> {
     let check = |value: &Value| decoded::<T>(value).map(drop);
-    let talk = Talk::new(setup, place, AnswerForm::of::<T>(), &input.asked, &check).await?;
+    let talk = Talk::new(setup, place, AnswerForm::of::<T>(), &input.value, &check).await?;
     talk.run(Conversation::of(input.messages), None).await
 }
 

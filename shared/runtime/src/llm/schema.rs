@@ -30,7 +30,7 @@ const LEFT_OUT: [&str; 15] = [
 pub(super) struct ObjectSchema {
     pub(super) schema: Value,
     /// Whether the value is the member [`VALUE`] of the object.
-    wrapped: bool,
+    is_wrapped: bool,
 }
 
 impl ObjectSchema {
@@ -40,7 +40,7 @@ impl ObjectSchema {
         if is_object(&schema) {
             return Self {
                 schema,
-                wrapped: false,
+                is_wrapped: false,
             };
         }
         // References in the schema begin at the root.
@@ -56,15 +56,15 @@ impl ObjectSchema {
         }
         Self {
             schema: root,
-            wrapped: true,
+            is_wrapped: true,
         }
     }
 
     /// The value in what a model wrote.
-    pub(super) fn value(&self, written: &Value) -> Value {
-        match written.get(VALUE) {
-            Some(value) if self.wrapped => value.clone(),
-            _ => written.clone(),
+    pub(super) fn value(&self, object: &Value) -> Value {
+        match object.get(VALUE) {
+            Some(value) if self.is_wrapped => value.clone(),
+            _ => object.clone(),
         }
     }
 }
@@ -81,20 +81,20 @@ fn reduced(schema: &Value) -> Value {
     let Value::Object(words) = schema else {
         return schema.clone();
     };
-    let mut kept = Map::new();
+    let mut members = Map::new();
     for (word, value) in words {
         if !LEFT_OUT.contains(&word.as_str()) {
-            kept.insert(word.clone(), reduced_word(word, value));
+            members.insert(word.clone(), reduced_word(word, value));
         }
     }
-    let joined = ["allOf", "anyOf", "oneOf", "$ref"];
-    let closes = kept.contains_key("properties")
-        && !kept.contains_key("additionalProperties")
-        && !joined.iter().any(|word| kept.contains_key(*word));
+    let joins = ["allOf", "anyOf", "oneOf", "$ref"];
+    let closes = members.contains_key("properties")
+        && !members.contains_key("additionalProperties")
+        && !joins.iter().any(|word| members.contains_key(*word));
     if closes {
-        kept.insert("additionalProperties".to_owned(), Value::Bool(false));
+        members.insert("additionalProperties".to_owned(), Value::Bool(false));
     }
-    Value::Object(kept)
+    Value::Object(members)
 }
 
 /// The value of one word. Only places of schemas are reduced: `title` may be the name of a
@@ -102,10 +102,10 @@ fn reduced(schema: &Value) -> Value {
 fn reduced_word(word: &str, value: &Value) -> Value {
     match (word, value) {
         ("properties" | "patternProperties" | "$defs" | "definitions", Value::Object(members)) => {
-            let reduced = members
+            let parts = members
                 .iter()
                 .map(|(name, schema)| (name.clone(), reduced(schema)));
-            Value::Object(reduced.collect())
+            Value::Object(parts.collect())
         }
         ("items" | "additionalProperties" | "not", schema) => reduced(schema),
         ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(schemas)) => {

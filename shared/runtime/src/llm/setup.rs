@@ -101,10 +101,10 @@ impl LlmSetup {
             return Ok(self.instructions.clone());
         };
         let session = cx.session_context().await?;
-        let added = session.map(|session| session.prompt_addition);
+        let addition = session.map(|session| session.prompt_addition);
         let parts = [
             cx.instructions().unwrap_or_default(),
-            added.as_deref().unwrap_or_default(),
+            addition.as_deref().unwrap_or_default(),
             &self.instructions,
         ];
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();

@@ -13,19 +13,19 @@ pub(super) struct LlmInput {
     pub(super) messages: Vec<ModelMessage>,
     /// What the author asks. A turn that runs again must ask the same. A thread is not part of
     /// it, because it grows.
-    pub(super) asked: Value,
+    pub(super) value: Value,
 }
 
 /// The input of a function or worker: a text as it is, any other value as JSON.
 pub(super) fn prompt(input: &impl Serialize) -> AgentResult<LlmInput> {
-    let asked = serde_json::to_value(input).map_err(AgentError::serialization)?;
-    let text = match &asked {
+    let value = serde_json::to_value(input).map_err(AgentError::serialization)?;
+    let text = match &value {
         Value::String(text) => text.clone(),
         value => value.to_string(),
     };
     Ok(LlmInput {
         messages: vec![ModelMessage::User(text)],
-        asked,
+        value,
     })
 }
 
@@ -33,7 +33,7 @@ pub(super) fn prompt(input: &impl Serialize) -> AgentResult<LlmInput> {
 pub(super) fn chat(thread: &Thread) -> LlmInput {
     LlmInput {
         messages: of_thread(thread),
-        asked: Value::Null,
+        value: Value::Null,
     }
 }
 

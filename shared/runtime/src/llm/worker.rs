@@ -235,8 +235,8 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, Confirming>
         input: impl Serialize,
     ) -> AgentResult<LlmOutcome<T>> {
         let input = transcript::prompt(&input)?;
-        let ended = answer_of::<T>(&self.setup, Place::Turn(cx), input).await?;
-        self.outcome(ended)
+        let end = answer_of::<T>(&self.setup, Place::Turn(cx), input).await?;
+        self.outcome(end)
     }
 
     /// Continues with the answer of the user. A confirmation is `yes`, `ok` or `true`, or the
@@ -253,14 +253,14 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, Confirming>
         let check = |value: &Value| decoded::<T>(value).map(drop);
         let form = AnswerForm::of::<T>();
         // The answer has begun the turn, so its model answers have no other input.
-        let asked = Value::Null;
-        let talk = Talk::new(&self.setup, Place::Turn(cx), form, &asked, &check).await?;
-        let ended = talk.run(slot.0, Some(approval(answer)?)).await?;
-        self.outcome(ended)
+        let input = Value::Null;
+        let talk = Talk::new(&self.setup, Place::Turn(cx), form, &input, &check).await?;
+        let end = talk.run(slot.0, Some(approval(answer)?)).await?;
+        self.outcome(end)
     }
 
-    fn outcome(&self, ended: ConversationEnd) -> AgentResult<LlmOutcome<T>> {
-        Ok(match ended {
+    fn outcome(&self, end: ConversationEnd) -> AgentResult<LlmOutcome<T>> {
+        Ok(match end {
             ConversationEnd::Answer(value) => LlmOutcome::Answer(decoded(&value)?),
             ConversationEnd::Confirm(conversation) => {
                 let tools = self.setup.tools.iter().filter(|tool| tool.confirm);

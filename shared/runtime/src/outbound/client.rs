@@ -62,7 +62,7 @@ pub enum FetchError {
 /// Sends requests to hosts on the public Internet. Clones share their connections.
 #[derive(Debug, Clone)]
 pub struct Fetcher {
-    encrypted: Arc<Connector>,
+    is_encrypted: Arc<Connector>,
     plain: Arc<Connector>,
     reach: Reach,
     timeout: Duration,
@@ -74,7 +74,7 @@ impl Fetcher {
     #[must_use]
     pub fn new(reach: Reach, timeout: Duration) -> Self {
         Self {
-            encrypted: Arc::new(connector(reach, true)),
+            is_encrypted: Arc::new(connector(reach, true)),
             plain: Arc::new(connector(reach, false)),
             reach,
             timeout,
@@ -108,8 +108,8 @@ impl Fetcher {
         limit: usize,
     ) -> Result<Fetched, FetchError> {
         let mut request = http::Request::get(url.as_str());
-        if let Some(known) = request.headers_mut() {
-            *known = headers;
+        if let Some(map) = request.headers_mut() {
+            *map = headers;
         }
         self.send(url, request, Bytes::new(), limit).await
     }
@@ -128,8 +128,8 @@ impl Fetcher {
         limit: usize,
     ) -> Result<Fetched, FetchError> {
         let mut request = http::Request::post(url.as_str());
-        if let Some(known) = request.headers_mut() {
-            *known = headers;
+        if let Some(map) = request.headers_mut() {
+            *map = headers;
         }
         self.send(url, request, body, limit).await
     }
@@ -155,17 +155,17 @@ impl Fetcher {
     {
         let url = OutboundUrl::parse(&request.uri().to_string(), self.reach).map_err(spelled)?;
         let request = SdkRequest::try_from(request.map(SdkBody::from)).map_err(spelled)?;
-        let answer = tokio::time::timeout(self.timeout, self.connector(&url).call(request));
-        let answer = answer
+        let response = tokio::time::timeout(self.timeout, self.connector(&url).call(request));
+        let response = response
             .await
             .map_err(|_| FetchError::Timeout(self.timeout))?;
-        let answer = answer.map_err(|error| FetchError::Connection(root(&error)))?;
-        answer.try_into_http1x().map_err(spelled)
+        let response = response.map_err(|error| FetchError::Connection(root(&error)))?;
+        response.try_into_http1x().map_err(spelled)
     }
 
     fn connector(&self, url: &OutboundUrl) -> &Connector {
         if url.is_encrypted() {
-            &self.encrypted
+            &self.is_encrypted
         } else {
             &self.plain
         }
@@ -191,13 +191,13 @@ impl Fetcher {
         }
         let request = SdkRequest::try_from(request).map_err(spelled)?;
         let connector = self.connector(url);
-        let answer = async {
-            let answer = connector.call(request).await;
-            let answer = answer.map_err(|error| FetchError::Connection(root(&error)))?;
-            let status = answer.status().as_u16();
-            let content_type = answer.headers().get("content-type").map(str::to_owned);
+        let exchange = async {
+            let response = connector.call(request).await;
+            let response = response.map_err(|error| FetchError::Connection(root(&error)))?;
+            let status = response.status().as_u16();
+            let content_type = response.headers().get("content-type").map(str::to_owned);
             // A webhook that sent a status has received the event.
-            let (body, cut) = match read(answer.into_body(), limit).await {
+            let (body, cut) = match read(response.into_body(), limit).await {
                 Err(_) if !reads => (Bytes::new(), true),
                 read => read?,
             };
@@ -208,7 +208,7 @@ impl Fetcher {
                 cut,
             })
         };
-        tokio::time::timeout(self.timeout, answer)
+        tokio::time::timeout(self.timeout, exchange)
             .await
             .unwrap_or(Err(FetchError::Timeout(self.timeout)))
     }
@@ -216,19 +216,19 @@ impl Fetcher {
 
 /// The body up to `limit` bytes, and whether it is longer.
 async fn read(mut body: SdkBody, limit: usize) -> Result<(Bytes, bool), FetchError> {
-    let mut kept = BytesMut::new();
+    let mut bytes = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| FetchError::Connection(error.to_string()))?;
         let Ok(data) = frame.into_data() else {
             continue;
         };
-        let room = limit.saturating_sub(kept.len());
-        kept.extend_from_slice(data.get(..room.min(data.len())).unwrap_or_default());
+        let room = limit.saturating_sub(bytes.len());
+        bytes.extend_from_slice(data.get(..room.min(data.len())).unwrap_or_default());
         if data.len() > room {
-            return Ok((kept.freeze(), true));
+            return Ok((bytes.freeze(), true));
         }
     }
-    Ok((kept.freeze(), false))
+    Ok((bytes.freeze(), false))
 }
 
 fn spelled(error: impl Display) -> FetchError {
@@ -244,7 +244,7 @@ fn root(error: &(dyn std::error::Error + 'static)) -> String {
     cause.to_string()
 }
 
-fn connector(reach: Reach, encrypted: bool) -> Connector {
+fn connector(reach: Reach, is_encrypted: bool) -> Connector {
     let settings = HttpConnectorSettings::builder()
         .connect_timeout(CONNECT)
         .build();
@@ -254,14 +254,17 @@ fn connector(reach: Reach, encrypted: bool) -> Connector {
         // Not aws-lc: the first use of its random generator costs about 30 ms of CPU time,
         // which a small Lambda function spends in its first invocation.
         .tls_provider(tls::Provider::Rustls(CryptoMode::Ring))
-        .build_with_resolver(CheckedResolver { reach, encrypted })
+        .build_with_resolver(CheckedResolver {
+            reach,
+            is_encrypted,
+        })
 }
 
 /// A resolver that returns only addresses which are allowed.
 #[derive(Debug, Clone, Copy)]
 struct CheckedResolver {
     reach: Reach,
-    encrypted: bool,
+    is_encrypted: bool,
 }
 
 /// At least one address of a name is not allowed. One is enough, since the client
@@ -272,8 +275,8 @@ struct NotPublicError;
 
 impl CheckedResolver {
     fn check(self, addresses: Vec<IpAddr>) -> Result<Vec<IpAddr>, NotPublicError> {
-        let allowed = |address: &IpAddr| self.reach.allows(*address, self.encrypted);
-        if addresses.iter().all(allowed) {
+        let is_allowed = |address: &IpAddr| self.reach.allows(*address, self.is_encrypted);
+        if addresses.iter().all(is_allowed) {
             Ok(addresses)
         } else {
             Err(NotPublicError)
@@ -283,12 +286,12 @@ impl CheckedResolver {
 
 impl ResolveDns for CheckedResolver {
     fn resolve_dns<'a>(&'a self, name: &'a str) -> DnsFuture<'a> {
-        let (checked, name) = (*self, name.to_owned());
+        let (resolver, name) = (*self, name.to_owned());
         DnsFuture::new(async move {
-            let found = tokio::net::lookup_host((name, 0)).await;
-            let found = found.map_err(ResolveDnsError::new)?;
-            let addresses = found.map(|socket| socket.ip()).collect();
-            checked.check(addresses).map_err(ResolveDnsError::new)
+            let sockets = tokio::net::lookup_host((name, 0)).await;
+            let sockets = sockets.map_err(ResolveDnsError::new)?;
+            let addresses = sockets.map(|socket| socket.ip()).collect();
+            resolver.check(addresses).map_err(ResolveDnsError::new)
         })
     }
 }

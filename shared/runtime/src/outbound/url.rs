@@ -42,12 +42,12 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// Whether a connection to `address` is allowed. `encrypted` is true for HTTPS.
+    /// Whether a connection to `address` is allowed. `is_encrypted` is true for HTTPS.
     #[must_use]
-    pub fn allows(self, address: IpAddr, encrypted: bool) -> bool {
+    pub fn allows(self, address: IpAddr, is_encrypted: bool) -> bool {
         match self {
-            Self::Public => encrypted && is_public(address),
-            Self::Loopback => address.is_loopback() || encrypted && is_public(address),
+            Self::Public => is_encrypted && is_public(address),
+            Self::Loopback => address.is_loopback() || is_encrypted && is_public(address),
             Self::Anything => true,
         }
     }
@@ -91,7 +91,7 @@ enum Host {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutboundUrl {
     text: String,
-    encrypted: bool,
+    is_encrypted: bool,
 }
 
 impl OutboundUrl {
@@ -105,7 +105,7 @@ impl OutboundUrl {
             return Err(UrlError::Form);
         }
         let (scheme, rest) = text.split_once("://").ok_or(UrlError::Form)?;
-        let encrypted = match scheme {
+        let is_encrypted = match scheme {
             "https" => true,
             "http" if reach != Reach::Public => false,
             _ => return Err(UrlError::Scheme),
@@ -119,15 +119,15 @@ impl OutboundUrl {
             return Err(UrlError::Fragment);
         }
         match host(authority)? {
-            Host::Address(address) if !reach.allows(address, encrypted) => {
+            Host::Address(address) if !reach.allows(address, is_encrypted) => {
                 return Err(UrlError::NotPublic);
             }
-            Host::Name(name) => named(&name, reach, encrypted)?,
+            Host::Name(name) => named(&name, reach, is_encrypted)?,
             Host::Address(_) => {}
         }
         Ok(Self {
             text: text.to_owned(),
-            encrypted,
+            is_encrypted,
         })
     }
 
@@ -140,12 +140,12 @@ impl OutboundUrl {
     /// Whether the connection is encrypted.
     #[must_use]
     pub const fn is_encrypted(&self) -> bool {
-        self.encrypted
+        self.is_encrypted
     }
 }
 
 /// Checks a host name before it is resolved.
-fn named(name: &str, reach: Reach, encrypted: bool) -> Result<(), UrlError> {
+fn named(name: &str, reach: Reach, is_encrypted: bool) -> Result<(), UrlError> {
     let below = |suffix: &str| {
         let rest = name.strip_suffix(suffix);
         rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
@@ -154,7 +154,7 @@ fn named(name: &str, reach: Reach, encrypted: bool) -> Result<(), UrlError> {
     match reach {
         Reach::Anything => Ok(()),
         Reach::Loopback if here => Ok(()),
-        _ if !encrypted => Err(UrlError::Scheme),
+        _ if !is_encrypted => Err(UrlError::Scheme),
         // Each network resolves a name without a dot in its own way.
         _ if !name.contains('.') || INSIDE.iter().any(|suffix| below(suffix)) => {
             Err(UrlError::NotPublic)

@@ -62,12 +62,12 @@ impl SendPush for WebhookClient {
             .ok_or_else(|| PushDeliveryError::NoResponse("the frame has no payload".to_owned()))?;
         let headers = headers(notice, media, &body)
             .map_err(|_| PushDeliveryError::NoResponse("a header value is not valid".to_owned()))?;
-        let answer = self
+        let response = self
             .fetcher
             .post(&notice.url, headers, Bytes::from(body), ANSWER)
             .await
             .map_err(|error: FetchError| PushDeliveryError::NoResponse(error.to_string()))?;
-        match answer.status {
+        match response.status {
             200..=299 => Ok(()),
             // A redirect counts as a failure. The client never follows one: its target
             // could be a private address.

@@ -53,13 +53,14 @@ fn unsigned(
     base_url: &str,
 ) -> Result<Cards, CardError> {
     let manifest = agent.manifest();
-    let listed: Vec<&SkillManifest> = manifest.skills.iter().filter(|s| !s.extended).collect();
+    let public_skills: Vec<&SkillManifest> =
+        manifest.skills.iter().filter(|s| !s.extended).collect();
     let all: Vec<&SkillManifest> = manifest.skills.iter().collect();
     let info = |text: &str, skills: &[&SkillManifest]| CardInfo {
         base_url: base_url.to_owned(),
         ..card_info(manifest, text, skills, settings, with_schemas)
     };
-    let public = info(&manifest.description, &listed);
+    let public = info(&manifest.description, &public_skills);
     let mut cards = Cards::new(&public, settings.card)?;
     if manifest.has_extended_card() {
         let text = manifest.extended_description.as_ref();
@@ -67,7 +68,7 @@ fn unsigned(
         cards = cards.extended(&info(text, &all), settings.card)?;
     }
     Ok(cards
-        .catalogue(json!(listed), json!(all))
+        .catalogue(json!(public_skills), json!(all))
         .modified(settings.deployed_at))
 }
 
@@ -77,10 +78,10 @@ fn warn_of_foreign(cards: &Cards, settings: &Settings, base_url: &str) {
         let mut documents = cards.documents();
         !documents.any(|document| signature.is_of(&document.value))
     };
-    let foreign = settings.card_signatures.iter().filter(is_foreign).count();
-    if foreign > 0 {
+    let count = settings.card_signatures.iter().filter(is_foreign).count();
+    if count > 0 {
         tracing::warn!(
-            "{foreign} of the signatures in `A2A_CARD_SIGNATURES` belong to another card than those \
+            "{count} of the signatures in `A2A_CARD_SIGNATURES` belong to another card than those \
              of {base_url}, and are not served: sign the card again with `a2a-local sign-card`"
         );
     }
@@ -92,9 +93,9 @@ fn card_info(
     description: &str,
     skills: &[&SkillManifest],
     settings: &Settings,
-    shown: fn(&SkillManifest) -> SkillInfo,
+    describe: fn(&SkillManifest) -> SkillInfo,
 ) -> CardInfo {
-    let skills: Vec<SkillInfo> = skills.iter().map(|skill| shown(skill)).collect();
+    let skills: Vec<SkillInfo> = skills.iter().map(|skill| describe(skill)).collect();
     let every = |modes: fn(&SkillInfo) -> &Vec<String>| -> Vec<String> {
         let all: BTreeSet<String> = skills
             .iter()
@@ -130,16 +131,16 @@ fn with_schemas(skill: &SkillManifest) -> SkillInfo {
 }
 
 fn without_schemas(skill: &SkillManifest) -> SkillInfo {
-    let owned = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect();
+    let to_strings = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect();
     let metadata = &skill.metadata;
     SkillInfo {
         id: metadata.id.to_owned(),
         name: metadata.name.to_owned(),
         description: metadata.description.to_owned(),
-        tags: owned(metadata.tags),
-        examples: owned(metadata.examples),
-        input_modes: owned(metadata.input_modes),
-        output_modes: owned(metadata.output_modes),
+        tags: to_strings(metadata.tags),
+        examples: to_strings(metadata.examples),
+        input_modes: to_strings(metadata.input_modes),
+        output_modes: to_strings(metadata.output_modes),
         input_schema: None,
         output_schema: None,
     }
@@ -164,10 +165,10 @@ fn security(settings: &Settings) -> BTreeMap<String, SecurityScheme> {
     let open_id = issuer.map(|issuer| SecurityScheme::OpenIdConnect {
         url: configuration_url(issuer),
     });
-    let named = open_id.map(|scheme| (OPEN_ID.to_owned(), scheme));
+    let entry = open_id.map(|scheme| (OPEN_ID.to_owned(), scheme));
     [(BEARER.to_owned(), bearer)]
         .into_iter()
-        .chain(named)
+        .chain(entry)
         .collect()
 }
 

@@ -40,8 +40,8 @@ impl TenantDocuments {
     /// `INVALID_INPUT` for a name with `#`, with a control character, or above 512 bytes.
     pub fn documents(&self, name: &str) -> AgentResult<Collection<'_>> {
         let owner = DocumentOwner::Tenant(self.tenant.clone());
-        let place = DocumentCollection::new(owner, name).map_err(bad_name)?;
-        Ok(Collection::new(self, place))
+        let collection = DocumentCollection::new(owner, name).map_err(bad_name)?;
+        Ok(Collection::new(self, collection))
     }
 }
 

@@ -32,15 +32,11 @@ struct CheckRequest {
 
 impl CheckRequest {
     /// The response. A deletion of the stack needs no usable settings.
-    fn response(&self, refusal: Option<&str>) -> Value {
-        let refusal = refusal.filter(|_| self.request_type != "Delete");
-        let reason: String = refusal
-            .unwrap_or_default()
-            .chars()
-            .take(REASON_MAX)
-            .collect();
+    fn response(&self, fault: Option<&str>) -> Value {
+        let fault = fault.filter(|_| self.request_type != "Delete");
+        let reason: String = fault.unwrap_or_default().chars().take(REASON_MAX).collect();
         json!({
-            "Status": if refusal.is_some() { "FAILED" } else { "SUCCESS" },
+            "Status": if fault.is_some() { "FAILED" } else { "SUCCESS" },
             "Reason": reason,
             "PhysicalResourceId": "settings",
             "StackId": self.stack_id,
@@ -50,14 +46,14 @@ impl CheckRequest {
     }
 
     /// Sends the response to the place that CloudFormation has named.
-    async fn answer(self, refusal: Option<&str>) {
+    async fn answer(self, fault: Option<&str>) {
         // Only who may invoke the function can name it. In a VPC its address may be private.
         let reach = Reach::Anything;
         let Ok(url) = OutboundUrl::parse(&self.response_url, reach) else {
             tracing::error!("CloudFormation has named no URL for the response");
             return;
         };
-        let body = Bytes::from(self.response(refusal).to_string());
+        let body = Bytes::from(self.response(fault).to_string());
         if let Err(error) = Fetcher::new(reach, TIMEOUT).put(&url, body).await {
             tracing::error!("failed to answer CloudFormation: {error}");
         }
@@ -67,11 +63,11 @@ impl CheckRequest {
 /// What answers the events of a custom resource: the settings can be used, unless some are
 /// `unknown`.
 pub(super) fn check(unknown: &[String]) -> Also {
-    let refusal = (!unknown.is_empty()).then(|| format!("not settings: {}", unknown.join(", ")));
+    let fault = (!unknown.is_empty()).then(|| format!("not settings: {}", unknown.join(", ")));
     Arc::new(move |event| {
         let request: CheckRequest = serde_json::from_slice(event).ok()?;
-        let refusal = refusal.clone();
-        Some(async move { request.answer(refusal.as_deref()).await }.boxed())
+        let fault = fault.clone();
+        Some(async move { request.answer(fault.as_deref()).await }.boxed())
     })
 }
 

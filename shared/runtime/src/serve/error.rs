@@ -13,12 +13,12 @@ pub enum ServeError {
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// `A2A_FUNCTION` names no function.
-    #[error("setting `A2A_FUNCTION` is `{name}`: one of {known}")]
+    #[error("setting `A2A_FUNCTION` is `{name}`: one of {names}")]
     Function {
         /// Its value.
         name: String,
         /// The names of the functions.
-        known: String,
+        names: String,
     },
     /// The agent cannot be built.
     #[error("failed to build the agent: {0}")]

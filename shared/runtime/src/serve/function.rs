@@ -69,7 +69,7 @@ pub async fn function(agent: impl BuildAgent) -> Result<(), ServeError> {
         "worker" => Box::pin(worker(agent)).await,
         _ => Err(ServeError::Function {
             name,
-            known: NAMES.join(", "),
+            names: NAMES.join(", "),
         }),
     }
 }

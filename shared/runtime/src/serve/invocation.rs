@@ -69,13 +69,13 @@ where
         async move { answer(&client, integration, (handler, also), invocation).await }
     });
     // The layer below ignores its inner service and answers itself.
-    let replaced = service_fn(|_: LambdaEvent<IgnoredAny>| ready(Ok::<_, Infallible>(())));
-    let runtime = Runtime::new(replaced).layer(layer_fn(move |_| answering.clone()));
+    let inner = service_fn(|_: LambdaEvent<IgnoredAny>| ready(Ok::<_, Infallible>(())));
+    let runtime = Runtime::new(inner).layer(layer_fn(move |_| answering.clone()));
     // A task of its own: before Tokio polls the future of `main` again it asks the system for
     // events, and before it polls a task it does not.
-    let ended = tokio::spawn(async move { runtime.run().await }).await;
-    match ended.map_err(JoinError::try_into_panic) {
-        Ok(ended) => ended,
+    let result = tokio::spawn(async move { runtime.run().await }).await;
+    match result.map_err(JoinError::try_into_panic) {
+        Ok(result) => result,
         // As without the task: the text of the panic is not printed.
         Err(Ok(panic)) => std::panic::resume_unwind(panic),
         Err(Err(canceled)) => Err(canceled.into()),
@@ -110,11 +110,11 @@ where
         body,
         context,
     } = invocation;
-    let place = Invocation {
+    let invocation = Invocation {
         request_id: context.request_id.clone(),
         invocation_id: parts.headers.get(INVOCATION_ID).cloned(),
     };
-    let id = &place.request_id;
+    let id = &invocation.request_id;
     // `cargo lambda watch` 1.9 takes a whole response only on the connection of its event.
     let integration = match context.deadline {
         WATCH_DEADLINE => Integration::Streaming,
@@ -125,42 +125,42 @@ where
             // A first chunk is polled here too, so a panic before it is posted as an
             // error instead of an empty response.
             // Also `lambda_http` panics, if it cannot read what a client has sent.
-            let begun = AssertUnwindSafe(async {
+            let exchange = AssertUnwindSafe(async {
                 match integration {
-                    Integration::Buffered => place.whole(&handler, event, context).await,
+                    Integration::Buffered => invocation.whole(&handler, event, context).await,
                     Integration::Streaming => {
                         let request = lambda_http::Request::from(event);
-                        place.streamed(handler(request.with_lambda_context(context)).await)
+                        invocation.streamed(handler(request.with_lambda_context(context)).await)
                     }
                 }
             });
-            match begun.catch_unwind().await {
-                Ok(begun) => begun?,
+            match exchange.catch_unwind().await {
+                Ok(result) => result?,
                 Err(_) => {
                     tracing::error!(aws.request_id = id, "a call panicked");
-                    place.error(&panicked())?
+                    invocation.error(&panicked())?
                 }
             }
         }
         Err(error) => match also.and_then(|also| also(&body)) {
-            Some(done) => {
-                done.await;
-                place.post("response", body::Body::from("null"))?
+            Some(future) => {
+                future.await;
+                invocation.post("response", body::Body::from("null"))?
             }
             None => {
                 let error = unreadable(&error);
                 tracing::error!(aws.request_id = id, "{}", error.error_message);
-                place.error(&error)?
+                invocation.error(&error)?
             }
         },
     };
-    let taken = client.call(post).await?;
-    let status = taken.status();
+    let response = client.call(post).await?;
+    let status = response.status();
     if !status.is_success() {
         tracing::error!(aws.request_id = id, %status, "the Runtime API refused a response");
     }
     // The pool uses a connection again only after its response has been read.
-    taken.into_body().collect().await.ok();
+    response.into_body().collect().await.ok();
     Ok(())
 }
 
@@ -203,8 +203,8 @@ impl Invocation {
         F: Future<Output = Response<Body>> + Send + 'static,
     {
         let answering = service_fn(|request| handler(request).map(Ok::<_, Infallible>));
-        let answer = Adapter::from(answering).call(LambdaEvent::new(event, context));
-        let Ok(envelope) = answer.await;
+        let response = Adapter::from(answering).call(LambdaEvent::new(event, context));
+        let Ok(envelope) = response.await;
         self.post("response", body::Body::from(serde_json::to_vec(&envelope)?))
     }
 
@@ -218,8 +218,8 @@ impl Invocation {
     fn error(&self, diagnostic: &Diagnostic) -> Result<Request<body::Body>, Error> {
         let body = body::Body::from(serde_json::to_vec(diagnostic)?);
         let mut request = self.post("error", body)?;
-        let unhandled = HeaderValue::from_static("unhandled");
-        request.headers_mut().insert(ERROR_TYPE, unhandled);
+        let error_type = HeaderValue::from_static("unhandled");
+        request.headers_mut().insert(ERROR_TYPE, error_type);
         Ok(request)
     }
 

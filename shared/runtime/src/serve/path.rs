@@ -14,20 +14,20 @@ pub(super) fn below_the_api<'a>(raw: &'a str, resource: Option<&str>) -> &'a str
     // Empty segments do not count: `//` and a slash at the end add no segment to either.
     // An encoded slash is not decoded in an event, so it is part of its segment.
     let segments = |path: &str| path.split('/').filter(|it| !it.is_empty()).count();
-    let (has, wanted) = (segments(raw), segments(resource));
-    if has <= wanted {
+    let (count, base) = (segments(raw), segments(resource));
+    if count <= base {
         return raw;
     }
     let mut rest = raw;
-    for _ in wanted..has {
-        let trimmed = rest.trim_start_matches('/');
-        let end = trimmed.find('/').unwrap_or(trimmed.len());
-        rest = trimmed.get(end..).unwrap_or_default();
+    for _ in base..count {
+        let tail = rest.trim_start_matches('/');
+        let end = tail.find('/').unwrap_or(tail.len());
+        rest = tail.get(end..).unwrap_or_default();
     }
     // Of several slashes after the base path one is left.
     match rest.trim_start_matches('/').len() {
         0 => "/",
-        kept => rest.get(rest.len() - kept - 1..).unwrap_or(raw),
+        length => rest.get(rest.len() - length - 1..).unwrap_or(raw),
     }
 }
 

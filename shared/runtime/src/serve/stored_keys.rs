@@ -22,9 +22,9 @@ impl ReadSecretKeys for SecretsManagerKeys {
         let secrets = Secrets::connect(at.as_deref()).await;
         let mut keys = Vec::new();
         for version in [Version::Current, Version::Previous] {
-            let found = secrets.version(&self.id, version).await;
-            let found = found.map_err(|error| StoreError::Unavailable(error.to_string()))?;
-            keys.extend(found);
+            let key = secrets.version(&self.id, version).await;
+            let key = key.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+            keys.extend(key);
         }
         if keys.is_empty() || keys.iter().any(|key| key.len() < SECRET_KEY_MIN) {
             let id = &self.id;

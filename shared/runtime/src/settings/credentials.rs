@@ -17,7 +17,7 @@ pub struct CredentialSettings {
     /// `A2A_JWT_AUDIENCE`: the audience of its tokens.
     audience: Option<String>,
     /// The other `A2A_JWT_…`: which of its tokens are accepted, and what they say.
-    accepted: JwtIssuer,
+    template: JwtIssuer,
     /// `A2A_FIRST_KEY`: the name or ARN of the secret of the first API key.
     pub first_key: Option<String>,
     /// The callers with the first key, of the tenant `A2A_FIRST_KEY_TENANT`. The scope `ops`
@@ -45,26 +45,29 @@ impl CredentialSettings {
     /// # Errors
     /// [`SettingsError::Missing`] when the settings name no issuer or no audience.
     pub fn required_issuer(&self) -> Result<JwtIssuer, SettingsError> {
-        let given = |value: &Option<String>, name, allowed| {
+        let value_of = |value: &Option<String>, name, allowed| {
             let value = value.clone();
             value.ok_or(SettingsError::Missing { name, allowed })
         };
         Ok(JwtIssuer {
-            issuer: given(&self.issuer, "A2A_JWT_ISSUER", ISSUER_URL)?,
-            audience: given(
+            issuer: value_of(&self.issuer, "A2A_JWT_ISSUER", ISSUER_URL)?,
+            audience: value_of(
                 &self.audience,
                 "A2A_JWT_AUDIENCE",
                 "the audience of the issuer's tokens for this agent",
             )?,
-            ..self.accepted.clone()
+            ..self.template.clone()
         })
     }
 }
 
 impl Read<'_> {
-    /// The settings of API keys and JWTs. A function that is `deployed` uses no HTTP.
-    pub(super) fn credentials(&self, deployed: bool) -> Result<CredentialSettings, SettingsError> {
-        let reach = if deployed {
+    /// The settings of API keys and JWTs. `is_deployed` means no HTTP.
+    pub(super) fn credentials(
+        &self,
+        is_deployed: bool,
+    ) -> Result<CredentialSettings, SettingsError> {
+        let reach = if is_deployed {
             Reach::Public
         } else {
             Reach::Loopback
@@ -72,7 +75,7 @@ impl Read<'_> {
         Ok(CredentialSettings {
             issuer: self.issuer_url("A2A_JWT_ISSUER", reach)?,
             audience: self.given("A2A_JWT_AUDIENCE"),
-            accepted: JwtIssuer {
+            template: JwtIssuer {
                 issuer: String::new(),
                 audience: String::new(),
                 jwks_url: self.issuer_url("A2A_JWT_JWKS_URL", reach)?,
@@ -118,9 +121,9 @@ impl Read<'_> {
 
     fn algorithms(&self, name: &'static str) -> Result<Vec<JwtAlgorithm>, SettingsError> {
         let value = self.text(name, "RS256,ES256");
-        let named = value.split(',').map(|it| JwtAlgorithm::named(it.trim()));
-        let named: Option<Vec<_>> = named.collect();
-        named.ok_or(SettingsError::Bad {
+        let algorithms = value.split(',').map(|it| JwtAlgorithm::named(it.trim()));
+        let algorithms: Option<Vec<_>> = algorithms.collect();
+        algorithms.ok_or(SettingsError::Bad {
             name,
             value,
             allowed: "names with commas between them: `RS256`, `RS384`, `RS512`, `PS256`, \

@@ -88,15 +88,15 @@ impl Configuration {
 
     /// The configuration file and its members.
     fn file() -> Result<(Option<PathBuf>, BTreeMap<String, String>), SettingsError> {
-        let named = Environment.get(NAME).filter(|path| !path.is_empty());
-        let path = PathBuf::from(named.as_deref().unwrap_or(DEFAULT));
+        let path_text = Environment.get(NAME).filter(|path| !path.is_empty());
+        let path = PathBuf::from(path_text.as_deref().unwrap_or(DEFAULT));
         let fail = |why| SettingsError::File {
             path: path.display().to_string(),
             why,
         };
         let text = match read_file(&path, MAX_BYTES) {
             Ok(Some(text)) => text,
-            Ok(None) if named.is_none() => return Ok((None, BTreeMap::new())),
+            Ok(None) if path_text.is_none() => return Ok((None, BTreeMap::new())),
             Ok(None) => return Err(fail(FileError::Missing)),
             Err(error) => return Err(fail(FileError::Unreadable(error.to_string()))),
         };
@@ -179,9 +179,9 @@ fn members(text: &str) -> Result<KnownAndUnknown, FileError> {
     }
     // `TCK_…` belongs to the conformance kits, and is a setting too.
     let is_known = |name: &str| NAMES.contains(&name) || name == "TCK_STREAMING_TIMEOUT";
-    let (known, unknown): (BTreeMap<_, _>, BTreeMap<_, _>) =
+    let (settings, unknown): (BTreeMap<_, _>, BTreeMap<_, _>) =
         members.into_iter().partition(|(name, _)| is_known(name));
-    Ok((known, unknown.into_keys().collect()))
+    Ok((settings, unknown.into_keys().collect()))
 }
 
 /// An object of texts, numbers and switches, each name once.

@@ -17,8 +17,8 @@ const ELSEWHERE: [&str; 4] = ["0", "", "0", "0"];
 impl Read<'_> {
     /// The limits of a tenant.
     pub(super) fn limits(&self) -> Result<LimitPolicy, SettingsError> {
-        let deployed = deployed(self.0);
-        let [calls, tiers, streams, uploads] = if deployed { DEPLOYED } else { ELSEWHERE };
+        let is_deployed = deployed(self.0);
+        let [calls, tiers, streams, uploads] = if is_deployed { DEPLOYED } else { ELSEWHERE };
         let burst = self.optional("A2A_RATE_BURST", "0")?;
         let calls = self.optional("A2A_RATE_LIMIT", calls)?;
         let calls = calls.map(|per_minute| CallRate {

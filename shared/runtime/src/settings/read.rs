@@ -88,11 +88,11 @@ impl Read<'_> {
         let Some(value) = self.0.get(name) else {
             return Ok(default);
         };
-        let found = choices
+        let choice = choices
             .iter()
             .find(|(word, _)| *word == value)
             .map(|(_, choice)| *choice);
-        found.ok_or(SettingsError::Bad {
+        choice.ok_or(SettingsError::Bad {
             name,
             value,
             allowed,

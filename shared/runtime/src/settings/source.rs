@@ -42,13 +42,13 @@ impl Source for Environment {
     }
 
     fn built_at(&self) -> Option<Timestamp> {
-        let made = std::env::current_exe()
+        let modified_at = std::env::current_exe()
             .ok()?
             .metadata()
             .ok()?
             .modified()
             .ok()?;
-        let age = made.duration_since(std::time::UNIX_EPOCH).ok()?;
+        let age = modified_at.duration_since(std::time::UNIX_EPOCH).ok()?;
         // A zip archive without file times unpacks to 1980.
         let at = Timestamp::default().plus(age);
         Some(at).filter(|at| *at > OLDEST_BUILD)

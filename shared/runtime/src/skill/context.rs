@@ -154,16 +154,16 @@ impl<'a> TaskContext<'a> {
         let SkillOutcome::Completed { message, artifacts } = outcome else {
             return outcome;
         };
-        let mut stored = Vec::with_capacity(artifacts.len());
+        let mut stored_artifacts = Vec::with_capacity(artifacts.len());
         for artifact in artifacts {
             match self.host.store_file(artifact).await {
-                Ok(artifact) => stored.push(artifact),
+                Ok(artifact) => stored_artifacts.push(artifact),
                 Err(error) => return SkillOutcome::Failed(error),
             }
         }
         SkillOutcome::Completed {
             message,
-            artifacts: stored,
+            artifacts: stored_artifacts,
         }
     }
 
@@ -296,8 +296,8 @@ impl<'a> TaskContext<'a> {
     }
 
     fn collection(&self, owner: DocumentOwner, name: &str) -> AgentResult<Collection<'_>> {
-        let place = DocumentCollection::new(owner, name).map_err(bad_name)?;
-        Ok(Collection::new(self.host, place))
+        let collection = DocumentCollection::new(owner, name).map_err(bad_name)?;
+        Ok(Collection::new(self.host, collection))
     }
 
     /// The thread of the context: the messages of the 20 newest other tasks and of this

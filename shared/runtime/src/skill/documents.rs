@@ -19,7 +19,7 @@ use std::time::Duration;
 /// are the same in each run, such as ones made of the task id.
 pub struct Collection<'a> {
     host: &'a dyn DocumentHost,
-    place: DocumentCollection,
+    collection: DocumentCollection,
     lifetime: Option<Duration>,
 }
 
@@ -39,10 +39,10 @@ pub struct Document<T> {
 pub struct DocumentVersion(WriteId);
 
 impl<'a> Collection<'a> {
-    pub(crate) const fn new(host: &'a dyn DocumentHost, place: DocumentCollection) -> Self {
+    pub(crate) const fn new(host: &'a dyn DocumentHost, collection: DocumentCollection) -> Self {
         Self {
             host,
-            place,
+            collection,
             lifetime: None,
         }
     }
@@ -61,9 +61,9 @@ impl<'a> Collection<'a> {
     /// as `T`. Also when it cannot be read.
     pub async fn get<T: DeserializeOwned>(&self, key: &str) -> AgentResult<Option<Document<T>>> {
         let (store, (now, _)) = (self.host.documents()?, self.host.write_stamp());
-        let found = store.document(&self.place, &parsed(key)?, now).await;
-        let found = self.stored(found).await?;
-        found.map(decoded).transpose()
+        let document = store.document(&self.collection, &parsed(key)?, now).await;
+        let document = self.stored(document).await?;
+        document.map(decoded).transpose()
     }
 
     /// Writes a document, over one with this key. A request whose response was lost is sent
@@ -125,7 +125,7 @@ impl<'a> Collection<'a> {
         let (store, (now, _)) = (self.host.documents()?, self.host.write_stamp());
         let mut after = after.map(parsed).transpose()?;
         loop {
-            let page = store.documents(&self.place, after.as_ref(), limit, now);
+            let page = store.documents(&self.collection, after.as_ref(), limit, now);
             let page = self.stored(page.await).await?;
             // What was removed is read, and not shown.
             if !page.documents.is_empty() || page.next.is_none() || limit == 0 {
@@ -143,7 +143,7 @@ impl<'a> Collection<'a> {
     ) -> AgentResult<bool> {
         let (store, (now, id)) = (self.host.documents()?, self.host.write_stamp());
         let write = DocumentWrite {
-            collection: self.place.clone(),
+            collection: self.collection.clone(),
             key: parsed(key)?,
             text,
             expires_at: self.lifetime.map(|lifetime| later(now, lifetime)),
@@ -188,19 +188,19 @@ fn encoded(value: &impl Serialize) -> AgentResult<String> {
     Ok(text)
 }
 
-fn decoded<T: DeserializeOwned>(found: StoredDocument) -> AgentResult<Document<T>> {
-    let value = serde_json::from_str(&found.text).map_err(AgentError::state_incompatible)?;
+fn decoded<T: DeserializeOwned>(document: StoredDocument) -> AgentResult<Document<T>> {
+    let value = serde_json::from_str(&document.text).map_err(AgentError::state_incompatible)?;
     Ok(Document {
-        key: found.key.as_str().to_owned(),
+        key: document.key.as_str().to_owned(),
         value,
-        version: DocumentVersion(found.version),
+        version: DocumentVersion(document.version),
     })
 }
 
 impl std::fmt::Debug for Collection<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Collection")
-            .field("place", &self.place)
+            .field("place", &self.collection)
             .finish_non_exhaustive()
     }
 }

@@ -120,10 +120,10 @@ impl<S: SkillSlot, H: SkillHandler<S>> ErasedSkill<H, S> {
     async fn answer(
         &self,
         cx: &mut TaskContext<'_>,
-        saved: SavedSlot,
+        saved_slot: SavedSlot,
         content: Content,
     ) -> AgentResult<OnRequestResult<H::Output, S>> {
-        let slot = slot::restore(saved)?;
+        let slot = slot::restore(saved_slot)?;
         let result = self.handler.on_input_received(cx, slot, content).await?;
         Ok(result.into())
     }
@@ -136,13 +136,13 @@ fn filled_in<S: SkillSlot, H: SkillHandler<S>>() -> SkillMetadata {
         metadata.name = metadata.id;
     }
     if metadata.input_modes.is_empty() {
-        let implied = H::Input::modes();
+        let modes = H::Input::modes();
         // The answer to a question is usually text.
-        let asks_for_text = S::CAN_ASK && implied == media::JSON;
+        let asks_for_text = S::CAN_ASK && modes == media::JSON;
         metadata.input_modes = if asks_for_text {
             media::TEXT_AND_JSON
         } else {
-            implied
+            modes
         };
     }
     if metadata.output_modes.is_empty() {

@@ -297,32 +297,32 @@ impl AgentError {
         Self::new(ErrorCode::ContextExpired, "the context has expired")
     }
 
-    /// The saved state would have `current` bytes and may have `allowed` bytes:
+    /// The saved state would have `current` bytes and may have `limit` bytes:
     /// `STATE_TOO_LARGE`.
     #[must_use]
-    pub fn state_too_large(current: u64, allowed: u64) -> Self {
+    pub fn state_too_large(current: u64, limit: u64) -> Self {
         Self::new(
             ErrorCode::StateTooLarge,
-            format!("the state would be {current} bytes; {allowed} are allowed"),
+            format!("the state would be {current} bytes; {limit} are allowed"),
         )
         .with_detail("current", current)
-        .with_detail("allowed", allowed)
+        .with_detail("allowed", limit)
     }
 
-    /// The file of an artifact has `size` bytes, or more than allowed, and may have `allowed`:
+    /// The file of an artifact has `size` bytes, or more than allowed, and may have `limit`:
     /// `ARTIFACT_TOO_LARGE`.
     #[must_use]
-    pub fn artifact_too_large(name: &str, size: Option<usize>, allowed: usize) -> Self {
+    pub fn artifact_too_large(name: &str, size: Option<usize>, limit: usize) -> Self {
         let bytes = size.map_or_else(|| "more".to_owned(), |size| format!("{size} bytes"));
         let error = Self::new(
             ErrorCode::ArtifactTooLarge,
-            format!("the artifact `{name}` has {bytes}; {allowed} bytes are allowed"),
+            format!("the artifact `{name}` has {bytes}; {limit} bytes are allowed"),
         );
         let error = match size {
             Some(size) => error.with_detail("current", size),
             None => error,
         };
-        error.with_detail("allowed", allowed)
+        error.with_detail("allowed", limit)
     }
 
     /// Too many requests; the client may retry after `retry_after` whole seconds:

@@ -118,14 +118,14 @@ pub(super) fn read<T: DeserializeOwned>(content: &Content) -> AgentResult<T> {
     let text;
     let value = if let Some(data) = content.first_data() {
         data
-    } else if let Some(said) = content.first_text() {
-        text = Value::String(said.to_owned());
+    } else if let Some(words) = content.first_text() {
+        text = Value::String(words.to_owned());
         &text
     } else {
         return Err(AgentError::missing_input("a data or text part is needed"));
     };
-    let decoded = match serde_path_to_error::deserialize(value) {
-        Ok(decoded) => Ok(decoded),
+    let result = match serde_path_to_error::deserialize(value) {
+        Ok(value) => Ok(value),
         // The second attempt is for integers that arrived as doubles. The first error stays
         // if there were none.
         Err(error) => match with_integers(value) {
@@ -133,7 +133,7 @@ pub(super) fn read<T: DeserializeOwned>(content: &Content) -> AgentResult<T> {
             None => Err(error),
         },
     };
-    decoded.map_err(|error| {
+    result.map_err(|error| {
         let pointer = pointer(error.path());
         let wrong = public(&error.into_inner().to_string());
         AgentError::invalid_input(format!("invalid input at `{pointer}`: {wrong}"))

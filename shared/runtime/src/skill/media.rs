@@ -59,15 +59,15 @@ const fn is_token(byte: u8) -> bool {
 /// its caption, which each skill accepts that takes the file. A file without a type meets
 /// every mode.
 fn refused<'a>(skill: &SkillMetadata, parts: &'a [Part]) -> Option<&'a str> {
-    let takes = |given: &str| skill.input_modes.iter().any(|taken| meet(taken, given));
+    let takes = |media_type: &str| skill.input_modes.iter().any(|mode| meet(mode, media_type));
     let has_file = parts.iter().any(Part::is_file);
-    let given = parts.iter().filter(|part| {
+    let parts = parts.iter().filter(|part| {
         let is_text = matches!(part.content, PartContent::Text(_));
         !(has_file && is_text)
     });
-    given
+    parts
         .filter_map(Part::known_media_type)
-        .find(|given| !takes(given))
+        .find(|media_type| !takes(media_type))
 }
 
 /// The media type of the first output part that is not in the skill's output modes.
@@ -77,7 +77,7 @@ pub(crate) fn unpromised<'a>(skill: &SkillMetadata, parts: &'a [Part]) -> Option
         // An empty text only ends an artifact.
         .filter(|part| !part.is_empty_text())
         .map(Part::effective_media_type)
-        .find(|given| !skill.output_modes.iter().any(|mode| meet(mode, given)))
+        .find(|media_type| !skill.output_modes.iter().any(|mode| meet(mode, media_type)))
 }
 
 /// Whether the skill accepts every part.
@@ -89,9 +89,9 @@ pub(crate) fn admits(skill: &SkillMetadata, parts: &[Part]) -> bool {
 pub(crate) fn check_input(skill: &SkillMetadata, parts: &[Part]) -> Result<(), A2aError> {
     match refused(skill, parts) {
         None => Ok(()),
-        Some(given) => Err(A2aError::ContentTypeNotSupported {
+        Some(media_type) => Err(A2aError::ContentTypeNotSupported {
             detail: format!(
-                "skill `{}` takes {}, not `{given}`",
+                "skill `{}` takes {}, not `{media_type}`",
                 skill.id,
                 list(skill.input_modes)
             ),
@@ -103,11 +103,11 @@ pub(crate) fn check_input(skill: &SkillMetadata, parts: &[Part]) -> Result<(), A
 /// modes are a wish (A2A 1.0 §3.2.2). Questions and statuses are text, data can be given as
 /// text, and frameworks that ask for data alone show texts. A list without a mode accepts
 /// every type.
-pub(crate) fn check_accepted(skill: &SkillMetadata, accepted: &[String]) -> Result<(), A2aError> {
-    let named = || accepted.iter().filter(|mode| !mode.trim().is_empty());
-    let readable = |given: &&str| named().any(|mode| meet(mode, given));
-    let mut given = skill.output_modes.iter().chain(TEXT_AND_JSON);
-    if named().next().is_none() || given.any(readable) {
+pub(crate) fn check_accepted(skill: &SkillMetadata, modes: &[String]) -> Result<(), A2aError> {
+    let entries = || modes.iter().filter(|mode| !mode.trim().is_empty());
+    let readable = |media_type: &&str| entries().any(|mode| meet(mode, media_type));
+    let mut outputs = skill.output_modes.iter().chain(TEXT_AND_JSON);
+    if entries().next().is_none() || outputs.any(readable) {
         return Ok(());
     }
     Err(A2aError::ContentTypeNotSupported {
@@ -120,6 +120,6 @@ pub(crate) fn check_accepted(skill: &SkillMetadata, accepted: &[String]) -> Resu
 }
 
 fn list(modes: &[&str]) -> String {
-    let quoted: Vec<_> = modes.iter().map(|mode| format!("`{mode}`")).collect();
-    quoted.join(", ")
+    let names: Vec<_> = modes.iter().map(|mode| format!("`{mode}`")).collect();
+    names.join(", ")
 }

@@ -245,10 +245,10 @@ impl AgentBuilder {
         self.with(handler, true)
     }
 
-    fn with<S: SkillSlot, H: SkillHandler<S>>(mut self, handler: H, extended: bool) -> Self {
+    fn with<S: SkillSlot, H: SkillHandler<S>>(mut self, handler: H, is_extended: bool) -> Self {
         self.skills.push(Registered {
             set: None,
-            extended,
+            extended: is_extended,
             skill: Arc::new(ErasedSkill::new(handler)),
             adapter: None,
         });
@@ -291,23 +291,24 @@ impl AgentBuilder {
         }
         let name = self.name.unwrap_or_else(|| self.id.clone());
         let description = self.description.unwrap_or_else(|| name.clone());
-        let extended = self.extended_description.as_deref();
-        if description.trim().is_empty() || extended.is_some_and(|text| text.trim().is_empty()) {
+        let extended_text = self.extended_description.as_deref();
+        if description.trim().is_empty() || extended_text.is_some_and(|text| text.trim().is_empty())
+        {
             return Err(BuildError::EmptyDescription { id: self.id });
         }
         let mut handlers = BTreeMap::new();
         let mut adapters = BTreeMap::new();
         let mut skills = Vec::new();
-        for registered in self.skills {
-            let id = checked(registered.skill.metadata())?;
-            let needed = registered.skill.states();
-            if let Some(state) = needed.iter().find(|state| !self.states.have(state)) {
+        for entry in self.skills {
+            let id = checked(entry.skill.metadata())?;
+            let states = entry.skill.states();
+            if let Some(state) = states.iter().find(|state| !self.states.have(state)) {
                 return Err(BuildError::missing_state(&id, state));
             }
-            skills.push(SkillManifest::of(&registered));
-            let adapter = registered.adapter.or_else(|| self.adapter.clone());
+            skills.push(SkillManifest::of(&entry));
+            let adapter = entry.adapter.or_else(|| self.adapter.clone());
             adapters.extend(adapter.map(|adapter| (id.clone(), adapter)));
-            if handlers.insert(id, registered.skill).is_some() {
+            if handlers.insert(id, entry.skill).is_some() {
                 let id = skills.pop().map(|skill| skill.metadata.id.to_owned());
                 return Err(BuildError::DuplicateSkill {
                     id: id.unwrap_or_default(),
@@ -335,18 +336,18 @@ impl AgentBuilder {
 
 /// Checks the metadata of a skill; returns its id.
 fn checked(skill: &SkillMetadata) -> Result<SkillId, BuildError> {
-    let owned = || skill.id.to_owned();
-    let id = SkillId::parse(skill.id).map_err(|_| BuildError::InvalidSkillId { id: owned() })?;
+    let id_text = || skill.id.to_owned();
+    let id = SkillId::parse(skill.id).map_err(|_| BuildError::InvalidSkillId { id: id_text() })?;
     if skill.description.trim().is_empty() {
-        return Err(BuildError::EmptyDescription { id: owned() });
+        return Err(BuildError::EmptyDescription { id: id_text() });
     }
     if skill.tags.is_empty() || skill.tags.iter().any(|tag| tag.trim().is_empty()) {
-        return Err(BuildError::EmptyTags { id: owned() });
+        return Err(BuildError::EmptyTags { id: id_text() });
     }
     let mut modes = skill.input_modes.iter().chain(skill.output_modes);
     match modes.find(|mode| !is_media_type(mode)) {
         Some(mode) => Err(BuildError::InvalidMediaType {
-            id: owned(),
+            id: id_text(),
             media_type: (*mode).to_owned(),
         }),
         None => Ok(id),
@@ -435,12 +436,12 @@ pub struct AgentDefinition {
 }
 
 impl SkillManifest {
-    fn of(registered: &Registered) -> Self {
-        let skill = &registered.skill;
+    fn of(entry: &Registered) -> Self {
+        let skill = &entry.skill;
         Self {
             metadata: *skill.metadata(),
-            set: registered.set.clone(),
-            extended: registered.extended,
+            set: entry.set.clone(),
+            extended: entry.extended,
             schemas: SkillSchemas(Arc::clone(skill)),
             asks: skill.can_ask(),
             task: skill.makes_task(),
@@ -473,8 +474,8 @@ impl AgentDefinition {
     /// The skills of the set `set` as tools.
     #[must_use]
     pub fn tools(&self, set: &str) -> Vec<Tool> {
-        let named = self.manifest.skills.iter().zip(self.skills());
-        let of_set = named.filter(|(skill, _)| skill.set.as_deref() == Some(set));
+        let pairs = self.manifest.skills.iter().zip(self.skills());
+        let of_set = pairs.filter(|(skill, _)| skill.set.as_deref() == Some(set));
         of_set.map(|(_, (_, skill))| Tool::of(skill)).collect()
     }
 

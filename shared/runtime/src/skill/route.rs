@@ -45,13 +45,13 @@ pub(crate) enum Routed {
         /// The content for the skill, without the wrapper of an explicit call.
         content: Content,
         /// The location of the arguments, if a data part makes an explicit call.
-        wrapped: Option<Wrapped>,
+        wrapper: Option<Wrapped>,
         /// The step that decided, and its score.
         how: &'static str,
         /// The score of the best match of words, if that decided.
         score: Option<f64>,
         /// The input that a model made of the message.
-        made: Option<Value>,
+        input: Option<Value>,
     },
     /// A question to the client.
     Ask {
@@ -94,10 +94,10 @@ pub(crate) enum Words {
 struct Route {
     id: SkillId,
     content: Content,
-    wrapped: Option<Wrapped>,
+    wrapper: Option<Wrapped>,
     how: &'static str,
     score: Option<f64>,
-    made: Option<Value>,
+    input: Option<Value>,
 }
 
 impl Route {
@@ -105,10 +105,10 @@ impl Route {
         Self {
             id: id.clone(),
             content: Content::from_parts(message.parts.clone()),
-            wrapped: None,
+            wrapper: None,
             how,
             score: None,
-            made: None,
+            input: None,
         }
     }
 
@@ -116,10 +116,10 @@ impl Route {
         let Self {
             id,
             content,
-            wrapped,
+            wrapper: wrapped,
             how,
             score,
-            made,
+            input: made,
         } = self;
         // Also for the line of a refusal.
         scope::note_skill(id.as_str());
@@ -130,10 +130,10 @@ impl Route {
         Ok(Routed::Skill {
             id,
             content,
-            wrapped,
+            wrapper: wrapped,
             how,
             score,
-            made,
+            input: made,
         })
     }
 }
@@ -153,18 +153,18 @@ pub(crate) fn route(
     }
 }
 
-/// The skill that a model chose for a message: step 7. `made` is the input that it made.
+/// The skill that a model chose for a message: step 7. `input` is the input that it made.
 pub(crate) fn route_by_model(
     agent: &AgentDefinition,
     id: &SkillId,
     message: &Message,
-    made: Option<Value>,
+    input: Option<Value>,
 ) -> Result<Routed, A2aError> {
     let mut route = Route::to(id, message, "model");
-    if let Some(input) = &made {
+    if let Some(input) = &input {
         route.content = Content::from_parts(vec![Part::data(input.clone())]);
     }
-    route.made = made;
+    route.input = input;
     route.admitted(agent)
 }
 
@@ -175,15 +175,19 @@ pub(crate) fn route_again(
     id: &SkillId,
     request: &RouteRequest<'_>,
 ) -> Result<Routed, A2aError> {
-    let called = explicit::call(agent, request)?.is_some();
+    let is_call = explicit::call(agent, request)?.is_some();
     match lexical::command(agent, request.message) {
         // An explicit call has priority over a text that looks like a command, and the only
         // skill of an agent gets every text.
-        Some((named, content)) if named == *id && !called && agent.skills().count() > 1 => Route {
-            content,
-            ..Route::to(&named, request.message, "command")
+        Some((command_id, content))
+            if command_id == *id && !is_call && agent.skills().count() > 1 =>
+        {
+            Route {
+                content,
+                ..Route::to(&command_id, request.message, "command")
+            }
+            .admitted(agent)
         }
-        .admitted(agent),
         _ => route(agent, request, Words::Decide),
     }
 }
@@ -194,19 +198,19 @@ pub(crate) fn route_again(
 pub(crate) fn route_answer(
     agent: &AgentDefinition,
     original: &Message,
-    answer: &RouteRequest<'_>,
+    reply: &RouteRequest<'_>,
     words: Words,
 ) -> Result<Routed, A2aError> {
-    if let Some(mut route) = explicit_route(agent, answer)? {
-        if only_text(answer.message) {
+    if let Some(mut route) = explicit_route(agent, reply)? {
+        if only_text(reply.message) {
             route.content = Content::from_parts(original.parts.clone());
-            route.wrapped = None;
+            route.wrapper = None;
         }
         return route.admitted(agent);
     }
-    match lexical::bare_id(agent, answer.message) {
+    match lexical::bare_id(agent, reply.message) {
         Some(id) => Route::to(id, original, "explicit").admitted(agent),
-        None => route(agent, answer, words),
+        None => route(agent, reply, words),
     }
 }
 
@@ -222,20 +226,20 @@ fn explicit_route(
     request: &RouteRequest<'_>,
 ) -> Result<Option<Route>, A2aError> {
     let call = explicit::call(agent, request)?;
-    let Some(pinned) = request.pinned else {
+    let Some(id) = request.pinned else {
         return Ok(call.map(|call| call.route));
     };
     match call {
-        Some(call) if call.route.id != *pinned => Err(A2aError::invalid(
+        Some(call) if call.route.id != *id => Err(A2aError::invalid(
             call.field,
-            format!("the task belongs to the skill `{pinned}`"),
+            format!("the task belongs to the skill `{id}`"),
         )),
         // The message may name the skill of its own task.
         Some(call) => Ok(Some(Route {
             how: "pinned",
             ..call.route
         })),
-        None => Ok(Some(Route::to(pinned, request.message, "pinned"))),
+        None => Ok(Some(Route::to(id, request.message, "pinned"))),
     }
 }
 

@@ -51,8 +51,8 @@ async fn begun(cx: &TaskContext<'_>, adapter: &dyn SessionAdapter, tells: bool) 
     if cx.load_session::<Value>(SESSION).await?.is_some() {
         return Ok(());
     }
-    let found = match adapter.session_context(cx).await {
-        Ok(found) => found,
+    let context = match adapter.session_context(cx).await {
+        Ok(context) => context,
         Err(error) => {
             warn("no session context was found", &error);
             SessionContext {
@@ -61,13 +61,13 @@ async fn begun(cx: &TaskContext<'_>, adapter: &dyn SessionAdapter, tells: bool) 
             }
         }
     };
-    cx.save_session(SESSION, &found)?;
-    if tells && !found.constraints.is_empty() {
-        let text = match found.constraints.len() {
+    cx.save_session(SESSION, &context)?;
+    if tells && !context.constraints.is_empty() {
+        let text = match context.constraints.len() {
             1 => "1 constraint is active".to_owned(),
             count => format!("{count} constraints are active"),
         };
-        let constraints = Value::Array(found.constraints);
+        let constraints = Value::Array(context.constraints);
         let metadata = Metadata::from_iter([(ACTIVE_CONSTRAINTS.to_owned(), constraints)]);
         cx.tell(text, metadata).await?;
     }

@@ -36,8 +36,8 @@ pub trait SkillSlot: Serialize + DeserializeOwned + Send + 'static {
     /// Converts a slot saved with version `from` to the current form. `None` fails the task
     /// with `STATE_INCOMPATIBLE`. The engine also calls it for a slot of the current
     /// version that does not decode.
-    fn migrate(from: u32, saved: Value) -> Option<Self> {
-        let _ = (from, saved);
+    fn migrate(from: u32, value: Value) -> Option<Self> {
+        let _ = (from, value);
         None
     }
 }
@@ -71,8 +71,8 @@ pub(super) fn save<S: SkillSlot>(slot: &S) -> AgentResult<SavedSlot> {
 }
 
 /// Decodes a saved slot, and migrates it if another version saved it.
-pub(super) fn restore<S: SkillSlot>(saved: SavedSlot) -> AgentResult<S> {
-    let SavedSlot { version, value } = saved;
+pub(super) fn restore<S: SkillSlot>(saved_slot: SavedSlot) -> AgentResult<S> {
+    let SavedSlot { version, value } = saved_slot;
     if version != S::VERSION {
         return S::migrate(version, value).ok_or_else(|| {
             AgentError::state_incompatible(format!(

@@ -41,7 +41,7 @@ type Made = Result<AnyState, Box<dyn Error + Send + Sync>>;
 /// # Ok::<(), BuildError>(())
 /// ```
 pub struct State<T> {
-    shared: Arc<T>,
+    inner: Arc<T>,
 }
 
 impl<T: Send + Sync + 'static> State<T> {
@@ -65,14 +65,14 @@ impl<T> Deref for State<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.shared
+        &self.inner
     }
 }
 
 impl<T> Clone for State<T> {
     fn clone(&self) -> Self {
         Self {
-            shared: Arc::clone(&self.shared),
+            inner: Arc::clone(&self.inner),
         }
     }
 }
@@ -120,7 +120,7 @@ pub(crate) struct States(BTreeMap<TypeId, Arc<Factory>>);
 struct Factory {
     name: &'static str,
     make: Box<dyn Fn() -> BoxFuture<'static, Made> + Send + Sync>,
-    made: OnceCell<AnyState>,
+    value: OnceCell<AnyState>,
 }
 
 impl States {
@@ -142,7 +142,7 @@ impl States {
         self.insert::<T>(Factory {
             name: type_name::<T>(),
             make: Box::new(make),
-            made: OnceCell::new(),
+            value: OnceCell::new(),
         });
     }
 
@@ -152,7 +152,7 @@ impl States {
         self.insert::<T>(Factory {
             name: type_name::<T>(),
             make: Box::new(|| Box::pin(async { Err("the value is made already".into()) })),
-            made: OnceCell::new_with(Some(value)),
+            value: OnceCell::new_with(Some(value)),
         });
     }
 
@@ -161,8 +161,8 @@ impl States {
     }
 
     /// Whether there is a factory for what a skill needs.
-    pub(super) fn have(&self, needed: &NeededState) -> bool {
-        self.0.contains_key(&needed.id)
+    pub(super) fn have(&self, state: &NeededState) -> bool {
+        self.0.contains_key(&state.id)
     }
 
     /// Makes all states, so that a function that cannot make one does not start.
@@ -184,16 +184,16 @@ impl States {
             ))
         };
         let factory = self.0.get(&TypeId::of::<T>()).ok_or_else(none)?;
-        let made = factory.get().await.map_err(AgentError::internal)?;
-        let shared = made.downcast().map_err(|_| none())?;
-        Ok(State { shared })
+        let value = factory.get().await.map_err(AgentError::internal)?;
+        let inner = value.downcast().map_err(|_| none())?;
+        Ok(State { inner })
     }
 }
 
 impl Factory {
     async fn get(&self) -> Result<AnyState, StateError> {
-        let made = self.made.get_or_try_init(&self.make).await;
-        made.cloned().map_err(|source| StateError {
+        let result = self.value.get_or_try_init(&self.make).await;
+        result.cloned().map_err(|source| StateError {
             name: self.name,
             source,
         })

@@ -62,8 +62,8 @@ where
     let filter = filter.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
     // The hint makes the level of `filter` that of both. Without one each event of each level
     // is looked up at its first use, which costs CPU of the first call.
-    let shown = filter_fn(|event| event.target() != events::LEFT_OUT);
-    let filter = filter.and(shown.with_max_level_hint(LevelFilter::TRACE));
+    let is_shown = filter_fn(|event| event.target() != events::LEFT_OUT);
+    let filter = filter.and(is_shown.with_max_level_hint(LevelFilter::TRACE));
     let lines = fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));

@@ -8,12 +8,12 @@ pub(super) fn hide_texts() {
 }
 
 fn log(panic: &PanicHookInfo<'_>) {
-    let place = panic.location().map(ToString::to_string);
+    let location = panic.location().map(ToString::to_string);
     tracing::error!(
         code.file.path = panic.location().map(std::panic::Location::file),
         code.line.number = panic.location().map(std::panic::Location::line),
         "a panic at {}",
-        place.as_deref().unwrap_or("an unknown place")
+        location.as_deref().unwrap_or("an unknown place")
     );
 }
 

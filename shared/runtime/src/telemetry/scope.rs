@@ -30,9 +30,9 @@ struct Facts {
     read: AtomicU64,
     write: AtomicU64,
     /// Whether a store has reported anything.
-    metered: AtomicBool,
+    has_units: AtomicBool,
     /// The units in the line of the call, once it is written.
-    logged: OnceLock<Units>,
+    logged_units: OnceLock<Units>,
     tenant: OnceLock<String>,
     task: OnceLock<String>,
     skill: OnceLock<String>,
@@ -100,9 +100,9 @@ impl CallScope {
         }
     }
 
-    /// `work` in this scope.
-    pub(crate) fn run<F: Future>(self, work: F) -> impl Future<Output = F::Output> {
-        CURRENT.scope(self, work)
+    /// `future` in this scope.
+    pub(crate) fn run<F: Future>(self, future: F) -> impl Future<Output = F::Output> {
+        CURRENT.scope(self, future)
     }
 
     /// The trace that the scope belongs to.
@@ -113,7 +113,7 @@ impl CallScope {
     /// The units so far; `None` if no store has reported any.
     pub(crate) fn units(&self) -> Option<Units> {
         let facts = &self.facts;
-        facts.metered.load(Ordering::Relaxed).then(|| Units {
+        facts.has_units.load(Ordering::Relaxed).then(|| Units {
             read: facts.read.load(Ordering::Relaxed),
             write: facts.write.load(Ordering::Relaxed),
         })
@@ -123,17 +123,17 @@ impl CallScope {
     pub(crate) fn log_units(&self) -> Option<Units> {
         let units = self.units();
         // The first line counts: a call has one.
-        let _logged = self.facts.logged.set(units.unwrap_or_default());
+        let _logged = self.facts.logged_units.set(units.unwrap_or_default());
         units
     }
 
     /// The units since the line of the call. `None` if that line is not written yet: then it
     /// will have them.
     pub(crate) fn units_since_log(&self) -> Option<Units> {
-        let (logged, units) = (self.facts.logged.get()?, self.units()?);
+        let (logged_units, units) = (self.facts.logged_units.get()?, self.units()?);
         Some(Units {
-            read: units.read.saturating_sub(logged.read),
-            write: units.write.saturating_sub(logged.write),
+            read: units.read.saturating_sub(logged_units.read),
+            write: units.write.saturating_sub(logged_units.write),
         })
     }
 
@@ -143,8 +143,8 @@ impl CallScope {
         if !self.facts.of_call {
             return Err(note);
         }
-        let kept = self.facts.turn.set(Some(note));
-        kept.map_err(Option::unwrap_or_default)
+        let result = self.facts.turn.set(Some(note));
+        result.map_err(Option::unwrap_or_default)
     }
 
     /// The note for the line of the call. A turn that ends later gets a line of its own.
@@ -155,7 +155,7 @@ impl CallScope {
     /// Says that the call gets no line. So a turn has one with all units.
     pub(crate) fn without_line(&self) {
         self.turn_for_line();
-        let _logged = self.facts.logged.set(Units::default());
+        let _logged = self.facts.logged_units.set(Units::default());
     }
 
     pub(crate) fn tenant(&self) -> Option<&str> {
@@ -202,10 +202,10 @@ pub(crate) fn note_route(how: &str) {
     note(|facts| &facts.route, how);
 }
 
-fn note(place: fn(&Facts) -> &OnceLock<String>, text: &str) {
+fn note(cell: fn(&Facts) -> &OnceLock<String>, text: &str) {
     // Outside of a call the note has no reader.
     let _outside = CURRENT.try_with(|scope| {
-        place(&scope.facts).get_or_init(|| text.to_owned());
+        cell(&scope.facts).get_or_init(|| text.to_owned());
     });
 }
 
@@ -220,7 +220,7 @@ impl Meter for CurrentMeter {
         let _outside = CURRENT.try_with(|scope| {
             scope.facts.read.fetch_add(parts(read), Ordering::Relaxed);
             scope.facts.write.fetch_add(parts(write), Ordering::Relaxed);
-            scope.facts.metered.store(true, Ordering::Relaxed);
+            scope.facts.has_units.store(true, Ordering::Relaxed);
         });
     }
 }

@@ -11,7 +11,7 @@ pub(crate) const TRACEPARENT: &str = "traceparent";
 pub struct TraceContext {
     trace: u128,
     span: u64,
-    sampled: bool,
+    is_sampled: bool,
 }
 
 impl TraceContext {
@@ -22,7 +22,7 @@ impl TraceContext {
         (trace != 0 && span != 0).then_some(Self {
             trace,
             span,
-            sampled: false,
+            is_sampled: false,
         })
     }
 
@@ -44,7 +44,7 @@ impl TraceContext {
         }
         let flags = u8::from_str_radix(flags, 16).ok()?;
         Some(Self {
-            sampled: flags & 1 == 1,
+            is_sampled: flags & 1 == 1,
             ..Self::new(
                 u128::from_str_radix(trace, 16).ok()?,
                 u64::from_str_radix(span, 16).ok()?,
@@ -64,10 +64,10 @@ impl TraceContext {
                 .map(|(_, value)| value)
         };
         let (time, rest) = member("Root")?.strip_prefix("1-")?.split_once('-')?;
-        let sampled = u8::from(member("Sampled") == Some("1"));
+        let flags = u8::from(member("Sampled") == Some("1"));
         // A root without a parent is its own first span.
         let span = member("Parent").or_else(|| rest.get(8..))?;
-        Self::parse(&format!("00-{time}{rest}-{span}-{sampled:02x}"))
+        Self::parse(&format!("00-{time}{rest}-{span}-{flags:02x}"))
     }
 
     /// The same trace with the span that `names` identifies. The same names give the same
@@ -98,7 +98,7 @@ impl TraceContext {
 /// Writes the value of a `traceparent` header.
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let flags = u8::from(self.sampled);
+        let flags = u8::from(self.is_sampled);
         write!(f, "00-{:032x}-{:016x}-{flags:02x}", self.trace, self.span)
     }
 }

@@ -98,9 +98,9 @@ fn card(agent: &AgentDefinition) -> Option<AgentCheckError> {
 /// Whether a schema is that of a struct that admits every object: it requires no member and
 /// ignores unknown ones.
 fn takes_any_object(schema: &Value) -> bool {
-    let required = schema.get("required").and_then(Value::as_array);
+    let names = schema.get("required").and_then(Value::as_array);
     schema.get("properties").is_some()
-        && required.is_none_or(Vec::is_empty)
+        && names.is_none_or(Vec::is_empty)
         && schema.get("additionalProperties") != Some(&Value::Bool(false))
 }
 
@@ -140,7 +140,7 @@ fn reaches(
         Ok(Routed::Skill { id: chosen, .. }) if chosen.as_str() == id => return None,
         Ok(Routed::Skill { id: chosen, .. }) => format!("skill `{chosen}`"),
         Ok(Routed::Ask { .. }) => "a question".to_owned(),
-        Err(refusal) => refusal.to_string(),
+        Err(error) => error.to_string(),
     };
     Some(AgentCheckError::Example {
         skill: id.to_owned(),

@@ -49,13 +49,15 @@ impl SkillTest {
     ) -> Result<(Vec<Frame>, Option<TaskId>), SkillTestError> {
         let (caller, engine) = (self.calling()?, self.engine());
         let mut hold = interruption.map(|it| (it, self.store.hold(it)));
-        let queued = self.store.when_queued();
-        let (frames, mut shown) = mpsc::unbounded_channel();
+        let queue_signal = self.store.when_queued();
+        let (frames, mut receiver) = mpsc::unbounded_channel();
         let turn = Box::pin(engine.stream(&caller, command, self.budget(), frames));
-        let ended = self.watched(&caller, &mut hold, Some(queued), turn).await?;
-        let left = match ended {
-            InvocationEnd::Done(done) => {
-                done?;
+        let end = self
+            .watched(&caller, &mut hold, Some(queue_signal), turn)
+            .await?;
+        let task_id = match end {
+            InvocationEnd::Done(result) => {
+                result?;
                 None
             }
             InvocationEnd::Left(id) => {
@@ -67,47 +69,47 @@ impl SkillTest {
             return Err(SkillTestError::NoCrash { things });
         }
         let mut frames = Vec::new();
-        while let Ok(frame) = shown.try_recv() {
+        while let Ok(frame) = receiver.try_recv() {
             frames.push(frame);
         }
-        Ok((frames, left))
+        Ok((frames, task_id))
     }
 
     fn budget(&self) -> CallBudget {
-        CallBudget::until(self.time_left.map(|left| self.clock.later(left)))
+        CallBudget::until(self.time_left.map(|duration| self.clock.later(duration)))
     }
 
-    /// Runs `work` until it ends, its turn goes to a queue, or its process dies.
+    /// Runs `future` until it ends, its turn goes to a queue, or its process dies.
     async fn watched<T>(
         &self,
         caller: &Caller,
         hold: &mut Option<(Interruption, Hold)>,
-        queued: Option<oneshot::Receiver<TaskId>>,
-        work: impl Future<Output = T>,
+        queue_signal: Option<oneshot::Receiver<TaskId>>,
+        future: impl Future<Output = T>,
     ) -> Result<InvocationEnd<T>, SkillTestError> {
-        let mut work = pin!(work);
-        let mut queued = pin!(received(queued));
+        let mut future = pin!(future);
+        let mut queue_signal = pin!(received(queue_signal));
         loop {
-            let reached = received(hold.as_mut().map(|(_, hold)| &mut hold.reached));
-            let held = tokio::select! {
+            let stop_signal = received(hold.as_mut().map(|(_, hold)| &mut hold.signal));
+            let id = tokio::select! {
                 biased;
-                id = &mut queued => return Ok(InvocationEnd::Left(id)),
-                id = reached => id,
-                done = &mut work => {
+                id = &mut queue_signal => return Ok(InvocationEnd::Left(id)),
+                id = stop_signal => id,
+                result = &mut future => {
                     // A stream may end in the moment in which its turn goes to a queue.
-                    let queued = queued.now_or_never();
-                    return Ok(queued.map_or(InvocationEnd::Done(done), InvocationEnd::Left));
+                    let queue_signal = queue_signal.now_or_never();
+                    return Ok(queue_signal.map_or(InvocationEnd::Done(result), InvocationEnd::Left));
                 }
             };
             match hold.take() {
                 Some((Interruption::CancelAfter(_), hold)) => {
-                    self.engine().cancel(caller, &cancel(held)).await?;
+                    self.engine().cancel(caller, &cancel(id)).await?;
                     // The send fails when the turn has ended meanwhile: nothing to release.
                     let _gone = hold.go_on.send(());
                 }
                 // The future of the turn is dropped, as a process that dies drops it.
                 Some((Interruption::CrashAfter(_), _)) | None => {
-                    return Ok(InvocationEnd::Left(held));
+                    return Ok(InvocationEnd::Left(id));
                 }
             }
         }
@@ -149,9 +151,9 @@ impl SkillTest {
                 turn: record.turn(),
                 dispatch,
             };
-            let deadline = self.time_left.map(|left| self.clock.later(left));
-            let work = Box::pin(engine.work(&item, &Unhidden, deadline));
-            self.watched(caller, hold, None, work).await?;
+            let deadline = self.time_left.map(|duration| self.clock.later(duration));
+            let future = Box::pin(engine.work(&item, &Unhidden, deadline));
+            self.watched(caller, hold, None, future).await?;
         }
         Err(SkillTestError::NeverRests { workers: WORKERS })
     }
@@ -163,8 +165,8 @@ impl SkillTest {
         id: &TaskId,
     ) -> Result<Option<TaskRecord>, SkillTestError> {
         let now = self.clock.later(Duration::ZERO);
-        let found = self.store.load(&caller.owner, id, now).await;
-        Ok(found.map_err(crate::engine::EngineError::from)?)
+        let result = self.store.load(&caller.owner, id, now).await;
+        Ok(result.map_err(crate::engine::EngineError::from)?)
     }
 
     /// The names of the stored steps of the current task.

@@ -169,19 +169,19 @@ impl SkillTest {
         self.events.clear();
         *lock(&self.cause) = None;
         *lock(&self.fault) = None;
-        let mut seen = self.last_event().await?;
-        let (frames, left) = self.invoke(command, interruption).await?;
-        let mut said = None;
+        let mut last_seq = self.last_event().await?;
+        let (frames, task_id) = self.invoke(command, interruption).await?;
+        let mut message = None;
         for frame in frames {
             if let Frame::Event { event, .. } = &frame {
-                seen = event.seq;
+                last_seq = event.seq;
             }
-            said = self.note(frame)?.or(said);
+            message = self.note(frame)?.or(message);
         }
-        if let Some(id) = left {
-            self.follow(id, seen).await?;
+        if let Some(id) = task_id {
+            self.follow(id, last_seq).await?;
         }
-        let reply = match said {
+        let reply = match message {
             Some(message) => Reply::Message(message),
             None => self.look(&self.engine(), &self.calling()?).await?,
         };
@@ -200,10 +200,12 @@ impl SkillTest {
         Ok(record.map_or(0, |record| record.last_seq()))
     }
 
-    /// Notes what workers have stored after the event `seen`.
-    async fn follow(&mut self, id: TaskId, seen: u64) -> Result<(), SkillTestError> {
+    /// Notes what workers have stored after the event `last_seq`.
+    async fn follow(&mut self, id: TaskId, last_seq: u64) -> Result<(), SkillTestError> {
         if let Some(record) = self.stored(&self.calling()?, &id).await? {
-            let events = record.events_after(seen).map(|event| event.event.clone());
+            let events = record
+                .events_after(last_seq)
+                .map(|event| event.event.clone());
             self.events.extend(events);
             self.context = Some(record.context_id().clone());
         }
@@ -274,8 +276,8 @@ impl SkillTest {
         let engine = Engine::new(agent, services, policy).with_documents(self.documents.clone());
         let fault = Arc::clone(&self.fault);
         let failures = move |error: &AgentError| *lock(&cause) = error.cause().map(str::to_owned);
-        let faults = move |it: &OutputFault| {
-            lock(&fault).get_or_insert_with(|| it.clone());
+        let faults = move |output_fault: &OutputFault| {
+            lock(&fault).get_or_insert_with(|| output_fault.clone());
         };
         engine.reporting(Arc::new(failures), Arc::new(faults))
     }

@@ -53,8 +53,8 @@ impl SkillTest {
 
     /// Sets how much time each invocation has left when its turn begins. A skill reads
     /// the rest with `TaskContext::time_left`. Without this a turn has no limit.
-    pub const fn time_left(&mut self, left: Duration) -> &mut Self {
-        self.time_left = Some(left);
+    pub const fn time_left(&mut self, duration: Duration) -> &mut Self {
+        self.time_left = Some(duration);
         self
     }
 

@@ -66,7 +66,7 @@ impl SkillTestError {
 impl From<EngineError> for SkillTestError {
     fn from(error: EngineError) -> Self {
         error.log();
-        Self::Refused(error.refusal)
+        Self::Refused(error.a2a_error)
     }
 }
 
@@ -116,8 +116,8 @@ impl Reply {
     #[must_use]
     pub fn artifact(&self, name: &str) -> Option<Artifact> {
         let artifacts = self.task()?.artifacts.iter().flatten();
-        let mut named = artifacts.filter(|artifact| artifact.name.as_deref() == Some(name));
-        named.next().cloned().map(Artifact::from)
+        let mut artifacts = artifacts.filter(|artifact| artifact.name.as_deref() == Some(name));
+        artifacts.next().cloned().map(Artifact::from)
     }
 
     /// The text of the artifact with this name; `None` if it has no text.

@@ -205,11 +205,14 @@ impl ScriptedModel {
     /// [`ScriptError`] when answers are left, or requests came after the end of the script.
     pub fn finish(&self) -> Result<(), ScriptError> {
         let script = lock(&self.0);
-        let (left, beyond) = (script.answers.len(), script.beyond);
-        if left == 0 && beyond == 0 {
+        let (answers_left, beyond) = (script.answers.len(), script.beyond);
+        if answers_left == 0 && beyond == 0 {
             return Ok(());
         }
-        Err(ScriptError { left, beyond })
+        Err(ScriptError {
+            left: answers_left,
+            beyond,
+        })
     }
 
     async fn answered(&self, request: ModelRequest) -> AgentResult<ModelReply> {
@@ -229,25 +232,25 @@ impl ScriptedModel {
 
 impl ModelScript {
     fn next(&mut self, request: ModelRequest) -> (Duration, AgentResult<ModelReply>) {
-        let forced = tool_of(&request).map(str::to_owned);
+        let forced_tool = tool_of(&request).map(str::to_owned);
         self.requests.push(request);
         let (wait, answer) = match self.answers.pop_front() {
             Some((wait, answer)) => (wait, Some(answer)),
             None => (Duration::ZERO, None),
         };
-        (wait, self.reply(answer, forced))
+        (wait, self.reply(answer, forced_tool))
     }
 
     fn reply(
         &mut self,
         answer: Option<ScriptedAnswer>,
-        forced: Option<String>,
+        forced_tool: Option<String>,
     ) -> AgentResult<ModelReply> {
         match answer {
             Some(ScriptedAnswer::Reply(reply)) => Ok(reply),
             Some(ScriptedAnswer::Error(error)) => Err(error),
             Some(ScriptedAnswer::Calls(calls, usage)) => Ok(self.calls(calls, usage)),
-            Some(ScriptedAnswer::Answer(value, usage)) => Ok(match forced {
+            Some(ScriptedAnswer::Answer(value, usage)) => Ok(match forced_tool {
                 Some(tool) => self.calls(vec![(tool, value)], usage),
                 None => text_reply(value.to_string(), usage),
             }),

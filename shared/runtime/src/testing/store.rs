@@ -19,7 +19,7 @@ pub(super) struct TestStore {
     memory: MemoryStore,
     brake: Mutex<Option<Brake>>,
     /// Gets the id of the next task whose turn a worker has to run.
-    queued: Mutex<Option<oneshot::Sender<TaskId>>>,
+    queue_sender: Mutex<Option<oneshot::Sender<TaskId>>>,
 }
 
 /// Holds a commit of a turn.
@@ -30,7 +30,7 @@ struct Brake {
     /// The first commit of a running turn sets this.
     base: Option<(u64, u64)>,
     commits: u64,
-    reached: oneshot::Sender<TaskId>,
+    signal: oneshot::Sender<TaskId>,
     go_on: oneshot::Receiver<()>,
 }
 
@@ -38,7 +38,7 @@ struct Brake {
 #[derive(Debug)]
 pub(super) struct Hold {
     /// Receives the task's id when the turn is held.
-    pub(super) reached: oneshot::Receiver<TaskId>,
+    pub(super) signal: oneshot::Receiver<TaskId>,
     /// Releases the turn.
     pub(super) go_on: oneshot::Sender<()>,
 }
@@ -46,17 +46,17 @@ pub(super) struct Hold {
 impl TestStore {
     /// Holds the next turn where `after` says.
     pub(super) fn hold(&self, after: Interruption) -> Hold {
-        let (reached, on_reached) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         let (on_go, go_on) = oneshot::channel();
         *lock(&self.brake) = Some(Brake {
             after,
             base: None,
             commits: 0,
-            reached,
+            signal: sender,
             go_on,
         });
         Hold {
-            reached: on_reached,
+            signal: receiver,
             go_on: on_go,
         }
     }
@@ -64,17 +64,17 @@ impl TestStore {
     /// Receives the id of the next task whose turn a worker has to run.
     pub(super) fn when_queued(&self) -> oneshot::Receiver<TaskId> {
         let (sender, receiver) = oneshot::channel();
-        *lock(&self.queued) = Some(sender);
+        *lock(&self.queue_sender) = Some(sender);
         receiver
     }
 
     async fn brake(&self, record: &TaskRecord) {
         if record.dispatch().is_some() {
             if !record.state().is_at_rest()
-                && let Some(queued) = lock(&self.queued).take()
+                && let Some(sender) = lock(&self.queue_sender).take()
             {
                 // It fails when the bench waits no more.
-                let _gone = queued.send(record.id().clone());
+                let _gone = sender.send(record.id().clone());
             }
             return;
         }
@@ -93,7 +93,7 @@ impl TestStore {
             return;
         }
         // Both fail when the bench has been dropped: then the turn is not held.
-        let _gone = brake.reached.send(record.id().clone());
+        let _gone = brake.signal.send(record.id().clone());
         let _gone = brake.go_on.await;
     }
 }
@@ -113,9 +113,9 @@ impl WrapTasks for TestStore {
             record: read_back(&write.record)?,
             ..write.clone()
         };
-        let committed = self.memory.commit(&write).await?;
+        let outcome = self.memory.commit(&write).await?;
         self.brake(&write.record).await;
-        Ok(committed)
+        Ok(outcome)
     }
 }
 
@@ -130,9 +130,9 @@ impl WrapThreads for TestStore {
         owner: &Owner,
         id: &ContextId,
     ) -> Result<Option<ThreadRecord>, StoreError> {
-        let found = self.memory.load_thread(owner, id).await?;
+        let record = self.memory.load_thread(owner, id).await?;
         let read_back = |record| stored::decode_thread(stored::encode_thread(&record));
-        found.map(read_back).transpose()
+        record.map(read_back).transpose()
     }
 }
 

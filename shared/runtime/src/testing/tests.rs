@@ -139,12 +139,12 @@ fn agent() -> AgentDefinition {
         .unwrap()
 }
 
-fn bench(skill: &str) -> SkillTest {
+fn skill_test(skill: &str) -> SkillTest {
     SkillTest::new(&agent(), skill)
 }
 
-fn shown(bench: &SkillTest) -> Vec<String> {
-    let events = bench.events().iter();
+fn shown(skill_test: &SkillTest) -> Vec<String> {
+    let events = skill_test.events().iter();
     events
         .map(|event| match event {
             Event::Status(update) => update.status.state.to_string(),
@@ -155,17 +155,17 @@ fn shown(bench: &SkillTest) -> Vec<String> {
 
 #[tokio::test]
 async fn the_bench_sees_events_of_a_skill_that_ends_without_waiting() {
-    let mut two = bench("chatty");
+    let mut two = skill_test("chatty");
     two.send("go").await.unwrap();
     assert_eq!(shown(&two), ["working", "two", "completed"]);
-    let mut one = bench("brief");
+    let mut one = skill_test("brief");
     one.send("go").await.unwrap();
     assert_eq!(shown(&one), ["working", "completed"]);
 }
 
 #[tokio::test]
 async fn an_output_outside_the_output_modes_is_an_error() {
-    let error = bench("liar").send("go").await.unwrap_err();
+    let error = skill_test("liar").send("go").await.unwrap_err();
     let text =
         "skill `liar` gave `application/json` in `liar`, which is not among its output modes";
     assert_eq!(error.to_string(), text);
@@ -173,7 +173,7 @@ async fn an_output_outside_the_output_modes_is_an_error() {
 
 #[tokio::test]
 async fn a_message_to_an_unknown_skill_is_refused() {
-    let error = bench("unknown").send("go").await.unwrap_err();
+    let error = skill_test("unknown").send("go").await.unwrap_err();
     assert!(
         matches!(error.refusal(), Some(A2aError::InvalidParams { .. })),
         "{error}"
@@ -182,19 +182,19 @@ async fn a_message_to_an_unknown_skill_is_refused() {
 
 #[tokio::test]
 async fn slots_and_saved_data_pass_through_their_stored_form() {
-    let mut bench = bench("counter");
-    bench.send("go").await.unwrap();
-    let reply = bench.send("more").await.unwrap();
+    let mut skill_test = skill_test("counter");
+    skill_test.send("go").await.unwrap();
+    let reply = skill_test.send("more").await.unwrap();
     // The data is there; the skipped member of the slot is not.
     assert_eq!(reply.artifact_data("counter"), Some(10.into()));
 }
 
 #[tokio::test]
 async fn each_turn_has_its_own_steps_and_sees_the_newest_messages() {
-    let mut bench = bench("stepper");
-    let asked = bench.send("one").await.unwrap();
+    let mut skill_test = skill_test("stepper");
+    let asked = skill_test.send("one").await.unwrap();
     assert_eq!(asked.text(), "1: one");
-    let done = bench.send("two").await.unwrap();
+    let done = skill_test.send("two").await.unwrap();
     assert_eq!(
         done.artifact_text("stepper").as_deref(),
         Some("2: one, 1: one, two")
@@ -203,27 +203,27 @@ async fn each_turn_has_its_own_steps_and_sees_the_newest_messages() {
 
 #[tokio::test(start_paused = true)]
 async fn a_skill_that_sleeps_takes_no_time_under_a_paused_clock() {
-    let mut bench = bench("sleeper");
-    let reply = bench.send("go").await.unwrap();
+    let mut skill_test = skill_test("sleeper");
+    let reply = skill_test.send("go").await.unwrap();
     assert_eq!(reply.artifact_text("sleeper").as_deref(), Some("awake"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn cancel_after_cancels_after_that_many_events() {
-    let mut bench = bench("sleeper");
-    let reply = bench.cancel_after(1).send("go").await.unwrap();
+    let mut skill_test = skill_test("sleeper");
+    let reply = skill_test.cancel_after(1).send("go").await.unwrap();
     assert_eq!(reply.state(), Some(TaskState::Canceled));
-    assert_eq!(shown(&bench), ["working", "canceled"]);
-    let reply = bench.send("again").await.unwrap();
+    assert_eq!(shown(&skill_test), ["working", "canceled"]);
+    let reply = skill_test.send("again").await.unwrap();
     assert_eq!(reply.state(), Some(TaskState::Completed));
 }
 
 #[tokio::test]
 async fn a_task_expires_a_month_after_its_last_turn() {
-    let mut bench = bench("counter");
-    bench.send("go").await.unwrap();
+    let mut skill_test = skill_test("counter");
+    skill_test.send("go").await.unwrap();
     let month = Duration::from_secs(31 * 24 * 3600);
-    let error = bench.advance(month).send("more").await.unwrap_err();
+    let error = skill_test.advance(month).send("more").await.unwrap_err();
     assert_eq!(error.refusal(), Some(&A2aError::TaskNotFound));
 }
 
@@ -254,12 +254,12 @@ fn an_example_that_reaches_another_skill_is_a_fault() {
 
 #[tokio::test]
 async fn a_reply_without_a_task_keeps_its_session_data() {
-    let mut bench = bench("greeter");
+    let mut skill_test = skill_test("greeter");
     for (fresh, expected) in [(true, 1), (false, 2), (false, 3), (true, 1)] {
         if fresh {
-            bench.new_context();
+            skill_test.new_context();
         }
-        let Reply::Message(message) = bench.send("hi").await.unwrap() else {
+        let Reply::Message(message) = skill_test.send("hi").await.unwrap() else {
             panic!("a task");
         };
         let said = Content::from_parts(message.parts);

@@ -157,7 +157,7 @@ fn a_content_type_is_refused_before_the_body_is_read() {
                 ..post(path, "not json")
             };
             let refused = open(&request).unwrap_err();
-            assert_eq!(refused.refusal, A2aError::UnsupportedMediaType, "{path}");
+            assert_eq!(refused.error, A2aError::UnsupportedMediaType, "{path}");
             assert_eq!(refused.answer().status, status, "{path}");
         }
     }
@@ -199,7 +199,7 @@ fn a_malformed_body_gets_the_error_format_of_its_path() {
 fn the_error_for_an_unknown_method_repeats_the_id() {
     for method in ["Sendmessage", "tasks/list", "tasks/sendNow", ""] {
         let refused = open(&post("/", &rpc(method, &json!({})))).unwrap_err();
-        assert_eq!(refused.refusal, A2aError::MethodNotFound);
+        assert_eq!(refused.error, A2aError::MethodNotFound);
         assert_eq!(body(&refused.answer())["id"], 7, "{method}");
     }
 }
@@ -425,7 +425,7 @@ fn an_empty_or_oversized_batch_is_one_invalid_request() {
     assert!(open(&post("/", &batch(16))).is_ok());
     for text in [batch(0), batch(17), batch(3_000)] {
         let refused = open(&post("/", &text)).unwrap_err();
-        assert!(matches!(refused.refusal, A2aError::InvalidRequest { .. }));
+        assert!(matches!(refused.error, A2aError::InvalidRequest { .. }));
         assert_eq!(body(&refused.answer())["id"], Value::Null);
     }
 }
@@ -461,7 +461,7 @@ fn an_envelope_for_another_path_is_refused() {
     for method in ["tasks/get", "message/send", "SendMessage", "nothing"] {
         let refused = open(&post("/tasks/send", &rpc(method, &json!({})))).unwrap_err();
         assert!(
-            matches!(refused.refusal, A2aError::InvalidRequest { .. }),
+            matches!(refused.error, A2aError::InvalidRequest { .. }),
             "{method}"
         );
         assert_eq!(body(&refused.answer())["error"]["code"], -32600);

@@ -141,8 +141,8 @@ fn capabilities(info: &CardInfo) -> CardMembers {
     put(&mut capabilities, "streaming", info.capabilities.streaming);
     let push = info.capabilities.push_notifications;
     put(&mut capabilities, "pushNotifications", push);
-    let extended = info.capabilities.extended_agent_card;
-    put(&mut capabilities, "extendedAgentCard", extended);
+    let has_extended = info.capabilities.extended_agent_card;
+    put(&mut capabilities, "extendedAgentCard", has_extended);
     put(&mut capabilities, "extensions", extensions(info));
     capabilities
 }
@@ -150,7 +150,7 @@ fn capabilities(info: &CardInfo) -> CardMembers {
 /// The extensions (A2A 1.0 §4.6.1); the one for schemas only if a skill has one, the one for
 /// webhooks only if there are push configs.
 fn extensions(info: &CardInfo) -> Vec<Value> {
-    let declared = OFFERED.into_iter().filter_map(|extension| {
+    let extensions = OFFERED.into_iter().filter_map(|extension| {
         if extension == SKILL_SCHEMAS {
             skill_schemas(info).map(|schemas| extension.declared(Some(schemas)))
         } else if extension == WEBHOOK_SIGNATURES && !info.capabilities.push_notifications {
@@ -159,7 +159,7 @@ fn extensions(info: &CardInfo) -> Vec<Value> {
             Some(extension.declared(None))
         }
     });
-    declared.collect()
+    extensions.collect()
 }
 
 /// The schemas of the skills, as an extension: a card has no member for them.

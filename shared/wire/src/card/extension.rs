@@ -49,10 +49,10 @@ pub const OFFERED: [Extension; 6] = [
 impl Extension {
     /// The extension as a card shows it.
     pub(super) fn declared(self, params: Option<Value>) -> Value {
-        let mut declared = json!({"uri": self.uri, "description": self.description});
-        if let (Some(params), Value::Object(members)) = (params, &mut declared) {
+        let mut value = json!({"uri": self.uri, "description": self.description});
+        if let (Some(params), Value::Object(members)) = (params, &mut value) {
             members.insert("params".to_owned(), params);
         }
-        declared
+        value
     }
 }

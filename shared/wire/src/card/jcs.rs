@@ -66,12 +66,12 @@ fn ecmascript(number: &Number) -> String {
         None => ("", text.as_str()),
     };
     let (mantissa, exponent) = unsigned.split_once('e').unwrap_or((unsigned, "0"));
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let all = format!("{whole}{fraction}");
+    let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all = format!("{integer}{fraction}");
     let digits = all.trim_start_matches('0');
-    let before_point = i32::try_from(whole.len()).unwrap_or(i32::MAX);
-    let skipped = i32::try_from(all.len() - digits.len()).unwrap_or(i32::MAX);
-    let exponent = exponent.parse::<i32>().unwrap_or_default() + before_point - 1 - skipped;
+    let before_point = i32::try_from(integer.len()).unwrap_or(i32::MAX);
+    let zeros = i32::try_from(all.len() - digits.len()).unwrap_or(i32::MAX);
+    let exponent = exponent.parse::<i32>().unwrap_or_default() + before_point - 1 - zeros;
     format!("{sign}{}", placed(digits.trim_end_matches('0'), exponent))
 }
 
@@ -83,9 +83,9 @@ fn placed(digits: &str, exponent: i32) -> String {
     match exponent {
         0..=20 if length <= exponent + 1 => format!("{digits}{}", zeros(exponent + 1 - length)),
         0..=20 => {
-            let whole = usize::try_from(exponent + 1).unwrap_or_default();
-            let (whole, fraction) = digits.split_at_checked(whole).unwrap_or((digits, ""));
-            format!("{whole}.{fraction}")
+            let at = usize::try_from(exponent + 1).unwrap_or_default();
+            let (integer, fraction) = digits.split_at_checked(at).unwrap_or((digits, ""));
+            format!("{integer}.{fraction}")
         }
         -6..=-1 => format!("0.{}{digits}", zeros(-exponent - 1)),
         _ => {

@@ -72,9 +72,9 @@ impl FromStr for CardSignature {
         let header: Value = serde_json::from_slice(&header).map_err(|_| SignatureError)?;
         // RFC 7518 §3.4: an ES256 signature is two numbers in 64 bytes.
         let bytes = URL_SAFE_NO_PAD.decode(signature);
-        let said = |name: &str| header.get(name).and_then(Value::as_str);
-        let es256 = bytes.is_ok_and(|bytes| bytes.len() == 64) && said("alg") == Some("ES256");
-        let payload = said(PAYLOAD_HASH).ok_or(SignatureError)?;
+        let member = |name: &str| header.get(name).and_then(Value::as_str);
+        let es256 = bytes.is_ok_and(|bytes| bytes.len() == 64) && member("alg") == Some("ES256");
+        let payload = member(PAYLOAD_HASH).ok_or(SignatureError)?;
         if !es256 {
             return Err(SignatureError);
         }
@@ -148,13 +148,13 @@ impl Unsigned {
 
 /// The one or two canonical forms of a card, without repetition.
 fn signing_payloads(card: &Value) -> Vec<String> {
-    let mut whole = card.clone();
+    let mut content = card.clone();
     // A2A 1.0 §8.4.1: `signatures` is not part of the signed content.
-    if let Value::Object(members) = &mut whole {
+    if let Value::Object(members) = &mut content {
         members.remove("signatures");
     }
-    let mut payloads = vec![jcs::canonical(&whole)];
-    let read = jcs::canonical(&as_read(&whole));
+    let mut payloads = vec![jcs::canonical(&content)];
+    let read = jcs::canonical(&as_read(&content));
     if !payloads.contains(&read) {
         payloads.push(read);
     }

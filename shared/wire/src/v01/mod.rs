@@ -115,8 +115,8 @@ pub(crate) fn decode_subscribe(
 
 /// Writes the result of a send, which is always a task (A2A 0.1 §7.1). `id` is the
 /// task id that the client made.
-pub(crate) fn encode_sent(sent: &Sent, id: &TaskId) -> Value {
-    match sent {
+pub(crate) fn encode_sent(response: &Sent, id: &TaskId) -> Value {
+    match response {
         Sent::Task(task) => encode_task(task),
         Sent::Message(message) => encode_message_as_task(message, id, message.context_id.as_ref()),
     }

@@ -73,8 +73,8 @@ impl Stream {
     }
 
     fn index_of(&mut self, artifact: &Artifact) -> usize {
-        let known = self.artifacts.iter().position(|id| *id == artifact.id);
-        known.unwrap_or_else(|| {
+        let position = self.artifacts.iter().position(|id| *id == artifact.id);
+        position.unwrap_or_else(|| {
             self.artifacts.push(artifact.id.clone());
             self.artifacts.len() - 1
         })

@@ -1,4 +1,4 @@
-use super::{bench, data};
+use super::{data, skill_test};
 use crate::agent;
 use a2a_lambda::SkillTest;
 use a2a_lambda::prelude::*;
@@ -8,18 +8,18 @@ use serde_json::json;
 
 #[tokio::test]
 async fn a_flight_is_booked_after_two_questions() {
-    let mut bench = bench("book-flight");
-    let reply = bench.send("Book a flight").await.unwrap();
+    let mut skill_test = skill_test("book-flight");
+    let reply = skill_test.send("Book a flight").await.unwrap();
     assert_eq!(
         (reply.state(), reply.text()),
         (Some(TaskState::InputRequired), "Where to?")
     );
-    let reply = bench.send("Helsinki").await.unwrap();
+    let reply = skill_test.send("Helsinki").await.unwrap();
     assert_eq!(
         (reply.state(), reply.text()),
         (Some(TaskState::InputRequired), "When?")
     );
-    let reply = bench.send("Next Monday").await.unwrap();
+    let reply = skill_test.send("Next Monday").await.unwrap();
     assert_eq!(
         (reply.state(), reply.text()),
         (Some(TaskState::Completed), "Booked!")
@@ -39,23 +39,29 @@ async fn a_flight_is_booked_after_two_questions() {
 
 #[tokio::test]
 async fn skill_does_not_ask_for_known_values() {
-    let mut bench = bench("book-flight");
-    let reply = bench.send(data(&json!({ "on": "Friday" }))).await.unwrap();
+    let mut skill_test = skill_test("book-flight");
+    let reply = skill_test
+        .send(data(&json!({ "on": "Friday" })))
+        .await
+        .unwrap();
     assert_eq!(reply.text(), "Where to?");
-    let reply = bench.send("Oslo").await.unwrap();
+    let reply = skill_test.send("Oslo").await.unwrap();
     let booking = json!({ "to": "Oslo", "on": "Friday" });
     assert_eq!(reply.artifact_data("book-flight"), Some(booking));
 
-    bench.new_context();
-    let reply = bench.send(data(&json!({ "to": "Oslo" }))).await.unwrap();
+    skill_test.new_context();
+    let reply = skill_test
+        .send(data(&json!({ "to": "Oslo" })))
+        .await
+        .unwrap();
     assert_eq!(reply.text(), "When?");
 }
 
 #[tokio::test]
 async fn empty_answer_repeats_the_question() {
-    let mut bench = bench("book-flight");
-    bench.send("Book a flight").await.unwrap();
-    let reply = bench.send("  ").await.unwrap();
+    let mut skill_test = skill_test("book-flight");
+    skill_test.send("Book a flight").await.unwrap();
+    let reply = skill_test.send("  ").await.unwrap();
     assert_eq!(
         (reply.state(), reply.text()),
         (Some(TaskState::InputRequired), "Where to?")
@@ -64,20 +70,20 @@ async fn empty_answer_repeats_the_question() {
 
 #[tokio::test]
 async fn client_cancels_instead_of_answering() {
-    let mut bench = bench("book-flight");
-    bench.send("Book a flight").await.unwrap();
-    let canceled = bench.cancel().await.unwrap();
+    let mut skill_test = skill_test("book-flight");
+    skill_test.send("Book a flight").await.unwrap();
+    let canceled = skill_test.cancel().await.unwrap();
     assert_eq!(canceled.state(), Some(TaskState::Canceled));
-    let again = bench.cancel().await.unwrap();
+    let again = skill_test.cancel().await.unwrap();
     assert_eq!(again.state(), Some(TaskState::Canceled));
 }
 
 #[tokio::test]
 async fn another_caller_cannot_answer() {
-    let mut bench = bench("book-flight");
-    bench.send("Book a flight").await.unwrap();
+    let mut skill_test = skill_test("book-flight");
+    skill_test.send("Book a flight").await.unwrap();
     for (tenant, subject) in [("bench", "mallory"), ("other", "bench")] {
-        let error = bench
+        let error = skill_test
             .caller(tenant, subject)
             .unwrap()
             .send("Oslo")
@@ -89,7 +95,7 @@ async fn another_caller_cannot_answer() {
             "{tenant} {subject}"
         );
     }
-    let reply = bench
+    let reply = skill_test
         .caller("bench", "bench")
         .unwrap()
         .send("Oslo")
@@ -138,19 +144,19 @@ fn before() -> AgentDefinition {
 
 #[tokio::test]
 async fn new_version_accepts_the_answer_to_an_old_question() {
-    let mut bench = SkillTest::new(&before(), "book-flight");
-    bench.send("Book a flight").await.unwrap();
-    let reply = bench
+    let mut skill_test = SkillTest::new(&before(), "book-flight");
+    skill_test.send("Book a flight").await.unwrap();
+    let reply = skill_test
         .redeploy(&agent().unwrap())
         .send("Helsinki")
         .await
         .unwrap();
     assert_eq!(reply.text(), "When?");
 
-    let mut bench = SkillTest::new(&before(), "book-flight");
-    bench.send("Book a flight").await.unwrap();
-    bench.send("Helsinki").await.unwrap();
-    let reply = bench
+    let mut skill_test = SkillTest::new(&before(), "book-flight");
+    skill_test.send("Book a flight").await.unwrap();
+    skill_test.send("Helsinki").await.unwrap();
+    let reply = skill_test
         .redeploy(&agent().unwrap())
         .send("Monday")
         .await
@@ -161,9 +167,13 @@ async fn new_version_accepts_the_answer_to_an_old_question() {
 
 #[tokio::test]
 async fn a_question_of_the_new_version_fails_after_a_roll_back() {
-    let mut bench = bench("book-flight");
-    bench.send("Book a flight").await.unwrap();
-    let reply = bench.redeploy(&before()).send("Helsinki").await.unwrap();
+    let mut skill_test = skill_test("book-flight");
+    skill_test.send("Book a flight").await.unwrap();
+    let reply = skill_test
+        .redeploy(&before())
+        .send("Helsinki")
+        .await
+        .unwrap();
     assert_eq!(reply.state(), Some(TaskState::Failed));
     assert_eq!(reply.error_code(), Some("STATE_INCOMPATIBLE"));
 }

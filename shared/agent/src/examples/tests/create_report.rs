@@ -1,4 +1,4 @@
-use super::bench;
+use super::skill_test;
 use crate::examples::pdf;
 use a2a_lambda::task::{PartContent, TaskState};
 use a2a_lambda::testing::Reply;
@@ -23,8 +23,8 @@ fn report(reply: &Reply) -> (String, Vec<String>) {
 
 #[tokio::test]
 async fn a_report_is_created_in_the_format_that_was_asked_for() {
-    let mut bench = bench("create-report");
-    let asked = bench.send("Create a report").await.unwrap();
+    let mut skill_test = skill_test("create-report");
+    let asked = skill_test.send("Create a report").await.unwrap();
     assert_eq!(asked.state(), Some(TaskState::InputRequired));
     assert_eq!(asked.text(), "What format would you like?");
     assert!(
@@ -35,9 +35,9 @@ async fn a_report_is_created_in_the_format_that_was_asked_for() {
             .as_ref()
             .is_none_or(Vec::is_empty)
     );
-    let asked = bench.send("a nice one").await.unwrap();
+    let asked = skill_test.send("a nice one").await.unwrap();
     assert_eq!(asked.state(), Some(TaskState::InputRequired));
-    let done = bench.send("PDF format").await.unwrap();
+    let done = skill_test.send("PDF format").await.unwrap();
     assert_eq!(done.state(), Some(TaskState::Completed));
     assert_eq!(done.text(), "Here's your report");
     assert_eq!(
@@ -48,8 +48,8 @@ async fn a_report_is_created_in_the_format_that_was_asked_for() {
 
 #[tokio::test]
 async fn a_shorter_report_is_a_new_task_with_the_same_name_and_another_id() {
-    let mut bench = bench("create-report");
-    let first = bench
+    let mut skill_test = skill_test("create-report");
+    let first = skill_test
         .send("Create a report on (sales) as PDF")
         .await
         .unwrap();
@@ -57,13 +57,13 @@ async fn a_shorter_report_is_a_new_task_with_the_same_name_and_another_id() {
     let (id, lines) = report(&first);
     assert!(lines.contains(&"Create a report on (sales) as PDF".to_owned()));
 
-    bench.references([task.id.as_str()]);
-    let second = bench.send("Make it shorter").await.unwrap();
+    skill_test.references([task.id.as_str()]);
+    let second = skill_test.send("Make it shorter").await.unwrap();
     assert_eq!(second.text(), "Here's the shorter version");
     let (new_id, shorter) = report(&second);
     assert!(new_id != id && shorter.len() < lines.len() && lines.starts_with(&shorter));
     assert_eq!(second.task().unwrap().context_id, task.context_id);
-    assert_eq!(bench.get(&task.id).await.unwrap(), first);
+    assert_eq!(skill_test.get(&task.id).await.unwrap(), first);
 }
 
 #[test]

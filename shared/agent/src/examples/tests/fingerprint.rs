@@ -1,4 +1,4 @@
-use super::bench;
+use super::skill_test;
 use crate::examples::fingerprint::Rows;
 use a2a_lambda::skill::Content;
 use a2a_lambda::task::PartContent;
@@ -8,7 +8,7 @@ use tokio::io::AsyncReadExt as _;
 /// Sends a PDF; returns the address of the picture, which names its digest.
 async fn drawn(content: &'static [u8]) -> String {
     let file = Content::from_file("a.pdf", "application/pdf", content);
-    let reply = bench("fingerprint").send(file).await.unwrap();
+    let reply = skill_test("fingerprint").send(file).await.unwrap();
     let artifact = reply.artifact("fingerprint.bmp").unwrap();
     match &artifact.parts[0].content {
         PartContent::Url(url) => url.clone(),
@@ -31,6 +31,6 @@ async fn a_file_has_a_fingerprint_of_12_mb_that_is_stored_as_an_object() {
 
 #[tokio::test]
 async fn a_message_without_a_pdf_or_an_image_is_refused() {
-    let error = bench("fingerprint").send("no file").await.unwrap_err();
+    let error = skill_test("fingerprint").send("no file").await.unwrap_err();
     assert!(error.to_string().contains("application/pdf"), "{error}");
 }

@@ -1,15 +1,15 @@
-use super::bench;
+use super::skill_test;
 use a2a_lambda::task::TaskState;
 
 const NAME: &str = "format-report";
 
 #[tokio::test]
 async fn skill_asks_for_a_missing_format() {
-    let mut bench = bench(NAME);
-    let reply = bench.send("Sales went up.").await.unwrap();
+    let mut skill_test = skill_test(NAME);
+    let reply = skill_test.send("Sales went up.").await.unwrap();
     assert_eq!(reply.state(), Some(TaskState::InputRequired));
     assert_eq!(reply.text(), "What format would you like for the report?");
-    let reply = bench.send("Markdown").await.unwrap();
+    let reply = skill_test.send("Markdown").await.unwrap();
     assert_eq!(reply.state(), Some(TaskState::Completed));
     assert_eq!(
         reply.artifact_text(NAME).as_deref(),
@@ -19,9 +19,9 @@ async fn skill_asks_for_a_missing_format() {
 
 #[tokio::test]
 async fn credentials_reach_the_skill_and_are_not_stored() {
-    let mut bench = bench(NAME);
-    bench.send("Sales went up.").await.unwrap();
-    let reply = bench.send("PDF format").await.unwrap();
+    let mut skill_test = skill_test(NAME);
+    skill_test.send("Sales went up.").await.unwrap();
+    let reply = skill_test.send("PDF format").await.unwrap();
     assert_eq!(reply.state(), Some(TaskState::AuthRequired));
     let hint = &reply.message().unwrap().metadata["a2a-lambda/auth"];
     assert_eq!(
@@ -29,7 +29,7 @@ async fn credentials_reach_the_skill_and_are_not_stored() {
         (&"api_key".into(), &"pdf".into())
     );
 
-    let reply = bench.send("sk-very-secret").await.unwrap();
+    let reply = skill_test.send("sk-very-secret").await.unwrap();
     assert_eq!(reply.state(), Some(TaskState::Completed));
     let text = reply.artifact_text(NAME).unwrap();
     assert_eq!(text, "The report, ready for print:\n\nSales went up.");
@@ -46,9 +46,13 @@ async fn credentials_reach_the_skill_and_are_not_stored() {
 
 #[tokio::test]
 async fn second_task_ignores_the_question_of_the_first() {
-    let mut bench = bench(NAME);
-    bench.send("Sales as PDF").await.unwrap();
-    let reply = bench.new_task().send("Costs as plain text").await.unwrap();
+    let mut skill_test = skill_test(NAME);
+    skill_test.send("Sales as PDF").await.unwrap();
+    let reply = skill_test
+        .new_task()
+        .send("Costs as plain text")
+        .await
+        .unwrap();
     assert_eq!(reply.state(), Some(TaskState::Completed));
     let text = reply.artifact_text(NAME).unwrap();
     assert_eq!(text, "The report:\n\nCosts as plain text");
@@ -57,7 +61,7 @@ async fn second_task_ignores_the_question_of_the_first() {
 #[tokio::test]
 async fn object_with_text_around_it_is_not_a_question() {
     let object = r#"{"state": "input-required", "prompt": "Which plain text?"}"#;
-    let reply = bench(NAME).send(object).await.unwrap();
+    let reply = skill_test(NAME).send(object).await.unwrap();
     assert_eq!(reply.state(), Some(TaskState::Completed));
     assert_eq!(
         reply.artifact_text(NAME),

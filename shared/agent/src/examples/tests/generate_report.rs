@@ -1,4 +1,4 @@
-use super::{bench, data};
+use super::{data, skill_test};
 use a2a_lambda::SkillTest;
 use a2a_lambda::skill::Content;
 use a2a_lambda::task::{Event, TaskState};
@@ -6,8 +6,8 @@ use serde_json::json;
 
 /// The events: texts of updates and names of artifacts, with `+` in front for an appended
 /// chunk and `.` at the end for the last one.
-fn shown(bench: &SkillTest) -> Vec<String> {
-    let events = bench.events().iter();
+fn shown(skill_test: &SkillTest) -> Vec<String> {
+    let events = skill_test.events().iter();
     events
         .map(|event| match event {
             Event::Status(update) => {
@@ -28,10 +28,13 @@ fn shown(bench: &SkillTest) -> Vec<String> {
 
 #[tokio::test]
 async fn events_are_sent_in_order() {
-    let mut bench = bench("generate-report");
-    bench.send("Generate Q4 financial report").await.unwrap();
+    let mut skill_test = skill_test("generate-report");
+    skill_test
+        .send("Generate Q4 financial report")
+        .await
+        .unwrap();
     assert_eq!(
-        shown(&bench),
+        shown(&skill_test),
         [
             "Analyzing data...",
             "analysis.json",
@@ -53,7 +56,10 @@ async fn a_report_is_made_of_the_figures_given() {
         "title": "Q4",
         "points": [{ "label": "revenue", "value": 120 }, { "label": "cost", "value": 80 }],
     });
-    let reply = bench("generate-report").send(data(&figures)).await.unwrap();
+    let reply = skill_test("generate-report")
+        .send(data(&figures))
+        .await
+        .unwrap();
     assert_eq!(reply.state(), Some(TaskState::Completed));
     let analysis = reply.artifact_data("analysis.json").unwrap();
     let insights = json!(["2 figures", "highest: revenue (120)", "lowest: cost (80)"]);
@@ -72,7 +78,7 @@ async fn a_report_is_made_of_the_figures_given() {
 
 #[tokio::test]
 async fn appended_chunks_form_one_text() {
-    let reply = bench("generate-report")
+    let reply = skill_test("generate-report")
         .send("Sales: north 3, south 1")
         .await
         .unwrap();
@@ -100,8 +106,8 @@ async fn appended_chunks_form_one_text() {
 
 #[tokio::test]
 async fn canceled_report_has_no_final_artifact() {
-    let mut bench = bench("generate-report");
-    let reply = bench
+    let mut skill_test = skill_test("generate-report");
+    let reply = skill_test
         .cancel_after(1)
         .send("Generate Q4 financial report")
         .await

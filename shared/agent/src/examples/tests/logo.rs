@@ -1,4 +1,4 @@
-use super::bench;
+use super::skill_test;
 use crate::examples::png::description;
 use a2a_lambda::task::{PartContent, TaskState};
 use a2a_lambda::testing::Reply;
@@ -21,12 +21,12 @@ fn artifact_id(reply: &Reply) -> String {
 
 #[tokio::test]
 async fn refined_logo_is_a_new_task_and_the_first_is_unchanged() {
-    let mut bench = bench("logo");
-    let first = bench.send("Draw a square logo").await.unwrap();
+    let mut skill_test = skill_test("logo");
+    let first = skill_test.send("Draw a square logo").await.unwrap();
     let task = first.task().unwrap();
     assert_eq!(first.state(), Some(TaskState::Completed));
 
-    let second = bench
+    let second = skill_test
         .references([task.id.as_str()])
         .send("Make it blue")
         .await
@@ -36,30 +36,34 @@ async fn refined_logo_is_a_new_task_and_the_first_is_unchanged() {
     assert_eq!(refined.context_id, task.context_id);
     assert_ne!(refined.id, task.id);
     assert_ne!(artifact_id(&second), artifact_id(&first));
-    assert_eq!(bench.get(&task.id).await.unwrap(), first);
+    assert_eq!(skill_test.get(&task.id).await.unwrap(), first);
 }
 
 #[tokio::test]
 async fn logo_without_a_reference_starts_from_the_default() {
-    let mut bench = bench("logo");
-    bench.send("Draw a red square logo").await.unwrap();
-    let second = bench.send("Make it blue").await.unwrap();
+    let mut skill_test = skill_test("logo");
+    skill_test.send("Draw a red square logo").await.unwrap();
+    let second = skill_test.send("Make it blue").await.unwrap();
     assert_eq!(drawing(&second), "round blue");
 }
 
 #[tokio::test]
 async fn reference_to_another_callers_task_is_ignored() {
-    let mut bench = bench("logo");
-    let first = bench.send("Draw a red square logo").await.unwrap();
-    bench.new_context().caller("other", "mallory").unwrap();
+    let mut skill_test = skill_test("logo");
+    let first = skill_test.send("Draw a red square logo").await.unwrap();
+    skill_test.new_context().caller("other", "mallory").unwrap();
     let id = first.task().unwrap().id.as_str();
-    let second = bench.references([id]).send("Make it blue").await.unwrap();
+    let second = skill_test
+        .references([id])
+        .send("Make it blue")
+        .await
+        .unwrap();
     assert_eq!(drawing(&second), "round blue");
 }
 
 #[tokio::test]
 async fn client_that_shows_text_alone_gets_the_logo_as_it_is() {
-    let reply = bench("logo")
+    let reply = skill_test("logo")
         .accepts(["text/plain"])
         .send("Generate logo")
         .await;
@@ -69,7 +73,7 @@ async fn client_that_shows_text_alone_gets_the_logo_as_it_is() {
 
 #[tokio::test]
 async fn client_that_reads_neither_text_nor_images_is_refused() {
-    let error = bench("logo")
+    let error = skill_test("logo")
         .accepts(["video/mp4"])
         .send("Generate logo")
         .await;

@@ -1,20 +1,20 @@
-use super::{bench, data};
+use super::{data, skill_test};
 use a2a_lambda::task::{A2aError, TaskState};
 use a2a_lambda::testing::Reply;
 use serde_json::json;
 
 #[tokio::test]
 async fn an_echo_makes_no_task() {
-    let mut bench = bench("echo");
-    let reply = bench.send("hello").await.unwrap();
+    let mut skill_test = skill_test("echo");
+    let reply = skill_test.send("hello").await.unwrap();
     assert!(matches!(reply, Reply::Message(_)), "{reply:?}");
     assert_eq!(reply.text(), "hello");
-    assert!(bench.events().is_empty());
+    assert!(skill_test.events().is_empty());
 }
 
 #[tokio::test]
 async fn a_question_in_words_is_answered_with_message_and_artifact() {
-    let reply = bench("add").send("What's 2+2?").await.unwrap();
+    let reply = skill_test("add").send("What's 2+2?").await.unwrap();
     assert_eq!(reply.state(), Some(TaskState::Completed));
     assert_eq!(reply.text(), "4");
     assert_eq!(reply.artifact_data("add"), Some(json!({ "sum": 4 })));
@@ -22,7 +22,7 @@ async fn a_question_in_words_is_answered_with_message_and_artifact() {
 
 #[tokio::test]
 async fn terms_can_be_given_as_data() {
-    let reply = bench("add")
+    let reply = skill_test("add")
         .send(data(&json!({ "a": -1, "b": 43 })))
         .await
         .unwrap();
@@ -31,8 +31,8 @@ async fn terms_can_be_given_as_data() {
 
 #[tokio::test]
 async fn invalid_terms_are_refused_with_their_field() {
-    let mut bench = bench("add");
-    let error = bench
+    let mut skill_test = skill_test("add");
+    let error = skill_test
         .send(data(&json!({ "a": 1, "b": "two" })))
         .await
         .unwrap_err();
@@ -44,7 +44,7 @@ async fn invalid_terms_are_refused_with_their_field() {
 
 #[tokio::test]
 async fn a_sum_that_is_too_large_fails_with_a_public_error() {
-    let reply = bench("add")
+    let reply = skill_test("add")
         .send(data(&json!({ "a": i64::MAX, "b": 1 })))
         .await
         .unwrap();

@@ -45,29 +45,29 @@ fn context(bytes: usize) -> Value {
 /// A client of a company with so many slow policies, and one that the content breaks.
 async fn slowly_governed(policies: usize) -> SkillTest {
     let forbidden = rule("z-last", "must_not_use", "code", "x", "block");
-    let mut bench = governed(&policy("zz", false, "merge", &[forbidden])).await;
+    let mut skill_test = governed(&policy("zz", false, "merge", &[forbidden])).await;
     for at in 0..policies {
         put_in_force(
-            &mut bench,
+            &mut skill_test,
             &format!("policies/{at}.json"),
             &slow(&format!("p{at}")),
         )
         .await;
     }
     SEARCHES.take();
-    bench
+    skill_test
 }
 
 #[tokio::test]
 async fn a_check_continues_behind_its_steps_after_a_crash() {
-    let mut bench = slowly_governed(3).await;
-    let undisturbed = done(&mut bench, "governance_validate", context(LONGEST)).await;
+    let mut skill_test = slowly_governed(3).await;
+    let undisturbed = done(&mut skill_test, "governance_validate", context(LONGEST)).await;
     assert_eq!(undisturbed["violations"].as_array().unwrap().len(), 1);
     let all: Vec<usize> = (0..3 * RULES + 1).collect();
     for steps in 1..=3 {
         SEARCHES.take();
-        bench.crash_after(steps);
-        let found = done(&mut bench, "governance_validate", context(LONGEST)).await;
+        skill_test.crash_after(steps);
+        let found = done(&mut skill_test, "governance_validate", context(LONGEST)).await;
         assert_eq!(found, undisturbed);
         assert_eq!(SEARCHES.take(), all, "{steps}");
     }
@@ -75,10 +75,13 @@ async fn a_check_continues_behind_its_steps_after_a_crash() {
 
 #[tokio::test]
 async fn a_short_check_stores_no_step() {
-    let mut bench = slowly_governed(1).await;
-    bench.new_task().skill("governance_validate").crash_after(2);
+    let mut skill_test = slowly_governed(1).await;
+    skill_test
+        .new_task()
+        .skill("governance_validate")
+        .crash_after(2);
     let input = Content::from_data(&context(LONGEST - 1)).unwrap();
-    let ended = bench.send(input).await;
+    let ended = skill_test.send(input).await;
     assert!(
         matches!(ended, Err(SkillTestError::NoCrash { .. })),
         "{ended:?}"
@@ -88,19 +91,19 @@ async fn a_short_check_stores_no_step() {
 
 #[tokio::test(start_paused = true)]
 async fn a_search_starts_only_if_the_time_left_suffices() {
-    let mut bench = slowly_governed(1).await;
-    bench.time_left(Duration::from_secs(5));
-    let reply = call(&mut bench, "governance_validate", context(LONGEST)).await;
+    let mut skill_test = slowly_governed(1).await;
+    skill_test.time_left(Duration::from_secs(5));
+    let reply = call(&mut skill_test, "governance_validate", context(LONGEST)).await;
     // Each invocation hands the turn over, until the limit of hand-overs ends the task.
     assert_eq!(reply.state(), Some(TaskState::Failed), "{reply:?}");
     assert_eq!(SEARCHES.take(), Vec::<usize>::new());
-    let found = done(&mut bench, "governance_validate", context(LONGEST / 2)).await;
+    let found = done(&mut skill_test, "governance_validate", context(LONGEST / 2)).await;
     assert_eq!(found["valid"], false);
 }
 
 #[tokio::test]
 async fn a_context_too_large_for_its_rules_is_refused() {
-    let mut bench = slowly_governed(16).await;
+    let mut skill_test = slowly_governed(16).await;
     for (bytes, text) in [
         (
             256 * 1024,
@@ -108,16 +111,16 @@ async fn a_context_too_large_for_its_rules_is_refused() {
         ),
         (LONGEST, "`context` is too large for the policies in force"),
     ] {
-        let reply = call(&mut bench, "governance_validate", context(bytes)).await;
+        let reply = call(&mut skill_test, "governance_validate", context(bytes)).await;
         assert_eq!(reply.error_code(), Some("CHECK_TOO_LARGE"));
         assert!(reply.text().contains(text), "{}", reply.text());
     }
     assert_eq!(SEARCHES.take(), Vec::<usize>::new());
-    done(&mut bench, "governance_validate", context(LONGEST - 1)).await;
+    done(&mut skill_test, "governance_validate", context(LONGEST - 1)).await;
     // Rules for other paths search nothing.
     let mut elsewhere = context(256 * 1024);
     elsewhere["context"]["path"] = json!("docs/a.md");
-    done(&mut bench, "governance_validate", elsewhere).await;
+    done(&mut skill_test, "governance_validate", elsewhere).await;
 }
 
 /// The attempts of the test below.
@@ -145,8 +148,8 @@ async fn a_check_begins_again_with_other_policies() {
     let agent = Agent::builder("test")
         .skill(check)
         .state_value(Attempts::default());
-    let mut bench = SkillTest::new(&agent.build().unwrap(), "check");
-    bench.crash_after(2).send("go").await.unwrap();
+    let mut skill_test = SkillTest::new(&agent.build().unwrap(), "check");
+    skill_test.crash_after(2).send("go").await.unwrap();
     let all = 3 * RULES;
     let expected: Vec<usize> = (0..2 * RULES).chain(0..all).collect();
     assert_eq!(SEARCHES.take(), expected);

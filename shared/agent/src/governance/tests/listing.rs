@@ -36,29 +36,39 @@ async fn write(cx: &mut TaskContext<'_>, list: ItemList) -> AgentResult<String> 
 }
 
 /// The list of items.
-async fn list(bench: &mut SkillTest) -> Value {
+async fn list(skill_test: &mut SkillTest) -> Value {
     let tests = Agent::builder("test").skill(read).skill(write);
-    bench.redeploy(&tests.build().unwrap());
-    let reply = bench.new_task().skill("read").send("go").await.unwrap();
-    bench.redeploy(&agent().unwrap());
+    skill_test.redeploy(&tests.build().unwrap());
+    let reply = skill_test
+        .new_task()
+        .skill("read")
+        .send("go")
+        .await
+        .unwrap();
+    skill_test.redeploy(&agent().unwrap());
     reply.artifact_data("read").unwrap()
 }
 
 /// Makes the list as it was before a commit: its writer has moved the head, and died.
-async fn unlist(bench: &mut SkillTest, before: &Value) {
+async fn unlist(skill_test: &mut SkillTest, before: &Value) {
     let tests = Agent::builder("test").skill(read).skill(write);
-    bench.redeploy(&tests.build().unwrap());
+    skill_test.redeploy(&tests.build().unwrap());
     let before = Content::from_data(before).unwrap();
-    let reply = bench.new_task().skill("write").send(before).await.unwrap();
+    let reply = skill_test
+        .new_task()
+        .skill("write")
+        .send(before)
+        .await
+        .unwrap();
     assert_eq!(reply.artifact_text("write").as_deref(), Some("written"));
-    bench.redeploy(&agent().unwrap());
+    skill_test.redeploy(&agent().unwrap());
 }
 
 /// Whether governance enforces the policy that forbids `unwrap`, and whether a query finds it.
-async fn is_in_force(bench: &mut SkillTest) -> (bool, bool) {
+async fn is_in_force(skill_test: &mut SkillTest) -> (bool, bool) {
     let bad = json!({"layer": "project", "context": {"content": "x.unwrap()"}});
-    let validated = done(bench, "governance_validate", bad).await;
-    let found = done(bench, "knowledge_query", json!({"kind": ["policy"]})).await;
+    let validated = done(skill_test, "governance_validate", bad).await;
+    let found = done(skill_test, "knowledge_query", json!({"kind": ["policy"]})).await;
     let found = found["items"].as_array().unwrap();
     let is_found = found
         .iter()
@@ -76,7 +86,7 @@ async fn unlisted_policy_of_a_dead_writer_is_in_force() {
             &[rule("r", "must_not_use", "code", "panic", "block")],
         )
     };
-    let mut bench = governed(&other("first")).await;
+    let mut skill_test = governed(&other("first")).await;
     let forbids = rule("no-unwrap", "must_not_use", "code", "unwrap", "block");
     let mandatory = policy("second", true, "merge", &[forbids]);
     let name = json!({"path": "policies/mandatory.json", "layer": "company"});
@@ -84,17 +94,17 @@ async fn unlisted_policy_of_a_dead_writer_is_in_force() {
     item["kind"] = json!("policy");
     item["content"] = json!(mandatory.to_string());
     item["message"] = json!("Rules");
-    done(&mut bench, "knowledge_store", item).await;
+    done(&mut skill_test, "knowledge_store", item).await;
     let mut change = name.clone();
     change["message"] = json!("Yes");
     for status in ["proposed", "accepted"] {
-        let before = list(&mut bench).await;
+        let before = list(&mut skill_test).await;
         change["to"] = json!(status);
-        done(&mut bench, "knowledge_status", change.clone()).await;
-        unlist(&mut bench, &before).await;
+        done(&mut skill_test, "knowledge_status", change.clone()).await;
+        unlist(&mut skill_test, &before).await;
     }
-    assert_eq!(is_in_force(&mut bench).await, (true, true));
+    assert_eq!(is_in_force(&mut skill_test).await, (true, true));
     // The next writer lists it, whatever it writes.
-    put_in_force(&mut bench, "policies/third.json", &other("third")).await;
-    assert_eq!(is_in_force(&mut bench).await, (true, true));
+    put_in_force(&mut skill_test, "policies/third.json", &other("third")).await;
+    assert_eq!(is_in_force(&mut skill_test).await, (true, true));
 }

@@ -20,8 +20,8 @@ pub(super) fn policy(id: &str, mandatory: bool, merge: &str, rules: &[Value]) ->
 
 const ADMIN: [&str; 2] = ["role:admin", "project:shop"];
 
-fn be(bench: &mut SkillTest, tenant: &str, subject: &str, scopes: &[&str]) {
-    bench.new_context().as_caller(Caller {
+fn be(skill_test: &mut SkillTest, tenant: &str, subject: &str, scopes: &[&str]) {
+    skill_test.new_context().as_caller(Caller {
         owner: Owner {
             tenant: TenantId::parse(tenant).unwrap(),
             subject: Subject::parse(subject).unwrap(),
@@ -31,13 +31,18 @@ fn be(bench: &mut SkillTest, tenant: &str, subject: &str, scopes: &[&str]) {
     });
 }
 
-pub(super) async fn call(bench: &mut SkillTest, skill: &str, input: Value) -> Reply {
+pub(super) async fn call(skill_test: &mut SkillTest, skill: &str, input: Value) -> Reply {
     let input = Content::from_data(&input).unwrap();
-    bench.new_task().skill(skill).send(input).await.unwrap()
+    skill_test
+        .new_task()
+        .skill(skill)
+        .send(input)
+        .await
+        .unwrap()
 }
 
-pub(super) async fn done(bench: &mut SkillTest, skill: &str, input: Value) -> Value {
-    let reply = call(bench, skill, input).await;
+pub(super) async fn done(skill_test: &mut SkillTest, skill: &str, input: Value) -> Value {
+    let reply = call(skill_test, skill, input).await;
     reply
         .artifact_data(skill)
         .unwrap_or_else(|| panic!("{reply:?}"))
@@ -45,25 +50,25 @@ pub(super) async fn done(bench: &mut SkillTest, skill: &str, input: Value) -> Va
 
 /// A client, after an admin has put a policy into force.
 pub(super) async fn governed(policy: &Value) -> SkillTest {
-    let mut bench = SkillTest::new(&agent().unwrap(), "governance_validate");
-    be(&mut bench, "acme", "eve", &ADMIN);
-    put_in_force(&mut bench, "policies/code.json", policy).await;
-    bench
+    let mut skill_test = SkillTest::new(&agent().unwrap(), "governance_validate");
+    be(&mut skill_test, "acme", "eve", &ADMIN);
+    put_in_force(&mut skill_test, "policies/code.json", policy).await;
+    skill_test
 }
 
 /// Puts a policy of the company into force.
-pub(super) async fn put_in_force(bench: &mut SkillTest, path: &str, policy: &Value) {
+pub(super) async fn put_in_force(skill_test: &mut SkillTest, path: &str, policy: &Value) {
     let name = json!({"path": path, "layer": "company"});
     let mut item = name.clone();
     item["kind"] = json!("policy");
     item["content"] = json!(policy.to_string());
     item["message"] = json!("Rules");
-    done(bench, "knowledge_store", item).await;
+    done(skill_test, "knowledge_store", item).await;
     for status in ["proposed", "accepted"] {
         let mut change = name.clone();
         change["to"] = json!(status);
         change["message"] = json!("Yes");
-        done(bench, "knowledge_status", change).await;
+        done(skill_test, "knowledge_status", change).await;
     }
 }
 
@@ -81,9 +86,9 @@ fn no_unwrap() -> Value {
 
 #[tokio::test]
 async fn content_is_judged_by_the_accepted_policies_of_the_tenant() {
-    let mut bench = governed(&no_unwrap()).await;
+    let mut skill_test = governed(&no_unwrap()).await;
     let bad = json!({"layer": "project", "context": {"content": "x.unwrap()"}});
-    let found = done(&mut bench, "governance_validate", bad.clone()).await;
+    let found = done(&mut skill_test, "governance_validate", bad.clone()).await;
     assert_eq!(
         (&found["valid"], &found["policies"]),
         (&json!(false), &json!(["code"]))
@@ -96,24 +101,24 @@ async fn content_is_judged_by_the_accepted_policies_of_the_tenant() {
     );
     let good = json!({"layer": "project", "context": {"content": "x?"}});
     assert_eq!(
-        done(&mut bench, "governance_validate", good).await["valid"],
+        done(&mut skill_test, "governance_validate", good).await["valid"],
         true
     );
     let check = json!({"content": "x.unwrap()", "kind": "pattern"});
     assert_eq!(
-        done(&mut bench, "knowledge_check", check).await["valid"],
+        done(&mut skill_test, "knowledge_check", check).await["valid"],
         false
     );
-    be(&mut bench, "other", "eve", &ADMIN);
+    be(&mut skill_test, "other", "eve", &ADMIN);
     assert_eq!(
-        done(&mut bench, "governance_validate", bad).await["valid"],
+        done(&mut skill_test, "governance_validate", bad).await["valid"],
         true
     );
 }
 
 #[tokio::test]
 async fn a_policy_is_checked_before_it_is_stored() {
-    let mut bench = governed(&no_unwrap()).await;
+    let mut skill_test = governed(&no_unwrap()).await;
     let wrong = policy(
         "p",
         false,
@@ -122,19 +127,24 @@ async fn a_policy_is_checked_before_it_is_stored() {
     );
     let item = json!({"path": "policies/p.json", "layer": "company", "kind": "policy",
                       "content": wrong.to_string(), "message": "x"});
-    let reply = call(&mut bench, "knowledge_store", item).await;
+    let reply = call(&mut skill_test, "knowledge_store", item).await;
     assert_eq!(reply.error_code(), Some("CONSTRAINT_SYNTAX_ERROR"));
-    let reply = call(&mut bench, "governance_validate", json!({"policy": wrong})).await;
+    let reply = call(
+        &mut skill_test,
+        "governance_validate",
+        json!({"policy": wrong}),
+    )
+    .await;
     assert_eq!(reply.error_code(), Some("CONSTRAINT_SYNTAX_ERROR"));
     let checked = done(
-        &mut bench,
+        &mut skill_test,
         "governance_validate",
         json!({"policy": no_unwrap()}),
     )
     .await;
     assert_eq!(checked["valid"], true);
     let check = json!({"content": wrong.to_string(), "kind": "policy"});
-    let checked = done(&mut bench, "knowledge_check", check).await;
+    let checked = done(&mut skill_test, "knowledge_check", check).await;
     assert_eq!(checked["valid"], false);
     assert!(
         checked["warnings"][0]
@@ -142,7 +152,12 @@ async fn a_policy_is_checked_before_it_is_stored() {
             .unwrap()
             .contains("/rules/0/pattern")
     );
-    let reply = call(&mut bench, "governance_validate", json!({"layer": "team"})).await;
+    let reply = call(
+        &mut skill_test,
+        "governance_validate",
+        json!({"layer": "team"}),
+    )
+    .await;
     assert_eq!(reply.error_code(), Some("INVALID_INPUT"));
 }
 
@@ -162,9 +177,9 @@ async fn drift_sums_the_findings_and_leaves_out_what_is_suppressed() {
         {"policyId": "code", "message": "^later", "expires": "2100-01-01T00:00:00Z"},
         {"policyId": "code", "message": "^warn", "expires": "2000-01-01T00:00:00Z"},
     ]);
-    let mut bench = governed(&rules).await;
+    let mut skill_test = governed(&rules).await;
     let check = json!({"projectId": "shop", "context": {"content": "x"}});
-    let found = done(&mut bench, "governance_drift_check", check.clone()).await;
+    let found = done(&mut skill_test, "governance_drift_check", check.clone()).await;
     assert!(
         (found["driftScore"].as_f64().unwrap() - 0.6).abs() < 1e-9,
         "{found}"
@@ -177,29 +192,29 @@ async fn drift_sums_the_findings_and_leaves_out_what_is_suppressed() {
     assert_eq!(found["requiresManualReview"], false);
     let mut stale = check.clone();
     stale["context"]["versionHash"] = json!("0000");
-    let found = done(&mut bench, "governance_drift_check", stale).await;
+    let found = done(&mut skill_test, "governance_drift_check", stale).await;
     assert_eq!(found["driftScore"], 1.0);
     let unknown = json!({"projectId": "shop"});
-    let found = done(&mut bench, "governance_drift_check", unknown).await;
+    let found = done(&mut skill_test, "governance_drift_check", unknown).await;
     assert_eq!(
         (&found["confidence"], &found["requiresManualReview"]),
         (&json!(0.0), &json!(true))
     );
     // A project of others looks like one without policies.
     let foreign = json!({"projectId": "bank", "context": {"content": "x"}});
-    let found_there = done(&mut bench, "governance_drift_check", foreign).await;
-    let own = done(&mut bench, "governance_drift_check", check).await;
+    let found_there = done(&mut skill_test, "governance_drift_check", foreign).await;
+    let own = done(&mut skill_test, "governance_drift_check", check).await;
     assert_eq!(found_there, own);
 }
 
 #[tokio::test]
 async fn a_conversation_begins_with_fitting_memories_and_the_active_constraints() {
-    let mut bench = governed(&no_unwrap()).await;
-    be(&mut bench, "acme", "ann", &["project:shop"]);
+    let mut skill_test = governed(&no_unwrap()).await;
+    be(&mut skill_test, "acme", "ann", &["project:shop"]);
     let memory = json!({"content": "Ann drinks green tea", "layer": "user"});
-    done(&mut bench, "memory_add", memory).await;
+    done(&mut skill_test, "memory_add", memory).await;
     let found = done(
-        &mut bench,
+        &mut skill_test,
         "session_context",
         json!({"query": "tea please"}),
     )
@@ -211,8 +226,8 @@ async fn a_conversation_begins_with_fitting_memories_and_the_active_constraints(
         "What is known:\n- Ann drinks green tea\nWhat has to hold:\n- no-unwrap is broken"
     );
 
-    bench.new_context();
-    let reply = bench
+    skill_test.new_context();
+    let reply = skill_test
         .new_task()
         .skill("memory_search")
         .send("green tea")
@@ -252,7 +267,7 @@ fn memory_and_knowledge_are_tools_with_descriptions_and_schemas() {
 
 #[tokio::test]
 async fn a_project_cannot_weaken_a_mandatory_policy_of_the_company() {
-    let mut bench = governed(&no_unwrap()).await;
+    let mut skill_test = governed(&no_unwrap()).await;
     let mut weaker = policy("code", false, "override", &[]);
     weaker["layer"] = json!("project");
     weaker["suppressions"] =
@@ -262,15 +277,15 @@ async fn a_project_cannot_weaken_a_mandatory_policy_of_the_company() {
     item["kind"] = json!("policy");
     item["content"] = json!(weaker.to_string());
     item["message"] = json!("Not here");
-    done(&mut bench, "knowledge_store", item).await;
+    done(&mut skill_test, "knowledge_store", item).await;
     for status in ["proposed", "accepted"] {
         let mut change = name.clone();
         change["to"] = json!(status);
         change["message"] = json!("Yes");
-        done(&mut bench, "knowledge_status", change).await;
+        done(&mut skill_test, "knowledge_status", change).await;
     }
     let bad = json!({"layer": "project", "context": {"content": "x.unwrap()"}});
-    let found = done(&mut bench, "governance_validate", bad).await;
+    let found = done(&mut skill_test, "governance_validate", bad).await;
     assert_eq!(found["valid"], false);
     let violations = found["violations"].as_array().unwrap();
     let said = |text: &str| {
@@ -283,7 +298,7 @@ async fn a_project_cannot_weaken_a_mandatory_policy_of_the_company() {
         "{found}"
     );
     let drift = json!({"projectId": "shop", "context": {"content": "x.unwrap()"}});
-    let drift = done(&mut bench, "governance_drift_check", drift).await;
+    let drift = done(&mut skill_test, "governance_drift_check", drift).await;
     assert_eq!(
         (&drift["suppressed"], &drift["driftScore"]),
         (&json!([]), &json!(1.0))
@@ -292,31 +307,31 @@ async fn a_project_cannot_weaken_a_mandatory_policy_of_the_company() {
 
 #[tokio::test]
 async fn a_policy_counts_in_its_own_layer_only() {
-    let mut bench = governed(&no_unwrap()).await;
+    let mut skill_test = governed(&no_unwrap()).await;
     // A project that calls its policy one of the company.
     let item = json!({"path": "policies/p.json", "layer": "project", "kind": "policy",
                       "content": no_unwrap().to_string(), "message": "x"});
-    let reply = call(&mut bench, "knowledge_store", item).await;
+    let reply = call(&mut skill_test, "knowledge_store", item).await;
     assert_eq!(reply.error_code(), Some("INVALID_LAYER"));
 }
 
 #[tokio::test]
 async fn who_may_not_write_policies_cannot_replace_one_by_another_item() {
-    let mut bench = governed(&no_unwrap()).await;
+    let mut skill_test = governed(&no_unwrap()).await;
     let mut draft = policy("draft", false, "merge", &[]);
     draft["layer"] = json!("project");
     let mut item = json!({"path": "policies/draft.json", "layer": "project", "kind": "policy",
                           "content": draft.to_string(), "message": "x"});
-    done(&mut bench, "knowledge_store", item.clone()).await;
+    done(&mut skill_test, "knowledge_store", item.clone()).await;
     be(
-        &mut bench,
+        &mut skill_test,
         "acme",
         "dan",
         &["role:developer", "project:shop"],
     );
     item["kind"] = json!("spec");
     item["content"] = json!("# Nothing");
-    let reply = call(&mut bench, "knowledge_store", item).await;
+    let reply = call(&mut skill_test, "knowledge_store", item).await;
     assert_eq!(reply.state(), Some(TaskState::Rejected));
     assert!(reply.text().contains("tech-lead"), "{}", reply.text());
 }

@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 const LEAD: [&str; 3] = ["role:tech-lead", "project:shop", "team:red"];
 
 /// A client, as the subject with these scopes.
-fn bench(tenant: &str, subject: &str, scopes: &[&str]) -> SkillTest {
-    let mut bench = SkillTest::new(&agent().unwrap(), "knowledge_query");
-    be(&mut bench, tenant, subject, scopes);
-    bench
+fn skill_test(tenant: &str, subject: &str, scopes: &[&str]) -> SkillTest {
+    let mut skill_test = SkillTest::new(&agent().unwrap(), "knowledge_query");
+    be(&mut skill_test, tenant, subject, scopes);
+    skill_test
 }
 
-fn be(bench: &mut SkillTest, tenant: &str, subject: &str, scopes: &[&str]) {
-    bench.new_context().as_caller(Caller {
+fn be(skill_test: &mut SkillTest, tenant: &str, subject: &str, scopes: &[&str]) {
+    skill_test.new_context().as_caller(Caller {
         owner: Owner {
             tenant: TenantId::parse(tenant).unwrap(),
             subject: Subject::parse(subject).unwrap(),
@@ -29,13 +29,18 @@ fn be(bench: &mut SkillTest, tenant: &str, subject: &str, scopes: &[&str]) {
     });
 }
 
-async fn call(bench: &mut SkillTest, skill: &str, input: Value) -> Reply {
+async fn call(skill_test: &mut SkillTest, skill: &str, input: Value) -> Reply {
     let input = Content::from_data(&input).unwrap();
-    bench.new_task().skill(skill).send(input).await.unwrap()
+    skill_test
+        .new_task()
+        .skill(skill)
+        .send(input)
+        .await
+        .unwrap()
 }
 
-async fn done(bench: &mut SkillTest, skill: &str, input: Value) -> Value {
-    let reply = call(bench, skill, input).await;
+async fn done(skill_test: &mut SkillTest, skill: &str, input: Value) -> Value {
+    let reply = call(skill_test, skill, input).await;
     reply
         .artifact_data(skill)
         .unwrap_or_else(|| panic!("{reply:?}"))
@@ -58,26 +63,26 @@ fn name() -> Value {
 
 #[tokio::test]
 async fn an_item_is_stored_decided_and_found_with_its_history() {
-    let mut bench = bench("acme", "ann", &LEAD);
+    let mut skill_test = skill_test("acme", "ann", &LEAD);
     let first = done(
-        &mut bench,
+        &mut skill_test,
         "knowledge_store",
         adr("# Use files\n\nAll of it."),
     )
     .await;
     let second = done(
-        &mut bench,
+        &mut skill_test,
         "knowledge_store",
         adr("# Use DynamoDB\n\nOne table."),
     )
     .await;
     assert_ne!(first["commit"], second["commit"]);
     assert_eq!(
-        done(&mut bench, "knowledge_query", json!({})).await["total"],
+        done(&mut skill_test, "knowledge_query", json!({})).await["total"],
         0
     );
     for (status, from) in [("proposed", "draft"), ("accepted", "proposed")] {
-        let changed = done(&mut bench, "knowledge_status", to(status)).await;
+        let changed = done(&mut skill_test, "knowledge_status", to(status)).await;
         assert_eq!(
             (&changed["from"], &changed["to"]),
             (&json!(from), &json!(status))
@@ -88,7 +93,7 @@ async fn an_item_is_stored_decided_and_found_with_its_history() {
         json!({"query": "DYNAMODB table"}),
         json!({"tags": ["storage"]}),
     ] {
-        let found = done(&mut bench, "knowledge_query", query).await;
+        let found = done(&mut skill_test, "knowledge_query", query).await;
         assert_eq!(found["total"], 1);
         let item = &found["items"][0];
         assert_eq!(item["title"], "Use DynamoDB");
@@ -99,7 +104,7 @@ async fn an_item_is_stored_decided_and_found_with_its_history() {
         );
         assert_eq!(item["status"], "accepted");
     }
-    let asked = bench.new_task().skill("knowledge_query");
+    let asked = skill_test.new_task().skill("knowledge_query");
     let reply = asked.send("What is our decision on storage?").await;
     let found = reply.unwrap().artifact_data("knowledge_query").unwrap();
     assert_eq!(found["total"], 1);
@@ -108,9 +113,12 @@ async fn an_item_is_stored_decided_and_found_with_its_history() {
         json!({"kind": ["policy"]}),
         json!({"status": ["draft"]}),
     ] {
-        assert_eq!(done(&mut bench, "knowledge_query", query).await["total"], 0);
+        assert_eq!(
+            done(&mut skill_test, "knowledge_query", query).await["total"],
+            0
+        );
     }
-    let shown = done(&mut bench, "knowledge_show", name()).await;
+    let shown = done(&mut skill_test, "knowledge_show", name()).await;
     shows_the_history(&shown);
 }
 
@@ -136,71 +144,81 @@ fn shows_the_history(shown: &Value) {
 
 #[tokio::test]
 async fn an_item_is_shown_as_it_was_at_a_commit() {
-    let mut bench = bench("acme", "ann", &LEAD);
+    let mut skill_test = skill_test("acme", "ann", &LEAD);
     let first = done(
-        &mut bench,
+        &mut skill_test,
         "knowledge_store",
         adr("# Use files\n\nAll of it."),
     )
     .await;
-    done(&mut bench, "knowledge_store", adr("# Use DynamoDB")).await;
+    done(&mut skill_test, "knowledge_store", adr("# Use DynamoDB")).await;
     let mut earlier = name();
     earlier["at"] = first["commit"].clone();
-    let shown = done(&mut bench, "knowledge_show", earlier).await;
+    let shown = done(&mut skill_test, "knowledge_show", earlier).await;
     assert_eq!(shown["content"], "# Use files\n\nAll of it.");
 }
 
 #[tokio::test]
 async fn a_stale_writer_is_refused_and_an_item_in_force_is_not_replaced() {
-    let mut bench = bench("acme", "ann", &LEAD);
-    let first = done(&mut bench, "knowledge_store", adr("one")).await;
+    let mut skill_test = skill_test("acme", "ann", &LEAD);
+    let first = done(&mut skill_test, "knowledge_store", adr("one")).await;
     let with = |content: &str, expect: &Value| {
         let mut item = adr(content);
         item["expect"] = expect.clone();
         item
     };
-    let second = done(&mut bench, "knowledge_store", with("two", &first["commit"])).await;
+    let second = done(
+        &mut skill_test,
+        "knowledge_store",
+        with("two", &first["commit"]),
+    )
+    .await;
     let stale = call(
-        &mut bench,
+        &mut skill_test,
         "knowledge_store",
         with("three", &first["commit"]),
     )
     .await;
     assert_eq!(stale.error_code(), Some("STALE_COMMIT"));
     // The same content again is not another version.
-    let again = done(&mut bench, "knowledge_store", with("two", &first["commit"])).await;
+    let again = done(
+        &mut skill_test,
+        "knowledge_store",
+        with("two", &first["commit"]),
+    )
+    .await;
     assert_eq!(again["commit"], second["commit"]);
     for status in ["proposed", "accepted"] {
-        done(&mut bench, "knowledge_status", to(status)).await;
+        done(&mut skill_test, "knowledge_status", to(status)).await;
     }
-    let replaced = call(&mut bench, "knowledge_store", adr("four")).await;
+    let replaced = call(&mut skill_test, "knowledge_store", adr("four")).await;
     assert_eq!(replaced.error_code(), Some("INVALID_STATUS"));
-    let back = call(&mut bench, "knowledge_status", to("draft")).await;
+    let back = call(&mut skill_test, "knowledge_status", to("draft")).await;
     assert_eq!(back.error_code(), Some("INVALID_STATUS"));
 }
 
 #[tokio::test]
 async fn knowledge_of_another_project_or_tenant_is_not_seen() {
-    let mut bench = bench("acme", "ann", &LEAD);
-    done(&mut bench, "knowledge_store", adr("# Secret")).await;
+    let mut skill_test = skill_test("acme", "ann", &LEAD);
+    done(&mut skill_test, "knowledge_store", adr("# Secret")).await;
     let all = json!({"status": ["draft"]});
     assert_eq!(
-        done(&mut bench, "knowledge_query", all.clone()).await["total"],
+        done(&mut skill_test, "knowledge_query", all.clone()).await["total"],
         1
     );
     for (tenant, subject, scopes) in [
         ("acme", "bob", vec!["role:admin", "project:bank"]),
         ("other", "ann", LEAD.to_vec()),
     ] {
-        be(&mut bench, tenant, subject, &scopes);
+        be(&mut skill_test, tenant, subject, &scopes);
         assert_eq!(
-            done(&mut bench, "knowledge_query", all.clone()).await["total"],
+            done(&mut skill_test, "knowledge_query", all.clone()).await["total"],
             0
         );
         for scope in ["shop", "bank"] {
             let mut foreign = name();
             foreign["scopeId"] = json!(scope);
-            let shown = done(&mut bench, "knowledge_show", foreign).await;
+            let shown = done(&mut skill_test, "knowledge_show", foreign).await;
             assert_eq!(shown["item"], Value::Null, "{scope}");
         }
     }
@@ -208,9 +226,9 @@ async fn knowledge_of_another_project_or_tenant_is_not_seen() {
 
 #[tokio::test]
 async fn what_the_role_does_not_allow_is_rejected() {
-    let mut bench = bench("acme", "ann", &["role:developer", "project:shop"]);
-    done(&mut bench, "knowledge_store", adr("# Draft")).await;
-    done(&mut bench, "knowledge_status", to("proposed")).await;
+    let mut skill_test = skill_test("acme", "ann", &["role:developer", "project:shop"]);
+    done(&mut skill_test, "knowledge_store", adr("# Draft")).await;
+    done(&mut skill_test, "knowledge_status", to("proposed")).await;
     let mut policy = adr(r#"{"id": "p", "layer": "project", "rules": []}"#);
     policy["kind"] = json!("policy");
     let mut company = adr("# All");
@@ -220,7 +238,7 @@ async fn what_the_role_does_not_allow_is_rejected() {
         ("knowledge_store", company),
         ("knowledge_status", to("accepted")),
     ] {
-        let reply = call(&mut bench, skill, input).await;
+        let reply = call(&mut skill_test, skill, input).await;
         assert_eq!(reply.state(), Some(TaskState::Rejected), "{skill}");
         assert!(reply.text().contains("role"), "{}", reply.text());
     }
@@ -228,7 +246,7 @@ async fn what_the_role_does_not_allow_is_rejected() {
 
 #[tokio::test]
 async fn a_path_that_leaves_its_folder_is_refused_with_the_field() {
-    let mut bench = bench("acme", "ann", &LEAD);
+    let mut skill_test = skill_test("acme", "ann", &LEAD);
     for path in [
         "../a",
         "/a",
@@ -242,29 +260,29 @@ async fn a_path_that_leaves_its_folder_is_refused_with_the_field() {
     ] {
         let mut item = adr("x");
         item["path"] = json!(path);
-        let reply = call(&mut bench, "knowledge_store", item).await;
+        let reply = call(&mut skill_test, "knowledge_store", item).await;
         assert_eq!(reply.error_code(), Some("INVALID_INPUT"), "{path}");
         assert!(reply.text().contains("path"), "{}", reply.text());
     }
     let mut item = adr(&"x".repeat(65_537));
-    let reply = call(&mut bench, "knowledge_store", item.clone()).await;
+    let reply = call(&mut skill_test, "knowledge_store", item.clone()).await;
     assert_eq!(reply.error_code(), Some("CONTENT_TOO_LONG"));
     item["content"] = json!("x".repeat(65_536));
-    done(&mut bench, "knowledge_store", item).await;
+    done(&mut skill_test, "knowledge_store", item).await;
 }
 
 #[tokio::test]
 async fn pages_of_a_query_join_to_all_items() {
-    let mut bench = bench("acme", "ann", &LEAD);
+    let mut skill_test = skill_test("acme", "ann", &LEAD);
     for n in 0..7 {
         let mut item = adr("# Item");
         item["path"] = json!(format!("adr/{n}.md"));
-        done(&mut bench, "knowledge_store", item).await;
+        done(&mut skill_test, "knowledge_store", item).await;
     }
     let mut query = json!({"status": ["draft"], "limit": 3});
     let mut paths = Vec::new();
     loop {
-        let found = done(&mut bench, "knowledge_query", query.clone()).await;
+        let found = done(&mut skill_test, "knowledge_query", query.clone()).await;
         assert_eq!(found["total"], 7);
         let items = found["items"].as_array().unwrap();
         paths.extend(
@@ -283,21 +301,21 @@ async fn pages_of_a_query_join_to_all_items() {
 
 #[tokio::test]
 async fn a_tenant_has_a_limit_of_items_and_changes_those_it_has() {
-    let mut bench = bench("acme", "ann", &LEAD);
+    let mut skill_test = skill_test("acme", "ann", &LEAD);
     let item = |n: usize, content: &str| {
         let mut item = adr(content);
         item["path"] = json!(format!("adr/{n}.md"));
         item
     };
     for n in 0..ITEMS_MAX {
-        done(&mut bench, "knowledge_store", item(n, "one")).await;
+        done(&mut skill_test, "knowledge_store", item(n, "one")).await;
     }
-    let more = call(&mut bench, "knowledge_store", item(ITEMS_MAX, "one")).await;
+    let more = call(&mut skill_test, "knowledge_store", item(ITEMS_MAX, "one")).await;
     assert_eq!(more.error_code(), Some("TOO_MANY_ITEMS"));
-    done(&mut bench, "knowledge_store", item(0, "two")).await;
+    done(&mut skill_test, "knowledge_store", item(0, "two")).await;
     let all = json!({"status": ["draft"]});
-    let found = done(&mut bench, "knowledge_query", all).await;
+    let found = done(&mut skill_test, "knowledge_query", all).await;
     assert_eq!(found["total"], ITEMS_MAX);
-    be(&mut bench, "other", "ann", &LEAD);
-    done(&mut bench, "knowledge_store", item(0, "one")).await;
+    be(&mut skill_test, "other", "ann", &LEAD);
+    done(&mut skill_test, "knowledge_store", item(0, "one")).await;
 }

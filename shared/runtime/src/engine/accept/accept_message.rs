@@ -62,7 +62,7 @@ impl Engine {
             command.message.id = format!("msg-{:032x}", self.ids.next());
         }
         let target = self.target(caller, &command).await?;
-        let work = match (target, &print) {
+        let spec = match (target, &print) {
             (Some(record), Some(print)) => {
                 if self.is_repeat(&record, print).await? {
                     return Ok(Acceptance::Repeat(record));
@@ -74,7 +74,7 @@ impl Engine {
             }
             _ => self.new_turn(caller, command, budget).await?,
         };
-        Ok(Acceptance::Run(Box::new(TurnSpec { print, ..work })))
+        Ok(Acceptance::Run(Box::new(TurnSpec { print, ..spec })))
     }
 
     /// The stored task that a message names; `None` if it opens one.
@@ -90,8 +90,8 @@ impl Engine {
             return named_task(record, command);
         }
         if let Some(id) = &command.client_task_id {
-            let found = self.tasks.load(&caller.owner, id, now).await?;
-            if let Some(record) = found {
+            let record = self.tasks.load(&caller.owner, id, now).await?;
+            if let Some(record) = record {
                 return named_task(record, command);
             }
             // A client cannot create a task under an id that has the form of server-made
@@ -115,8 +115,8 @@ impl Engine {
         let context_status = match &command.message.context_id {
             Some(id) => self.status(owner, id, now).await?,
             None => {
-                let derived = command.client_task_id.is_none();
-                self.fresh_context(owner, ContextId::made_of(number), derived, now)
+                let is_derived = command.client_task_id.is_none();
+                self.fresh_context(owner, ContextId::made_of(number), is_derived, now)
             }
         };
         let record = TaskRecord::create(NewTask {
@@ -144,9 +144,9 @@ impl Engine {
         let now = self.reader.clock.now();
         let (record, mut context_status) = self.new_record(caller, &command, now).await?;
         self.take_uploads(caller, &mut command.message).await?;
-        let said = self.reader.load_message_files(&command.message).await?;
-        let routed = self
-            .route_request(&routing_message(None, &said, &command))
+        let full_message = self.reader.load_message_files(&command.message).await?;
+        let decision = self
+            .route_request(&routing_message(None, &full_message, &command))
             .await?;
         let facts = self.facts(caller, &record, &command);
         let mode = command.mode;
@@ -154,15 +154,19 @@ impl Engine {
         let message = placed(command.message, &record);
         let is_large = stored::message_size(&message) > LARGE;
         let mut opening = vec![Change::Accept { message }];
-        let job = self.route_message(routed, &command.accepted_output_modes, &mut opening)?;
-        if let Some(skill) = skill_of(&job) {
+        let input = self.route_message(decision, &command.accepted_output_modes, &mut opening)?;
+        if let Some(skill) = skill_of(&input) {
             self.reader.charge_skill(caller, &skill).await?;
         }
         // A message-only skill has no task events to push.
-        opening.extend(listen.filter(|_| job.makes_task()));
-        let queued = is_queued(&job, mode);
-        opening.extend(kept_request(caller, &command.accepted_output_modes, queued));
-        opening.push(if queued {
+        opening.extend(listen.filter(|_| input.makes_task()));
+        let is_queued = is_queued(&input, mode);
+        opening.extend(kept_request(
+            caller,
+            &command.accepted_output_modes,
+            is_queued,
+        ));
+        opening.push(if is_queued {
             Change::Dispatch
         } else {
             Change::Start {
@@ -171,15 +175,16 @@ impl Engine {
         });
         // A retry finds the task by the client's id, so its first write is not deferred. Nor
         // does a skill run for a message that may be too large to be stored.
-        let force = queued || command.client_task_id.is_some() || (is_large && job.makes_task());
+        let force =
+            is_queued || command.client_task_id.is_some() || (is_large && input.makes_task());
         self.refresh(&mut context_status, now).await?;
         let budget = TurnBudget::of_invocation(budget.deadline(), self.reader.clock.now());
         Ok(TurnSpec {
             opening,
             force,
-            queued,
+            is_queued,
             context_status: Some(context_status),
-            ..TurnSpec::new(record, job, facts, budget)
+            ..TurnSpec::new(record, input, facts, budget)
         })
     }
 
@@ -199,7 +204,7 @@ impl Engine {
             check_answer(&command.message)?;
         }
         self.take_uploads(caller, &mut command.message).await?;
-        let said = self.reader.load_message_files(&command.message).await?;
+        let full_message = self.reader.load_message_files(&command.message).await?;
         let mut facts = self.facts(caller, &record, &command);
         facts.turn = record.turn() + 1;
         let message = placed(command.message.clone(), &record);
@@ -209,24 +214,24 @@ impl Engine {
             false => None,
         };
         let mut pin = Vec::new();
-        let job = match record.skill() {
-            Some(id) => self.pinned_skill(id, &record, &said, &command)?,
+        let input = match record.skill() {
+            Some(id) => self.pinned_skill(id, &record, &full_message, &command)?,
             None => {
                 // No skill is pinned yet: the message answers the question of the router.
                 let original = match first_request(&record) {
                     Some(first) => &self.reader.load_message_files(first).await?,
-                    None => &said,
+                    None => &full_message,
                 };
-                let answer = routing_message(None, &said, &command);
-                let routed = self.route_reply(&record, original, &answer).await?;
-                self.route_message(routed, &command.accepted_output_modes, &mut pin)?
+                let reply = routing_message(None, &full_message, &command);
+                let decision = self.route_reply(&record, original, &reply).await?;
+                self.route_message(decision, &command.accepted_output_modes, &mut pin)?
             }
         };
-        if let Some(skill) = skill_of(&job) {
+        if let Some(skill) = skill_of(&input) {
             self.reader.charge_skill(caller, &skill).await?;
         }
-        let queued = is_queued(&job, command.mode);
-        let mut opening = vec![if queued {
+        let is_queued = is_queued(&input, command.mode);
+        let mut opening = vec![if is_queued {
             Change::Queue { message, secret }
         } else {
             Change::Resume {
@@ -237,16 +242,20 @@ impl Engine {
         }];
         opening.append(&mut pin);
         opening.extend(self.registers_push(&record, &command).await?);
-        opening.extend(kept_request(caller, &command.accepted_output_modes, queued));
+        opening.extend(kept_request(
+            caller,
+            &command.accepted_output_modes,
+            is_queued,
+        ));
         self.refresh(&mut context_status, now).await?;
         let budget = TurnBudget::of_invocation(budget.deadline(), self.reader.clock.now());
         Ok(TurnSpec {
             opening,
             // Other callers can see the task, so a continuation is not deferred.
             force: true,
-            queued,
+            is_queued,
             context_status: Some(context_status),
-            ..TurnSpec::new(record, job, facts, budget)
+            ..TurnSpec::new(record, input, facts, budget)
         })
     }
 
@@ -280,8 +289,12 @@ impl Engine {
 
 /// What the task keeps of the request for its turn. Only a turn that a worker runs keeps
 /// the trace.
-fn kept_request(caller: &Caller, accepted_output_modes: &[String], queued: bool) -> Option<Change> {
-    let trace = CallScope::current().trace().filter(|_| queued);
+fn kept_request(
+    caller: &Caller,
+    accepted_output_modes: &[String],
+    is_queued: bool,
+) -> Option<Change> {
+    let trace = CallScope::current().trace().filter(|_| is_queued);
     let request = caller.request(accepted_output_modes, trace.map(|trace| trace.to_string()));
     request.map(Change::Request)
 }
@@ -310,8 +323,8 @@ fn named_task(
 /// Whether a worker runs the turn: the client does not wait, or the skill is declared
 /// `background`. A message-only skill runs in the call, since it has no task to store
 /// first.
-fn is_queued(job: &TurnInput, mode: SendMode) -> bool {
-    match job {
+fn is_queued(input: &TurnInput, mode: SendMode) -> bool {
+    match input {
         TurnInput::Skill(skill, _) => {
             // A2A 1.0 §3.2.2: a client that sets `returnImmediately` gets the task at its
             // creation.
@@ -322,8 +335,8 @@ fn is_queued(job: &TurnInput, mode: SendMode) -> bool {
 }
 
 /// The skill that a turn runs. A message to it is charged before anything is written.
-fn skill_of(job: &TurnInput) -> Option<SkillMetadata> {
-    match job {
+fn skill_of(input: &TurnInput) -> Option<SkillMetadata> {
+    match input {
         TurnInput::Skill(skill, _) => Some(*skill.metadata()),
         TurnInput::Ask { .. } | TurnInput::Fail(_) => None,
     }

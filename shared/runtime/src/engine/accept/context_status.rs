@@ -41,17 +41,17 @@ pub(in crate::engine) struct ContextStatus {
 }
 
 impl Engine {
-    /// A new context with an id that the server makes. `derived` says that the id of its
+    /// A new context with an id that the server makes. `is_derived` says that the id of its
     /// first task can be derived from it, so that it needs no thread.
     pub(in crate::engine) fn fresh_context(
         &self,
         owner: &Owner,
         id: ContextId,
-        derived: bool,
+        is_derived: bool,
         now: Timestamp,
     ) -> ContextStatus {
         ContextStatus {
-            opens: (!derived).then(|| self.opened(owner, &id, now, now, None)),
+            opens: (!is_derived).then(|| self.opened(owner, &id, now, now, None)),
             id,
             began: now,
             reset: false,
@@ -148,7 +148,7 @@ impl Engine {
     fn begin_new(
         &self,
         id: &ContextId,
-        left: Option<&ThreadRecord>,
+        thread: Option<&ThreadRecord>,
         owner: &Owner,
         now: Timestamp,
     ) -> ContextStatus {
@@ -156,7 +156,7 @@ impl Engine {
             id: id.clone(),
             began: now,
             reset: false,
-            opens: Some(self.opened(owner, id, now, now, left)),
+            opens: Some(self.opened(owner, id, now, now, thread)),
             stale: None,
             of: None,
         }
@@ -206,8 +206,8 @@ impl Engine {
             if self.keep_thread(&self.refreshed(&head, now)).await? {
                 return Ok(());
             }
-            let found = self.threads.load_thread_head(&head.owner, &head.context_id);
-            let head = found.await?.ok_or(A2aError::ContextExpired)?;
+            let head = self.threads.load_thread_head(&head.owner, &head.context_id);
+            let head = head.await?.ok_or(A2aError::ContextExpired)?;
             let fresh = self.continue_existing(head, context_status.of, now)?;
             *context_status = ContextStatus {
                 // Another message may have refreshed the thread: the state is gone all
@@ -229,18 +229,18 @@ impl Engine {
         head.updated_at.plus(self.shorter_ttl() / REFRESH) <= now
     }
 
-    /// The first write of a thread. It replaces `left`, an earlier thread of the same id.
+    /// The first write of a thread. It replaces `thread`, an earlier thread of the same id.
     fn opened(
         &self,
         owner: &Owner,
         id: &ContextId,
         began: Timestamp,
         now: Timestamp,
-        left: Option<&ThreadRecord>,
+        thread: Option<&ThreadRecord>,
     ) -> ThreadWrite {
         let record = ThreadRecord::begun(owner.clone(), id.clone(), began, now);
         let record = ThreadRecord {
-            version: left.map_or(0, |left| left.version),
+            version: thread.map_or(0, |thread| thread.version),
             ..record
         };
         self.renewed(record, now)

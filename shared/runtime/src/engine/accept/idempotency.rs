@@ -31,10 +31,10 @@ impl Engine {
         caller: &Caller,
         command: &SendCommand,
     ) -> Option<SendKey> {
-        let given = command.idempotency_key.clone();
+        let client_key = command.idempotency_key.clone();
         let id = &command.message.id;
         let by_message = self.reader.policy.idempotent_message_id && !id.is_empty();
-        let key = given.or_else(|| by_message.then(|| IdempotencyKey::of_message(id)))?;
+        let key = client_key.or_else(|| by_message.then(|| IdempotencyKey::of_message(id)))?;
         Some(SendKey::new(
             key.hash(&caller.owner),
             key.seal(&request_hash(command)),
@@ -78,11 +78,11 @@ impl Engine {
         key: &SendKey,
     ) -> Result<Option<TaskRecord>, EngineError> {
         let now = self.reader.clock.now();
-        let found = self
+        let entry = self
             .tasks
             .load_key(&caller.owner, key.address(), now)
             .await?;
-        Ok(found.map(|keyed| key.task_of(keyed)).transpose()?)
+        Ok(entry.map(|entry| key.task_of(entry)).transpose()?)
     }
 }
 

@@ -50,25 +50,25 @@ pub struct CollectReport {
 /// [`StoreError`] when the store does not answer, or cannot list objects.
 pub(in crate::engine) async fn remove_objects_of(
     blobs: &dyn Blobs,
-    ended: &TaskRecord,
+    task: &TaskRecord,
 ) -> Result<usize, StoreError> {
     let is_over = |key: &&String| {
         ObjectName::of(key).is_none_or(|name| {
-            let is_its_own = ended.incarnation().as_str().ends_with(name.incarnation);
-            is_its_own || name.at < ended.expires_at()
+            let is_its_own = task.incarnation().as_str().ends_with(name.incarnation);
+            is_its_own || name.at < task.expires_at()
         })
     };
-    let below = object_key::below(&ended.key());
-    let (mut removed, mut after) = (0, None);
+    let below = object_key::below(&task.key());
+    let (mut total, mut after) = (0, None);
     loop {
         let keys = blobs.keys(&below, after.as_deref(), LISTED).await?;
-        let gone: Vec<String> = keys.iter().filter(is_over).cloned().collect();
-        if !gone.is_empty() {
-            blobs.remove(&gone).await?;
-            removed += gone.len();
+        let old_keys: Vec<String> = keys.iter().filter(is_over).cloned().collect();
+        if !old_keys.is_empty() {
+            blobs.remove(&old_keys).await?;
+            total += old_keys.len();
         }
         if keys.len() < LISTED {
-            return Ok(removed);
+            return Ok(total);
         }
         after = keys.last().cloned();
     }
@@ -99,30 +99,30 @@ async fn sweep_objects(
     life: Duration,
     page: usize,
 ) -> Result<CollectReport, StoreError> {
-    let started = clock.now();
+    let began = clock.now();
     let mut report = CollectReport::default();
-    let mut place = match tasks.objects_place().await? {
-        Some(place) if place.after.is_none() && place.began.plus(ROUND) > started => {
+    let mut position = match tasks.objects_place().await? {
+        Some(position) if position.after.is_none() && position.began.plus(ROUND) > began => {
             report.whole = true;
             return Ok(report);
         }
-        Some(place) if place.after.is_some() => place,
+        Some(position) if position.after.is_some() => position,
         last => ObjectsPlace {
-            began: started,
+            began,
             before: last.map(|last| last.began),
             after: None,
         },
     };
     loop {
         let keys = blobs
-            .keys(object_key::ROOT, place.after.as_deref(), page)
+            .keys(object_key::ROOT, position.after.as_deref(), page)
             .await?;
         report.looked_at += keys.len();
-        report.removed += sweep_page(tasks, blobs, &keys, &ObjectPass::new(&place, life)).await;
+        report.removed += sweep_page(tasks, blobs, &keys, &ObjectPass::new(&position, life)).await;
         report.whole = keys.len() < page;
-        place.after = keys.last().filter(|_| !report.whole).cloned();
-        tasks.note_objects_place(&place).await?;
-        if report.whole || started.plus(SPENT) <= clock.now() {
+        position.after = keys.last().filter(|_| !report.whole).cloned();
+        tasks.note_objects_place(&position).await?;
+        if report.whole || began.plus(SPENT) <= clock.now() {
             return Ok(report);
         }
     }
@@ -137,10 +137,10 @@ struct ObjectPass {
 }
 
 impl ObjectPass {
-    const fn new(place: &ObjectsPlace, life: Duration) -> Self {
+    const fn new(position: &ObjectsPlace, life: Duration) -> Self {
         Self {
-            began: place.began,
-            before: place.before,
+            began: position.began,
+            before: position.before,
             life,
         }
     }
@@ -195,14 +195,14 @@ async fn sweep_page(
         }
     }
     let mut sweeps = stream::iter(sweeps).buffer_unordered(AT_ONCE);
-    let mut removed = 0;
+    let mut total = 0;
     while let Some(swept) = sweeps.next().await {
         match swept {
-            Ok(gone) => removed += gone,
+            Ok(count) => total += count,
             Err(error) => tracing::warn!("failed to check a folder of objects: {error}"),
         }
     }
-    removed
+    total
 }
 
 /// Removes the unreferenced objects of one folder, which belong to one task or thread.
@@ -222,20 +222,20 @@ async fn sweep_folder(
     };
     let of_task = |task: &TaskKey| first.starts_with(&object_key::below(task));
     let of_thread = |thread: &ThreadKey| first.starts_with(&object_key::below_thread(thread));
-    let named = match (head.task.filter(of_task), head.thread.filter(of_thread)) {
+    let keys_in_use = match (head.task.filter(of_task), head.thread.filter(of_thread)) {
         (Some(task), _) => named_by_task(tasks, &task, look.began).await?,
         (None, Some(thread)) => Some(tasks.state_object(&thread).await?.into_iter().collect()),
         (None, None) => None,
     };
-    let Some(named) = named else {
+    let Some(keys_in_use) = keys_in_use else {
         return Ok(0);
     };
-    let gone = old.into_iter().filter(|key| !named.contains(*key));
-    let gone: Vec<String> = gone.cloned().collect();
-    if !gone.is_empty() {
-        blobs.remove(&gone).await?;
+    let unused_keys = old.into_iter().filter(|key| !keys_in_use.contains(*key));
+    let unused_keys: Vec<String> = unused_keys.cloned().collect();
+    if !unused_keys.is_empty() {
+        blobs.remove(&unused_keys).await?;
     }
-    Ok(gone.len())
+    Ok(unused_keys.len())
 }
 
 /// The objects that a task names; `None` if it is not at rest, and all of them are
@@ -251,17 +251,17 @@ async fn named_by_task(
         // An expired task needs no objects, and its other items may be gone.
         _ => return Ok(Some(BTreeSet::new())),
     }
-    let stored = tasks.load_by_key(task).await?;
-    if stored
+    let record = tasks.load_by_key(task).await?;
+    if record
         .as_ref()
         .is_some_and(|task| !task.state().is_at_rest())
     {
         return Ok(None);
     }
-    let record = stored.iter().flat_map(|record| record.object_keys());
-    let mut named: BTreeSet<String> = record.map(str::to_owned).collect();
-    named.extend(tasks.content_objects(task).await?);
-    Ok(Some(named))
+    let object_keys = record.iter().flat_map(|record| record.object_keys());
+    let mut keys_in_use: BTreeSet<String> = object_keys.map(str::to_owned).collect();
+    keys_in_use.extend(tasks.content_objects(task).await?);
+    Ok(Some(keys_in_use))
 }
 
 #[cfg(test)]

@@ -39,9 +39,9 @@ impl ThreadSweepReport {
         self.tasks_removed += other.tasks_removed;
     }
 
-    fn removed(&mut self, removed: StateRemoved) {
-        self.states_cleaned += usize::from(removed.state);
-        self.objects_removed += removed.objects;
+    fn removed(&mut self, removal: StateRemoved) {
+        self.states_cleaned += usize::from(removal.state);
+        self.objects_removed += removal.objects;
     }
 }
 
@@ -69,24 +69,24 @@ impl Engine {
         until: Option<Timestamp>,
         report: &mut ThreadSweepReport,
     ) -> Result<(), EngineError> {
-        let mut failed = None;
+        let mut first_error = None;
         while !self.time_is_up(until)
             && let Some((shard, after)) = walk.next()
         {
             let now = self.reader.clock.now();
-            let (found, next) = match threads.expiring_threads(shard, now, after, READ).await {
+            let (hints, next) = match threads.expiring_threads(shard, now, after, READ).await {
                 Ok(page) => page,
                 // The other shards are swept all the same.
                 Err(error) => {
-                    failed = failed.or(Some(error));
+                    first_error = first_error.or(Some(error));
                     continue;
                 }
             };
-            let swept = stream::iter(found).map(|hint| async move {
+            let swept = stream::iter(hints).map(|hint| async move {
                 let mut report = ThreadSweepReport::default();
                 let one = self.sweep_thread(threads, &hint, until, &mut report);
-                let done = Box::pin(one).await;
-                if let Err(error) = done {
+                let result = Box::pin(one).await;
+                if let Err(error) = result {
                     error.log();
                 }
                 report
@@ -99,7 +99,7 @@ impl Engine {
                 walk.continue_after(shard, next);
             }
         }
-        failed.map_or(Ok(()), |error| Err(error.into()))
+        first_error.map_or(Ok(()), |error| Err(error.into()))
     }
 
     async fn sweep_thread(
@@ -146,14 +146,14 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let removal = self.remove_cleared(&head, until).await?;
         report.tasks_removed += removal.tasks;
-        let (whole, cut) = (removal.is_whole(), removal.cut);
+        let (is_whole, is_cut) = (removal.is_whole(), removal.cut);
         if let Some(error) = removal.error {
             return Err(error);
         }
-        if whole {
-            let gone = self.threads.remove_thread(&head).await?;
-            report.threads_removed += usize::from(gone);
-        } else if !cut {
+        if is_whole {
+            let is_removed = self.threads.remove_thread(&head).await?;
+            report.threads_removed += usize::from(is_removed);
+        } else if !is_cut {
             // A function still works on a task: a later sweep removes that task.
             let expires_at = self.reader.clock.now();
             let later = ThreadRecord { expires_at, ..head };

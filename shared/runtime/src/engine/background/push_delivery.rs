@@ -103,31 +103,36 @@ impl PushDispatcher {
         item: &PushItem,
         deadline: Option<Timestamp>,
     ) -> Result<(), EngineError> {
-        let mut found = self.find(item).await?;
+        let mut candidate = self.find(item).await?;
         let mut went = false;
         loop {
             let now = self.to.clock.now();
             // A live lease or a pause: rule 2 above.
-            if found.as_ref().is_some_and(|it| it.delivery.is_busy(now)) {
+            if candidate
+                .as_ref()
+                .is_some_and(|push| push.delivery.is_busy(now))
+            {
                 return Ok(());
             }
             // Without a push config only the state of the task is needed, not its events.
-            let cursor = found.as_ref().map_or(u64::MAX, |it| it.delivery.cursor);
+            let cursor = candidate
+                .as_ref()
+                .map_or(u64::MAX, |push| push.delivery.cursor);
             let log = self.to.tasks.tail(&item.owner, &item.task, cursor, now);
             let log = log.await?;
             let Some(log) = log.filter(|log| log.incarnation == item.incarnation) else {
                 return Ok(());
             };
-            let Some(push) = found.take_if(|_| !log.events.is_empty()) else {
+            let Some(push) = candidate.take_if(|_| !log.events.is_empty()) else {
                 // If this push config was removed, the task may have waited only for it.
                 // A message that finds no new event costs no write.
-                if went || found.is_none() {
+                if went || candidate.is_none() {
                     self.confirm_delivered(item, &log).await?;
                 }
                 return Ok(());
             };
             went = true;
-            found = match self.dispatch(item, push, &log, deadline).await? {
+            candidate = match self.dispatch(item, push, &log, deadline).await? {
                 DispatchEnd::Back(push) => Some(*push),
                 DispatchEnd::Astray => self.find(item).await?,
                 // Another invocation continues immediately.
@@ -142,7 +147,7 @@ impl PushDispatcher {
         let pushes = self.to.pushes.pushes(&item.owner, &item.task).await?;
         Ok(pushes
             .into_iter()
-            .find(|it| it.listener.id == item.config && it.incarnation == item.incarnation))
+            .find(|push| push.listener.id == item.config && push.incarnation == item.incarnation))
     }
 
     /// Takes the lease and sends the events of `log` to the webhook.
@@ -161,12 +166,12 @@ impl PushDispatcher {
             return Ok(DispatchEnd::Late);
         }
         let clean_at = self.clean_at(&push, now);
-        let leased = self.to.pushes.lease_push(&push, &lease, now, clean_at);
-        if !leased.await? {
+        let lease_write = self.to.pushes.lease_push(&push, &lease, now, clean_at);
+        if !lease_write.await? {
             return Ok(DispatchEnd::Second);
         }
         // A webhook of 0.3 or 0.1 gets the task, so its content is read.
-        let whole = match push.listener.generation {
+        let record = match push.listener.generation {
             Generation::V10 => None,
             Generation::V03 | Generation::V01 => self.with_content(item).await?,
         };
@@ -176,9 +181,9 @@ impl PushDispatcher {
                 return self.drop_lease(push, &holder).await;
             }
             let so_far = log.events.get(..=place).unwrap_or_default();
-            let frame = payload::frame(&push, log, whole.as_ref(), so_far, event);
-            let sent = self.send_events(&push, event.id, frame, within).await;
-            let pause = match &sent {
+            let frame = payload::frame(&push, log, record.as_ref(), so_far, event);
+            let result = self.send_events(&push, event.id, frame, within).await;
+            let pause = match &result {
                 Ok(took) => {
                     push.delivery = Delivery {
                         took: *took,
@@ -219,8 +224,8 @@ impl PushDispatcher {
         holder: &WriteId,
     ) -> Result<DispatchEnd, EngineError> {
         push.delivery.lease = None;
-        let dropped = self.store_progress(&push, holder).await?;
-        Ok(if dropped {
+        let is_stored = self.store_progress(&push, holder).await?;
+        Ok(if is_stored {
             DispatchEnd::Late
         } else {
             DispatchEnd::Astray
@@ -272,8 +277,8 @@ impl PushDispatcher {
         push: &PushRecord,
         holder: &WriteId,
     ) -> Result<bool, EngineError> {
-        let noted = self.to.pushes.note_delivery(push, holder, &push.delivery);
-        Ok(noted.await?)
+        let write = self.to.pushes.note_delivery(push, holder, &push.delivery);
+        Ok(write.await?)
     }
 
     /// Sends a push queue message for the same push config, to be received after `wait`.
@@ -302,7 +307,7 @@ impl PushDispatcher {
     async fn with_content(&self, item: &PushItem) -> Result<Option<TaskRecord>, EngineError> {
         let now = self.to.clock.now();
         match self.to.tasks.load(&item.owner, &item.task, now).await {
-            Ok(found) => Ok(found.filter(|it| *it.incarnation() == item.incarnation)),
+            Ok(record) => Ok(record.filter(|record| *record.incarnation() == item.incarnation)),
             Err(StoreError::Refused(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -320,8 +325,8 @@ impl PushDispatcher {
         // The policy may be stricter than at the registration, so the URL is checked
         // again.
         let url = OutboundUrl::parse(&listener.url, self.policy.reach)?;
-        let opened = self.secrets_of(push).await?;
-        let PushSecrets { token, credentials } = opened.ok_or(PushDeliveryError::Sealed)?;
+        let secrets = self.secrets_of(push).await?;
+        let PushSecrets { token, credentials } = secrets.ok_or(PushDeliveryError::Sealed)?;
         let began = self.to.clock.now();
         let notice = PushDelivery {
             url,
@@ -340,7 +345,7 @@ impl PushDispatcher {
             // Without `biased` the order is random, and the simulation could not replay a
             // run.
             biased;
-            sent = self.to.webhooks.post(&notice) => sent?,
+            result = self.to.webhooks.post(&notice) => result?,
             () = self.to.clock.sleep_until(began.plus(within)) => {
                 return Err(PushDeliveryError::NoResponse(format!("no answer within {within:?}")));
             }
@@ -355,10 +360,10 @@ impl PushDispatcher {
         push: &PushRecord,
     ) -> Result<Option<PushSecrets>, PushDeliveryError> {
         let listener = &push.listener;
-        let Some(sealed) = listener.token.as_ref().or(listener.credentials.as_ref()) else {
+        let Some(ciphertext) = listener.token.as_ref().or(listener.credentials.as_ref()) else {
             return Ok(Some(PushSecrets::default()));
         };
-        let keys = self.policy.secrets.keys_with(key_id(sealed)).await;
+        let keys = self.policy.secrets.keys_with(key_id(ciphertext)).await;
         let keys = keys.map_err(|error| PushDeliveryError::NoKeys(error.to_string()))?;
         Ok(open_secrets(&Sealer::new(keys), push))
     }

@@ -37,7 +37,7 @@ impl<'q> Redispatch<'q> {
         }
         let messages: Vec<WorkMessage> = items.into_iter().map(WorkMessage::from).collect();
         match self.queue.send(&messages).await {
-            Ok(taken) => taken.into_iter().filter(|taken| *taken).count(),
+            Ok(results) => results.into_iter().filter(|is_sent| *is_sent).count(),
             // The next round tries again.
             Err(error) => {
                 EngineError::from(error).log();
@@ -47,10 +47,10 @@ impl<'q> Redispatch<'q> {
     }
 
     async fn is_nearly_empty(&mut self) -> bool {
-        if let Some(known) = self.nearly_empty {
-            return known;
+        if let Some(is_nearly_empty) = self.nearly_empty {
+            return is_nearly_empty;
         }
-        let known = match self.queue.waiting().await {
+        let is_nearly_empty = match self.queue.waiting().await {
             Ok(waiting) => waiting < NEARLY_EMPTY,
             Err(error) => {
                 EngineError::from(error).log();
@@ -58,7 +58,7 @@ impl<'q> Redispatch<'q> {
                 false
             }
         };
-        *self.nearly_empty.insert(known)
+        *self.nearly_empty.insert(is_nearly_empty)
     }
 }
 

@@ -29,9 +29,9 @@ impl ShardWalk {
         self.shards.pop_front()
     }
 
-    /// Notes that the shard has more pages after `place`.
-    pub(in crate::engine) fn continue_after(&mut self, shard: u32, place: String) {
-        self.shards.push_back((shard, Some(place)));
+    /// Notes that the shard has more pages after the key `after`.
+    pub(in crate::engine) fn continue_after(&mut self, shard: u32, after: String) {
+        self.shards.push_back((shard, Some(after)));
     }
 
     /// Notes that the page was not finished.

@@ -112,15 +112,15 @@ impl Engine {
         let walk = &mut places.tasks;
         self.restart(walk, store.open_shards());
         let again = Redispatch::new(queue);
-        let done = self.sweep_tasks(store, again, Leases::Respect, walk, until, &mut swept.tasks);
-        let done = Box::pin(done).await;
-        swept.note(done);
+        let result = self.sweep_tasks(store, again, Leases::Respect, walk, until, &mut swept.tasks);
+        let result = Box::pin(result).await;
+        swept.note(result);
         let until = self.share(deadline, 2);
         let walk = &mut places.threads;
         self.restart(walk, store.expiry_shards());
-        let done = self.sweep_threads_from(store, walk, until, &mut swept.threads);
-        let done = Box::pin(done).await;
-        swept.note(done);
+        let result = self.sweep_threads_from(store, walk, until, &mut swept.threads);
+        let result = Box::pin(result).await;
+        swept.note(result);
         let until = self.share(deadline, 1);
         if !self.time_is_up(until) {
             match Box::pin(self.sweep_objects(store)).await {
@@ -180,7 +180,7 @@ impl Engine {
         until: Option<Timestamp>,
         report: &mut SweepReport,
     ) -> Result<(), EngineError> {
-        let mut failed = None;
+        let mut first_error = None;
         'pages: while !self.time_is_up(until)
             && let Some((shard, after)) = walk.next()
         {
@@ -188,7 +188,7 @@ impl Engine {
                 Ok(page) => page,
                 // The other shards are still read.
                 Err(error) => {
-                    failed = failed.or(Some(error));
+                    first_error = first_error.or(Some(error));
                     continue;
                 }
             };
@@ -199,18 +199,18 @@ impl Engine {
                     break 'pages;
                 }
                 match self.sweep_one(head, leases, report).await {
-                    Ok(found) => standing.extend(found),
+                    Ok(item) => standing.extend(item),
                     Err(error) => error.log(),
                 }
             }
-            let sent = again.send(standing).await;
-            report.redispatched += sent;
-            report.resent += sent;
+            let count = again.send(standing).await;
+            report.redispatched += count;
+            report.resent += count;
             if let Some(next) = next {
                 walk.continue_after(shard, next);
             }
         }
-        failed.map_or(Ok(()), |error| Err(error.into()))
+        first_error.map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// The heads of the tasks of a page; none if they cannot be read.
@@ -244,8 +244,8 @@ impl Engine {
         if !self.is_overdue(&head, leases) {
             return Ok(None);
         }
-        let may_run = |it: &TaskRecord| {
-            !it.is_spent(self.reader.policy.max_attempts) && self.run_limit(it).is_none()
+        let may_run = |record: &TaskRecord| {
+            !record.is_spent(self.reader.policy.max_attempts) && self.run_limit(record).is_none()
         };
         if let Some(item) = TaskImage::of(&head).asks().filter(|_| may_run(&head)) {
             return Ok(Some(item));
@@ -257,7 +257,8 @@ impl Engine {
         } else {
             Some(head)
         };
-        let dead = |it: &TaskRecord| !it.state().is_at_rest() && self.is_overdue(it, leases);
+        let dead =
+            |record: &TaskRecord| !record.state().is_at_rest() && self.is_overdue(record, leases);
         let Some(record) = record.filter(dead) else {
             return Ok(None);
         };
@@ -266,8 +267,8 @@ impl Engine {
             return Ok(None);
         }
         self.extend_thread(&record).await;
-        let written = self.write_unclaimed(record, Change::Dispatch).await?;
-        report.redispatched += usize::from(written.is_some());
+        let record = self.write_unclaimed(record, Change::Dispatch).await?;
+        report.redispatched += usize::from(record.is_some());
         Ok(None)
     }
 
@@ -288,8 +289,8 @@ fn asked_at(record: &TaskRecord) -> Timestamp {
 }
 
 impl SweepRound {
-    fn note(&mut self, done: Result<(), EngineError>) {
-        if let Err(error) = done {
+    fn note(&mut self, result: Result<(), EngineError>) {
+        if let Err(error) = result {
             error.log();
             self.error.get_or_insert(error);
         }

@@ -42,11 +42,11 @@ pub async fn relay(queue: &dyn WorkQueue, images: &[TaskImage], now: Timestamp) 
         return Vec::new();
     }
     match queue.send(&messages).await {
-        Ok(taken) => {
-            let lost = |place: usize| !taken.get(place).copied().unwrap_or(false);
+        Ok(results) => {
+            let is_lost = |index: usize| !results.get(index).copied().unwrap_or(false);
             let places = asking.into_iter().enumerate();
             places
-                .filter(|(place, _)| lost(*place))
+                .filter(|(index, _)| is_lost(*index))
                 .map(|(_, index)| index)
                 .collect()
         }
@@ -83,8 +83,8 @@ impl Engine {
         receipt: &dyn Receipt,
         deadline: Option<Timestamp>,
     ) -> Ack {
-        let work = CallScope::default().run(self.try_work(item, receipt, deadline));
-        match Box::pin(work).await {
+        let run = CallScope::default().run(self.try_work(item, receipt, deadline));
+        match Box::pin(run).await {
             Ok(ack) => ack,
             Err(error) => {
                 error.log();
@@ -130,40 +130,40 @@ impl Engine {
         let claim = Change::Claim {
             lease_until: self.lease_until(deadline),
         };
-        let looked = record.updated_at();
-        let Some(claimed) = self.write_unclaimed(record, claim).await? else {
+        let updated_at = record.updated_at();
+        let Some(record) = self.write_unclaimed(record, claim).await? else {
             return self.fenced(item).await;
         };
         // A claim is activity: the context stays alive while its task runs.
-        if self.needs_thread_extension(looked, claimed.updated_at()) {
-            self.extend_thread(&claimed).await;
+        if self.needs_thread_extension(updated_at, record.updated_at()) {
+            self.extend_thread(&record).await;
         }
-        let ended = match self.load_turn(&claimed).await {
-            Ok(loaded) => {
-                let work = self.claimed_turn(claimed, &loaded, deadline);
+        let end = match self.load_turn(&record).await {
+            Ok(messages) => {
+                let spec = self.claimed_turn(record, &messages, deadline);
                 let mut sink = EventSink::none();
                 // The turn continues the trace of the call that made it.
-                let request = work.record.request();
-                let trace =
-                    request.and_then(|kept| TraceContext::parse(kept.trace_parent.as_deref()?));
-                let turn = self.run(work, Some(receipt), &mut sink);
+                let request = spec.record.request();
+                let trace = request
+                    .and_then(|request| TraceContext::parse(request.trace_parent.as_deref()?));
+                let turn = self.run(spec, Some(receipt), &mut sink);
                 Box::pin(CallScope::current().in_span(trace).run(turn)).await?
             }
-            Err(error) => Box::pin(self.release(claimed, error)).await?,
+            Err(error) => Box::pin(self.release(record, error)).await?,
         };
-        match ended {
+        match end {
             TurnEnd::Stopped(_) | TurnEnd::HandedOver(_) | TurnEnd::Message(_) => Ok(Ack::Delete),
             TurnEnd::Superseded(_) | TurnEnd::Duplicate(_) => self.fenced(item).await,
         }
     }
 
     /// Reads the messages of a claimed turn.
-    async fn load_turn(&self, claimed: &TaskRecord) -> Result<LoadedMessage, EngineError> {
+    async fn load_turn(&self, record: &TaskRecord) -> Result<LoadedMessage, EngineError> {
         Ok(LoadedMessage {
-            first: self.load_message_files(first_request_of(claimed)).await?,
-            said: match claimed.secret() {
-                Some(sealed) => self.open_answer(claimed, sealed).await?,
-                None => self.load_message_files(last_message(claimed)).await?,
+            first: self.load_message_files(first_request_of(record)).await?,
+            last: match record.secret() {
+                Some(ciphertext) => self.open_answer(record, ciphertext).await?,
+                None => self.load_message_files(last_message(record)).await?,
             },
         })
     }
@@ -175,22 +175,22 @@ impl Engine {
         receipt: &dyn Receipt,
     ) -> Result<WorkDecision, EngineError> {
         let now = self.reader.clock.now();
-        let found = self.tasks.load(&item.owner, &item.task, now).await?;
-        let Some(record) = found.filter(|record| *record.incarnation() == item.incarnation) else {
+        let record = self.tasks.load(&item.owner, &item.task, now).await?;
+        let Some(record) = record.filter(|record| *record.incarnation() == item.incarnation) else {
             tracing::warn!(task.id = %item.task, "dropped a message: no task `{}`", item.task);
             return Ok(WorkDecision::Settled(Ack::Delete));
         };
         if is_settled(&record, item) {
             return Ok(WorkDecision::Settled(Ack::Delete));
         }
-        let hidden = match (record.lease_until(), record.not_before()) {
+        let delay = match (record.lease_until(), record.not_before()) {
             // Another worker has the turn. Its own message brings it back if it dies, so this
             // one returns less often each time.
             (Some(until), _) if until > now => grown(until.since(now), receipt, LIVE_MAX),
             (_, Some(at)) if at > now => at.since(now),
             _ => return Ok(WorkDecision::Free(record)),
         };
-        receipt.hide(hidden).await?;
+        receipt.hide(delay).await?;
         Ok(WorkDecision::Settled(Ack::Keep))
     }
 
@@ -199,8 +199,8 @@ impl Engine {
     /// other writer dies.
     async fn fenced(&self, item: &WorkItem) -> Result<Ack, EngineError> {
         let now = self.reader.clock.now();
-        let found = self.tasks.head(&item.owner, &item.task, now).await?;
-        let record = found.filter(|record| *record.incarnation() == item.incarnation);
+        let head = self.tasks.head(&item.owner, &item.task, now).await?;
+        let record = head.filter(|record| *record.incarnation() == item.incarnation);
         Ok(ack_of(
             record.is_none_or(|record| is_settled(&record, item)),
         ))
@@ -234,7 +234,7 @@ impl Engine {
             Ok(CommitOutcome::Stored(record)) => Ok(Some(record)),
             Ok(_) => Ok(None),
             Err(EngineError {
-                refusal: A2aError::StateTooLarge { current, allowed },
+                a2a_error: A2aError::StateTooLarge { current, allowed },
                 ..
             }) => {
                 let error = AgentError::state_too_large(current, allowed);
@@ -252,11 +252,11 @@ impl Engine {
         error: &AgentError,
     ) -> Result<bool, EngineError> {
         let fail = self.failure(&record, error);
-        let written = Box::pin(self.commit(Commit::new(record, vec![fail]))).await?;
-        let CommitOutcome::Stored(failed) = written else {
+        let outcome = Box::pin(self.commit(Commit::new(record, vec![fail]))).await?;
+        let CommitOutcome::Stored(record) = outcome else {
             return Ok(false);
         };
-        log_given_up(&failed, error.code().as_str());
+        log_given_up(&record, error.code().as_str());
         Ok(true)
     }
 
@@ -264,7 +264,7 @@ impl Engine {
     fn claimed_turn(
         &self,
         record: TaskRecord,
-        loaded: &LoadedMessage,
+        messages: &LoadedMessage,
         deadline: Option<Timestamp>,
     ) -> TurnSpec {
         let caller = Caller::behind(record.owner(), record.request());
@@ -278,21 +278,21 @@ impl Engine {
         facts
             .instructions
             .clone_from(&self.agent.manifest().instructions);
-        if let Some(said) = &loaded.said {
-            facts.set_message(said);
+        if let Some(message) = &messages.last {
+            facts.set_message(message);
         }
-        let job = self
-            .turn_input(&record, loaded)
+        let input = self
+            .turn_input(&record, messages)
             .unwrap_or_else(TurnInput::Fail);
         let budget = TurnBudget::of_invocation(deadline, self.reader.clock.now());
-        TurnSpec::new(record, job, facts, budget)
+        TurnSpec::new(record, input, facts, budget)
     }
 
     /// The skill of a stored turn and what it is called with.
     fn turn_input(
         &self,
         record: &TaskRecord,
-        loaded: &LoadedMessage,
+        messages: &LoadedMessage,
     ) -> Result<TurnInput, AgentError> {
         let id = record
             .skill()
@@ -301,8 +301,8 @@ impl Engine {
             .agent
             .skill(id)
             .ok_or_else(|| AgentError::skill_not_found(id))?;
-        let said = loaded.said.as_ref();
-        let said = said.ok_or_else(|| {
+        let message = messages.last.as_ref();
+        let message = message.ok_or_else(|| {
             AgentError::missing_input(match record.secret() {
                 Some(_) => "the answer was sealed under another key",
                 None => "the task holds no message",
@@ -315,38 +315,38 @@ impl Engine {
         } else {
             &nothing
         };
-        let asked = RouteRequest {
+        let request = RouteRequest {
             pinned: Some(id),
-            message: said,
+            message,
             request_metadata: metadata,
         };
         let by_model = record.route().filter(|route| route.how == "model");
-        let routed = match &loaded.first {
+        let decision = match &messages.first {
             // The model is not asked again: the task keeps what it decided.
             _ if by_model.is_some() && record.saved().slot.is_none() => {
-                let made = by_model.and_then(|route| route.input.clone());
-                route::route_by_model(&self.agent, id, said, made)
+                let input = by_model.and_then(|route| route.input.clone());
+                route::route_by_model(&self.agent, id, message, input)
             }
             Some(first) => {
                 let free = RouteRequest {
                     pinned: None,
-                    ..asked
+                    ..request
                 };
                 route::route_answer(&self.agent, first, &free, Words::Decide)
             }
-            None if record.saved().slot.is_none() => route::route_again(&self.agent, id, &asked),
-            None => route::route(&self.agent, &asked, Words::Decide),
+            None if record.saved().slot.is_none() => route::route_again(&self.agent, id, &request),
+            None => route::route(&self.agent, &request, Words::Decide),
         };
-        let content: Content = match routed {
+        let content: Content = match decision {
             Ok(Routed::Skill { content, .. }) => content,
             Ok(Routed::Ask { .. }) => return Err(AgentError::skill_not_found(id)),
-            Err(refusal) => return Err(AgentError::invalid_input(refusal.to_string())),
+            Err(error) => return Err(AgentError::invalid_input(error.to_string())),
         };
-        let call = match &record.saved().slot {
+        let start = match &record.saved().slot {
             Some(slot) => TurnStart::Input(slot.clone(), content),
             None => TurnStart::Request(skill.decode(&content)?),
         };
-        Ok(TurnInput::Skill(Arc::clone(skill), call))
+        Ok(TurnInput::Skill(Arc::clone(skill), start))
     }
 
     /// A stored message with the bytes of its files.
@@ -362,8 +362,8 @@ impl Engine {
 }
 
 /// The message is deleted if its work is done.
-const fn ack_of(done: bool) -> Ack {
-    if done { Ack::Delete } else { Ack::Keep }
+const fn ack_of(is_done: bool) -> Ack {
+    if is_done { Ack::Delete } else { Ack::Keep }
 }
 
 /// Whether a message has no work: the task is at rest, or a later dispatch of it has a
@@ -381,10 +381,10 @@ fn grown(time: Duration, receipt: &dyn Receipt, most: Duration) -> Duration {
 
 /// The messages of a stored turn, with the bytes of their files.
 struct LoadedMessage {
-    /// The original request, if `said` only answers the router's question about it.
+    /// The original request, if `last` only answers the router's question about it.
     first: Option<Message>,
     /// The message that opened the turn.
-    said: Option<Message>,
+    last: Option<Message>,
 }
 
 /// The original request, if the current turn answers the router's question about it.
@@ -398,8 +398,8 @@ fn first_request_of(record: &TaskRecord) -> Option<&Message> {
 
 /// The message that opened the current turn.
 fn last_message(record: &TaskRecord) -> Option<&Message> {
-    let mut said = record.history().iter().rev();
-    said.find(|message| message.role == Role::User)
+    let mut messages = record.history().iter().rev();
+    messages.find(|message| message.role == Role::User)
 }
 
 #[cfg(test)]

@@ -230,21 +230,21 @@ impl Engine {
     pub(super) async fn end(&self, record: TaskRecord) -> Result<Option<TaskRecord>, EngineError> {
         let now = self.reader.clock.now();
         // A reader with a slow clock must not find it either.
-        let gone = now.minus(CLOCKS_DIFFER);
-        if record.expired(gone) {
+        let expiry = now.minus(CLOCKS_DIFFER);
+        if record.expired(expiry) {
             return Ok(Some(record));
         }
         let write = TaskWrite {
             expect: Expect::of(&record),
-            record: record.ended(self.write_id(&record), gone),
+            record: record.ended(self.write_id(&record), expiry),
             thread: None,
             pushes: Vec::new(),
             key: None,
             has_pointer: false,
             now,
         };
-        let committed = self.tasks.commit(&write).await?;
-        Ok((committed == Committed::Done).then_some(write.record))
+        let outcome = self.tasks.commit(&write).await?;
+        Ok((outcome == Committed::Done).then_some(write.record))
     }
 
     /// A random time below `longest`.

@@ -34,9 +34,9 @@ impl SendKey {
     ///
     /// # Errors
     /// [`A2aError::IdempotencyKeyReused`] if they do not.
-    pub(in crate::engine) fn task_of(&self, keyed: Keyed) -> Result<TaskRecord, A2aError> {
-        if keyed.content == self.content {
-            Ok(keyed.record)
+    pub(in crate::engine) fn task_of(&self, entry: Keyed) -> Result<TaskRecord, A2aError> {
+        if entry.content == self.content {
+            Ok(entry.record)
         } else {
             Err(A2aError::IdempotencyKeyReused)
         }

@@ -88,7 +88,7 @@ impl Fixture {
             Ok(Sent::Message(message)) => panic!("{message:?}"),
             Err(error) => {
                 assert!(error.cause.is_none(), "logged as an error: {error:?}");
-                Err(error.refusal)
+                Err(error.a2a_error)
             }
         }
     }

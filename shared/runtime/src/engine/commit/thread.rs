@@ -30,10 +30,10 @@ impl Engine {
                 None => Ok(()),
             }
         };
-        let placed = futures::try_join!(point, open);
+        let result = futures::try_join!(point, open);
         // What is too large ends its task in a smaller write. This is not the task's, and the
         // task must not be stored without it.
-        placed.map(|_| ()).map_err(|error| match too_large(&error) {
+        result.map(|_| ()).map_err(|error| match too_large(&error) {
             true => StoreError::Refused(error.to_string()).into(),
             false => error,
         })

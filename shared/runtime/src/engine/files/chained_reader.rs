@@ -14,7 +14,7 @@ pub(in crate::engine) struct ChainedReader {
     /// The rest of the file.
     pub(in crate::engine) rest: BlobReader,
     /// How many more bytes the file may have. After them it fails with `FileTooLarge`.
-    pub(in crate::engine) left: usize,
+    pub(in crate::engine) remaining: usize,
 }
 
 impl AsyncRead for ChainedReader {
@@ -27,11 +27,11 @@ impl AsyncRead for ChainedReader {
         if self.head.is_empty() {
             ready!(self.rest.as_mut().poll_read(cx, space))?;
         } else {
-            let given = self.head.len().min(space.remaining());
-            space.put_slice(&self.head.split_to(given));
+            let count = self.head.len().min(space.remaining());
+            space.put_slice(&self.head.split_to(count));
         }
-        match self.left.checked_sub(space.filled().len() - before) {
-            Some(left) => self.left = left,
+        match self.remaining.checked_sub(space.filled().len() - before) {
+            Some(remaining) => self.remaining = remaining,
             None => return Poll::Ready(Err(ErrorKind::FileTooLarge.into())),
         }
         Poll::Ready(Ok(()))
@@ -48,7 +48,7 @@ mod tests {
         let mut reader: BlobReader = Box::pin(ChainedReader {
             head: Bytes::from_static(b"head, "),
             rest: Box::pin(std::io::Cursor::new("rest")),
-            left,
+            remaining: left,
         });
         read_up_to(&mut reader, usize::MAX).await
     }

@@ -43,8 +43,8 @@ const ENDING: usize = 12;
 /// The `Content-Type` of a file with the claimed type `media_type`, without parameters.
 pub(crate) fn content_type(media_type: &str) -> &'static str {
     let essence = media_type.split(';').next().unwrap_or_default().trim();
-    let known = SAFE.iter().find(|safe| safe.eq_ignore_ascii_case(essence));
-    known.copied().unwrap_or(BYTES)
+    let safe_type = SAFE.iter().find(|safe| safe.eq_ignore_ascii_case(essence));
+    safe_type.copied().unwrap_or(BYTES)
 }
 
 /// The `Content-Disposition` of a file with the claimed name `name`: an attachment with a
@@ -59,15 +59,15 @@ pub(crate) fn disposition(name: Option<&str>) -> String {
     if plain == name {
         return format!("attachment; filename=\"{plain}\"");
     }
-    let mut whole = String::new();
+    let mut encoding = String::new();
     for byte in name.bytes() {
         if is_plain(char::from(byte)) {
-            whole.push(char::from(byte));
+            encoding.push(char::from(byte));
         } else {
-            whole.push_str(&format!("%{byte:02X}"));
+            encoding.push_str(&format!("%{byte:02X}"));
         }
     }
-    format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{whole}")
+    format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{encoding}")
 }
 
 /// Whether `c` needs no quoting in either form of the name.
@@ -79,8 +79,8 @@ const fn is_plain(c: char) -> bool {
 /// to [`NAME`] characters with its extension. An empty name becomes `file`.
 fn tame(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let seen: Vec<char> = last.chars().filter(|c| !is_hidden(*c)).collect();
-    let text: String = seen.iter().collect();
+    let visible: Vec<char> = last.chars().filter(|c| !is_hidden(*c)).collect();
+    let text: String = visible.iter().collect();
     // Neither `..` nor a hidden file name is left.
     let text = text.trim_matches([' ', '.']);
     if text.is_empty() {
@@ -91,11 +91,11 @@ fn tame(name: &str) -> String {
         return text.to_owned();
     }
     let ending = text.rsplit_once('.').map_or("", |(_, ending)| ending);
-    let kept = ending.chars().count();
-    if kept == 0 || kept > ENDING {
+    let length = ending.chars().count();
+    if length == 0 || length > ENDING {
         return text.chars().take(NAME).collect();
     }
-    let stem: String = text.chars().take(NAME - kept - 1).collect();
+    let stem: String = text.chars().take(NAME - length - 1).collect();
     format!("{stem}.{ending}")
 }
 

@@ -29,8 +29,8 @@ pub(super) fn part(part: &Part) -> usize {
         PartContent::Data(value) => value.to_string().len(),
         PartContent::Stored(_) => NAMED,
     };
-    let named = [&part.filename, &part.media_type];
-    let names: usize = named.into_iter().flatten().map(|name| text(name)).sum();
+    let texts = [&part.filename, &part.media_type];
+    let names: usize = texts.into_iter().flatten().map(|name| text(name)).sum();
     FRAME + content + names + members(&part.metadata)
 }
 
@@ -46,8 +46,8 @@ pub(super) fn message(message: &Message) -> usize {
 
 /// The encoded size of an artifact.
 pub(super) fn artifact(artifact: &Artifact) -> usize {
-    let named = [&artifact.name, &artifact.description];
-    let names: usize = named.into_iter().flatten().map(|name| text(name)).sum();
+    let texts = [&artifact.name, &artifact.description];
+    let names: usize = texts.into_iter().flatten().map(|name| text(name)).sum();
     FRAME + names + artifact.parts.iter().map(part).sum::<usize>() + members(&artifact.metadata)
 }
 
@@ -61,13 +61,13 @@ pub(super) fn members(metadata: &Metadata) -> usize {
 
 /// The encoded size of a text with JSON escapes, without its quotes.
 fn text(text: &str) -> usize {
-    let escaped = |byte: u8| match byte {
+    let encoded_len = |byte: u8| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 2,
         // `\u001f` has six characters.
         0..=0x1f => 6,
         _ => 1,
     };
-    text.bytes().map(escaped).sum()
+    text.bytes().map(encoded_len).sum()
 }
 
 #[cfg(test)]

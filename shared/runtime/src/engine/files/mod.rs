@@ -56,20 +56,20 @@ impl Engine {
             return Ok(());
         }
         let changes = Arc::make_mut(changes);
-        let (mut place, mut copies) = (0, BTreeMap::new());
+        let (mut number, mut copies) = (0, BTreeMap::new());
         for part in changes.iter_mut().flat_map(parts_mut) {
             let blob = match &part.content {
                 PartContent::Raw(bytes) if bytes.len() > max => {
-                    place += 1;
-                    self.put_blob(base, attempt.key(write, place), bytes)
+                    number += 1;
+                    self.put_blob(base, attempt.key(write, number), bytes)
                         .await?
                 }
                 PartContent::Stored(blob) if !attempt.is_ours(&blob.key) => {
                     match copies.get(&blob.key) {
                         Some(copy) => Blob::clone(copy),
                         None => {
-                            place += 1;
-                            let key = attempt.key(write, place);
+                            number += 1;
+                            let key = attempt.key(write, number);
                             let copy = self.copy_blob(base, key, blob).await?;
                             copies.insert(blob.key.clone(), copy.clone());
                             copy
@@ -89,13 +89,13 @@ impl Engine {
         key: String,
         bytes: &Bytes,
     ) -> Result<Blob, EngineError> {
-        let measured = Measured::of(bytes);
+        let measure = Measured::of(bytes);
         let blobs = &self.blobs;
         blobs.put_for(&base.key(), &key, bytes.clone()).await?;
         Ok(Blob {
             key,
-            size: measured.size,
-            sha256: measured.sha256,
+            size: measure.size,
+            sha256: measure.sha256,
             upload: None,
         })
     }
@@ -126,10 +126,10 @@ impl Reader {
     /// # Errors
     /// When the object is missing, or differs from the pointer in size or SHA-256.
     pub(super) async fn bytes_of(&self, blob: &Blob) -> Result<Bytes, StoreError> {
-        let found = self.blobs.get(&blob.key).await?;
-        let bytes = found.ok_or_else(|| missing(blob))?;
-        let measured = Measured::of(&bytes);
-        if measured.size != blob.size || measured.sha256 != blob.sha256 {
+        let object = self.blobs.get(&blob.key).await?;
+        let bytes = object.ok_or_else(|| missing(blob))?;
+        let measure = Measured::of(&bytes);
+        if measure.size != blob.size || measure.sha256 != blob.sha256 {
             let key = &blob.key;
             return Err(StoreError::Corrupt(format!(
                 "object `{key}` does not match its pointer"
@@ -148,8 +148,8 @@ impl Reader {
         blob: Blob,
         signal: Arc<BreakSignal>,
     ) -> Result<BlobReader, StoreError> {
-        let found = self.blobs.open(&blob.key).await?;
-        let source = found.ok_or_else(|| missing(&blob))?;
+        let object = self.blobs.open(&blob.key).await?;
+        let source = object.ok_or_else(|| missing(&blob))?;
         Ok(Box::pin(VerifiedReader::new(source, blob, signal)))
     }
 
@@ -165,45 +165,45 @@ impl Reader {
     }
 
     /// The result of an earlier task as a skill gets it: with the bytes of its files, up
-    /// to `left` bytes together.
+    /// to `budget` bytes together.
     pub(super) async fn load_task_files(
         &self,
         record: &TaskRecord,
-        left: &mut u64,
+        budget: &mut u64,
     ) -> Result<Task, StoreError> {
         let mut task = record.content(0, true);
         let artifacts = task.artifacts.iter_mut().flatten();
         let parts = artifacts.flat_map(|artifact| artifact.parts.iter_mut());
-        self.load_parts(parts, left).await?;
+        self.load_parts(parts, budget).await?;
         Ok(task)
     }
 
-    /// Reads the files of `parts`, in order, that fit into `left` bytes.
+    /// Reads the files of `parts`, in order, that fit into `budget` bytes.
     async fn load_parts(
         &self,
         parts: impl Iterator<Item = &mut Part> + Send,
-        left: &mut u64,
+        budget: &mut u64,
     ) -> Result<(), StoreError> {
         let fits = |part: &&mut Part| match &part.content {
-            PartContent::Stored(blob) if blob.size <= *left => {
-                *left -= blob.size;
+            PartContent::Stored(blob) if blob.size <= *budget => {
+                *budget -= blob.size;
                 true
             }
             _ => false,
         };
-        let fetched = self.fetch(parts.filter(fits).collect()).await;
-        fetched.into_iter().collect()
+        let results = self.fetch(parts.filter(fits).collect()).await;
+        results.into_iter().collect()
     }
 
     /// Replaces each pointer in `parts` by the bytes it names, with [`OBJECTS_AT_ONCE`]
     /// reads at a time. Returns one result for each part, in their order.
     async fn fetch(&self, mut parts: Vec<&mut Part>) -> Vec<Result<(), StoreError>> {
-        let mut fetched = Vec::with_capacity(parts.len());
+        let mut results = Vec::with_capacity(parts.len());
         for wave in parts.chunks_mut(OBJECTS_AT_ONCE) {
             let reads = wave.iter_mut().map(|part| self.fetch_one(part));
-            fetched.extend(join_all(reads).await);
+            results.extend(join_all(reads).await);
         }
-        fetched
+        results
     }
 
     async fn fetch_one(&self, part: &mut Part) -> Result<(), StoreError> {

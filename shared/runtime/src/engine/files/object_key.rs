@@ -52,13 +52,13 @@ impl Attempt {
         format!("{below}{incarnation}-{}-{now:x}", self.epoch)
     }
 
-    /// The key of object number `place` in the commit `write`.
+    /// The key of the object `number` in the commit `write`.
     ///
     /// It holds half of the incarnation and 32 bits of the write id, to be short: the
     /// local object store makes one file name of a key and the id of its multipart
     /// upload.
-    pub(crate) fn key(&self, write: &WriteId, place: u32) -> String {
-        format!("{}-{:08x}.{place}", self.begin(), short(write))
+    pub(crate) fn key(&self, write: &WriteId, number: u32) -> String {
+        format!("{}-{:08x}.{number}", self.begin(), short(write))
     }
 
     /// The key of an object that is stored before its commit is known. It is short for

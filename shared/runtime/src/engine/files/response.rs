@@ -108,19 +108,19 @@ impl Reader {
         &self,
         tasks: impl IntoIterator<Item = &'t mut Task>,
     ) -> Vec<Result<(), EngineError>> {
-        let (mut owners, mut parts, mut fetched) = (Vec::new(), Vec::new(), Vec::new());
-        for (place, task) in tasks.into_iter().enumerate() {
-            fetched.push(Ok(()));
-            let planned = task.parts_mut().filter(|part| is_stored(part));
-            parts.extend(planned);
-            owners.resize(parts.len(), place);
+        let (mut owners, mut parts, mut results) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, task) in tasks.into_iter().enumerate() {
+            results.push(Ok(()));
+            let stored_parts = task.parts_mut().filter(|part| is_stored(part));
+            parts.extend(stored_parts);
+            owners.resize(parts.len(), index);
         }
-        for (place, done) in owners.into_iter().zip(self.fetch(parts).await) {
-            if let (Err(error), Some(slot @ Ok(()))) = (done, fetched.get_mut(place)) {
-                *slot = Err(error.into());
+        for (index, result) in owners.into_iter().zip(self.fetch(parts).await) {
+            if let (Err(error), Some(entry @ Ok(()))) = (result, results.get_mut(index)) {
+                *entry = Err(error.into());
             }
         }
-        fetched
+        results
     }
 
     /// Cuts an event to the budget of its own frame.
@@ -168,9 +168,9 @@ impl Reader {
         if left_out {
             mark(metadata);
         }
-        let planned = parts.iter_mut().filter(|part| is_stored(part)).collect();
-        let fetched = self.fetch(planned).await.into_iter();
-        Ok(fetched.collect::<Result<(), _>>()?)
+        let stored_parts = parts.iter_mut().filter(|part| is_stored(part)).collect();
+        let results = self.fetch(stored_parts).await.into_iter();
+        Ok(results.collect::<Result<(), _>>()?)
     }
 
     /// Keeps a pointer if the budget holds its bytes, else replaces it by a URL. Returns
@@ -243,12 +243,12 @@ pub(in crate::engine) fn mark(metadata: &mut Metadata) {
 fn trim(task: &mut Task, room: &mut ResponseBudget) -> bool {
     show_last_once(task, room);
     let mut left_out = false;
-    let said = task
+    let size = task
         .status
         .message
         .as_ref()
         .map_or(0, encoded_size::message);
-    if !room.take(said) {
+    if !room.take(size) {
         task.status.message = None;
         left_out = true;
     }

@@ -67,8 +67,8 @@ impl AsyncRead for VerifiedReader {
             return Poll::Ready(Ok(()));
         }
         let before = space.filled().len();
-        let given = ready!(self.source.as_mut().poll_read(cx, space));
-        if let Err(error) = given {
+        let result = ready!(self.source.as_mut().poll_read(cx, space));
+        if let Err(error) = result {
             self.end_turn(&error);
             // The skill must not see the error: the turn ends and runs again.
             return Poll::Pending;

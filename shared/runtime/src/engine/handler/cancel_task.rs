@@ -26,7 +26,7 @@ impl Engine {
         let mut record = self.reader.load(caller, &command.id).await?;
         scope::note_skill_of(&record);
         let mut races = Races::default();
-        let canceled = loop {
+        let record = loop {
             let state = record.state();
             // A2A 1.0 §3.3.1: multiple cancellation requests have the same effect.
             if state == TaskState::Canceled {
@@ -37,16 +37,16 @@ impl Engine {
             }
             let commit = Commit::new(record, vec![Change::Cancel]);
             match self.commit(commit).await?.of_task()? {
-                Ok(canceled) => {
-                    self.canceled(caller, &canceled).await;
-                    break canceled;
+                Ok(record) => {
+                    self.canceled(caller, &record).await;
+                    break record;
                 }
                 // The other write may have ended the task, so the cancel is decided again.
                 Err(current) => record = current.ok_or(A2aError::TaskNotFound)?,
             }
             races.lost()?;
         };
-        self.reader.answer(&canceled, HISTORY).await
+        self.reader.answer(&record, HISTORY).await
     }
 
     /// Calls `on_completed` of the skill of a canceled task.

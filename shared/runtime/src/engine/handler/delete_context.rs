@@ -113,17 +113,17 @@ impl Engine {
                 Some(head) if head.is_cleared() => return Ok((head, false)),
                 Some(head) if !head.lives(now) => return Err(A2aError::ContextExpired.into()),
                 head => {
-                    let seen = self.seen_in(owner, id, now).await?;
+                    let tasks = self.seen_in(owner, id, now).await?;
                     // A context without a thread lives by its tasks.
-                    if head.is_none() && !seen.holds_thread {
+                    if head.is_none() && !tasks.holds_thread {
                         return Err(A2aError::ContextExpired.into());
                     }
-                    if seen.busy {
+                    if tasks.busy {
                         return Err(A2aError::TaskBusy.into());
                     }
-                    let began = seen.began.unwrap_or(now);
-                    let begun = || ThreadRecord::begun(owner.clone(), id.clone(), began, now);
-                    let head = head.unwrap_or_else(begun);
+                    let began = tasks.began.unwrap_or(now);
+                    let new_thread = || ThreadRecord::begun(owner.clone(), id.clone(), began, now);
+                    let head = head.unwrap_or_else(new_thread);
                     let write = ThreadWrite {
                         expect: head.version,
                         record: head.cleared(now),
@@ -145,19 +145,19 @@ impl Engine {
         id: &ContextId,
         now: Timestamp,
     ) -> Result<ContextTasks, EngineError> {
-        let mut seen = ContextTasks::default();
+        let mut tasks = ContextTasks::default();
         let mut after = None;
         loop {
             let (heads, next) = self.tasks.tasks_in(owner, id, after, READ).await?;
             for task in &heads {
-                seen.holds_thread |= self.holds_thread(task, now);
-                seen.busy |= !task.state().is_at_rest();
-                let began = seen.began.unwrap_or(task.created_at());
-                seen.began = Some(began.min(task.created_at()));
+                tasks.holds_thread |= self.holds_thread(task, now);
+                tasks.busy |= !task.state().is_at_rest();
+                let began = tasks.began.unwrap_or(task.created_at());
+                tasks.began = Some(began.min(task.created_at()));
             }
             after = next;
-            if after.is_none() || seen.busy {
-                return Ok(seen);
+            if after.is_none() || tasks.busy {
+                return Ok(tasks);
             }
         }
     }
@@ -200,16 +200,16 @@ impl Engine {
         so_far: &mut ContextRemoval,
     ) {
         // The id may be in use again: later tasks are of a new context.
-        let deleted = |task: &TaskRecord| thread.deletes(task.created_at());
-        let heads = heads.into_iter().filter(deleted);
-        let removed = stream::iter(heads).map(|head| async move {
+        let is_deleted = |task: &TaskRecord| thread.deletes(task.created_at());
+        let heads = heads.into_iter().filter(is_deleted);
+        let removals = stream::iter(heads).map(|head| async move {
             if self.time_is_up(until) {
                 return Ok(TaskRemoval::TimeUp);
             }
             self.remove_deleted(thread, head).await
         });
-        let mut removed = removed.buffer_unordered(AT_ONCE);
-        while let Some(one) = removed.next().await {
+        let mut removals = removals.buffer_unordered(AT_ONCE);
+        while let Some(one) = removals.next().await {
             match one {
                 Ok(TaskRemoval::Removed) => so_far.tasks += 1,
                 Ok(TaskRemoval::Busy) => so_far.busy += 1,
@@ -228,21 +228,23 @@ impl Engine {
         let (owner, id): (Owner, TaskId) = (head.owner().clone(), head.id().clone());
         let mut races = Races::default();
         loop {
-            let ended = match self.end_at_rest(head).await {
-                Err(error) if error.refusal == A2aError::TaskBusy => return Ok(TaskRemoval::Busy),
-                ended => ended?,
+            let task = match self.end_at_rest(head).await {
+                Err(error) if error.a2a_error == A2aError::TaskBusy => {
+                    return Ok(TaskRemoval::Busy);
+                }
+                result => result?,
             };
-            if let Some(ended) = ended
-                && self.delete_children(&ended).await?
+            if let Some(task) = task
+                && self.delete_children(&task).await?
             {
                 return Ok(TaskRemoval::Removed);
             }
             // Another write came first, or a new task has the id.
-            let found = self.tasks.head(&owner, &id, EVER).await?;
+            let current = self.tasks.head(&owner, &id, EVER).await?;
             let same = |task: &TaskRecord| {
                 *task.context_id() == thread.context_id && thread.deletes(task.created_at())
             };
-            let Some(again) = found.filter(same) else {
+            let Some(again) = current.filter(same) else {
                 return Ok(TaskRemoval::Removed);
             };
             head = again;

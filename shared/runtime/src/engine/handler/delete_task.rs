@@ -24,23 +24,23 @@ impl Engine {
     /// [`A2aError::TaskBusy`] while it is submitted or working.
     pub async fn delete_task(&self, caller: &Caller, id: &TaskId) -> Result<(), EngineError> {
         let (owner, now) = (&caller.owner, self.reader.clock.now());
-        let mut asked = None;
+        let mut incarnation = None;
         let mut races = Races::default();
         loop {
             let Some(record) = self.tasks.load(owner, id, now).await? else {
                 // A deletion that was cut off has left something: this call removes it.
-                if let Some(ended) = self.tasks.ended_task(owner, id, now).await? {
-                    self.delete_children(&ended).await?;
+                if let Some(task) = self.tasks.ended_task(owner, id, now).await? {
+                    self.delete_children(&task).await?;
                 }
                 return Err(A2aError::TaskNotFound.into());
             };
-            let first = asked.get_or_insert_with(|| record.incarnation().clone());
+            let first = incarnation.get_or_insert_with(|| record.incarnation().clone());
             // The task is gone, and a new task has its id: the new one stays.
             if first != record.incarnation() {
                 return Ok(());
             }
-            if let Some(ended) = self.end_at_rest(record).await?
-                && self.delete_children(&ended).await?
+            if let Some(task) = self.end_at_rest(record).await?
+                && self.delete_children(&task).await?
             {
                 return Ok(());
             }
@@ -60,7 +60,7 @@ impl Engine {
         let record = if head.is_partial() {
             let now = self.reader.clock.now();
             match self.tasks.load(head.owner(), head.id(), now).await? {
-                Some(whole) => whole,
+                Some(record) => record,
                 // It has expired meanwhile.
                 None => return Ok(Some(head)),
             }
@@ -92,10 +92,10 @@ impl Engine {
     /// Removes everything stored for an expired task; `false` if a new task has its id.
     pub(in crate::engine) async fn delete_children(
         &self,
-        ended: &TaskRecord,
+        task: &TaskRecord,
     ) -> Result<bool, EngineError> {
         // Without the item no later call would find the objects, so the item goes last.
-        collect_objects::remove_objects_of(&*self.blobs, ended).await?;
-        Ok(self.tasks.remove_task(ended).await?)
+        collect_objects::remove_objects_of(&*self.blobs, task).await?;
+        Ok(self.tasks.remove_task(task).await?)
     }
 }

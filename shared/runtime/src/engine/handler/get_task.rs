@@ -16,19 +16,19 @@ impl Reader {
         let now = self.clock.now();
         let head = self.tasks.head(&caller.owner, &query.id, now).await?;
         let mut room = self.room(1);
-        let wanted = Projection {
+        let projection = Projection {
             history_length: query.history_length,
             artifacts: true,
             bytes: room.left(),
         };
         let head = head.ok_or(A2aError::TaskNotFound)?;
         // The store does not read what the response cannot hold.
-        let found = self.tasks.project(head, wanted, now).await?;
-        let found = found.ok_or(A2aError::TaskNotFound)?;
-        let mut task = found.record.view(query.history_length, true);
-        let fitted = self.fit(&mut task, &mut room).await;
-        self.or_not_found(&found.record, fitted).await?;
-        if !found.complete {
+        let excerpt = self.tasks.project(head, projection, now).await?;
+        let excerpt = excerpt.ok_or(A2aError::TaskNotFound)?;
+        let mut task = excerpt.record.view(query.history_length, true);
+        let result = self.fit(&mut task, &mut room).await;
+        self.or_not_found(&excerpt.record, result).await?;
+        if !excerpt.complete {
             mark(&mut task.metadata);
         }
         Ok(task)
@@ -40,8 +40,8 @@ impl Reader {
         caller: &Caller,
         id: &TaskId,
     ) -> Result<TaskRecord, EngineError> {
-        let found = self.tasks.load(&caller.owner, id, self.clock.now()).await?;
-        Ok(found.ok_or(A2aError::TaskNotFound)?)
+        let record = self.tasks.load(&caller.owner, id, self.clock.now()).await?;
+        Ok(record.ok_or(A2aError::TaskNotFound)?)
     }
 
     /// The task that a client sees of a record.
@@ -51,8 +51,8 @@ impl Reader {
         history_length: usize,
     ) -> Result<Task, EngineError> {
         let mut task = record.view(history_length, true);
-        let fitted = self.fit(&mut task, &mut self.room(1)).await;
-        self.or_not_found(record, fitted).await?;
+        let result = self.fit(&mut task, &mut self.room(1)).await;
+        self.or_not_found(record, result).await?;
         Ok(task)
     }
 
@@ -61,16 +61,16 @@ impl Reader {
     async fn or_not_found(
         &self,
         record: &TaskRecord,
-        shown: Result<(), EngineError>,
+        result: Result<(), EngineError>,
     ) -> Result<(), EngineError> {
-        if shown.as_ref().is_err_and(EngineError::is_unreadable) {
+        if result.as_ref().is_err_and(EngineError::is_unreadable) {
             let (owner, now) = (record.owner(), self.clock.now());
             let head = self.tasks.head(owner, record.id(), now).await?;
             if !head.is_some_and(|head| head.is_same_task(record)) {
                 return Err(A2aError::TaskNotFound.into());
             }
         }
-        shown
+        result
     }
 
     /// Sends a stream what it has not shown of a record: the task if it has shown
@@ -84,12 +84,12 @@ impl Reader {
             return Ok(());
         }
         // A2A 1.0 §3.1.2: the first event of a stream is the task.
-        let Some(shown) = sink.last_seq() else {
+        let Some(last_seq) = sink.last_seq() else {
             let task = self.answer(record, sink.history_length()).await?;
             sink.task(task, record.last_seq());
             return Ok(());
         };
-        let events = record.events_after(shown).cloned().collect();
+        let events = record.events_after(last_seq).cloned().collect();
         self.show_events(record, record.reads_text_alone(), events, sink)
             .await
     }
@@ -110,8 +110,8 @@ impl Reader {
             if as_text {
                 event.event.parts_mut().for_each(Part::show_as_text);
             }
-            let fitted = self.fit_event(&mut event.event).await;
-            self.or_not_found(record, fitted).await?;
+            let result = self.fit_event(&mut event.event).await;
+            self.or_not_found(record, result).await?;
             sink.event(record.id(), record.context_id(), event);
         }
         Ok(())

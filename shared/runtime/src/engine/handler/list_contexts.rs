@@ -21,7 +21,7 @@ impl Reader {
         let keys = self.policy.secrets.keys_of_token(token).await?;
         let list = PagedList::contexts(&keys, caller);
         let after = token.map(|token| list.place(token, now)).transpose()?;
-        let found = self
+        let page = self
             .threads
             .list_threads(
                 &caller.owner,
@@ -33,7 +33,7 @@ impl Reader {
                 },
             )
             .await?;
-        let contexts = found.threads.into_iter().map(|thread| Context {
+        let contexts = page.threads.into_iter().map(|thread| Context {
             id: thread.context_id,
             created_at: thread.created_at,
             updated_at: thread.updated_at,
@@ -42,9 +42,9 @@ impl Reader {
         });
         Ok(ContextPage {
             contexts: contexts.collect(),
-            next_page_token: found
+            next_page_token: page
                 .next
-                .map_or_else(String::new, |place| list.token(&place, now)),
+                .map_or_else(String::new, |position| list.token(&position, now)),
             page_size: query.page_size,
         })
     }

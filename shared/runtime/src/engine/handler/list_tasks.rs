@@ -22,9 +22,10 @@ impl Reader {
         let token = query.page_token.as_deref();
         let keys = self.policy.secrets.keys_of_token(token).await?;
         let list = PagedList::tasks(&keys, caller, query);
-        let place: Option<TaskPosition> = token.map(|token| list.place(token, now)).transpose()?;
+        let position: Option<TaskPosition> =
+            token.map(|token| list.place(token, now)).transpose()?;
         // The first page counts; its token carries the total to the next pages.
-        let count_limit = if place.is_none() {
+        let count_limit = if position.is_none() {
             self.policy.list_count_max
         } else {
             0
@@ -33,27 +34,27 @@ impl Reader {
             context_id: query.context_id.clone(),
             state: query.status,
             status_after: query.status_after,
-            after: place.as_ref().map(|place| place.after.clone()),
+            after: position.as_ref().map(|position| position.after.clone()),
             limit: query.page_size,
             count_limit,
             now,
         };
-        let found = self.tasks.list(&caller.owner, &of_owner).await?;
+        let page = self.tasks.list(&caller.owner, &of_owner).await?;
         let matches_query = |record: &TaskRecord| of_owner.matches(&caller.owner, record);
-        let tasks = self.shown(found.records, query, matches_query, now).await?;
-        let (carried, before) = place.map_or((found.matching, 0), |it| (it.total, it.delivered));
-        let delivered = before + tasks.len();
-        let more = usize::from(found.next.is_some());
+        let tasks = self.shown(page.records, query, matches_query, now).await?;
+        let (total, before) = position.map_or((page.matching, 0), |it| (it.total, it.offset));
+        let offset = before + tasks.len();
+        let more = usize::from(page.next.is_some());
         // A2A 1.0 §3.1.4: `totalSize` is exact up to `list_count_max`, and a lower
         // bound above it.
-        let total_size = carried.max(delivered + more);
-        let next = found.next.map(|after| {
-            let place = TaskPosition {
+        let total_size = total.max(offset + more);
+        let next = page.next.map(|after| {
+            let position = TaskPosition {
                 after,
-                total: carried,
-                delivered,
+                total,
+                offset,
             };
-            list.token(&place, now)
+            list.token(&position, now)
         });
         Ok(Page {
             tasks,
@@ -74,7 +75,7 @@ impl Reader {
     ) -> Result<Vec<Task>, EngineError> {
         let mut room = self.room(heads.len());
         let mut reads = room.left();
-        let mut shown = Vec::with_capacity(heads.len());
+        let mut entries = Vec::with_capacity(heads.len());
         let mut heads = VecDeque::from(heads);
         while !heads.is_empty() {
             let wave = next_wave(&mut heads, room.left().min(reads));
@@ -82,7 +83,7 @@ impl Reader {
                 .iter()
                 .map(|(head, bytes)| self.project(head.clone(), query, *bytes, now));
             for (excerpt, (head, _)) in join_all(excerpts).await.into_iter().zip(&wave) {
-                let planned = match excerpt {
+                let result = match excerpt {
                     Ok(None) => continue,
                     // The task has changed since the list was read, and no longer
                     // matches the filter.
@@ -94,14 +95,14 @@ impl Reader {
                     Err(error) => Err(error),
                 };
                 let bare = bare(head);
-                shown.push((or_bare(planned, &bare)?, bare));
+                entries.push((or_bare(result, &bare)?, bare));
             }
         }
-        let unread = shown.iter_mut().map(|(task, _)| task);
-        let fetched = self.fetch_planned(unread).await;
-        let mut tasks = Vec::with_capacity(shown.len());
-        for (fetched, (task, bare)) in fetched.into_iter().zip(shown) {
-            tasks.push(or_bare(fetched.map(|()| task), &bare)?);
+        let unread = entries.iter_mut().map(|(task, _)| task);
+        let results = self.fetch_planned(unread).await;
+        let mut tasks = Vec::with_capacity(entries.len());
+        for (result, (task, bare)) in results.into_iter().zip(entries) {
+            tasks.push(or_bare(result.map(|()| task), &bare)?);
         }
         Ok(tasks)
     }
@@ -114,12 +115,12 @@ impl Reader {
         bytes: usize,
         now: Timestamp,
     ) -> Result<Option<ProjectedTask>, EngineError> {
-        let wanted = Projection {
+        let projection = Projection {
             history_length: query.history_length,
             artifacts: query.include_artifacts,
             bytes,
         };
-        Ok(self.tasks.project(head, wanted, now).await?)
+        Ok(self.tasks.project(head, projection, now).await?)
     }
 
     /// What the response can hold of the task, without the bytes of files.
@@ -166,8 +167,8 @@ fn bare(head: &TaskRecord) -> Task {
 }
 
 /// Shows a damaged task as `bare`, so that it does not hide the caller's other tasks.
-fn or_bare(shown: Result<Task, EngineError>, bare: &Task) -> Result<Task, EngineError> {
-    shown.or_else(|error| {
+fn or_bare(result: Result<Task, EngineError>, bare: &Task) -> Result<Task, EngineError> {
+    result.or_else(|error| {
         if !error.is_unreadable() {
             return Err(error);
         }

@@ -21,7 +21,7 @@ const LIFETIME: Duration = Duration::from_secs(3600);
 /// A list of one caller, to which its tokens are bound.
 pub(crate) struct PagedList<'a> {
     keys: &'a SecretKeySet,
-    bound: Vec<String>,
+    fields: Vec<String>,
 }
 
 /// A position in a list, as a token holds it.
@@ -55,17 +55,17 @@ impl<'a> PagedList<'a> {
     ) -> Self {
         let owner = &caller.owner;
         let whose = [name, owner.tenant.as_str(), owner.subject.as_str()];
-        let bound = whose.map(str::to_owned).into_iter().chain(filter);
+        let fields = whose.map(str::to_owned).into_iter().chain(filter);
         Self {
             keys,
-            bound: bound.collect(),
+            fields: fields.collect(),
         }
     }
 
     /// The token of a position, made at `now`.
-    pub(crate) fn token(&self, place: &impl PagePosition, now: Timestamp) -> String {
+    pub(crate) fn token(&self, position: &impl PagePosition, now: Timestamp) -> String {
         let until = now.plus(LIFETIME).as_millis();
-        let plain = format!("{until} {}", place.write());
+        let plain = format!("{until} {}", position.write());
         let key = self.keys.current();
         let tag = self.mac(key, &plain).finalize().into_bytes();
         let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
@@ -105,8 +105,8 @@ impl<'a> PagedList<'a> {
         // HMAC takes keys of any length, so this cannot fail.
         let mut mac = Hmac::<Sha256>::new_from_slice(key.bytes())
             .unwrap_or_else(|_| Hmac::<Sha256>::new(&hmac::digest::Key::<Hmac<Sha256>>::default()));
-        let bound = self.bound.iter().map(String::as_str);
-        for field in std::iter::once("page").chain(bound).chain([plain]) {
+        let fields = self.fields.iter().map(String::as_str);
+        for field in std::iter::once("page").chain(fields).chain([plain]) {
             mac.update(&(field.len() as u64).to_be_bytes());
             mac.update(field.as_bytes());
         }
@@ -122,7 +122,7 @@ pub(crate) struct TaskPosition {
     /// Matches counted on the first page.
     pub(crate) total: usize,
     /// Tasks delivered so far.
-    pub(crate) delivered: usize,
+    pub(crate) offset: usize,
 }
 
 impl PagePosition for TaskPosition {
@@ -130,7 +130,7 @@ impl PagePosition for TaskPosition {
         let Self {
             after,
             total,
-            delivered,
+            offset: delivered,
         } = self;
         let at = after.at.as_millis();
         format!("{at} {total} {delivered} {}", after.task)
@@ -140,12 +140,12 @@ impl PagePosition for TaskPosition {
         let mut fields = text.splitn(4, ' ');
         let at = Timestamp::from_millis(fields.next()?.parse().ok()?);
         let total = fields.next()?.parse().ok()?;
-        let delivered = fields.next()?.parse().ok()?;
+        let offset = fields.next()?.parse().ok()?;
         let task = TaskId::parse(fields.next()?).ok()?;
         Some(Self {
             after: ListPosition { at, task },
             total,
-            delivered,
+            offset,
         })
     }
 }

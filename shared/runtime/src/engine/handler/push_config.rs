@@ -31,11 +31,11 @@ impl Reader {
     ) -> Result<PushConfig, EngineError> {
         let record = self.load_for_push(caller, &query.task).await?;
         let pushes = self.pushes_of(&record).await?;
-        let found = match &query.id {
+        let push = match &query.id {
             Some(id) => pushes.iter().find(|push| push.listener.id == *id),
             None => pushes.iter().min_by_key(|push| push.created_at),
         };
-        Ok(found.ok_or(A2aError::TaskNotFound)?.config())
+        Ok(push.ok_or(A2aError::TaskNotFound)?.config())
     }
 
     /// The push configs of a task, ordered by id.
@@ -123,9 +123,9 @@ impl Engine {
             let listen = vec![Change::RegisterPush(Box::new(listener.clone()))];
             let commit = Commit::new(record, listen);
             match self.commit(commit).await?.of_task()? {
-                Ok(stored) => {
+                Ok(record) => {
                     let now = self.reader.clock.now();
-                    return Ok(self.push_record(&stored, &listener, now).config());
+                    return Ok(self.push_record(&record, &listener, now).config());
                 }
                 Err(current) => record = current.ok_or(A2aError::TaskNotFound)?,
             }
@@ -213,7 +213,7 @@ impl Engine {
             _ => Some(Sealer::new(policy.secrets.keys().await?)),
         };
         let seal = |secret: &Option<Secret>, name| {
-            let place = SealPlace {
+            let seal_place = SealPlace {
                 owner: record.owner(),
                 task: record.id(),
                 of: SealPurpose::Webhook(&id, name),
@@ -221,9 +221,10 @@ impl Engine {
             let (Some(secret), Some(sealer)) = (secret, &sealer) else {
                 return Ok(None);
             };
-            let sealed = sealer.seal(secret, place, self.ids.next());
-            let sealed = sealed.ok_or_else(|| EngineError::broken("failed to seal a secret"))?;
-            Ok::<_, EngineError>(Some(sealed))
+            let ciphertext = sealer.seal(secret, seal_place, self.ids.next());
+            let ciphertext =
+                ciphertext.ok_or_else(|| EngineError::broken("failed to seal a secret"))?;
+            Ok::<_, EngineError>(Some(ciphertext))
         };
         Ok(PushRegistration {
             token: seal(&offer.token, TOKEN)?,
@@ -245,11 +246,11 @@ impl Engine {
         offer: &PushOffer,
     ) -> Result<(), EngineError> {
         let pushes = self.reader.pushes_of(record).await?;
-        let known = pushes.iter().any(|push| push.listener.id == listener.id);
+        let exists = pushes.iter().any(|push| push.listener.id == listener.id);
         // An open task also keeps the ids of deleted configs; this bounds their number.
-        let named = record.listeners().len() >= MAX_PUSH_CONFIGS * 10
+        let is_full = record.listeners().len() >= MAX_PUSH_CONFIGS * 10
             && !record.listeners().contains(&listener.id);
-        if !known && (pushes.len() >= MAX_PUSH_CONFIGS || named) {
+        if !exists && (pushes.len() >= MAX_PUSH_CONFIGS || is_full) {
             let why = format!("a task has at most {MAX_PUSH_CONFIGS} push configurations");
             return Err(A2aError::invalid(offer.field("id"), why).into());
         }
@@ -276,17 +277,17 @@ pub(in crate::engine) struct PushSecrets {
 pub(in crate::engine) fn open_secrets(sealer: &Sealer, push: &PushRecord) -> Option<PushSecrets> {
     let owner: &Owner = &push.owner;
     let listener = &push.listener;
-    let place = |name| SealPlace {
+    let seal_place = |name| SealPlace {
         owner,
         task: &push.task,
         of: SealPurpose::Webhook(&listener.id, name),
     };
     let token = match &listener.token {
-        Some(sealed) => Some(sealer.open(sealed, place(TOKEN))?),
+        Some(ciphertext) => Some(sealer.open(ciphertext, seal_place(TOKEN))?),
         None => None,
     };
     let credentials = match &listener.credentials {
-        Some(sealed) => Some(sealer.open(sealed, place(CREDENTIALS))?),
+        Some(ciphertext) => Some(sealer.open(ciphertext, seal_place(CREDENTIALS))?),
         None => None,
     };
     Some(PushSecrets { token, credentials })

@@ -30,8 +30,8 @@ impl Engine {
         budget: CallBudget,
     ) -> Result<Sent, EngineError> {
         let waits_until = self.reader.waits_until(&budget);
-        let left = waits_until.since(self.reader.clock.now());
-        if budget.is_in_batch() && left < WORTH_WAITING {
+        let remaining = waits_until.since(self.reader.clock.now());
+        if budget.is_in_batch() && remaining < WORTH_WAITING {
             command.mode = SendMode::Immediate;
         }
         let (history_length, mode) = (command.history_length, command.mode);
@@ -39,7 +39,7 @@ impl Engine {
         let mut reset = false;
         let end = match self.accept(caller, command, budget).await? {
             Acceptance::Repeat(record) => TurnEnd::Duplicate(record),
-            Acceptance::Run(spec) if spec.queued => {
+            Acceptance::Run(spec) if spec.is_queued => {
                 reset = spec.is_reset();
                 // Another invocation runs the turn, as that of a repeated send.
                 TurnEnd::Duplicate(Box::pin(self.enqueue(*spec, &mut sink)).await?)
@@ -70,14 +70,14 @@ impl Engine {
 
 /// Marks the response if its context has lost its thread state (metadata
 /// `a2a-lambda/contextReset`).
-fn context_reset(mut sent: Sent, reset: bool) -> Sent {
+fn context_reset(mut response: Sent, reset: bool) -> Sent {
     if !reset {
-        return sent;
+        return response;
     }
-    let metadata = match &mut sent {
+    let metadata = match &mut response {
         Sent::Task(task) => &mut task.metadata,
         Sent::Message(message) => &mut message.metadata,
     };
     metadata.insert(CONTEXT_RESET.to_owned(), true.into());
-    sent
+    response
 }

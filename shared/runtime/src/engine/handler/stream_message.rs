@@ -27,32 +27,32 @@ impl Engine {
         let mut sink = EventSink::stream(frames, StreamEnd::Rest, command.history_length);
         // A stream always waits for its turn; `mode` is an option of unary calls.
         command.mode = SendMode::Blocking;
-        let admission = self.accept(caller, command, budget).await?;
-        let done = Box::pin(self.show_turn(caller, admission, budget, &mut sink)).await;
-        sink.close(done)
+        let acceptance = self.accept(caller, command, budget).await?;
+        let result = Box::pin(self.show_turn(caller, acceptance, budget, &mut sink)).await;
+        sink.close(result)
     }
 
     async fn show_turn(
         &self,
         caller: &Caller,
-        admission: Acceptance,
+        acceptance: Acceptance,
         budget: CallBudget,
         sink: &mut EventSink,
     ) -> Result<(), EngineError> {
-        let work = match admission {
-            Acceptance::Run(work) => work,
+        let spec = match acceptance {
+            Acceptance::Run(spec) => spec,
             Acceptance::Repeat(record) => {
                 return self.reader.tail(caller, &record, budget, sink).await;
             }
         };
-        if work.is_reset() {
+        if spec.is_reset() {
             sink.mark_context_reset();
         }
-        if work.queued {
-            let record = Box::pin(self.enqueue(*work, sink)).await?;
+        if spec.is_queued {
+            let record = Box::pin(self.enqueue(*spec, sink)).await?;
             return self.reader.tail(caller, &record, budget, sink).await;
         }
-        match Box::pin(self.run(*work, None, sink)).await? {
+        match Box::pin(self.run(*spec, None, sink)).await? {
             TurnEnd::Stopped(_) => Ok(()),
             TurnEnd::Message(message) => {
                 sink.message(message);

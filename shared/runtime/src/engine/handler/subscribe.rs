@@ -47,8 +47,8 @@ impl Reader {
             }
             None => {}
         }
-        let done = self.tail(caller, &record, budget, &mut sink).await;
-        sink.close(done)
+        let result = self.tail(caller, &record, budget, &mut sink).await;
+        sink.close(result)
     }
 
     /// Shows the task as read and then its later events, in order. The stream ends with
@@ -78,14 +78,14 @@ impl Reader {
             if let Either::Left(_) = select(pin!(sink.closed()), rest).await {
                 return Ok(());
             }
-            let shown = sink.last_seq();
+            let last_seq = sink.last_seq();
             let tail = self
-                .followed(caller, record, shown.unwrap_or_default())
+                .followed(caller, record, last_seq.unwrap_or_default())
                 .await?;
             self.show_events(record, tail.reads_text_alone, tail.events, sink)
                 .await?;
             state = tail.state;
-            if sink.last_seq() == shown {
+            if sink.last_seq() == last_seq {
                 wait = LONG.min(wait * 2);
             } else {
                 wait = SHORT;
@@ -102,8 +102,8 @@ impl Reader {
         after: u64,
     ) -> Result<Tail, EngineError> {
         let now = self.clock.now();
-        let found = self.tasks.tail(&caller.owner, record.id(), after, now);
-        let same = found
+        let tail = self.tasks.tail(&caller.owner, record.id(), after, now);
+        let same = tail
             .await?
             .filter(|tail| tail.incarnation == *record.incarnation());
         Ok(same.ok_or(A2aError::TaskNotFound)?)
@@ -129,8 +129,9 @@ fn resume(record: &TaskRecord, id: EventId, sink: &mut EventSink) -> Result<(), 
 
 /// The status as of event number `seq`; `working` if no event up to it has a status.
 pub(in crate::engine) fn status_as_of(record: &TaskRecord, seq: u64) -> Status {
-    let seen = record.log().iter().filter(|event| event.seq <= seq);
-    seen.rev()
+    let events = record.log().iter().filter(|event| event.seq <= seq);
+    events
+        .rev()
         .find_map(|event| match &event.event {
             Event::Status(update) => Some(update.status.clone()),
             Event::Artifact(_) => None,

@@ -76,7 +76,7 @@ impl UploadReference {
     }
 
     fn is_over(&self, now: Timestamp) -> bool {
-        time_of(&self.id).is_none_or(|made| made.plus(UPLOAD_LIFE) <= now)
+        time_of(&self.id).is_none_or(|created_at| created_at.plus(UPLOAD_LIFE) <= now)
     }
 }
 
@@ -92,9 +92,9 @@ impl Engine {
         caller: &Caller,
         order: UploadOrder,
     ) -> Result<UploadGrant, EngineError> {
-        let allowed = self.reader.policy.upload_max as u64;
-        if order.size > allowed {
-            let why = format!("must be at most {allowed} bytes");
+        let limit = self.reader.policy.upload_max as u64;
+        if order.size > limit {
+            let why = format!("must be at most {limit} bytes");
             return Err(A2aError::invalid("size", why).into());
         }
         let now = self.reader.clock.now();
@@ -111,13 +111,13 @@ impl Engine {
             sha256: &reference.sha256,
         };
         let blobs = &self.blobs;
-        let Some(granted) = blobs.upload_url(&terms, now, GRANT_LIFE).await? else {
+        let Some(upload) = blobs.upload_url(&terms, now, GRANT_LIFE).await? else {
             let why = "this agent takes no uploads: send the file inside a message";
             return Err(A2aError::UnsupportedOperation { why }.into());
         };
         Ok(UploadGrant {
-            url: granted.url,
-            headers: granted.headers,
+            url: upload.url,
+            headers: upload.headers,
             expires_at: now.plus(GRANT_LIFE),
             reference: reference.url(),
             filename: order.filename,
@@ -140,8 +140,8 @@ impl Engine {
         let day = now.as_millis().div_euclid(DAY_MILLIS);
         let next_day = Timestamp::from_millis((day + 1).saturating_mul(DAY_MILLIS));
         let total = Total::UploadBytes(tenant.clone(), day);
-        let added = limits.add(&total, bytes, most, next_day.plus(COUNT_KEPT));
-        match added.await {
+        let addition = limits.add(&total, bytes, most, next_day.plus(COUNT_KEPT));
+        match addition.await {
             Ok(true) => Ok(()),
             Ok(false) => Err(A2aError::RateLimited {
                 retry_after: next_day
@@ -172,33 +172,33 @@ impl Engine {
         message: &mut Message,
     ) -> Result<(), EngineError> {
         let (mut violations, mut seen) = (Vec::new(), BTreeMap::new());
-        let mut left = self.reader.policy.upload_max as u64;
+        let mut remaining = self.reader.policy.upload_max as u64;
         for (index, part) in message.parts.iter_mut().enumerate() {
             let PartContent::Url(url) = &part.content else {
                 continue;
             };
-            let found = match UploadReference::of(url) {
+            let outcome = match UploadReference::of(url) {
                 None => continue,
                 Some(Err(why)) => Err(why),
                 // A reference that occurs twice is checked and counted once.
                 Some(Ok(reference)) => match seen.get(url) {
-                    Some(found) => Result::clone(found),
+                    Some(outcome) => Result::clone(outcome),
                     None => {
-                        let found = match left.checked_sub(reference.size) {
+                        let outcome = match remaining.checked_sub(reference.size) {
                             Some(rest) => {
-                                left = rest;
+                                remaining = rest;
                                 self.uploaded(caller, reference).await?
                             }
                             None => {
                                 Err("brings the uploads of the message above what one may hold")
                             }
                         };
-                        seen.insert(url.clone(), found.clone());
-                        found
+                        seen.insert(url.clone(), outcome.clone());
+                        outcome
                     }
                 },
             };
-            match found {
+            match outcome {
                 Ok(blob) => part.content = PartContent::Stored(blob),
                 Err(why) => {
                     let field = format!("message.parts[{index}]");
@@ -249,18 +249,18 @@ impl Engine {
 
 /// What was received under a key that a client names. S3 refuses a key without an object if
 /// the role may not list the bucket.
-fn received<T>(found: Result<Option<T>, StoreError>) -> Result<Option<T>, StoreError> {
-    match found {
+fn received<T>(result: Result<Option<T>, StoreError>) -> Result<Option<T>, StoreError> {
+    match result {
         Err(StoreError::Denied(_)) => Ok(None),
-        found => found,
+        result => result,
     }
 }
 
 async fn digest_of(bytes: &mut BlobReader) -> Result<String, StoreError> {
-    let measured = measured_to_end(bytes).await;
+    let measure = measured_to_end(bytes).await;
     // A read that breaks off is an error of the store, not of the client.
-    let measured = measured.map_err(|error| StoreError::Unavailable(error.to_string()))?;
-    Ok(measured.sha256)
+    let measure = measure.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+    Ok(measure.sha256)
 }
 
 /// The ULID of time `now` and random number `number`.
@@ -269,7 +269,7 @@ fn id_of(now: Timestamp, number: u128) -> String {
     let bits = (millis << 80) | (number >> 48);
     (0..ID)
         .rev()
-        .filter_map(|place| DIGITS.get(usize::try_from((bits >> (5 * place)) & 31).ok()?))
+        .filter_map(|index| DIGITS.get(usize::try_from((bits >> (5 * index)) & 31).ok()?))
         .map(|digit| char::from(*digit))
         .collect()
 }
@@ -281,7 +281,7 @@ fn time_of(id: &str) -> Option<Timestamp> {
     }
     let mut bits: u128 = 0;
     for digit in id.bytes() {
-        let value = DIGITS.iter().position(|known| *known == digit)?;
+        let value = DIGITS.iter().position(|symbol| *symbol == digit)?;
         bits = bits.checked_mul(32)? | value as u128;
     }
     let millis = i64::try_from(bits >> 80).ok()?;

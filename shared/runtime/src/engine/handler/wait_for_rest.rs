@@ -28,8 +28,8 @@ impl Reader {
             }
             now = self.clock.now();
         }
-        let found = self.load(caller, record.id()).await?;
-        let same = Some(found).filter(|found| found.is_same_task(&record));
+        let current = self.load(caller, record.id()).await?;
+        let same = Some(current).filter(|current| current.is_same_task(&record));
         Ok(same.ok_or(A2aError::TaskNotFound)?)
     }
 }

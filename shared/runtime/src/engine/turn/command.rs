@@ -19,7 +19,7 @@ pub(in crate::engine) enum SkillCommand {
     Save {
         key: String,
         value: Value,
-        stored: oneshot::Sender<()>,
+        ack: oneshot::Sender<()>,
     },
     /// Save a step's result; acknowledge it when it is stored.
     Step {
@@ -27,6 +27,6 @@ pub(in crate::engine) enum SkillCommand {
         result: Box<StepResult>,
         /// What the commit of the step applies to the session.
         updates: StepUpdates,
-        stored: oneshot::Sender<()>,
+        ack: oneshot::Sender<()>,
     },
 }

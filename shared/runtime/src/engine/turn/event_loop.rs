@@ -52,7 +52,7 @@ pub(in crate::engine) async fn drive(
     // The context learns of the task while the skill runs, so a short send waits for it no
     // longer. A skill that makes no task may answer with a message.
     let mut writing = buffer.makes_task.then(|| placing(buffer)).flatten();
-    let ended = loop {
+    let end = loop {
         // One write at a time: what arrives meanwhile goes into the next one.
         if writing.is_none() && buffer.due() {
             writing = placing(buffer).or_else(|| {
@@ -65,8 +65,8 @@ pub(in crate::engine) async fn drive(
             // Without `biased` the order is random, and the simulation could not replay a
             // run.
             biased;
-            written = finished(&mut writing) => {
-                if !stored(buffer, written?).await? {
+            result = finished(&mut writing) => {
+                if !stored(buffer, result?).await? {
                     return Ok(LoopEnd::Lost);
                 }
             }
@@ -80,9 +80,9 @@ pub(in crate::engine) async fn drive(
             reason = turn.broken() => break LoopEnd::Broken(reason),
             // A full write buffer is back-pressure: the skill waits until a write is
             // stored.
-            Some(ask) = inbox.recv(), if !buffer.full() => match ask {
+            Some(command) = inbox.recv(), if !buffer.full() => match command {
                 SkillCommand::Stop => break LoopEnd::TimeUp,
-                ask => buffer.note(ask),
+                command => buffer.note(command),
             },
             outcome = &mut *skill => break LoopEnd::Returned(outcome),
             () = wake_up(&*engine.reader.clock, last) => break LoopEnd::TimeUp,
@@ -90,30 +90,30 @@ pub(in crate::engine) async fn drive(
         }
     };
     // What the skill sent before it ended belongs to the turn.
-    while let Ok(ask) = inbox.try_recv() {
-        buffer.note(ask);
+    while let Ok(command) = inbox.try_recv() {
+        buffer.note(command);
     }
     if let Some(writing) = writing
         && !stored(buffer, writing.await?).await?
     {
         return Ok(LoopEnd::Lost);
     }
-    Ok(ended)
+    Ok(end)
 }
 
 /// What has to be stored before the task, as a write in flight.
 fn placing<'e>(buffer: &mut WriteBuffer<'e>) -> PendingWrite<'e> {
-    let placed = buffer.placement(false)?;
-    Some(placed.map_ok(|()| None).boxed())
+    let placement = buffer.placement(false)?;
+    Some(placement.map_ok(|()| None).boxed())
 }
 
 /// Handles the result of a write; `false` if the task is lost.
 async fn stored(
     buffer: &mut WriteBuffer<'_>,
-    written: Option<CommitOutcome>,
+    outcome: Option<CommitOutcome>,
 ) -> Result<bool, EngineError> {
-    match written {
-        Some(written) => buffer.stored(written).await,
+    match outcome {
+        Some(outcome) => buffer.stored(outcome).await,
         None => Ok(true),
     }
 }
@@ -122,9 +122,9 @@ async fn stored(
 async fn finished(writing: &mut PendingWrite<'_>) -> Result<Option<CommitOutcome>, EngineError> {
     match writing {
         Some(write) => {
-            let written = write.await;
+            let result = write.await;
             *writing = None;
-            written
+            result
         }
         None => std::future::pending().await,
     }

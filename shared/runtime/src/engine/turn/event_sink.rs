@@ -32,7 +32,7 @@ pub(in crate::engine) struct EventSink {
     frames: Option<mpsc::UnboundedSender<Frame>>,
     until: StreamEnd,
     history_length: usize,
-    shown: Option<u64>,
+    last_seq: Option<u64>,
     over: bool,
     /// Whether the first frame says that the thread state had expired.
     reset: bool,
@@ -45,7 +45,7 @@ impl EventSink {
             frames: None,
             until: StreamEnd::Rest,
             history_length: 0,
-            shown: None,
+            last_seq: None,
             over: false,
             reset: false,
         }
@@ -62,7 +62,7 @@ impl EventSink {
             frames: Some(frames),
             until,
             history_length,
-            shown: None,
+            last_seq: None,
             over: false,
             reset: false,
         }
@@ -100,7 +100,7 @@ impl EventSink {
 
     /// The number of the last event shown; `None` before the first frame.
     pub(in crate::engine) const fn last_seq(&self) -> Option<u64> {
-        self.shown
+        self.last_seq
     }
 
     /// Whether the event that ends the stream was shown. Later changes of the task
@@ -120,14 +120,14 @@ impl EventSink {
     /// The first frame: the task, with every event up to `seq`.
     pub(in crate::engine) fn task(&mut self, mut task: Task, seq: u64) {
         // A2A 1.0 §3.1.2: the first frame is the task or the one message.
-        self.shown = Some(seq);
+        self.last_seq = Some(seq);
         self.mark(&mut task.metadata);
         self.send(Frame::Task(Box::new(task)));
     }
 
     /// The first frame of a resumed stream.
     pub(in crate::engine) fn resumed(&mut self, task: Task, seq: u64) {
-        self.shown = Some(seq);
+        self.last_seq = Some(seq);
         self.send(Frame::Resumed(Box::new(task)));
     }
 
@@ -158,7 +158,7 @@ impl EventSink {
         event: LoggedEvent,
     ) {
         // A2A 1.0 §3.5.2: all streams of a task show the same events in the same order.
-        self.shown = Some(event.seq);
+        self.last_seq = Some(event.seq);
         let last = self.closes(&event);
         self.over |= last;
         self.send(Frame::Event {
@@ -187,13 +187,16 @@ impl EventSink {
 
     /// Ends the stream. An error after the first frame is the last frame, so that the
     /// stream never ends silently. An error before it is returned to the caller.
-    pub(in crate::engine) fn close(self, done: Result<(), EngineError>) -> Result<(), EngineError> {
-        let Err(error) = done else { return Ok(()) };
-        if self.shown.is_none() {
+    pub(in crate::engine) fn close(
+        self,
+        result: Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        let Err(error) = result else { return Ok(()) };
+        if self.last_seq.is_none() {
             return Err(error);
         }
         error.log();
-        self.send(Frame::Refused(error.refusal));
+        self.send(Frame::Refused(error.a2a_error));
         Ok(())
     }
 }

@@ -55,29 +55,29 @@ impl WriteBuffer<'_> {
         // A transaction with the thread opens it, and takes the pointer along.
         if turn_thread.is_unchanged() {
             match self.placement(false) {
-                Some(placed) => placed.await?,
+                Some(placement) => placement.await?,
                 None if self.record.version() > 0 => turn_thread.extend(&self.record).await,
                 None => {}
             }
         }
         let (base, changes) = self.take();
         let changes = Arc::new(changes);
-        let written = if turn_thread.is_unchanged() {
+        let result = if turn_thread.is_unchanged() {
             let commit = self.commit_of(base.clone(), Arc::clone(&changes));
             Box::pin(self.engine.commit(commit)).await
         } else {
             Box::pin(self.finish_with_thread(&base, &changes, turn_thread)).await
         };
-        let written = match written {
+        let commit_outcome = match result {
             Err(error) if too_large(&error) || error.of_the_skill().is_some() => {
                 self.give_up(base, &changes, &error).await?
             }
-            written => written?,
+            result => result?,
         };
-        if self.stored(written).await? {
+        if self.stored(commit_outcome).await? {
             Ok(TurnEnd::Stopped(self.record))
         } else {
-            Ok(TurnEnd::Superseded(self.lost))
+            Ok(TurnEnd::Superseded(self.winner))
         }
     }
 
@@ -153,8 +153,8 @@ impl WriteBuffer<'_> {
     /// A reply that is the whole response: it names no task.
     fn alone(&self, mut reply: Message, turn_thread: &TurnThread<'_>) -> Message {
         reply.task_id = None;
-        let kept = !turn_thread.is_unchanged() || !serves_as_thread(&self.record);
-        if !kept {
+        let is_stored = !turn_thread.is_unchanged() || !serves_as_thread(&self.record);
+        if !is_stored {
             // A2A 1.0, `Message` in a2a.proto: a message of the server names a context. Nothing
             // of this one is stored, so the client can begin it with its next message.
             reply.context_id = reply.context_id.map(ContextId::offered);
@@ -183,25 +183,25 @@ impl WriteBuffer<'_> {
         }
         let mut races = self.engine.races(turn_thread.stop_at());
         loop {
-            let mut lost = exhausted().into();
-            let written = match turn_thread.write().await {
+            let mut last_error = exhausted().into();
+            let result = match turn_thread.write().await {
                 // The context was deleted meanwhile: nothing of it is kept.
                 Ok(None) => return Ok(true),
                 Ok(Some(thread)) => self.engine.keep_thread(&thread).await,
                 Err(error) => Err(error),
             };
-            match written {
+            match result {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
                 // The client learns of this from a task, which fails when it is stored.
                 Err(error) if too_large(&error) || error.of_the_skill().is_some() => {
                     return Ok(false);
                 }
-                Err(error) if error.is_contended() => lost = error,
+                Err(error) if error.is_contended() => last_error = error,
                 Err(error) => return Err(error),
             }
             if !self.engine.back_off(&mut races).await {
-                return Err(lost);
+                return Err(last_error);
             }
         }
     }
@@ -218,22 +218,24 @@ impl WriteBuffer<'_> {
         changes: &[Change],
         error: &EngineError,
     ) -> Result<CommitOutcome, EngineError> {
-        let written = changes.iter().map(size_of).sum::<usize>() as u64;
-        let (current, allowed) = match error.refusal {
+        let size = changes.iter().map(size_of).sum::<usize>() as u64;
+        let (current, allowed) = match error.a2a_error {
             A2aError::StateTooLarge { current, allowed } => (current, allowed),
-            _ => (written, stored::OPEN_MAX_BYTES as u64),
+            _ => (size, stored::OPEN_MAX_BYTES as u64),
         };
         let opening = changes
             .iter()
             .filter(|it| base.version() == 0 && opens_a_turn(it));
-        let mut kept: Vec<Change> = opening.cloned().collect();
+        let mut final_changes: Vec<Change> = opening.cloned().collect();
         let error = match error.of_the_skill() {
             Some(error) => error.clone(),
             None => AgentError::state_too_large(current, allowed),
         };
-        kept.push(self.engine.failure(&base, &error));
+        final_changes.push(self.engine.failure(&base, &error));
         self.place(false).await?;
-        self.engine.commit(self.commit_of(base, kept)).await
+        self.engine
+            .commit(self.commit_of(base, final_changes))
+            .await
     }
 
     /// The failure of a turn with output that cannot be stored. It drops what is not
@@ -251,8 +253,8 @@ impl WriteBuffer<'_> {
             _ => return outcome,
         };
         let current = stored::saved_size(&self.saved_with(slot));
-        let allowed = self.engine.reader.policy.state_max_bytes;
-        match check_state_size(current, allowed) {
+        let limit = self.engine.reader.policy.state_max_bytes;
+        match check_state_size(current, limit) {
             Ok(()) => outcome,
             Err(error) => SkillOutcome::Failed(error.into()),
         }
@@ -335,14 +337,14 @@ impl Engine {
         if !record.state().is_terminal() {
             return;
         }
-        let Some(settled) = settled(record, facts) else {
+        let Some(settled_task) = settled(record, facts) else {
             return;
         };
-        let hook = AssertUnwindSafe(skill.on_completed(&settled)).catch_unwind();
+        let hook = AssertUnwindSafe(skill.on_completed(&settled_task)).catch_unwind();
         let clock = &self.reader.clock;
         let timer = clock.sleep_until(clock.now().plus(HOOK_TIME));
-        let done = futures::future::select(Box::pin(hook), timer).await;
-        let ok = matches!(done, futures::future::Either::Left((Ok(()), _)));
+        let result = futures::future::select(Box::pin(hook), timer).await;
+        let ok = matches!(result, futures::future::Either::Left((Ok(()), _)));
         if !ok {
             tracing::warn!(task.id = %record.id(), "on_completed of task `{}` did not finish", record.id());
         }
@@ -376,7 +378,7 @@ fn settled(record: &TaskRecord, facts: &TurnFacts) -> Option<Settled> {
 /// Whether the store can never accept what was to be stored.
 pub(in crate::engine) const fn too_large(error: &EngineError) -> bool {
     matches!(error.cause, Some(Cause::Store(StoreError::TooLarge(_))))
-        || matches!(error.refusal, A2aError::StateTooLarge { .. })
+        || matches!(error.a2a_error, A2aError::StateTooLarge { .. })
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub(in crate::engine) struct Heartbeat<'e> {
     next: Timestamp,
     extend_at: Timestamp,
     /// When the turn last checked whether its thread needs a refresh.
-    looked: Timestamp,
+    checked_at: Timestamp,
     beating: Option<BoxFuture<'e, Result<bool, StoreError>>>,
 }
 
@@ -36,11 +36,11 @@ impl<'e> Heartbeat<'e> {
         engine: &'e Engine,
         receipt: Option<&'e dyn Receipt>,
         budget: TurnBudget,
-        watched: bool,
+        is_watched: bool,
     ) -> Self {
         let now = engine.reader.clock.now();
         let third = engine.reader.policy.lease / 3;
-        let every = if watched { WATCH.min(third) } else { third };
+        let every = if is_watched { WATCH.min(third) } else { third };
         Self {
             engine,
             receipt,
@@ -48,7 +48,7 @@ impl<'e> Heartbeat<'e> {
             every,
             next: now.plus(every),
             extend_at: now.plus(third),
-            looked: now,
+            checked_at: now,
             beating: None,
         }
     }
@@ -84,8 +84,8 @@ impl<'e> Heartbeat<'e> {
         // reads.
         if now < self.extend_at {
             return Box::pin(async move {
-                let stored = engine.tasks.head(record.owner(), record.id(), now).await?;
-                Ok(stored.is_some_and(|task| {
+                let head = engine.tasks.head(record.owner(), record.id(), now).await?;
+                Ok(head.is_some_and(|task| {
                     task.is_same_turn(&record) && task.state() == TaskState::Working
                 }))
             });
@@ -94,9 +94,9 @@ impl<'e> Heartbeat<'e> {
         self.extend_at = now.plus(lease / 3);
         let until = engine.lease_until(self.budget.deadline);
         let receipt = self.receipt;
-        let talk = engine.thread_extension_is_due(self.looked, now);
+        let talk = engine.thread_extension_is_due(self.checked_at, now);
         if talk {
-            self.looked = now;
+            self.checked_at = now;
         }
         Box::pin(async move {
             let alive = engine.tasks.heartbeat(&record, until).await?;

@@ -134,19 +134,19 @@ impl OutputRules {
         self.unknown(faults)
     }
 
-    fn unpromised(&self, place: &str, parts: &[Part]) -> Option<OutputFault> {
+    fn unpromised(&self, location: &str, parts: &[Part]) -> Option<OutputFault> {
         let skill = self.skill.as_ref()?;
         let media_type = media::unpromised(skill, parts)?;
         Some(OutputFault::MediaType {
             skill: skill.id.to_owned(),
-            place: place.to_owned(),
+            place: location.to_owned(),
             media_type: media_type.to_owned(),
         })
     }
 
     fn unknown(&self, mut faults: Vec<OutputFault>) -> Vec<OutputFault> {
-        let mut known = lock(&self.faults);
-        faults.retain(|fault| known.insert(fault.clone()));
+        let mut known_faults = lock(&self.faults);
+        faults.retain(|fault| known_faults.insert(fault.clone()));
         faults
     }
 }

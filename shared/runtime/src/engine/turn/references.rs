@@ -18,7 +18,7 @@ pub(in crate::engine) struct NamedTasks<'e> {
     owner: Owner,
     /// Each id once, in the order of the message.
     ids: Vec<String>,
-    loaded: OnceCell<References>,
+    references: OnceCell<References>,
 }
 
 /// What all these tasks together may still load into memory.
@@ -30,42 +30,42 @@ struct MemoryLeft {
 }
 
 impl<'e> NamedTasks<'e> {
-    pub(in crate::engine) fn new(engine: &'e Engine, work: &TurnSpec) -> Self {
-        let mut seen = BTreeSet::new();
-        let mut ids = work.facts.references.clone();
-        ids.retain(|id| seen.insert(id.clone()));
+    pub(in crate::engine) fn new(engine: &'e Engine, spec: &TurnSpec) -> Self {
+        let mut distinct = BTreeSet::new();
+        let mut ids = spec.facts.references.clone();
+        ids.retain(|id| distinct.insert(id.clone()));
         Self {
             engine,
-            owner: work.record.owner().clone(),
+            owner: spec.record.owner().clone(),
             ids,
-            loaded: OnceCell::new(),
+            references: OnceCell::new(),
         }
     }
 
     /// The tasks; the first successful call loads them.
     pub(in crate::engine) async fn load(&self) -> Result<&References, StoreError> {
-        self.loaded.get_or_try_init(|| self.look()).await
+        self.references.get_or_try_init(|| self.look()).await
     }
 
     /// Loads one task after the other, so that the content of one is dropped before the
     /// next.
     async fn look(&self) -> Result<References, StoreError> {
-        let mut found = References::default();
-        let mut left = MemoryLeft {
+        let mut references = References::default();
+        let mut budget = MemoryLeft {
             stored: stored::MAX_BYTES,
             files: self.engine.reader.policy.response_max as u64,
         };
-        for (place, id) in self.ids.iter().enumerate() {
-            let task = match place {
-                ..LOADED => self.task(id, &mut left).await?,
+        for (index, id) in self.ids.iter().enumerate() {
+            let task = match index {
+                ..LOADED => self.task(id, &mut budget).await?,
                 _ => None,
             };
             match task {
-                Some(task) => found.found.push(task),
-                None => found.unresolved.push(id.clone()),
+                Some(task) => references.found.push(task),
+                None => references.unresolved.push(id.clone()),
             }
         }
-        Ok(found)
+        Ok(references)
     }
 
     /// A task, if the caller may read it and all its artifacts still fit. Another
@@ -73,7 +73,7 @@ impl<'e> NamedTasks<'e> {
     async fn task(
         &self,
         id: &str,
-        left: &mut MemoryLeft,
+        budget: &mut MemoryLeft,
     ) -> Result<Option<ReferencedTask>, StoreError> {
         let Ok(id) = TaskId::parse(id) else {
             return Ok(None);
@@ -85,21 +85,21 @@ impl<'e> NamedTasks<'e> {
             return Ok(None);
         };
         // A skill gets the artifacts of a referenced task, not its history.
-        let wanted = Projection {
+        let projection = Projection {
             history_length: 0,
             artifacts: true,
-            bytes: left.stored,
+            bytes: budget.stored,
         };
-        let Some(read) = tasks.project(head, wanted, now).await? else {
+        let Some(excerpt) = tasks.project(head, projection, now).await? else {
             return Ok(None);
         };
-        left.stored = left.stored.saturating_sub(read.read);
-        if !read.complete {
+        budget.stored = budget.stored.saturating_sub(excerpt.read);
+        if !excerpt.complete {
             return Ok(None);
         }
         let reader = &self.engine.reader;
         let task = reader
-            .load_task_files(&read.record, &mut left.files)
+            .load_task_files(&excerpt.record, &mut budget.files)
             .await?;
         Ok(Some(ReferencedTask::from(&task)))
     }

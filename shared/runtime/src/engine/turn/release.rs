@@ -35,7 +35,7 @@ impl Engine {
         tracing::warn!(task.id = %id, wait_s, error.cause = error.cause.as_ref().map(tracing::field::display), "an outage ended a run of task `{id}`");
         let not_before = now.plus(wait);
         let release = Commit::of_turn(record, vec![Change::Release { not_before }]);
-        let released = self.commit(release).await?.of_task()?;
-        Ok(released.map_or_else(TurnEnd::Superseded, TurnEnd::HandedOver))
+        let result = self.commit(release).await?.of_task()?;
+        Ok(result.map_or_else(TurnEnd::Superseded, TurnEnd::HandedOver))
     }
 }

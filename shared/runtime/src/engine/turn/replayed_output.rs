@@ -15,9 +15,9 @@ use std::sync::Mutex;
 #[derive(Debug)]
 pub(in crate::engine) struct ReplayedOutput {
     /// The artifacts as the turn began to run again.
-    stored: Vec<Stored>,
+    artifacts: Vec<Stored>,
     /// The artifacts whose chunks were dropped, by name.
-    dropped: Mutex<BTreeMap<String, Chunks>>,
+    dropped_chunks: Mutex<BTreeMap<String, Chunks>>,
 }
 
 /// The chunks of an artifact.
@@ -32,8 +32,8 @@ enum Chunks {
 impl ReplayedOutput {
     pub(in crate::engine) fn new(record: &TaskRecord) -> Self {
         Self {
-            stored: record.artifacts().to_vec(),
-            dropped: Mutex::default(),
+            artifacts: record.artifacts().to_vec(),
+            dropped_chunks: Mutex::default(),
         }
     }
 
@@ -54,8 +54,8 @@ impl ReplayedOutput {
         else {
             return (!is_said).then_some(emission);
         };
-        let mut dropped = lock(&self.dropped);
-        let chunks = dropped.remove(&artifact.name);
+        let mut dropped_chunks = lock(&self.dropped_chunks);
+        let chunks = dropped_chunks.remove(&artifact.name);
         let (chunks, append, is_left) = match chunks {
             // It says what was dropped before, and so it says what follows.
             Some(Chunks::Differ) => (Some(Chunks::Differ), append, true),
@@ -64,9 +64,9 @@ impl ReplayedOutput {
                 // What was said must be the same with this chunk, else without it.
                 let before = written.len();
                 written.extend(artifact.parts.iter().cloned());
-                let compared = if is_said { written.len() } else { before };
+                let length = if is_said { written.len() } else { before };
                 let is_same = !may_differ
-                    || self.has(&artifact.name, written.get(..compared).unwrap_or_default());
+                    || self.has(&artifact.name, written.get(..length).unwrap_or_default());
                 if is_same {
                     (is_said.then_some(Chunks::Dropped(written)), true, !is_said)
                 } else {
@@ -80,7 +80,7 @@ impl ReplayedOutput {
             }
         };
         if let Some(chunks) = chunks {
-            dropped.insert(artifact.name.clone(), chunks);
+            dropped_chunks.insert(artifact.name.clone(), chunks);
         }
         is_left.then_some(Emission::Artifact {
             artifact,
@@ -91,27 +91,25 @@ impl ReplayedOutput {
     }
 
     /// Whether the stored artifact begins with these parts.
-    fn has(&self, name: &str, written: &[Part]) -> bool {
-        let mut stored = self.stored.iter();
-        let stored = stored.find(|artifact| artifact.name.as_deref() == Some(name));
-        let parts = stored.and_then(|artifact| artifact.parts.get(..written.len()));
+    fn has(&self, name: &str, output: &[Part]) -> bool {
+        let mut artifacts = self.artifacts.iter();
+        let artifact = artifacts.find(|artifact| artifact.name.as_deref() == Some(name));
+        let parts = artifact.and_then(|artifact| artifact.parts.get(..output.len()));
         parts.is_some_and(|parts| {
-            let mut pairs = parts.iter().zip(written);
-            pairs.all(|(stored, written)| is_same(&stored.content, &written.content))
+            let mut pairs = parts.iter().zip(output);
+            pairs.all(|(old, new)| is_same(&old.content, &new.content))
         })
     }
 }
 
 /// Whether the content is the same, in the task or in an object.
-fn is_same(stored: &PartContent, written: &PartContent) -> bool {
-    match (stored, written) {
-        (PartContent::Stored(stored), PartContent::Stored(written)) => {
-            stored.sha256 == written.sha256
+fn is_same(old: &PartContent, new: &PartContent) -> bool {
+    match (old, new) {
+        (PartContent::Stored(old), PartContent::Stored(new)) => old.sha256 == new.sha256,
+        (PartContent::Stored(old), PartContent::Raw(bytes)) => {
+            old.sha256 == Measured::of(bytes).sha256
         }
-        (PartContent::Stored(stored), PartContent::Raw(bytes)) => {
-            stored.sha256 == Measured::of(bytes).sha256
-        }
-        (stored, written) => stored == written,
+        (old, new) => old == new,
     }
 }
 

@@ -20,32 +20,32 @@ pub(in crate::engine) struct TurnReport<'e> {
     began: Timestamp,
     /// Whether a worker runs the turn. The units of another turn are in the line of its call,
     /// and metrics would count them twice.
-    claimed: bool,
+    is_claimed: bool,
     scope: CallScope,
     span: Span,
 }
 
 impl<'e> TurnReport<'e> {
-    /// Begins the report of `work`. `claimed`: a worker runs the turn.
-    pub(in crate::engine) fn begin(engine: &'e Engine, work: &TurnSpec, claimed: bool) -> Self {
-        let record = &work.record;
-        let skill = skill_of(work);
+    /// Begins the report of `spec`. `is_claimed`: a worker runs the turn.
+    pub(in crate::engine) fn begin(engine: &'e Engine, spec: &TurnSpec, is_claimed: bool) -> Self {
+        let record = &spec.record;
+        let skill = skill_of(spec);
         let task = record.id().to_string();
         // An inline turn is claimed by its opening, which is not stored yet.
         let attempt = record.attempt().max(1);
         let scope = CallScope::current();
-        let (turn, tried) = (work.facts.turn.to_string(), attempt.to_string());
+        let (turn, tried) = (spec.facts.turn.to_string(), attempt.to_string());
         let trace = scope.trace();
         let trace = trace.map(|trace| trace.child(&["turn", &task, &turn, &tried]));
-        let makes_task = work.job.makes_task();
-        note(work, skill.as_deref());
+        let makes_task = spec.input.makes_task();
+        note(spec, skill.as_deref());
         Self {
             engine,
             tenant: record.owner().tenant.to_string(),
             makes_task,
             attempt,
             began: engine.reader.clock.now(),
-            claimed,
+            is_claimed,
             scope: scope.in_span(trace),
             // The highest level: lines of every filter have the fields of the span.
             span: tracing::error_span!(
@@ -53,7 +53,7 @@ impl<'e> TurnReport<'e> {
                 "turn",
                 a2a.task = makes_task.then_some(task.as_str()),
                 a2a.skill = skill.as_deref(),
-                a2a.turn = work.facts.turn,
+                a2a.turn = spec.facts.turn,
                 trace_id = trace.map(|trace| trace.trace_id()),
             ),
             task,
@@ -61,19 +61,19 @@ impl<'e> TurnReport<'e> {
         }
     }
 
-    /// `work` as the work of the turn.
+    /// `turn` as the work of this report.
     pub(in crate::engine) fn run<F: Future>(
         &self,
-        work: F,
+        turn: F,
     ) -> impl Future<Output = F::Output> + use<F> {
-        let work = work.instrument(self.span.clone());
-        self.scope.clone().run(work)
+        let turn = turn.instrument(self.span.clone());
+        self.scope.clone().run(turn)
     }
 
     /// Says how the turn ended: in the line of its call, else in a line of its own. A repeated
     /// send runs no turn.
-    pub(in crate::engine) fn end(&self, ended: &Result<TurnEnd, EngineError>) {
-        let record = match ended {
+    pub(in crate::engine) fn end(&self, result: &Result<TurnEnd, EngineError>) {
+        let record = match result {
             Ok(TurnEnd::Duplicate(_)) => return,
             Ok(TurnEnd::Stopped(record) | TurnEnd::HandedOver(record)) => Some(record),
             Ok(TurnEnd::Superseded(record)) => record.as_ref(),
@@ -94,7 +94,7 @@ impl<'e> TurnReport<'e> {
         let Err(note) = self.scope.note_turn(note) else {
             return;
         };
-        let units = if self.claimed {
+        let units = if self.is_claimed {
             self.scope.units()
         } else {
             self.scope.units_since_log()
@@ -115,30 +115,30 @@ impl<'e> TurnReport<'e> {
 }
 
 /// Notes tenant, task, skill and route of a turn, for the line of its call and of its model.
-pub(in crate::engine) fn note(work: &TurnSpec, skill: Option<&str>) {
-    scope::note_tenant(work.record.owner().tenant.as_str());
-    if work.job.makes_task() {
-        scope::note_task(work.record.id().as_str());
+pub(in crate::engine) fn note(spec: &TurnSpec, skill: Option<&str>) {
+    scope::note_tenant(spec.record.owner().tenant.as_str());
+    if spec.input.makes_task() {
+        scope::note_task(spec.record.id().as_str());
     }
     if let Some(skill) = skill {
         scope::note_skill(skill);
     }
-    let chosen = work.opening.iter().find_map(|change| match change {
+    let choice = spec.opening.iter().find_map(|change| match change {
         Change::Pin(_, Some(route)) => Some(route.how.as_str()),
         Change::Pin(_, None) => Some("named"),
         _ => None,
     });
-    let asked = matches!(work.job, TurnInput::Ask { .. }).then_some("ask");
-    if let Some(how) = chosen.or(asked) {
+    let question = matches!(spec.input, TurnInput::Ask { .. }).then_some("ask");
+    if let Some(how) = choice.or(question) {
         scope::note_route(how);
     }
 }
 
 /// The skill that a turn runs, else the one that its task is pinned to.
-pub(in crate::engine) fn skill_of(work: &TurnSpec) -> Option<String> {
-    match &work.job {
+pub(in crate::engine) fn skill_of(spec: &TurnSpec) -> Option<String> {
+    match &spec.input {
         TurnInput::Skill(skill, _) => Some(skill.metadata().id.to_owned()),
-        TurnInput::Ask { .. } | TurnInput::Fail(_) => work.record.skill().map(ToString::to_string),
+        TurnInput::Ask { .. } | TurnInput::Fail(_) => spec.record.skill().map(ToString::to_string),
     }
 }
 

@@ -33,51 +33,51 @@ impl Engine {
     /// this run and releases the turn; another store error leaves it to a takeover.
     pub(in crate::engine) async fn run(
         &self,
-        work: TurnSpec,
+        spec: TurnSpec,
         receipt: Option<&dyn Receipt>,
         sink: &mut EventSink,
     ) -> Result<TurnEnd, EngineError> {
-        let report = TurnReport::begin(self, &work, receipt.is_some());
+        let report = TurnReport::begin(self, &spec, receipt.is_some());
         // Boxed here, so that the wrappers of the report hold a pointer, not the whole turn.
-        let turn = Box::pin(self.run_turn(work, receipt, sink));
-        let ended = report.run(turn).await;
-        report.end(&ended);
-        ended
+        let turn = Box::pin(self.run_turn(spec, receipt, sink));
+        let result = report.run(turn).await;
+        report.end(&result);
+        result
     }
 
     async fn run_turn(
         &self,
-        work: TurnSpec,
+        spec: TurnSpec,
         receipt: Option<&dyn Receipt>,
         sink: &mut EventSink,
     ) -> Result<TurnEnd, EngineError> {
-        let (_, base) = work.replay();
-        let (turn, inbox) = TurnHandle::new(self, &work);
-        let makes_task = work.job.makes_task();
+        let (_, base) = spec.replay();
+        let (turn, inbox) = TurnHandle::new(self, &spec);
+        let makes_task = spec.input.makes_task();
         let is_stream = sink.is_stream();
-        let watched = is_stream || work.opening.iter().any(registers_push);
-        let opens = work.context_status.and_then(|context| context.opens);
-        let budget = work.budget;
-        let (record, opening) = (work.record, work.opening);
+        let is_watched = is_stream || spec.opening.iter().any(registers_push);
+        let opens = spec.context_status.and_then(|context| context.opens);
+        let budget = spec.budget;
+        let (record, opening) = (spec.record, spec.opening);
         let buffer = WriteBuffer::new(self, record, opening, makes_task, budget, sink);
         let mut buffer = buffer
-            .opening(opens, work.print)
+            .opening(opens, spec.print)
             .after_outputs(base.outputs);
-        if work.force
-            && let Some(first) = buffer.open_as(work.key).await?
+        if spec.force
+            && let Some(first) = buffer.open_as(spec.key).await?
         {
             return Ok(TurnEnd::Duplicate(first));
         }
-        let (skill, call) = match work.job.into_run() {
+        let (skill, start) = match spec.input.into_run() {
             Ok(run) => run,
             Err(outcome) => {
                 return Box::pin(buffer.finish_turn(outcome, turn.turn_thread())).await;
             }
         };
-        let mut context = TaskContext::new(&turn, &work.facts);
+        let mut context = TaskContext::new(&turn, &spec.facts);
         let adapter = self.agent.adapter(skill.metadata());
-        let mut running = guarded(&*skill, adapter, &mut context, call);
-        if watched && !work.force {
+        let mut running = guarded(&*skill, adapter, &mut context, start);
+        if is_watched && !spec.force {
             poll_and_open(&mut running, &mut buffer).await?;
         }
         let mut heartbeat = Heartbeat::new(self, receipt, budget, is_stream);
@@ -88,20 +88,20 @@ impl Engine {
         if let Ok(LoopEnd::Returned(outcome)) = &ended_by {
             turn.check_end(outcome);
         }
-        let stored = buffer.record.clone();
-        let ended = match self.outcome(ended_by, &mut buffer) {
+        let last_record = buffer.record.clone();
+        let result = match self.outcome(ended_by, &mut buffer) {
             Ok(Ok(outcome)) => Box::pin(buffer.finish_turn(outcome, turn.turn_thread())).await,
-            Ok(Err(left)) => Box::pin(leave(left, &turn, buffer)).await,
+            Ok(Err(reason)) => Box::pin(leave(reason, &turn, buffer)).await,
             Err(error) => Err(error),
         };
-        match ended {
+        match result {
             Ok(TurnEnd::Stopped(record)) => {
-                self.completed(&*skill, &work.facts, &record).await;
+                self.completed(&*skill, &spec.facts, &record).await;
                 Ok(TurnEnd::Stopped(record))
             }
             // A run that an outage ended releases its turn.
-            Err(error) => Box::pin(self.release(stored, error)).await,
-            ended => ended,
+            Err(error) => Box::pin(self.release(last_record, error)).await,
+            result => result,
         }
     }
 
@@ -135,15 +135,15 @@ impl Engine {
     /// before, this is its task.
     pub(in crate::engine) async fn enqueue(
         &self,
-        work: TurnSpec,
+        spec: TurnSpec,
         sink: &mut EventSink,
     ) -> Result<TaskRecord, EngineError> {
-        note(&work, skill_of(&work).as_deref());
-        let opens = work.context_status.and_then(|context| context.opens);
-        let mut buffer = WriteBuffer::new(self, work.record, work.opening, true, work.budget, sink)
-            .opening(opens, work.print);
-        let repeated = buffer.open_as(work.key).await?;
-        Ok(repeated.unwrap_or(buffer.record))
+        note(&spec, skill_of(&spec).as_deref());
+        let opens = spec.context_status.and_then(|context| context.opens);
+        let mut buffer = WriteBuffer::new(self, spec.record, spec.opening, true, spec.budget, sink)
+            .opening(opens, spec.print);
+        let repeat = buffer.open_as(spec.key).await?;
+        Ok(repeat.unwrap_or(buffer.record))
     }
 }
 
@@ -156,15 +156,15 @@ enum Leave {
 }
 
 async fn leave(
-    left: Leave,
+    reason: Leave,
     turn: &TurnHandle<'_>,
     buffer: WriteBuffer<'_>,
 ) -> Result<TurnEnd, EngineError> {
-    match left {
+    match reason {
         Leave::HandOver => buffer.hand_over(turn.turn_thread()).await,
         Leave::Lost => {
             turn.end();
-            Ok(TurnEnd::Superseded(buffer.lost))
+            Ok(TurnEnd::Superseded(buffer.winner))
         }
     }
 }
@@ -193,18 +193,18 @@ fn guarded<'a>(
     skill: &'a dyn AnySkill,
     adapter: Option<&'a dyn SessionAdapter>,
     context: &'a mut TaskContext<'_>,
-    call: TurnStart,
+    start: TurnStart,
 ) -> BoxFuture<'a, SkillOutcome> {
     let turn = AssertUnwindSafe(async move {
         if let Some(adapter) = adapter {
             Box::pin(session::begin(context, adapter, skill.makes_task())).await;
         }
-        let outcome = skill.turn(context, call).await;
+        let outcome = skill.turn(context, start).await;
         context.deliver(outcome).await
     });
     Box::pin(
         turn.catch_unwind()
-            .map(|done| done.unwrap_or_else(|_| panicked())),
+            .map(|result| result.unwrap_or_else(|_| panicked())),
     )
 }
 

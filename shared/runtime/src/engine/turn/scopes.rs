@@ -17,7 +17,7 @@ const TURN: ScopeId = ScopeId(0);
 pub(in crate::engine) struct Scopes {
     state: Mutex<ScopeTable>,
     /// The stored steps by scope and ordinal, as the turn began.
-    stored: BTreeMap<(String, u32), String>,
+    stored_steps: BTreeMap<(String, u32), String>,
     /// How many outputs the turn has said before it began again, by scope.
     outputs: OutputCounts,
 }
@@ -26,7 +26,7 @@ struct ScopeTable {
     scopes: Vec<OpenScope>,
     current: ScopeId,
     /// The stored steps that no step has asked for.
-    unasked: BTreeSet<String>,
+    leftovers: BTreeSet<String>,
 }
 
 /// A step or scope that has begun.
@@ -34,7 +34,7 @@ struct OpenScope {
     path: Arc<str>,
     outer: ScopeId,
     /// How many steps and scopes of each name it has begun.
-    begun: BTreeMap<String, u32>,
+    counts: BTreeMap<String, u32>,
     /// How many steps it has begun.
     steps: u32,
     /// The innermost step around it, or itself; [`TURN`] outside of steps.
@@ -61,16 +61,16 @@ pub(in crate::engine) struct StepPlace {
 
 /// A step that the stored results do not fit.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the stored turn has {stored}, the skill asks for {asked}")]
+#[error("the stored turn has {before}, the skill asks for {now}")]
 pub(in crate::engine) struct StepChangedError {
-    stored: String,
-    asked: String,
+    before: String,
+    now: String,
 }
 
 impl Scopes {
     /// The scopes of a turn that begins with these stored values.
-    pub(in crate::engine) fn new(saved: &Saved, outputs: OutputCounts) -> Self {
-        let place = |(path, result): (&String, &StepResult)| {
+    pub(in crate::engine) fn new(saved_turn: &Saved, outputs: OutputCounts) -> Self {
+        let entry = |(path, result): (&String, &StepResult)| {
             let outer = path.rsplit_once(PATH_SEPARATOR);
             let outer = outer.map_or("", |(outer, _)| outer).to_owned();
             ((outer, result.ordinal), path.clone())
@@ -80,9 +80,9 @@ impl Scopes {
             state: Mutex::new(ScopeTable {
                 scopes: vec![turn],
                 current: TURN,
-                unasked: saved.steps.keys().cloned().collect(),
+                leftovers: saved_turn.steps.keys().cloned().collect(),
             }),
-            stored: saved.steps.iter().map(place).collect(),
+            stored_steps: saved_turn.steps.iter().map(entry).collect(),
             outputs,
         }
     }
@@ -111,7 +111,7 @@ impl Scopes {
         if let Some(scope) = state.scope_mut(inner) {
             scope.step = inner;
         }
-        state.unasked.remove(&key);
+        state.leftovers.remove(&key);
         Ok(StepPlace {
             scope: inner,
             key,
@@ -127,24 +127,26 @@ impl Scopes {
     /// this one something else.
     pub(in crate::engine) fn find<'s>(
         &self,
-        saved: &'s Saved,
+        saved_turn: &'s Saved,
         step: &StepPlace,
         input: &StepInput,
     ) -> Result<Option<&'s StepResult>, StepChangedError> {
-        let there = self.stored.get(&(step.outer.to_string(), step.ordinal));
-        let result = saved.steps.get(&step.key);
-        let changed = |stored: String, asked: String| Err(StepChangedError { stored, asked });
+        let there = self
+            .stored_steps
+            .get(&(step.outer.to_string(), step.ordinal));
+        let result = saved_turn.steps.get(&step.key);
+        let fault = |before: String, now: String| Err(StepChangedError { before, now });
         let at = |key: &str, ordinal: u32| format!("`{key}` as step {ordinal}");
         match (there, result) {
             (Some(there), _) if *there != step.key => {
-                changed(at(there, step.ordinal), at(&step.key, step.ordinal))
+                fault(at(there, step.ordinal), at(&step.key, step.ordinal))
             }
             (_, Some(result)) if result.ordinal != step.ordinal => {
-                changed(at(&step.key, result.ordinal), at(&step.key, step.ordinal))
+                fault(at(&step.key, result.ordinal), at(&step.key, step.ordinal))
             }
             (_, Some(result)) if result.input_hash != input.hash => {
                 let hash = |hash: &Option<String>| hash.clone().unwrap_or_else(|| "none".into());
-                changed(
+                fault(
                     format!(
                         "`{}` with the input hash {}",
                         step.key,
@@ -220,8 +222,8 @@ impl Scopes {
         let current = state.current;
         let scope = state.scope_mut(current)?;
         match scope.outputs_left.checked_sub(1) {
-            Some(left) => {
-                scope.outputs_left = left;
+            Some(remaining) => {
+                scope.outputs_left = remaining;
                 None
             }
             None => Some(Arc::clone(&scope.path)),
@@ -246,18 +248,18 @@ impl Scopes {
         let mut state = lock(&self.state);
         let state = &mut *state;
         for (path, count) in counts {
-            let said = self.outputs.get(path).copied().unwrap_or(0);
-            let left = said.saturating_sub(*count);
+            let total = self.outputs.get(path).copied().unwrap_or(0);
+            let remaining = total.saturating_sub(*count);
             let of_path = |scope: &&mut OpenScope| *scope.path == **path;
             for scope in state.scopes.iter_mut().filter(of_path) {
-                scope.outputs_left = scope.outputs_left.min(left);
+                scope.outputs_left = scope.outputs_left.min(remaining);
             }
         }
     }
 
     /// The paths of the stored steps that no step has asked for.
     pub(in crate::engine) fn unasked(&self) -> Vec<String> {
-        lock(&self.state).unasked.iter().cloned().collect()
+        lock(&self.state).leftovers.iter().cloned().collect()
     }
 }
 
@@ -281,7 +283,7 @@ impl ScopeTable {
         let step = self.scope(outer).map_or(TURN, |scope| scope.step);
         let mut path = String::new();
         if let Some(scope) = self.scope_mut(outer) {
-            let number = scope.begun.entry(name.to_owned()).or_default();
+            let number = scope.counts.entry(name.to_owned()).or_default();
             *number += 1;
             path.push_str(&scope.path);
             if !path.is_empty() {
@@ -304,7 +306,7 @@ impl OpenScope {
             outputs_left: outputs.get(&*path).copied().unwrap_or(0),
             path,
             outer,
-            begun: BTreeMap::new(),
+            counts: BTreeMap::new(),
             steps: 0,
             step: TURN,
             open_step: None,

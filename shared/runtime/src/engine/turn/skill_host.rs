@@ -48,10 +48,10 @@ const UNBOUND: Duration = Duration::from_secs(15 * 60);
 /// The services of a turn, lent to its skill.
 pub(in crate::engine) struct TurnHandle<'e> {
     engine: &'e Engine,
-    asks: mpsc::Sender<SkillCommand>,
-    saved: Mutex<Saved>,
+    commands: mpsc::Sender<SkillCommand>,
+    saved_turn: Mutex<Saved>,
     scopes: Scopes,
-    replayed: ReplayedOutput,
+    replay: ReplayedOutput,
     output_rules: OutputRules,
     /// The outputs before each value that an earlier run of the turn saved.
     earlier_saves: Mutex<BTreeMap<String, OutputCounts>>,
@@ -68,29 +68,29 @@ pub(in crate::engine) struct TurnHandle<'e> {
 }
 
 impl<'e> TurnHandle<'e> {
-    /// Creates the turn of `work`, and the receiver from which the event loop reads.
+    /// Creates the turn of `spec`, and the receiver from which the event loop reads.
     pub(in crate::engine) fn new(
         engine: &'e Engine,
-        work: &TurnSpec,
+        spec: &TurnSpec,
     ) -> (Self, mpsc::Receiver<SkillCommand>) {
-        let (asks, inbox) = mpsc::channel(1);
-        let (saved, base) = work.replay();
+        let (commands, inbox) = mpsc::channel(1);
+        let (saved_turn, base) = spec.replay();
         let turn = Self {
             engine,
-            asks,
+            commands,
             earlier_saves: Mutex::new(base.saves),
-            scopes: Scopes::new(&saved, base.outputs),
-            replayed: ReplayedOutput::new(&work.record),
-            output_rules: OutputRules::new(work.job.skill()),
+            scopes: Scopes::new(&saved_turn, base.outputs),
+            replay: ReplayedOutput::new(&spec.record),
+            output_rules: OutputRules::new(spec.input.skill()),
             signal: Arc::default(),
-            saved: Mutex::new(saved),
-            turn_thread: TurnThread::new(engine, work),
-            references: NamedTasks::new(engine, work),
-            task: work.record.key(),
-            task_id: work.record.id().clone(),
-            attempt: Attempt::of(&work.record, engine.reader.clock.now()),
-            stop_at: work.budget.stop_at,
-            ends_at: work.budget.ends_at(),
+            saved_turn: Mutex::new(saved_turn),
+            turn_thread: TurnThread::new(engine, spec),
+            references: NamedTasks::new(engine, spec),
+            task: spec.record.key(),
+            task_id: spec.record.id().clone(),
+            attempt: Attempt::of(&spec.record, engine.reader.clock.now()),
+            stop_at: spec.budget.stop_at,
+            ends_at: spec.budget.ends_at(),
             over: AtomicBool::new(false),
         };
         (turn, inbox)
@@ -152,22 +152,22 @@ impl<'e> TurnHandle<'e> {
         let mut source: BlobReader = Box::pin(ChainedReader {
             head,
             rest: source,
-            left: self.engine.reader.policy.upload_max,
+            remaining: self.engine.reader.policy.upload_max,
         });
         let key = self.attempt.early_key(self.engine.ids.next());
         let blobs = &self.engine.blobs;
-        let measured = blobs.put_from(&self.task, &key, &mut source).await?;
+        let measure = blobs.put_from(&self.task, &key, &mut source).await?;
         Ok(PartContent::Stored(Blob {
             key,
-            size: measured.size,
-            sha256: measured.sha256,
+            size: measure.size,
+            sha256: measure.sha256,
             upload: None,
         }))
     }
 
-    async fn ask(&self, ask: SkillCommand) -> AgentResult<()> {
-        self.asks
-            .send(ask)
+    async fn ask(&self, command: SkillCommand) -> AgentResult<()> {
+        self.commands
+            .send(command)
             .await
             .map_err(|_| AgentError::canceled())
     }
@@ -175,26 +175,30 @@ impl<'e> TurnHandle<'e> {
     /// Changes what the task keeps, unless it would keep too much. The skill may continue
     /// after the error, with the values from before.
     fn keep(&self, change: impl FnOnce(&mut Saved)) -> Result<(), StateTooLargeError> {
-        let mut saved = lock(&self.saved);
-        let mut next = saved.clone();
+        let mut saved_turn = lock(&self.saved_turn);
+        let mut next = saved_turn.clone();
         change(&mut next);
-        let allowed = self.engine.reader.policy.state_max_bytes;
-        check_state_size(stored::saved_size(&next), allowed)?;
-        *saved = next;
+        let limit = self.engine.reader.policy.state_max_bytes;
+        check_state_size(stored::saved_size(&next), limit)?;
+        *saved_turn = next;
         Ok(())
     }
 
     /// Logs that a stored result depends on something that is different now.
-    fn note_circumstances(&self, key: &str, stored: Option<&String>, input: &StepInput) {
-        if stored != input.circumstances.as_ref() {
+    fn note_circumstances(&self, key: &str, hash: Option<&String>, input: &StepInput) {
+        if hash != input.circumstances.as_ref() {
             let id = &self.task_id;
             tracing::info!(task.id = %id, step = key, "task `{id}` keeps the result of a step that would be asked differently now");
         }
     }
 
-    async fn kept(&self, ask: SkillCommand, stored: oneshot::Receiver<()>) -> AgentResult<()> {
-        self.ask(ask).await?;
-        stored.await.map_err(|_| AgentError::canceled())
+    async fn kept(
+        &self,
+        command: SkillCommand,
+        receiver: oneshot::Receiver<()>,
+    ) -> AgentResult<()> {
+        self.ask(command).await?;
+        receiver.await.map_err(|_| AgentError::canceled())
     }
 }
 
@@ -234,7 +238,7 @@ impl TurnHost for TurnHandle<'_> {
         }
         let scope = self.scopes.next_output();
         let may_differ = self.scopes.is_in_step();
-        match self.replayed.left(emission, scope.is_none(), may_differ) {
+        match self.replay.left(emission, scope.is_none(), may_differ) {
             Some(emission) => Box::pin(self.ask(SkillCommand::Emit(scope, emission))),
             None => Box::pin(std::future::ready(Ok(()))),
         }
@@ -242,17 +246,13 @@ impl TurnHost for TurnHandle<'_> {
 
     fn store_file(&self, mut artifact: Artifact) -> BoxFuture<'_, AgentResult<Artifact>> {
         Box::pin(async {
-            let allowed = self.engine.reader.policy.upload_max;
+            let limit = self.engine.reader.policy.upload_max;
             for part in &artifact.parts {
                 if let PartContent::Raw(bytes) = &part.content
-                    && bytes.len() > allowed
+                    && bytes.len() > limit
                 {
                     let size = Some(bytes.len());
-                    return Err(AgentError::artifact_too_large(
-                        &artifact.name,
-                        size,
-                        allowed,
-                    ));
+                    return Err(AgentError::artifact_too_large(&artifact.name, size, limit));
                 }
             }
             if let Some(source) = artifact.source() {
@@ -260,11 +260,7 @@ impl TurnHost for TurnHandle<'_> {
                 if let Err(StoreError::Source(error)) = &content
                     && error.kind() == ErrorKind::FileTooLarge
                 {
-                    return Err(AgentError::artifact_too_large(
-                        &artifact.name,
-                        None,
-                        allowed,
-                    ));
+                    return Err(AgentError::artifact_too_large(&artifact.name, None, limit));
                 }
                 artifact.fill(self.stored(content).await?);
             }
@@ -286,37 +282,41 @@ impl TurnHost for TurnHandle<'_> {
     fn save(&self, key: String, value: Value) -> BoxFuture<'_, AgentResult<()>> {
         lock(&self.earlier_saves).remove(&key);
         let (name, data) = (key.clone(), value.clone());
-        if let Err(error) = self.keep(|saved| drop(saved.data.insert(name, data))) {
+        if let Err(error) = self.keep(|saved_turn| drop(saved_turn.data.insert(name, data))) {
             return Box::pin(std::future::ready(Err(error.into())));
         }
-        let (stored, done) = oneshot::channel();
-        Box::pin(self.kept(SkillCommand::Save { key, value, stored }, done))
+        let (ack, receiver) = oneshot::channel();
+        Box::pin(self.kept(SkillCommand::Save { key, value, ack }, receiver))
     }
 
     fn load(&self, key: &str) -> Option<Value> {
         if let Some(counts) = lock(&self.earlier_saves).get(key) {
             self.scopes.skip_outputs(counts);
         }
-        lock(&self.saved).data.get(key).cloned()
+        lock(&self.saved_turn).data.get(key).cloned()
     }
 
     fn begin_step(&self, name: &str, input: StepInput) -> BoxFuture<'_, AgentResult<Step>> {
-        let place = match self.scopes.begin_step(name) {
-            Ok(place) => place,
+        let step_place = match self.scopes.begin_step(name) {
+            Ok(step_place) => step_place,
             Err(error) => return Box::pin(std::future::ready(Err(error))),
         };
-        let found = self
+        let result = self
             .scopes
-            .find(&lock(&self.saved), &place, &input)
+            .find(&lock(&self.saved_turn), &step_place, &input)
             .map(|result| {
                 if let Some(result) = result {
-                    self.note_circumstances(&place.key, result.circumstances_hash.as_ref(), &input);
+                    self.note_circumstances(
+                        &step_place.key,
+                        result.circumstances_hash.as_ref(),
+                        &input,
+                    );
                     let mut operations = self.turn_thread.operations();
-                    operations.replay(&place.key.as_str().into(), result);
+                    operations.replay(&step_place.key.as_str().into(), result);
                 }
                 result.map(|result| result.value.clone())
             });
-        let value = match found {
+        let value = match result {
             Ok(value) => value,
             Err(error) => return Box::pin(async move { self.end_changed(&error).await }),
         };
@@ -325,7 +325,7 @@ impl TurnHost for TurnHandle<'_> {
             key,
             ordinal,
             ..
-        } = place;
+        } = step_place;
         let step = Step {
             scope,
             key,
@@ -355,7 +355,7 @@ impl TurnHost for TurnHandle<'_> {
             if self.stop_at.is_some_and(|at| at <= now) {
                 // The event loop drops this future when it takes the request. If the
                 // loop has ended already, nothing continues the turn.
-                let _ended = self.asks.send(SkillCommand::Stop).await;
+                let _ended = self.commands.send(SkillCommand::Stop).await;
                 std::future::pending::<()>().await;
             }
         })
@@ -365,8 +365,8 @@ impl TurnHost for TurnHandle<'_> {
         let (updates, operations) = {
             let operations = self.turn_thread.operations();
             let updates = operations.updates_of(&step.key);
-            let stored = operations.stored_of(&updates);
-            (updates, stored)
+            let thread_operations = operations.stored_of(&updates);
+            (updates, thread_operations)
         };
         let result = StepResult {
             value,
@@ -375,18 +375,18 @@ impl TurnHost for TurnHandle<'_> {
             circumstances_hash: step.input.circumstances.clone(),
             operations,
         };
-        let (key, kept) = (step.key.clone(), result.clone());
-        if let Err(error) = self.keep(|saved| saved.complete_step(key, kept)) {
+        let (key, copy) = (step.key.clone(), result.clone());
+        if let Err(error) = self.keep(|saved_turn| saved_turn.complete_step(key, copy)) {
             return Box::pin(std::future::ready(Err(error.into())));
         }
-        let (stored, done) = oneshot::channel();
+        let (ack, receiver) = oneshot::channel();
         let command = SkillCommand::Step {
             key: step.key.clone(),
             result: Box::new(result),
             updates,
-            stored,
+            ack,
         };
-        Box::pin(self.kept(command, done))
+        Box::pin(self.kept(command, receiver))
     }
 
     fn thread(&self) -> BoxFuture<'_, AgentResult<Thread>> {
@@ -448,8 +448,8 @@ impl TurnFacts {
     }
 
     /// Takes id and references of the message that opened the turn.
-    pub(crate) fn set_message(&mut self, said: &Message) {
-        self.message_id.clone_from(&said.id);
-        self.references.clone_from(&said.reference_task_ids);
+    pub(crate) fn set_message(&mut self, message: &Message) {
+        self.message_id.clone_from(&message.id);
+        self.references.clone_from(&message.reference_task_ids);
     }
 }

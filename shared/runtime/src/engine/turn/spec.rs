@@ -20,13 +20,13 @@ pub(in crate::engine) struct TurnSpec {
     pub(in crate::engine) print: Option<MessagePrint>,
     /// Whether the opening must be stored before the skill runs.
     pub(in crate::engine) force: bool,
-    pub(in crate::engine) job: TurnInput,
+    pub(in crate::engine) input: TurnInput,
     pub(in crate::engine) facts: TurnFacts,
     /// The context as found when the message was accepted; `None` if no message opened
     /// the turn.
     pub(in crate::engine) context_status: Option<ContextStatus>,
     /// Whether a worker runs the turn instead.
-    pub(in crate::engine) queued: bool,
+    pub(in crate::engine) is_queued: bool,
     pub(in crate::engine) budget: TurnBudget,
 }
 
@@ -34,7 +34,7 @@ impl TurnSpec {
     /// A turn that runs in this invocation, without an opening, a key and a context.
     pub(in crate::engine) const fn new(
         record: TaskRecord,
-        job: TurnInput,
+        input: TurnInput,
         facts: TurnFacts,
         budget: TurnBudget,
     ) -> Self {
@@ -44,25 +44,25 @@ impl TurnSpec {
             key: None,
             print: None,
             force: false,
-            job,
+            input,
             facts,
             context_status: None,
-            queued: false,
+            is_queued: false,
             budget,
         }
     }
 
     /// The stored values that the turn begins with, and the base of what it has said before.
     pub(in crate::engine) fn replay(&self) -> (Saved, Base) {
-        let mut saved = self.record.saved().clone();
+        let mut saved_turn = self.record.saved().clone();
         let is_resume = |change: &Change| matches!(change, Change::Resume { .. });
         if self.opening.iter().any(is_resume) {
             // Both belong to one turn. The opening removes those of the last turn, but it is
             // not stored yet.
-            saved.steps.clear();
-            return (saved, Base::default());
+            saved_turn.steps.clear();
+            return (saved_turn, Base::default());
         }
-        (saved, self.record.base().clone())
+        (saved_turn, self.record.base().clone())
     }
 
     /// Whether the thread state had expired when the message arrived.

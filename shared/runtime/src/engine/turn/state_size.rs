@@ -21,10 +21,13 @@ pub(in crate::engine) struct StateTooLargeError {
 /// [`StateTooLargeError`], which converts to [`AgentError`] and [`EngineError`].
 pub(in crate::engine) const fn check_state_size(
     current: usize,
-    allowed: usize,
+    limit: usize,
 ) -> Result<(), StateTooLargeError> {
-    if current > allowed {
-        return Err(StateTooLargeError { current, allowed });
+    if current > limit {
+        return Err(StateTooLargeError {
+            current,
+            allowed: limit,
+        });
     }
     Ok(())
 }

@@ -39,42 +39,42 @@ pub(in crate::engine) struct TurnThread<'e> {
     incarnation: WriteId,
     turn: u32,
     /// When the task was created.
-    created: Timestamp,
+    created_at: Timestamp,
     /// When the context began, if a message opened the turn in this invocation.
     began: Option<Timestamp>,
     /// When the turn should stop its work.
     stop_at: Option<Timestamp>,
     /// When the turn last checked whether its thread needs a refresh.
-    looked: Timestamp,
+    checked_at: Timestamp,
     /// The messages of the turn's own task.
-    own: Vec<Message>,
+    messages: Vec<Message>,
     operations: Mutex<Operations>,
     /// The session values as first read.
     session: OnceCell<BTreeMap<String, Value>>,
 }
 
 impl<'e> TurnThread<'e> {
-    pub(in crate::engine) fn new(engine: &'e Engine, work: &TurnSpec) -> Self {
-        let record = &work.record;
-        let mut own = messages_of(record);
-        if work.opening.is_empty() {
+    pub(in crate::engine) fn new(engine: &'e Engine, spec: &TurnSpec) -> Self {
+        let record = &spec.record;
+        let mut messages = messages_of(record);
+        if spec.opening.is_empty() {
             // The turn runs again: what it said itself it has not said yet.
-            own.truncate(record.base().turn_start);
+            messages.truncate(record.base().turn_start);
         }
-        own.extend(work.opening.iter().filter_map(said).cloned());
-        let context_status = work.context_status.as_ref();
+        messages.extend(spec.opening.iter().filter_map(said).cloned());
+        let context_status = spec.context_status.as_ref();
         Self {
             engine,
             owner: record.owner().clone(),
             context: record.context_id().clone(),
             task: record.id().clone(),
             incarnation: record.incarnation().clone(),
-            turn: work.facts.turn,
-            created: record.created_at(),
+            turn: spec.facts.turn,
+            created_at: record.created_at(),
             began: context_status.map(|context_status| context_status.began),
-            stop_at: work.budget.stop_at,
-            looked: context_status.map_or(record.updated_at(), |_| engine.reader.clock.now()),
-            own,
+            stop_at: spec.budget.stop_at,
+            checked_at: context_status.map_or(record.updated_at(), |_| engine.reader.clock.now()),
+            messages,
             operations: Mutex::default(),
             session: OnceCell::new(),
         }
@@ -111,14 +111,14 @@ impl<'e> TurnThread<'e> {
             let engine = self.engine;
             engine.is_earlier(&self.context, thread.created_at, began)
         };
-        let left = self.began.is_some_and(earlier);
-        !left && !thread.is_cleared()
+        let is_earlier = self.began.is_some_and(earlier);
+        !is_earlier && !thread.is_cleared()
     }
 
     /// The state of a thread, unless it has expired.
-    fn unexpired_state(&self, found: Option<ThreadRecord>) -> Option<ThreadState> {
+    fn unexpired_state(&self, thread: Option<ThreadRecord>) -> Option<ThreadState> {
         let now = self.engine.reader.clock.now();
-        let alive = found.filter(|thread| thread.state_expires_at > now);
+        let alive = thread.filter(|thread| thread.state_expires_at > now);
         alive.map(|thread| thread.state)
     }
 
@@ -138,15 +138,15 @@ impl<'e> TurnThread<'e> {
             Err(error) => return Ok(Err(error)),
         };
         let look = || async {
-            let found = self.stored().await?;
-            Ok(self.unexpired_state(found).unwrap_or_default().session)
+            let thread = self.stored().await?;
+            Ok(self.unexpired_state(thread).unwrap_or_default().session)
         };
         let session = self.session.get_or_try_init(look).await;
-        let stored = session?.get(key).cloned();
-        let updated = updates
+        let initial = session?.get(key).cloned();
+        let result = updates
             .iter()
-            .try_fold(stored, |value, update| update.0(value).map(Some));
-        Ok(updated)
+            .try_fold(initial, |value, update| update.0(value).map(Some));
+        Ok(result)
     }
 
     /// Changes the operations of the turn.
@@ -158,14 +158,14 @@ impl<'e> TurnThread<'e> {
     /// number in the scope, so that it is the same in each run of the turn.
     pub(in crate::engine) fn event(&self, content: Content, scope: &str, number: u32) -> Message {
         let turn = self.turn;
-        let place = match scope {
+        let suffix = match scope {
             "" => number.to_string(),
             scope => {
                 let hash = hex::encode(Sha256::digest(scope));
                 format!("{}-{number}", hash.get(..SCOPE_HASH).unwrap_or_default())
             }
         };
-        let id = format!("evt-{}-{turn}-{place}", self.incarnation);
+        let id = format!("evt-{}-{turn}-{suffix}", self.incarnation);
         let mut event = Message::from_agent(id, content.into_parts());
         event.task_id = Some(self.task.clone());
         event.context_id = Some(self.context.clone());
@@ -180,7 +180,7 @@ impl<'e> TurnThread<'e> {
     /// Refreshes the thread of a long turn.
     pub(in crate::engine) async fn extend(&self, record: &TaskRecord) {
         let now = self.engine.reader.clock.now();
-        if self.engine.needs_thread_extension(self.looked, now) {
+        if self.engine.needs_thread_extension(self.checked_at, now) {
             self.engine.extend_thread(record).await;
         }
     }
@@ -202,16 +202,16 @@ impl<'e> TurnThread<'e> {
         updates: Option<&[StepUpdates]>,
     ) -> Result<Option<ThreadWrite>, EngineError> {
         let now = self.engine.reader.clock.now();
-        let left = self.left().await?;
-        if left.as_ref().is_some_and(ThreadRecord::is_cleared) {
+        let thread = self.left().await?;
+        if thread.as_ref().is_some_and(ThreadRecord::is_cleared) {
             return Ok(None);
         }
         // The write replaces what is stored, whichever context left it.
-        let version = left.as_ref().map_or(0, |left| left.version);
-        let mut record = match left.filter(|thread| self.is_own(thread)) {
+        let version = thread.as_ref().map_or(0, |thread| thread.version);
+        let mut record = match thread.filter(|thread| self.is_own(thread)) {
             Some(record) => record,
             None => {
-                let began = self.began.unwrap_or(self.created);
+                let began = self.began.unwrap_or(self.created_at);
                 let (owner, context) = (self.owner.clone(), self.context.clone());
                 let record = ThreadRecord::begun(owner, context, began, now);
                 ThreadRecord { version, ..record }
@@ -220,10 +220,10 @@ impl<'e> TurnThread<'e> {
         if record.state_expires_at <= now {
             record.state = ThreadState::default();
         }
-        let applied = lock(&self.operations).apply(&mut record.state, updates);
-        applied.map_err(EngineError::of_skill)?;
-        let allowed = self.engine.reader.policy.state_max_bytes;
-        check_state_size(stored::state_size(&record.state), allowed)?;
+        let result = lock(&self.operations).apply(&mut record.state, updates);
+        result.map_err(EngineError::of_skill)?;
+        let limit = self.engine.reader.policy.state_max_bytes;
+        check_state_size(stored::state_size(&record.state), limit)?;
         let mut write = self.engine.renewed(record, now);
         write.record.state_version = write.record.version;
         Ok(Some(write))

@@ -20,14 +20,14 @@ pub(in crate::engine) enum TurnBreak {
 #[derive(Debug, Default)]
 pub(in crate::engine) struct BreakSignal {
     reason: Mutex<Option<TurnBreak>>,
-    changed: Notify,
+    notify: Notify,
 }
 
 impl BreakSignal {
     /// Ends the turn. The caller must not return to the skill.
     pub(in crate::engine) fn set(&self, reason: TurnBreak) {
         lock(&self.reason).get_or_insert(reason);
-        self.changed.notify_one();
+        self.notify.notify_one();
     }
 
     /// Ends the turn. It never returns.
@@ -44,7 +44,7 @@ impl BreakSignal {
             if let Some(reason) = lock(&self.reason).take() {
                 return reason;
             }
-            self.changed.notified().await;
+            self.notify.notified().await;
         }
     }
 }

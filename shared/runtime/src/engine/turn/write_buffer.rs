@@ -49,15 +49,15 @@ pub(in crate::engine) struct WriteBuffer<'e> {
     /// Whether the skill makes tasks.
     pub(in crate::engine) makes_task: bool,
     /// The record that another writer stored, when the turn has lost its task.
-    pub(in crate::engine) lost: Option<TaskRecord>,
+    pub(in crate::engine) winner: Option<TaskRecord>,
     budget: TurnBudget,
     pending: Vec<Change>,
     /// Since when the oldest of them waits.
     waits_since: Option<Timestamp>,
     bytes: usize,
     /// Bytes of the group in the last write.
-    taken: usize,
-    emitted: bool,
+    last_group_bytes: usize,
+    has_output: bool,
     /// Whether this invocation has written a step or a saved value.
     progress: bool,
     waiters: Vec<oneshot::Sender<()>>,
@@ -101,13 +101,13 @@ impl<'e> WriteBuffer<'e> {
             engine,
             record,
             makes_task,
-            lost: None,
+            winner: None,
             budget,
             pending: opening,
             waits_since: None,
             bytes: 0,
-            taken: 0,
-            emitted: false,
+            last_group_bytes: 0,
+            has_output: false,
             progress: false,
             waiters: Vec::new(),
             in_flight: Vec::new(),
@@ -166,7 +166,7 @@ impl<'e> WriteBuffer<'e> {
         in_transaction: bool,
     ) -> Result<(), EngineError> {
         match self.placement(in_transaction) {
-            Some(placed) => placed.await,
+            Some(placement) => placement.await,
             None => Ok(()),
         }
     }
@@ -175,8 +175,8 @@ impl<'e> WriteBuffer<'e> {
     pub(in crate::engine) async fn open(&mut self) -> Result<bool, EngineError> {
         self.place(false).await?;
         let commit = self.next_commit(OnConflict::Return);
-        let written = self.engine.commit(commit).await?;
-        self.stored(written).await
+        let outcome = self.engine.commit(commit).await?;
+        self.stored(outcome).await
     }
 
     /// Stores the opening in one transaction with the key of the send. Returns the task
@@ -191,24 +191,24 @@ impl<'e> WriteBuffer<'e> {
     ) -> Result<Option<TaskRecord>, EngineError> {
         self.place(key.is_some()).await?;
         let commit = self.next_commit(OnConflict::Return).with_key(key.clone());
-        let written = self.engine.commit(commit).await?;
-        if let (CommitOutcome::KeyTaken(keyed), Some(key)) = (&written, key) {
-            return Ok(Some(key.task_of(Keyed::clone(keyed))?));
+        let outcome = self.engine.commit(commit).await?;
+        if let (CommitOutcome::KeyTaken(entry), Some(key)) = (&outcome, key) {
+            return Ok(Some(key.task_of(Keyed::clone(entry))?));
         }
-        if self.stored(written).await? {
+        if self.stored(outcome).await? {
             return Ok(None);
         }
-        if let (Some(current), Some(print)) = (&self.lost, &self.print)
+        if let (Some(current), Some(print)) = (&self.winner, &self.print)
             && self.engine.is_repeat(current, print).await?
         {
-            return Ok(self.lost.take());
+            return Ok(self.winner.take());
         }
         Err(A2aError::TaskBusy.into())
     }
 
     /// Whether clients can see nothing of the task.
     pub(in crate::engine) fn is_unseen(&self) -> bool {
-        !self.emitted && self.record.version() == 0
+        !self.has_output && self.record.version() == 0
     }
 
     /// Whether the next write should start now.
@@ -233,7 +233,7 @@ impl<'e> WriteBuffer<'e> {
         if self.record.version() > 0 {
             return Some(self.flushes_at(policy.flush_interval));
         }
-        if self.emitted {
+        if self.has_output {
             return Some(Timestamp::default());
         }
         self.makes_task
@@ -265,20 +265,20 @@ impl<'e> WriteBuffer<'e> {
         self.keep_trace();
         self.push(Change::HandOver { progress });
         match self.placement(false) {
-            Some(placed) => placed.await?,
+            Some(placement) => placement.await?,
             None => self.engine.extend_thread(&self.record).await,
         }
         let commit = self.next_turn_commit();
-        let written = match turn_thread.commit(commit).await {
+        let outcome = match turn_thread.commit(commit).await {
             Err(error) if too_large(&error) => {
                 let first = self.first.take().unwrap_or_default();
                 let base = self.record.clone();
                 self.give_up(base, &first, &error).await?
             }
-            written => written?,
+            outcome => outcome?,
         };
-        if !self.stored(written).await? {
-            Ok(TurnEnd::Superseded(self.lost))
+        if !self.stored(outcome).await? {
+            Ok(TurnEnd::Superseded(self.winner))
         } else if self.record.state().is_terminal() {
             Ok(TurnEnd::Stopped(self.record))
         } else {
@@ -306,12 +306,12 @@ impl<'e> WriteBuffer<'e> {
                 return;
             }
         }
-        let kept = self.record.request();
-        if kept.is_some_and(|kept| kept.trace_parent.is_some()) {
+        let request = self.record.request();
+        if request.is_some_and(|request| request.trace_parent.is_some()) {
             return;
         }
-        let caller = Caller::behind(self.record.owner(), kept);
-        let modes = kept.map_or(&[][..], |kept| &kept.accepted_output_modes);
+        let caller = Caller::behind(self.record.owner(), request);
+        let modes = request.map_or(&[][..], |request| &request.accepted_output_modes);
         if let Some(request) = caller.request(modes, trace) {
             self.push(Change::Request(request));
         }
@@ -321,8 +321,8 @@ impl<'e> WriteBuffer<'e> {
     pub(in crate::engine) async fn reload(&mut self) -> Result<(), EngineError> {
         let (owner, id) = (self.record.owner(), self.record.id());
         let now = self.engine.reader.clock.now();
-        let found = self.engine.tasks.load(owner, id, now).await?;
-        self.lost = found.filter(|left| left.is_same_task(&self.record));
+        let record = self.engine.tasks.load(owner, id, now).await?;
+        self.winner = record.filter(|record| record.is_same_task(&self.record));
         Ok(())
     }
 
@@ -342,7 +342,7 @@ impl<'e> WriteBuffer<'e> {
         }
         self.last_group = Some(self.engine.reader.clock.now());
         self.waits_since = None;
-        self.taken = std::mem::take(&mut self.bytes);
+        self.last_group_bytes = std::mem::take(&mut self.bytes);
         self.in_flight = std::mem::take(&mut self.waiters);
         (self.record.clone(), std::mem::take(&mut self.pending))
     }
@@ -385,9 +385,9 @@ impl<'e> WriteBuffer<'e> {
     /// `false` if the task is lost.
     pub(in crate::engine) async fn stored(
         &mut self,
-        written: CommitOutcome,
+        outcome: CommitOutcome,
     ) -> Result<bool, EngineError> {
-        match written {
+        match outcome {
             CommitOutcome::Stored(record) => {
                 self.record = record;
                 for waiter in self.in_flight.drain(..) {
@@ -398,7 +398,7 @@ impl<'e> WriteBuffer<'e> {
                 Ok(true)
             }
             CommitOutcome::Lost(current) => {
-                self.lost = current;
+                self.winner = current;
                 Ok(false)
             }
             CommitOutcome::ThreadMoved => {
@@ -418,25 +418,25 @@ impl<'e> WriteBuffer<'e> {
         self.pending = opening.cloned().collect();
         self.waiters.clear();
         self.in_flight.clear();
-        self.taken + std::mem::take(&mut self.bytes)
+        self.last_group_bytes + std::mem::take(&mut self.bytes)
     }
 
     /// What the task would keep if the turn ended with this slot.
     pub(in crate::engine) fn saved_with(&self, slot: &SavedSlot) -> Saved {
-        let mut saved = self.record.saved().clone();
+        let mut saved_turn = self.record.saved().clone();
         for change in &self.pending {
             match change {
                 Change::Save { key, value, .. } => {
-                    saved.data.insert(key.clone(), value.clone());
+                    saved_turn.data.insert(key.clone(), value.clone());
                 }
                 Change::Step { key, result, .. } => {
-                    saved.complete_step(key.clone(), StepResult::clone(result));
+                    saved_turn.complete_step(key.clone(), StepResult::clone(result));
                 }
                 _ => {}
             }
         }
-        saved.slot = Some(slot.clone());
-        saved
+        saved_turn.slot = Some(slot.clone());
+        saved_turn
     }
 
     /// Adds a change to the next group.

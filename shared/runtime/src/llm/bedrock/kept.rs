@@ -38,7 +38,7 @@ impl Reasoning {
 
     /// The block that the conversation keeps; `None` if there is nothing.
     pub(super) fn into_block(self) -> Option<Value> {
-        let kept = if self.redacted.is_empty() {
+        let reasoning = if self.redacted.is_empty() {
             match (self.text.is_empty(), self.signature.is_empty()) {
                 (true, true) => return None,
                 (_, true) => json!({ TEXT: self.text }),
@@ -47,16 +47,16 @@ impl Reasoning {
         } else {
             json!({ REDACTED: STANDARD.encode(self.redacted) })
         };
-        Some(json!({ REASONING: kept }))
+        Some(json!({ REASONING: reasoning }))
     }
 }
 
 /// The content of a kept block; `None` for a block of another API.
 pub(super) fn content(block: &Value) -> Option<ReasoningContentBlock> {
-    let kept = block.get(REASONING)?;
-    let member = |name| kept.get(name).and_then(Value::as_str);
-    if let Some(redacted) = member(REDACTED) {
-        let bytes = STANDARD.decode(redacted).ok()?;
+    let reasoning = block.get(REASONING)?;
+    let member = |name| reasoning.get(name).and_then(Value::as_str);
+    if let Some(base64) = member(REDACTED) {
+        let bytes = STANDARD.decode(base64).ok()?;
         return Some(ReasoningContentBlock::RedactedContent(Blob::new(bytes)));
     }
     let text = ReasoningTextBlock::builder()

@@ -158,7 +158,7 @@ impl BedrockModel {
             events: ConverseEvents::default(),
             deltas: VecDeque::new(),
             bytes: 0,
-            stopped: false,
+            is_complete: false,
         })
     }
 }
@@ -193,15 +193,15 @@ struct EventReading {
     deltas: VecDeque<Delta>,
     bytes: usize,
     /// Whether the answer is complete.
-    stopped: bool,
+    is_complete: bool,
 }
 
 impl EventReading {
     /// The next delta, and `None` after [`Delta::Stop`].
     async fn next(mut self) -> AgentResult<Option<(Delta, Self)>> {
-        while !self.stopped {
+        while !self.is_complete {
             if let Some(delta) = self.deltas.pop_front() {
-                self.stopped = matches!(delta, Delta::Stop { .. });
+                self.is_complete = matches!(delta, Delta::Stop { .. });
                 return Ok(Some((delta, self)));
             }
             let read = self.read().await;
@@ -211,9 +211,9 @@ impl EventReading {
     }
 
     async fn read(&mut self) -> Result<(), BedrockCallError> {
-        let received = tokio::time::timeout(IDLE, self.output.stream.recv()).await;
-        let received = received.map_err(|_| BedrockCallError::Slow(IDLE))?;
-        match received.map_err(BedrockCallError::of_event)? {
+        let result = tokio::time::timeout(IDLE, self.output.stream.recv()).await;
+        let result = result.map_err(|_| BedrockCallError::Slow(IDLE))?;
+        match result.map_err(BedrockCallError::of_event)? {
             Some(event) => self.events.event(&event, &mut self.deltas)?,
             None => self.events.end(&mut self.deltas)?,
         }

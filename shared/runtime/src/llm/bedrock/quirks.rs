@@ -26,7 +26,7 @@ impl BedrockToolChoice {
     /// What is known of a model.
     #[must_use]
     pub fn of_model(id: &str) -> Self {
-        let known = LIMITED.iter().find(|(part, _)| id.contains(part));
-        known.map_or(Self::Tool, |(_, choice)| *choice)
+        let entry = LIMITED.iter().find(|(part, _)| id.contains(part));
+        entry.map_or(Self::Tool, |(_, choice)| *choice)
     }
 }

@@ -135,13 +135,13 @@ fn result(result: &ToolResult) -> Result<ContentBlock, BuildError> {
 
 fn tools(
     tools: &[ModelTool],
-    wanted: &ToolChoice,
+    tool_choice: &ToolChoice,
     possible: BedrockToolChoice,
 ) -> Result<Option<ToolConfiguration>, BuildError> {
     if tools.is_empty() {
         return Ok(None);
     }
-    let choice = match (wanted, possible) {
+    let choice = match (tool_choice, possible) {
         (ToolChoice::Tool(name), BedrockToolChoice::Tool) => {
             Choice::Tool(SpecificToolChoice::builder().name(name).build()?)
         }

@@ -133,24 +133,24 @@ impl ErrorReport {
     }
 
     fn kind(&self, status: Option<u16>) -> Option<FailureKind> {
-        let known = |code: &String| {
+        let entry_of = |code: &String| {
             CODES
                 .iter()
-                .find(|(known, _)| known.eq_ignore_ascii_case(code))
+                .find(|(word, _)| word.eq_ignore_ascii_case(code))
         };
-        if let Some((_, kind)) = self.codes.iter().find_map(known) {
+        if let Some((_, kind)) = self.codes.iter().find_map(entry_of) {
             return Some(*kind);
         }
         // OpenRouter sends the status of its own provider as the code.
-        let sent = || self.codes.iter().find_map(|code| code.parse().ok());
-        match status.or_else(sent) {
+        let status_code = || self.codes.iter().find_map(|code| code.parse().ok());
+        match status.or_else(status_code) {
             Some(401 | 403) => return Some(FailureKind::Auth),
             Some(429) => return Some(FailureKind::RateLimited),
             _ => {}
         }
         let message = self.message.to_lowercase();
-        let mut known = CONTEXT_LENGTH_MESSAGES.iter();
-        let is_long = known.any(|part| message.contains(part));
+        let mut messages = CONTEXT_LENGTH_MESSAGES.iter();
+        let is_long = messages.any(|part| message.contains(part));
         is_long.then_some(FailureKind::ContextLength)
     }
 }

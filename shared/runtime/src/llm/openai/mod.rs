@@ -92,11 +92,11 @@ impl OpenAiModel {
 
     async fn whole(&self, request: &ModelRequest) -> Result<ModelReply, ModelCallError> {
         let body = self.body(request, false)?;
-        let answer = self.transport.post(body, false).await?.whole().await?;
-        let answer: Value = serde_json::from_slice(&answer).map_err(ModelCallError::of_json)?;
+        let response = self.transport.post(body, false).await?.whole().await?;
+        let response: Value = serde_json::from_slice(&response).map_err(ModelCallError::of_json)?;
         match self.api {
-            OpenAiApi::ChatCompletions => chat::reply(&answer, &self.quirks),
-            OpenAiApi::Responses => responses::reply(&answer),
+            OpenAiApi::ChatCompletions => chat::reply(&response, &self.quirks),
+            OpenAiApi::Responses => responses::reply(&response),
         }
     }
 
@@ -181,7 +181,7 @@ struct ReplyReading {
     /// Deltas that are not returned.
     deltas: VecDeque<Delta>,
     /// Whether the answer is complete.
-    stopped: bool,
+    is_complete: bool,
 }
 
 impl ReplyReading {
@@ -195,15 +195,15 @@ impl ReplyReading {
             decoder,
             events: VecDeque::new(),
             deltas: VecDeque::new(),
-            stopped: false,
+            is_complete: false,
         }
     }
 
     /// The next delta, and `None` after [`Delta::Stop`].
     async fn next(mut self) -> AgentResult<Option<(Delta, Self)>> {
-        while !self.stopped {
+        while !self.is_complete {
             if let Some(delta) = self.deltas.pop_front() {
-                self.stopped = matches!(delta, Delta::Stop { .. });
+                self.is_complete = matches!(delta, Delta::Stop { .. });
                 return Ok(Some((delta, self)));
             }
             let read = self.read().await;

@@ -53,8 +53,8 @@ impl OpenAiQuirks {
     pub fn of_host(host: &str) -> Self {
         let host = host.to_ascii_lowercase();
         let mut quirks = Self::default();
-        let mut known = TOKEN_LIMITS.iter();
-        if let Some((_, member)) = known.find(|(end, _)| host.ends_with(end)) {
+        let mut entries = TOKEN_LIMITS.iter();
+        if let Some((_, member)) = entries.find(|(end, _)| host.ends_with(end)) {
             (*member).clone_into(&mut quirks.token_limit);
         }
         quirks

@@ -23,11 +23,11 @@ struct StreamedCall {
     /// Pieces that wait.
     waiting: String,
     /// Whether its start was emitted.
-    begun: bool,
+    has_begun: bool,
     /// Whether there were arguments.
-    argued: bool,
+    has_arguments: bool,
     /// Whether it is complete.
-    closed: bool,
+    is_closed: bool,
 }
 
 impl ToolCallStream {
@@ -47,7 +47,7 @@ impl ToolCallStream {
         name: Option<&str>,
         arguments: &str,
     ) {
-        let found = match (index, id) {
+        let position = match (index, id) {
             (Some(_), _) => self.calls.iter().rposition(|call| call.index == index),
             (None, Some(id)) => self.calls.iter().rposition(|call| call.id == id),
             (None, None) => self.calls.len().checked_sub(1),
@@ -55,34 +55,34 @@ impl ToolCallStream {
         let is_other = |call: &StreamedCall| {
             name.is_some() && !call.id.is_empty() && id.is_some_and(|id| id != call.id)
         };
-        let found = found.filter(|place| !self.calls.get(*place).is_some_and(is_other));
-        let place = found.unwrap_or_else(|| {
+        let position = position.filter(|at| !self.calls.get(*at).is_some_and(is_other));
+        let at = position.unwrap_or_else(|| {
             self.calls.push(StreamedCall {
                 index,
                 ..StreamedCall::default()
             });
             self.calls.len().saturating_sub(1)
         });
-        let Some(call) = self.calls.get_mut(place) else {
+        let Some(call) = self.calls.get_mut(at) else {
             return;
         };
-        if !call.begun {
+        if !call.has_begun {
             call.id = id.map_or_else(|| std::mem::take(&mut call.id), str::to_owned);
             call.name = name.map_or_else(|| std::mem::take(&mut call.name), str::to_owned);
         }
-        call.argued |= !arguments.is_empty();
+        call.has_arguments |= !arguments.is_empty();
         call.waiting.push_str(arguments);
     }
 
     /// Ends the call. `arguments` are all of them; they count if no piece came before.
     pub(super) fn close(&mut self, index: Option<u64>, arguments: &str) {
-        let found = self.calls.iter_mut().rfind(|call| call.index == index);
-        if let Some(call) = found {
-            if !call.argued {
-                call.argued = !arguments.is_empty();
+        let call = self.calls.iter_mut().rfind(|call| call.index == index);
+        if let Some(call) = call {
+            if !call.has_arguments {
+                call.has_arguments = !arguments.is_empty();
                 arguments.clone_into(&mut call.waiting);
             }
-            call.closed = true;
+            call.is_closed = true;
         }
     }
 
@@ -92,7 +92,7 @@ impl ToolCallStream {
     /// [`ModelCallError::Form`] when a call has no name.
     pub(super) fn close_all(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelCallError> {
         for call in &mut self.calls {
-            call.closed = true;
+            call.is_closed = true;
         }
         self.release(out);
         if self.live == self.calls.len() {
@@ -108,7 +108,7 @@ impl ToolCallStream {
             if call.name.is_empty() {
                 return;
             }
-            if !std::mem::replace(&mut call.begun, true) {
+            if !std::mem::replace(&mut call.has_begun, true) {
                 let id = std::mem::take(&mut call.id);
                 call.id = id_or_place(&id, self.live);
                 out.push_back(Delta::ToolUse {
@@ -119,10 +119,10 @@ impl ToolCallStream {
             if !call.waiting.is_empty() {
                 out.push_back(Delta::ToolInput(std::mem::take(&mut call.waiting)));
             }
-            if !call.closed {
+            if !call.is_closed {
                 return;
             }
-            if !call.argued {
+            if !call.has_arguments {
                 out.push_back(Delta::ToolInput("{}".to_owned()));
             }
             self.live = self.live.saturating_add(1);
@@ -131,9 +131,9 @@ impl ToolCallStream {
 }
 
 /// The id of a call, or one made of its place: some servers send an empty id.
-pub(super) fn id_or_place(id: &str, place: usize) -> String {
+pub(super) fn id_or_place(id: &str, index: usize) -> String {
     if id.is_empty() {
-        format!("call_{place}")
+        format!("call_{index}")
     } else {
         id.to_owned()
     }

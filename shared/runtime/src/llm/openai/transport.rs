@@ -57,7 +57,7 @@ pub(super) struct ReplyBody {
     limits: CallLimits,
     deadline: Instant,
     /// The bytes that the answer may still have.
-    left: usize,
+    remaining: usize,
 }
 
 impl Transport {
@@ -92,21 +92,21 @@ impl Transport {
         } else {
             self.limits.total
         };
-        let answer = tokio::time::timeout(wait, connector.call(request)).await;
-        let answer: SdkResponse = answer
+        let response = tokio::time::timeout(wait, connector.call(request)).await;
+        let response: SdkResponse = response
             .map_err(|_| ModelCallError::Slow(wait))?
             .map_err(|error| ModelCallError::Connection(root(&error)))?;
-        let status = answer.status();
+        let status = response.status();
         let mut body = ReplyBody {
-            body: answer.into_body(),
+            body: response.into_body(),
             limits: self.limits,
             deadline,
-            left: self.limits.bytes,
+            remaining: self.limits.bytes,
         };
         if status.is_success() {
             return Ok(body);
         }
-        body.left = REFUSAL_LIMIT;
+        body.remaining = REFUSAL_LIMIT;
         // The status counts, whatever happens to the body.
         let read = body.whole().await.unwrap_or_default();
         Err(ModelCallError::Refused {
@@ -116,7 +116,7 @@ impl Transport {
     }
 
     fn request(&self, json: Vec<u8>, streams: bool) -> Result<SdkRequest, ModelCallError> {
-        let spelled = |error: &dyn fmt::Display| ModelCallError::Request(error.to_string());
+        let fault = |error: &dyn fmt::Display| ModelCallError::Request(error.to_string());
         let accept = if streams {
             "text/event-stream"
         } else {
@@ -127,12 +127,12 @@ impl Transport {
             .header(header::ACCEPT, accept)
             .header(header::USER_AGENT, USER_AGENT)
             .body(SdkBody::from(json))
-            .map_err(|error| spelled(&error))?;
+            .map_err(|error| fault(&error))?;
         if let Some(value) = &self.authorization {
             let headers = request.headers_mut();
             headers.insert(header::AUTHORIZATION, value.clone());
         }
-        SdkRequest::try_from(request).map_err(|error| spelled(&error))
+        SdkRequest::try_from(request).map_err(|error| fault(&error))
     }
 }
 
@@ -157,8 +157,8 @@ impl ReplyBody {
             let Ok(data) = frame.into_data() else {
                 continue;
             };
-            let left = self.left.checked_sub(data.len());
-            self.left = left.ok_or(ModelCallError::TooLong(self.limits.bytes))?;
+            let remaining = self.remaining.checked_sub(data.len());
+            self.remaining = remaining.ok_or(ModelCallError::TooLong(self.limits.bytes))?;
             return Ok(Some(data));
         }
     }
@@ -168,11 +168,11 @@ impl ReplyBody {
     /// # Errors
     /// [`ModelCallError`] when the body breaks off, is too slow or too long.
     pub(super) async fn whole(mut self) -> Result<Bytes, ModelCallError> {
-        let mut whole = BytesMut::new();
+        let mut bytes = BytesMut::new();
         while let Some(chunk) = self.chunk().await? {
-            whole.extend_from_slice(&chunk);
+            bytes.extend_from_slice(&chunk);
         }
-        Ok(whole.freeze())
+        Ok(bytes.freeze())
     }
 
     /// The chunks, while they arrive. An error ends them.
@@ -239,7 +239,7 @@ mod tests {
             body: SdkBody::from_body_1_x(StreamBody::new(frames)),
             limits: CallLimits { total, idle, bytes },
             deadline: deadline(total),
-            left: bytes,
+            remaining: bytes,
         }
     }
 

@@ -24,20 +24,20 @@ const STRICT_KEYWORDS: &[&str] = &[
 
 /// The member `name` if it is a text that is not empty.
 pub(super) fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
-    let found = value.get(name).and_then(Value::as_str);
-    found.filter(|text| !text.is_empty())
+    let member = value.get(name).and_then(Value::as_str);
+    member.filter(|text| !text.is_empty())
 }
 
 /// The elements of the member `name`; none if it is not an array.
 pub(super) fn elements<'a>(value: &'a Value, name: &str) -> &'a [Value] {
-    let found = value.get(name).and_then(Value::as_array);
-    found.map(Vec::as_slice).unwrap_or_default()
+    let member = value.get(name).and_then(Value::as_array);
+    member.map(Vec::as_slice).unwrap_or_default()
 }
 
 /// The tokens of the member `usage`, whose counts have these names.
 pub(super) fn usage(value: &Value, input: &str, output: &str) -> Option<Usage> {
-    let found = value.get("usage").filter(|usage| usage.is_object())?;
-    let count = |name| found.get(name).and_then(Value::as_u64).unwrap_or_default();
+    let member = value.get("usage").filter(|usage| usage.is_object())?;
+    let count = |name| member.get(name).and_then(Value::as_u64).unwrap_or_default();
     Some(Usage {
         input_tokens: count(input),
         output_tokens: count(output),
@@ -45,8 +45,8 @@ pub(super) fn usage(value: &Value, input: &str, output: &str) -> Option<Usage> {
 }
 
 /// The arguments of a tool call. Servers send a JSON text, an object, or nothing.
-pub(super) fn arguments(sent: Option<&Value>) -> Value {
-    match sent {
+pub(super) fn arguments(value: Option<&Value>) -> Value {
+    match value {
         None | Some(Value::Null) => json!({}),
         Some(Value::String(text)) if text.trim().is_empty() => json!({}),
         Some(Value::String(text)) => {
@@ -57,8 +57,8 @@ pub(super) fn arguments(sent: Option<&Value>) -> Value {
 }
 
 /// A piece of the arguments of a tool call in a stream, as JSON text.
-pub(super) fn arguments_piece(sent: Option<&Value>) -> String {
-    match sent {
+pub(super) fn arguments_piece(value: Option<&Value>) -> String {
+    match value {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text.clone(),
         Some(value) => value.to_string(),
@@ -86,16 +86,17 @@ pub(super) fn result_text(result: &Result<Value, String>) -> String {
     }
 }
 
-/// The options of the configuration and those of the request, which win. The members `own`
+/// The options of the configuration and those of the request, which win. The members `own_names`
 /// belong to the provider.
 pub(super) fn merged(
-    configured: &Map<String, Value>,
-    requested: &Map<String, Value>,
-    own: &[&str],
+    defaults: &Map<String, Value>,
+    request: &Map<String, Value>,
+    own_names: &[&str],
 ) -> Map<String, Value> {
-    let both = configured.iter().chain(requested);
-    let kept = both.filter(|(name, _)| !own.contains(&name.as_str()));
-    kept.map(|(name, value)| (name.clone(), value.clone()))
+    let both = defaults.iter().chain(request);
+    let members = both.filter(|(name, _)| !own_names.contains(&name.as_str()));
+    members
+        .map(|(name, value)| (name.clone(), value.clone()))
         .collect()
 }
 
@@ -121,8 +122,8 @@ fn is_strict_part(schema: &Value) -> bool {
     let Some(members) = schema.as_object() else {
         return false;
     };
-    let known = |name: &String| STRICT_KEYWORDS.contains(&name.as_str());
-    if !members.keys().all(known) {
+    let is_known = |name: &String| STRICT_KEYWORDS.contains(&name.as_str());
+    if !members.keys().all(is_known) {
         return false;
     }
     // A reference has no other keyword beside it.
@@ -143,12 +144,12 @@ fn is_closed(schema: &Value) -> bool {
     let is_object = schema.get("type") == Some(&object)
         || elements(schema, "type").contains(&object)
         || schema.get("properties").is_some();
-    let named = schema.get("properties").and_then(Value::as_object);
-    let mut named = named.into_iter().flat_map(Map::keys);
-    let required = elements(schema, "required");
+    let names = schema.get("properties").and_then(Value::as_object);
+    let mut names = names.into_iter().flat_map(Map::keys);
+    let mandatory = elements(schema, "required");
     !is_object
         || schema.get("additionalProperties") == Some(&Value::Bool(false))
-            && named.all(|name| required.iter().any(|required| required == name))
+            && names.all(|name| mandatory.iter().any(|other| other == name))
 }
 
 #[cfg(test)]

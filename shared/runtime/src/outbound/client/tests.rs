@@ -12,7 +12,7 @@ fn addresses(texts: &[&str]) -> Vec<IpAddr> {
 fn one_private_address_of_a_name_is_enough_to_refuse_it() {
     let checked = CheckedResolver {
         reach: Reach::Public,
-        encrypted: true,
+        is_encrypted: true,
     };
     let public = addresses(&["8.8.8.8", "2606:4700::1111"]);
     assert_eq!(checked.check(public.clone()).unwrap(), public);
@@ -28,12 +28,12 @@ async fn a_name_that_resolves_to_loopback_is_refused() {
     use aws_smithy_runtime_api::client::dns::ResolveDns as _;
     let public = CheckedResolver {
         reach: Reach::Public,
-        encrypted: true,
+        is_encrypted: true,
     };
     assert!(public.resolve_dns("localhost").await.is_err());
     let here = CheckedResolver {
         reach: Reach::Loopback,
-        encrypted: false,
+        is_encrypted: false,
     };
     assert!(!here.resolve_dns("localhost").await.unwrap().is_empty());
 }

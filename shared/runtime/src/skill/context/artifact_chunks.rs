@@ -13,7 +13,7 @@ pub struct ArtifactChunks<'a> {
     host: &'a dyn TurnHost,
     name: String,
     media_type: Option<String>,
-    begun: bool,
+    has_begun: bool,
     writer: ChunkWriter,
 }
 
@@ -23,7 +23,7 @@ impl<'a> ArtifactChunks<'a> {
             host,
             name,
             media_type: None,
-            begun: false,
+            has_begun: false,
             writer: ChunkWriter::new(),
         }
     }
@@ -89,14 +89,14 @@ impl<'a> ArtifactChunks<'a> {
         texts: impl Stream<Item = AgentResult<T>>,
     ) -> AgentResult<String> {
         let mut texts = std::pin::pin!(texts);
-        let mut whole = String::new();
+        let mut full_text = String::new();
         while let Some(text) = texts.next().await {
             let text = text?.into();
-            whole.push_str(&text);
+            full_text.push_str(&text);
             self.push(text).await?;
         }
         self.finish().await?;
-        Ok(whole)
+        Ok(full_text)
     }
 
     /// Ends the artifact with an empty text part, since a chunk must have a part.
@@ -120,7 +120,7 @@ impl<'a> ArtifactChunks<'a> {
         let emission = Emission::Artifact {
             artifact: Artifact::from_parts(self.name.clone(), vec![part]),
             // The first chunk replaces an earlier artifact; later chunks append.
-            append: std::mem::replace(&mut self.begun, true),
+            append: std::mem::replace(&mut self.has_begun, true),
             last_chunk,
             writer: Some(self.writer.clone()),
         };

@@ -11,8 +11,8 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 
 impl TaskContext<'_> {
-    /// Runs `work` once and stores its result. When the turn runs again, `step` returns the
-    /// stored result and does not run `work`.
+    /// Runs `future` once and stores its result. When the turn runs again, `step` returns the
+    /// stored result and does not run `future`.
     ///
     /// The key of a result is the path of the step: the steps and scopes around it, `name`, and
     /// its number there (`pay#2>charge#1`). So a turn starts the steps of a scope in the same
@@ -23,15 +23,15 @@ impl TaskContext<'_> {
     /// `STEP_CHANGED`. [`TaskContext::step_of`] also compares what the step was asked.
     ///
     /// # Errors
-    /// The error of `work`, which is not stored. `SERIALIZATION` or `STATE_TOO_LARGE`.
+    /// The error of `future`, which is not stored. `SERIALIZATION` or `STATE_TOO_LARGE`.
     /// `STATE_INCOMPATIBLE` when the stored result does not decode as `T`. `INTERNAL_ERROR` when
     /// another step of the scope is open. Also when the result cannot be stored.
     pub async fn step<T: Serialize + DeserializeOwned>(
         &self,
         name: &str,
-        work: impl Future<Output = AgentResult<T>>,
+        future: impl Future<Output = AgentResult<T>>,
     ) -> AgentResult<T> {
-        self.run_step(name, StepInput::default(), work).await
+        self.run_step(name, StepInput::default(), future).await
     }
 
     /// As [`TaskContext::step`], for a step that is asked `input`. A turn that runs again and
@@ -57,21 +57,21 @@ impl TaskContext<'_> {
         &self,
         name: &str,
         input: &impl Serialize,
-        work: impl Future<Output = AgentResult<T>>,
+        future: impl Future<Output = AgentResult<T>>,
     ) -> AgentResult<T> {
         let hash = step_hash(name, input).map_err(AgentError::serialization)?;
         let input = StepInput {
             hash: Some(hash),
             circumstances: None,
         };
-        self.run_step(name, input, work).await
+        self.run_step(name, input, future).await
     }
 
     pub(crate) async fn run_step<T: Serialize + DeserializeOwned>(
         &self,
         name: &str,
         input: StepInput,
-        work: impl Future<Output = AgentResult<T>>,
+        future: impl Future<Output = AgentResult<T>>,
     ) -> AgentResult<T> {
         let mut step = self.host.begin_step(name, input).await?;
         let open = Open {
@@ -84,12 +84,12 @@ impl TaskContext<'_> {
         // Near the end of the invocation this never returns: the turn then runs again
         // elsewhere.
         self.host.may_start().await;
-        let result = open.run(work).await?;
+        let result = open.run(future).await?;
         self.host.end_step(&step, to_value(&result)?).await?;
         Ok(result)
     }
 
-    /// Runs `work` in a scope of its own: its steps have the scope in their paths and an order
+    /// Runs `future` in a scope of its own: its steps have the scope in their paths and an order
     /// of their own. Branches that run at the same time each need one:
     ///
     /// ```
@@ -107,17 +107,17 @@ impl TaskContext<'_> {
     /// ```
     ///
     /// # Errors
-    /// The error of `work`. `INTERNAL_ERROR` when a scope of this name is open.
+    /// The error of `future`. `INTERNAL_ERROR` when a scope of this name is open.
     pub async fn scope<T>(
         &self,
         name: &str,
-        work: impl Future<Output = AgentResult<T>>,
+        future: impl Future<Output = AgentResult<T>>,
     ) -> AgentResult<T> {
         let open = Open {
             host: self.host,
             scope: self.host.begin_scope(name)?,
         };
-        open.run(work).await
+        open.run(future).await
     }
 }
 
@@ -128,15 +128,15 @@ struct Open<'a> {
 }
 
 impl Open<'_> {
-    /// Runs `work` in the scope. Other futures of the turn run between two polls, so each poll
+    /// Runs `future` in the scope. Other futures of the turn run between two polls, so each poll
     /// enters the scope and leaves it.
-    async fn run<F: Future>(&self, work: F) -> F::Output {
-        let mut work = pin!(work);
+    async fn run<F: Future>(&self, future: F) -> F::Output {
+        let mut future = pin!(future);
         poll_fn(|task| {
             let outer = self.host.enter(self.scope);
-            let polled = work.as_mut().poll(task);
+            let poll = future.as_mut().poll(task);
             self.host.enter(outer);
-            polled
+            poll
         })
         .await
     }

@@ -67,8 +67,8 @@ fn agent() -> AgentDefinition {
     agent.skill(wrong).build().unwrap()
 }
 
-async fn said(bench: &mut SkillTest, text: &str) -> String {
-    let reply = bench.send(text).await.unwrap();
+async fn said(skill_test: &mut SkillTest, text: &str) -> String {
+    let reply = skill_test.send(text).await.unwrap();
     let found = ["count", "notes"].map(|name| reply.artifact_text(name));
     found.into_iter().flatten().next().unwrap()
 }
@@ -76,41 +76,45 @@ async fn said(bench: &mut SkillTest, text: &str) -> String {
 #[tokio::test]
 async fn a_tenant_shares_its_documents_and_a_subject_has_its_own() {
     let agent = agent();
-    let mut bench = SkillTest::new(&agent, "count");
+    let mut skill_test = SkillTest::new(&agent, "count");
     for (tenant, subject, expected) in [
         ("acme", "ann", "1 1"),
         ("acme", "ann", "2 2"),
         ("acme", "bob", "1 3"),
         ("other", "ann", "1 1"),
     ] {
-        bench.caller(tenant, subject).unwrap();
-        bench.new_context();
-        assert_eq!(said(&mut bench, "go").await, expected, "{tenant} {subject}");
+        skill_test.caller(tenant, subject).unwrap();
+        skill_test.new_context();
+        assert_eq!(
+            said(&mut skill_test, "go").await,
+            expected,
+            "{tenant} {subject}"
+        );
     }
 }
 
 #[tokio::test]
 async fn documents_are_listed_by_key_until_they_are_removed_or_expire() {
     let agent = agent();
-    let mut bench = SkillTest::new(&agent, "notes");
-    assert_eq!(said(&mut bench, "write").await, "BCDE");
-    bench.advance(Duration::from_secs(59));
-    assert_eq!(said(&mut bench, "list").await, "BCDE");
-    bench.advance(Duration::from_secs(2));
-    assert_eq!(said(&mut bench, "list").await, "BCD");
+    let mut skill_test = SkillTest::new(&agent, "notes");
+    assert_eq!(said(&mut skill_test, "write").await, "BCDE");
+    skill_test.advance(Duration::from_secs(59));
+    assert_eq!(said(&mut skill_test, "list").await, "BCDE");
+    skill_test.advance(Duration::from_secs(2));
+    assert_eq!(said(&mut skill_test, "list").await, "BCD");
 }
 
 #[tokio::test]
 async fn a_bad_name_a_large_document_and_another_type_have_their_codes() {
     let agent = agent();
-    let mut bench = SkillTest::new(&agent, "wrong");
+    let mut skill_test = SkillTest::new(&agent, "wrong");
     for (said, code) in [
         ("collection", "INVALID_INPUT"),
         ("key", "INVALID_INPUT"),
         ("size", "STATE_TOO_LARGE"),
         ("type", "STATE_INCOMPATIBLE"),
     ] {
-        let reply = bench.new_task().send(said).await.unwrap();
+        let reply = skill_test.new_task().send(said).await.unwrap();
         assert_eq!(reply.error_code(), Some(code), "{said}");
     }
 }

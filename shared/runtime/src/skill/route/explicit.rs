@@ -35,45 +35,47 @@ pub(super) fn call(
     request: &RouteRequest<'_>,
 ) -> Result<Option<ExplicitCall>, A2aError> {
     let message = request.message;
-    let mut named = Vec::new();
-    in_metadata(&message.metadata, "message.metadata", &mut named)?;
-    in_metadata(request.request_metadata, "metadata", &mut named)?;
-    let wrapped = in_data(agent, message)?;
-    let arguments = wrapped.as_ref().map(|call| (call.place, call.arguments));
-    named.extend(wrapped.map(|call| call.named));
+    let mut skills = Vec::new();
+    in_metadata(&message.metadata, "message.metadata", &mut skills)?;
+    in_metadata(request.request_metadata, "metadata", &mut skills)?;
+    let data_call = in_data(agent, message)?;
+    let arguments = data_call
+        .as_ref()
+        .map(|call| (call.wrapper, call.arguments));
+    skills.extend(data_call.map(|call| call.named));
 
-    let mut named = named.into_iter();
-    let Some(NamedSkill { field, id }) = named.next() else {
+    let mut skills = skills.into_iter();
+    let Some(NamedSkill { field, id }) = skills.next() else {
         return Ok(None);
     };
-    if let Some(other) = named.find(|other| other.id != id) {
+    if let Some(other) = skills.find(|other| other.id != id) {
         let conflict = format!("contradicts `{field}`, which names `{id}`");
         return Err(A2aError::invalid(other.field, conflict));
     }
     let id = known(agent, &field, id)?;
     let mut route = Route::to(&id, message, "explicit");
-    if let Some((place, arguments)) = arguments {
-        route.content = unwrapped(message, place.part, arguments);
-        route.wrapped = Some(place);
+    if let Some((wrapper, arguments)) = arguments {
+        route.content = unwrapped(message, wrapper.part, arguments);
+        route.wrapper = Some(wrapper);
     }
     Ok(Some(ExplicitCall { field, route }))
 }
 
 fn known(agent: &AgentDefinition, field: &str, id: &str) -> Result<SkillId, A2aError> {
-    let parsed = SkillId::parse(id).ok();
-    parsed
+    let result = SkillId::parse(id).ok();
+    result
         .filter(|id| agent.skill(id).is_some())
         .ok_or_else(|| {
             let ids: Vec<_> = agent.skills().map(|(id, _)| format!("`{id}`")).collect();
-            let known = ids.join(", ");
-            A2aError::invalid(field, format!("unknown skill `{id}`; known are {known}"))
+            let names = ids.join(", ");
+            A2aError::invalid(field, format!("unknown skill `{id}`; known are {names}"))
         })
 }
 
 fn in_metadata<'a>(
     metadata: &'a Metadata,
     path: &str,
-    named: &mut Vec<NamedSkill<'a>>,
+    skills: &mut Vec<NamedSkill<'a>>,
 ) -> Result<(), A2aError> {
     for key in [SKILL_ID].into_iter().chain(FOREIGN_KEYS) {
         let field = || match key {
@@ -83,7 +85,7 @@ fn in_metadata<'a>(
         match metadata.get(key) {
             // `null` names no skill.
             None | Some(Value::Null) => {}
-            Some(Value::String(id)) => named.push(NamedSkill { field: field(), id }),
+            Some(Value::String(id)) => skills.push(NamedSkill { field: field(), id }),
             Some(_) => return Err(A2aError::invalid(field(), "a skill id is a text")),
         }
     }
@@ -93,7 +95,7 @@ fn in_metadata<'a>(
 /// An explicit call in a data part.
 struct DataCall<'a> {
     named: NamedSkill<'a>,
-    place: Wrapped,
+    wrapper: Wrapped,
     arguments: &'a Value,
 }
 
@@ -103,7 +105,7 @@ fn in_data<'a>(
     agent: &AgentDefinition,
     message: &'a Message,
 ) -> Result<Option<DataCall<'a>>, A2aError> {
-    let mut found: Option<DataCall<'_>> = None;
+    let mut data_call: Option<DataCall<'_>> = None;
     for (part, content) in message.parts.iter().map(|part| &part.content).enumerate() {
         let PartContent::Data(Value::Object(data)) = content else {
             continue;
@@ -126,7 +128,7 @@ fn in_data<'a>(
                 "give `input` or `params`, not both",
             ));
         }
-        if found.is_some() {
+        if data_call.is_some() {
             return Err(A2aError::invalid(
                 path,
                 "a message holds one call of a skill",
@@ -136,13 +138,13 @@ fn in_data<'a>(
         if let (Some(set), Some(tool)) = (skill, tool) {
             in_set(agent, &field, set, tool)?;
         }
-        found = Some(DataCall {
+        data_call = Some(DataCall {
             named: NamedSkill { field, id },
-            place: Wrapped { part, member },
+            wrapper: Wrapped { part, member },
             arguments,
         });
     }
-    Ok(found)
+    Ok(data_call)
 }
 
 fn in_set(agent: &AgentDefinition, field: &str, set: &str, tool: &str) -> Result<(), A2aError> {

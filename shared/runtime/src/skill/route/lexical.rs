@@ -40,11 +40,11 @@ fn text(message: &Message) -> String {
 /// of a skill that takes data.
 pub(super) fn command(agent: &AgentDefinition, message: &Message) -> Option<(SkillId, Content)> {
     let mut parts = message.parts.clone();
-    let (said, content) = parts.iter_mut().find_map(|part| match &part.content {
+    let (sentence, content) = parts.iter_mut().find_map(|part| match &part.content {
         PartContent::Text(text) => Some((text.clone(), &mut part.content)),
         _ => None,
     })?;
-    let rest = said.trim_start().strip_prefix('/')?;
+    let rest = sentence.trim_start().strip_prefix('/')?;
     let (word, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let id = SkillId::parse(word).ok()?;
     let skill = agent.skill(&id)?;
@@ -59,32 +59,32 @@ pub(super) fn command(agent: &AgentDefinition, message: &Message) -> Option<(Ski
 /// The text as the input of a skill that takes data: a JSON object, or nothing at all for a
 /// skill that takes no text.
 fn arguments(skill: &dyn AnySkill, text: &str) -> Option<Map<String, Value>> {
-    let admitted = |part| admits(skill.metadata(), &[part]);
-    if takes_any(skill.input_schema()) || !admitted(Part::data(Value::Null)) {
+    let is_admitted = |part| admits(skill.metadata(), &[part]);
+    if takes_any(skill.input_schema()) || !is_admitted(Part::data(Value::Null)) {
         return None;
     }
     match text {
-        "" if !admitted(Part::text("")) => Some(Map::new()),
+        "" if !is_admitted(Part::text("")) => Some(Map::new()),
         text => serde_json::from_str(text).ok(),
     }
 }
 
 /// The skill whose id is the whole text.
 pub(super) fn bare_id<'a>(agent: &'a AgentDefinition, message: &Message) -> Option<&'a SkillId> {
-    let said = text(message);
-    let said = said.trim().trim_matches('`').trim_start_matches('/');
+    let word = text(message);
+    let word = word.trim().trim_matches('`').trim_start_matches('/');
     let mut skills = agent.skills().map(|(id, _)| id);
-    skills.find(|id| id.as_str().eq_ignore_ascii_case(said))
+    skills.find(|id| id.as_str().eq_ignore_ascii_case(word))
 }
 
 /// The only skill that has the text as an example. Case and punctuation are ignored.
 pub(super) fn example<'a>(skills: &Skills<'a>, message: &Message) -> Option<&'a SkillId> {
     let plain = |text: &str| words(text).collect::<Vec<_>>();
-    let said = plain(&text(message));
-    if said.is_empty() {
+    let sentence = plain(&text(message));
+    if sentence.is_empty() {
         return None;
     }
-    let has = |metadata: &SkillMetadata| metadata.examples.iter().any(|one| plain(one) == said);
+    let has = |metadata: &SkillMetadata| metadata.examples.iter().any(|one| plain(one) == sentence);
     let mut matching = skills.iter().filter(|(_, skill)| has(skill.metadata()));
     match (matching.next(), matching.next()) {
         (Some((id, _)), None) => Some(id),
@@ -95,24 +95,24 @@ pub(super) fn example<'a>(skills: &Skills<'a>, message: &Message) -> Option<&'a 
 /// Skills by score, the best first; equal scores in the order in which the skills were
 /// added.
 pub(super) struct Ranking<'a> {
-    scored: Vec<(&'a SkillId, f64)>,
+    scores: Vec<(&'a SkillId, f64)>,
 }
 
 impl<'a> Ranking<'a> {
     /// The best skill, if its score reaches [`FLOOR`] and exceeds the second by [`MARGIN`].
     pub(super) fn winner(&self) -> Option<(&'a SkillId, f64)> {
-        let mut scored = self.scored.iter();
-        let (id, best) = scored.next()?;
-        let second = scored.next().map_or(0.0, |(_, score)| *score);
+        let mut scores = self.scores.iter();
+        let (id, best) = scores.next()?;
+        let second = scores.next().map_or(0.0, |(_, score)| *score);
         (*best >= FLOOR && *best >= second * MARGIN).then_some((*id, *best))
     }
 
     /// The skills with a score above 0, or all skills if there are none.
     pub(super) fn candidates(&self) -> Vec<SkillId> {
-        let matches = self.scored.iter().filter(|(_, score)| *score > 0.0);
+        let matches = self.scores.iter().filter(|(_, score)| *score > 0.0);
         let matching: Vec<SkillId> = matches.map(|(id, _)| (*id).clone()).collect();
         if matching.is_empty() {
-            return self.scored.iter().map(|(id, _)| (*id).clone()).collect();
+            return self.scores.iter().map(|(id, _)| (*id).clone()).collect();
         }
         matching
     }
@@ -130,9 +130,9 @@ pub(super) fn rank<'a>(skills: &Skills<'a>, message: &Message) -> Ranking<'a> {
         let score = |term: &String| corpus.score(document, term);
         terms.iter().map(score).sum::<f64>()
     });
-    let mut scored: Vec<_> = skills.iter().map(|(id, _)| *id).zip(scores).collect();
-    scored.sort_by(|(_, a), (_, b)| b.partial_cmp(a).unwrap_or(Ordering::Equal));
-    Ranking { scored }
+    let mut scores: Vec<_> = skills.iter().map(|(id, _)| *id).zip(scores).collect();
+    scores.sort_by(|(_, a), (_, b)| b.partial_cmp(a).unwrap_or(Ordering::Equal));
+    Ranking { scores }
 }
 
 /// The words of a skill with the sum of their weights.

@@ -62,12 +62,12 @@ fn agent(adapter: Adapter) -> AgentDefinition {
 async fn the_first_turn_of_a_conversation_finds_its_context_and_tells_the_constraints() {
     let adapter = Adapter::default();
     let agent = agent(adapter.clone());
-    let mut bench = SkillTest::new(&agent, "known");
+    let mut skill_test = SkillTest::new(&agent, "known");
     for (new_context, asked, tells) in [(false, 1, true), (false, 1, false), (true, 2, true)] {
         if new_context {
-            bench.new_context();
+            skill_test.new_context();
         }
-        let reply = bench.send("hello").await.unwrap();
+        let reply = skill_test.send("hello").await.unwrap();
         let text = reply.artifact_text("known");
         assert_eq!(text.as_deref(), Some("Offer tea. 1 false"));
         assert_eq!(adapter.asked.load(Ordering::Relaxed), asked);
@@ -79,8 +79,8 @@ async fn the_first_turn_of_a_conversation_finds_its_context_and_tells_the_constr
         assert_eq!(shown, vec![&expected; usize::from(tells)]);
     }
     // The state of a context is kept for an hour.
-    bench.advance(Duration::from_secs(3601));
-    bench.send("again").await.unwrap();
+    skill_test.advance(Duration::from_secs(3601));
+    skill_test.send("again").await.unwrap();
     assert_eq!(adapter.asked.load(Ordering::Relaxed), 3);
 }
 
@@ -151,16 +151,19 @@ async fn a_skill_of_a_set_is_a_tool_with_its_schema_and_errors() {
         .state_value(listed.tools("math"))
         .build()
         .unwrap();
-    let mut bench = SkillTest::new(&agent, "caller");
+    let mut skill_test = SkillTest::new(&agent, "caller");
     let given = |value| Content::from_data(&value).unwrap();
-    let reply = bench.send(given(json!({"numbers": [1, 2]}))).await.unwrap();
+    let reply = skill_test
+        .send(given(json!({"numbers": [1, 2]})))
+        .await
+        .unwrap();
     assert_eq!(reply.artifact_data("caller"), Some(json!({"sum": 3})));
     for (input, code) in [
         (json!({"numbers": [i64::MAX, 1]}), "OVERFLOW"),
         (json!({"numbers": "1"}), "INVALID_INPUT"),
         (json!({}), "INVALID_INPUT"),
     ] {
-        let reply = bench.new_task().send(given(input)).await.unwrap();
+        let reply = skill_test.new_task().send(given(input)).await.unwrap();
         assert_eq!(reply.error_code(), Some(code));
     }
 }

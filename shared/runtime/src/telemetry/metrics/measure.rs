@@ -67,9 +67,9 @@ impl Fields {
         match target {
             CALL | LEFT_OUT => self.call(),
             TURN => {
-                let failed = self.errors(self.error.as_deref());
+                let errors = self.errors(self.error.as_deref());
                 self.turn(self.ms)
-                    .chain(failed)
+                    .chain(errors)
                     .chain(self.units())
                     .collect()
             }
@@ -119,14 +119,14 @@ impl Fields {
     }
 
     fn sweep(&self) -> Vec<Measurement<'_>> {
-        let cleaned = [
+        let counts = [
             (Family::StatesCleaned, self.states_cleaned),
             (Family::TasksCleaned, self.tasks_cleaned),
             (Family::TurnsResent, self.turns_resent),
         ];
         let amounts =
             |(family, amount): (_, Option<u64>)| measured(family, [], amount.unwrap_or_default());
-        cleaned.map(amounts).into()
+        counts.map(amounts).into()
     }
 
     fn start(&self) -> Vec<Measurement<'_>> {
@@ -162,8 +162,8 @@ fn measured<'a, const N: usize>(
 /// A number of units in thousandths; `None` if there are none.
 fn thousandths(units: f64) -> Option<u64> {
     // The text of a number that is not finite does not parse.
-    let rounded = format!("{:.0}", units * 1_000.0);
-    rounded.parse().ok().filter(|amount| *amount > 0)
+    let text = format!("{:.0}", units * 1_000.0);
+    text.parse().ok().filter(|amount| *amount > 0)
 }
 
 impl Visit for Fields {

@@ -55,8 +55,8 @@ impl Amount {
             "n" => Some(Self::Count),
             "s" => Some(Self::Sum),
             _ => {
-                let place = name.strip_prefix('b')?.parse().ok()?;
-                (place <= BOUNDS.len()).then_some(Self::Bucket(place))
+                let index = name.strip_prefix('b')?.parse().ok()?;
+                (index <= BOUNDS.len()).then_some(Self::Bucket(index))
             }
         }
     }
@@ -74,18 +74,18 @@ pub(super) struct Names(BTreeMap<&'static str, BTreeSet<String>>);
 
 impl Names {
     /// What was measured, with the label values under which it counts.
-    pub(super) fn admit<'a>(&mut self, mut measured: Measurement<'a>) -> Measurement<'a> {
-        let names = measured.family.describe().labels;
-        for (name, value) in names.iter().zip(&mut measured.labels) {
+    pub(super) fn admit<'a>(&mut self, mut measurement: Measurement<'a>) -> Measurement<'a> {
+        let names = measurement.family.describe().labels;
+        for (name, value) in names.iter().zip(&mut measurement.labels) {
             *value = self.admitted(name, value);
         }
-        measured
+        measurement
     }
 
     /// The value itself, or [`OTHER`] beyond the bound of its label.
     fn admitted<'a>(&mut self, label: &'static str, value: &'a str) -> &'a str {
-        let known = self.0.entry(label).or_default();
-        if known.contains(value) || value == UNROUTED {
+        let values = self.0.entry(label).or_default();
+        if values.contains(value) || value == UNROUTED {
             return value;
         }
         let most = match label {
@@ -94,25 +94,29 @@ impl Names {
             _ => WORDS,
         };
         let fits = value.len() <= LONGEST && !value.chars().any(char::is_control);
-        if !fits || known.len() >= most {
+        if !fits || values.len() >= most {
             return OTHER;
         }
-        known.insert(value.to_owned());
+        values.insert(value.to_owned());
         value
     }
 }
 
 impl Registry {
     /// Counts what was measured.
-    pub(super) fn record(&mut self, measured: &Measurement<'_>) {
-        let Measurement { family, amount, .. } = *measured;
-        let labels = measured.labels.iter().map(|it| (*it).to_owned()).collect();
+    pub(super) fn record(&mut self, measurement: &Measurement<'_>) {
+        let Measurement { family, amount, .. } = *measurement;
+        let labels = measurement
+            .labels
+            .iter()
+            .map(|it| (*it).to_owned())
+            .collect();
         let amounts = self.series.entry(Series { family, labels }).or_default();
         match family.describe().kind {
             MetricKind::Counter | MetricKind::Thousandths => amounts.add(Amount::Count, amount),
             MetricKind::Histogram => {
-                let place = BOUNDS.partition_point(|bound| *bound < amount);
-                amounts.add(Amount::Bucket(place), 1);
+                let index = BOUNDS.partition_point(|bound| *bound < amount);
+                amounts.add(Amount::Bucket(index), 1);
                 amounts.add(Amount::Sum, amount);
             }
         }

@@ -9,22 +9,22 @@ pub(super) fn write(registry: &Registry) -> String {
     let mut text = String::new();
     for family in Family::ALL {
         let mut series = registry.series().iter();
-        let mut own = series
+        let mut own_series = series
             .by_ref()
             .filter(|(series, _)| series.family == family)
             .peekable();
-        if own.peek().is_none() {
+        if own_series.peek().is_none() {
             continue;
         }
-        let described = family.describe();
+        let description = family.describe();
         head(
             &mut text,
-            described.name,
-            described.help,
-            word(described.kind),
+            description.name,
+            description.help,
+            word(description.kind),
         );
-        for (series, amounts) in own {
-            samples(&mut text, &described, series, amounts);
+        for (series, amounts) in own_series {
+            samples(&mut text, &description, series, amounts);
         }
     }
     head(
@@ -50,11 +50,11 @@ fn head(text: &mut String, name: &str, help: &str, kind: &str) {
     line(text, format_args!("# TYPE {name} {kind}"));
 }
 
-fn samples(text: &mut String, described: &Description, series: &Series, amounts: &Amounts) {
-    let name = described.name;
+fn samples(text: &mut String, description: &Description, series: &Series, amounts: &Amounts) {
+    let name = description.name;
     let values = series.labels.iter().map(String::as_str);
-    let labels: Vec<_> = described.labels.iter().copied().zip(values).collect();
-    match described.kind {
+    let labels: Vec<_> = description.labels.iter().copied().zip(values).collect();
+    match description.kind {
         MetricKind::Counter => {
             let count = amounts.get(Amount::Count);
             sample(text, name, &labels, &count.to_string());
@@ -72,8 +72,8 @@ fn histogram(text: &mut String, name: &str, labels: &[(&str, &str)], amounts: &A
     let mut count = 0_u64;
     let bounds = BOUNDS.iter().map(|bound| decimal(*bound));
     let bounds = bounds.chain(["+Inf".to_owned()]).enumerate();
-    for (place, bound) in bounds {
-        count = count.saturating_add(amounts.get(Amount::Bucket(place)));
+    for (index, bound) in bounds {
+        count = count.saturating_add(amounts.get(Amount::Bucket(index)));
         let mut labels = labels.to_vec();
         labels.push(("le", &bound));
         sample(text, &format!("{name}_bucket"), &labels, &count.to_string());

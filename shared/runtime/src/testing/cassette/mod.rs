@@ -165,16 +165,16 @@ impl Cassette {
     }
 
     async fn answered(&self, request: ModelRequest) -> AgentResult<ModelReply> {
-        let hidden = self.redactor.request(&request);
-        let answered = match (&self.live, hidden) {
+        let public_request = self.redactor.request(&request);
+        let result = match (&self.live, public_request) {
             (_, None) => Err(self.secret()),
-            (None, Some(hidden)) => self.recorded(&hidden),
-            (Some(live), Some(hidden)) => {
+            (None, Some(public_request)) => self.recorded(&public_request),
+            (Some(live), Some(public_request)) => {
                 let reply = live.converse(request).await?;
-                self.store(hidden, &reply).map(|()| reply)
+                self.store(public_request, &reply).map(|()| reply)
             }
         };
-        answered.map_err(AgentError::model_provider)
+        result.map_err(AgentError::model_provider)
     }
 
     /// The next answer to a request.
@@ -212,8 +212,8 @@ impl Cassette {
             return Err(self.secret());
         }
         let folder = self.path.parent().map_or(Ok(()), fs::create_dir_all);
-        let written = folder.and_then(|()| fs::write(&self.path, text));
-        written.map_err(|error| failed(&self.path, &error))
+        let result = folder.and_then(|()| fs::write(&self.path, text));
+        result.map_err(|error| failed(&self.path, &error))
     }
 
     fn secret(&self) -> CassetteError {

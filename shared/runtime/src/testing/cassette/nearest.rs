@@ -12,20 +12,22 @@ const EXCERPT: usize = 80;
 const BEFORE: usize = 20;
 
 /// The recorded request with the fewest differences, and the first of them.
-pub(super) fn describe(recorded: &[&ModelRequest], asked: &ModelRequest) -> String {
-    let asked = json(asked);
-    let compared = recorded.iter().map(|request| {
-        let mut found = Vec::new();
-        compare(Some(&json(request)), Some(&asked), "", &mut found);
-        found
+pub(super) fn describe(recordings: &[&ModelRequest], call: &ModelRequest) -> String {
+    let call = json(call);
+    let comparisons = recordings.iter().map(|request| {
+        let mut differences = Vec::new();
+        compare(Some(&json(request)), Some(&call), "", &mut differences);
+        differences
     });
-    let nearest = compared.enumerate().min_by_key(|(_, found)| found.len());
-    let Some((at, found)) = nearest else {
+    let nearest = comparisons
+        .enumerate()
+        .min_by_key(|(_, differences)| differences.len());
+    let Some((at, differences)) = nearest else {
         return "it has no recordings".to_owned();
     };
-    let first: Vec<&str> = found.iter().take(SHOWN).map(String::as_str).collect();
-    let (number, count, first) = (at + 1, recorded.len(), first.join("; at "));
-    let more = match found.len().saturating_sub(SHOWN) {
+    let first: Vec<&str> = differences.iter().take(SHOWN).map(String::as_str).collect();
+    let (number, count, first) = (at + 1, recordings.len(), first.join("; at "));
+    let more = match differences.len().saturating_sub(SHOWN) {
         0 => String::new(),
         more => format!("; and at {more} more places"),
     };
@@ -38,41 +40,46 @@ fn json(request: &ModelRequest) -> Value {
 }
 
 /// Adds the differences below a JSON pointer (RFC 6901), as they are shown.
-fn compare(recorded: Option<&Value>, asked: Option<&Value>, path: &str, found: &mut Vec<String>) {
-    match (recorded, asked) {
+fn compare(old: Option<&Value>, new: Option<&Value>, path: &str, differences: &mut Vec<String>) {
+    match (old, new) {
         (Some(Value::Object(left)), Some(Value::Object(right))) => {
             let names: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
             for name in names {
                 let token = name.replace('~', "~0").replace('/', "~1");
                 let path = format!("{path}/{token}");
-                compare(left.get(name), right.get(name), &path, found);
+                compare(left.get(name), right.get(name), &path, differences);
             }
         }
         (Some(Value::Array(left)), Some(Value::Array(right))) => {
             for at in 0..left.len().max(right.len()) {
-                compare(left.get(at), right.get(at), &format!("{path}/{at}"), found);
+                compare(
+                    left.get(at),
+                    right.get(at),
+                    &format!("{path}/{at}"),
+                    differences,
+                );
             }
         }
-        (recorded, asked) if recorded == asked => {}
-        (recorded, asked) => found.push(shown(path, recorded, asked)),
+        (old, new) if old == new => {}
+        (old, new) => differences.push(shown(path, old, new)),
     }
 }
 
-fn shown(path: &str, recorded: Option<&Value>, asked: Option<&Value>) -> String {
+fn shown(path: &str, old: Option<&Value>, new: Option<&Value>) -> String {
     let text = |value: &Value| value.to_string();
-    let [recorded, asked] = [recorded, asked].map(|it| it.map_or("nothing".to_owned(), text));
-    let equal = recorded.chars().zip(asked.chars());
+    let [old, new] = [old, new].map(|it| it.map_or("nothing".to_owned(), text));
+    let equal = old.chars().zip(new.chars());
     let equal = equal.take_while(|(left, right)| left == right).count();
     let from = equal.saturating_sub(BEFORE);
-    let (recorded, asked) = (excerpt(&recorded, from), excerpt(&asked, from));
-    format!("{path}: recorded {recorded}, asked {asked}")
+    let (old, new) = (excerpt(&old, from), excerpt(&new, from));
+    format!("{path}: recorded {old}, asked {new}")
 }
 
 /// A part of a text, with marks where it continues.
 fn excerpt(text: &str, from: usize) -> String {
     let mut rest = text.chars().skip(from);
-    let shown: String = rest.by_ref().take(EXCERPT).collect();
+    let part: String = rest.by_ref().take(EXCERPT).collect();
     let before = if from > 0 { "…" } else { "" };
     let after = if rest.next().is_some() { "…" } else { "" };
-    format!("{before}{shown}{after}")
+    format!("{before}{part}{after}")
 }

@@ -23,8 +23,8 @@ impl Redactor {
         if secret.is_empty() {
             return;
         }
-        let quoted = Value::from(secret.as_str()).to_string();
-        let inside = quoted.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+        let json = Value::from(secret.as_str()).to_string();
+        let inside = json.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
         self.secrets.extend(inside.map(str::to_owned));
         self.secrets.push(secret);
         self.secrets

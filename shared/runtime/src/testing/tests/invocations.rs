@@ -117,7 +117,7 @@ async fn a_turn_handed_over_as_its_stream_ends_goes_on() {
 
 #[tokio::test]
 async fn events_of_earlier_turns_are_not_shown_again_after_a_crash() {
-    let mut client = bench("stepper");
+    let mut client = skill_test("stepper");
     client.send("one").await.unwrap();
     client.crash_after(0).send("two").await.unwrap();
     assert_eq!(shown(&client), ["working", "stepper", "completed"]);

@@ -20,12 +20,12 @@ impl Engine {
         &self,
         request: &RouteRequest<'_>,
     ) -> Result<Routed, EngineError> {
-        let asked = Undecided {
+        let undecided = Undecided {
             message: request.message,
             pending: None,
         };
         let rules = |words| route::route(&self.agent, request, words);
-        self.routed(&asked, rules).await
+        self.routed(&undecided, rules).await
     }
 
     /// The skill of a message that answers the question of the router.
@@ -33,21 +33,21 @@ impl Engine {
         &self,
         record: &TaskRecord,
         original: &Message,
-        answer: &RouteRequest<'_>,
+        reply: &RouteRequest<'_>,
     ) -> Result<Routed, EngineError> {
         let question = record.status().message.as_ref();
-        let asked = Undecided {
-            message: answer.message,
+        let undecided = Undecided {
+            message: reply.message,
             pending: question.and_then(first_text),
         };
-        let rules = |words| route::route_answer(&self.agent, original, answer, words);
-        self.routed(&asked, rules).await
+        let rules = |words| route::route_answer(&self.agent, original, reply, words);
+        self.routed(&undecided, rules).await
     }
 
     /// What `rules` decide; otherwise what the model decides; otherwise a question.
     async fn routed(
         &self,
-        asked: &Undecided<'_>,
+        undecided: &Undecided<'_>,
         rules: impl Fn(Words) -> Result<Routed, A2aError>,
     ) -> Result<Routed, EngineError> {
         let now = self.reader.clock.now();
@@ -56,24 +56,24 @@ impl Engine {
         };
         let waits = router.always && router.is_ready(now);
         let words = if waits { Words::Wait } else { Words::Decide };
-        let routed = rules(words)?;
-        let Routed::Ask { candidates, .. } = &routed else {
-            return Ok(routed);
+        let decision = rules(words)?;
+        let Routed::Ask { candidates, .. } = &decision else {
+            return Ok(decision);
         };
-        match router.choose(&self.agent, asked, now).await {
-            Some(ModelChoice::Skill(id, made)) => Ok(route::route_by_model(
+        match router.choose(&self.agent, undecided, now).await {
+            Some(ModelChoice::Skill(id, input)) => Ok(route::route_by_model(
                 &self.agent,
                 &id,
-                asked.message,
-                made,
+                undecided.message,
+                input,
             )?),
             Some(ModelChoice::Ask(Some(question))) => {
                 Ok(route::ask_with(&self.agent, candidates.clone(), &question))
             }
-            Some(ModelChoice::Ask(None)) => Ok(routed),
+            Some(ModelChoice::Ask(None)) => Ok(decision),
             // Without an answer of the model the words decide after all.
             None if waits => Ok(rules(Words::Decide)?),
-            None => Ok(routed),
+            None => Ok(decision),
         }
     }
 

@@ -16,15 +16,15 @@ impl Engine {
         &self,
         id: &SkillId,
         record: &TaskRecord,
-        said: &Message,
+        message: &Message,
         command: &SendCommand,
     ) -> Result<TurnInput, EngineError> {
-        let routed = route::route(
+        let decision = route::route(
             &self.agent,
-            &routing_message(Some(id), said, command),
+            &routing_message(Some(id), message, command),
             Words::Decide,
         )?;
-        let (Routed::Skill { content, .. }, Some(skill)) = (routed, self.agent.skill(id)) else {
+        let (Routed::Skill { content, .. }, Some(skill)) = (decision, self.agent.skill(id)) else {
             return Err(EngineError::broken(format!(
                 "task pinned to unknown skill `{id}`"
             )));
@@ -43,18 +43,18 @@ impl Engine {
     /// router asks the client.
     pub(super) fn route_message(
         &self,
-        routed: Routed,
+        decision: Routed,
         accepted_output_modes: &[String],
         opening: &mut Vec<Change>,
     ) -> Result<TurnInput, EngineError> {
-        match routed {
+        match decision {
             Routed::Skill {
                 id,
                 content,
-                wrapped,
+                wrapper,
                 how,
                 score,
-                made,
+                input: model_input,
             } => {
                 let skill = self.agent.skill(&id).ok_or_else(|| {
                     EngineError::broken(format!("routed to unknown skill `{id}`"))
@@ -62,11 +62,11 @@ impl Engine {
                 media::check_accepted(skill.metadata(), accepted_output_modes)?;
                 let input = skill
                     .decode(&content)
-                    .map_err(|error| unreadable(&error, &content, wrapped))?;
+                    .map_err(|error| unreadable(&error, &content, wrapper))?;
                 let route = SkillRoute {
                     how: how.to_owned(),
                     score,
-                    input: made,
+                    input: model_input,
                 };
                 // The message itself shows the other decisions, so they need no bytes.
                 let is_kept = !matches!(how, "explicit" | "single");
@@ -90,12 +90,12 @@ impl Engine {
 /// The error for an input that the skill cannot decode. Its field names the part: the
 /// first with data, else the first with text. For data it also names the place inside the
 /// value, as the client sent it.
-fn unreadable(error: &AgentError, content: &Content, wrapped: Option<Wrapped>) -> A2aError {
+fn unreadable(error: &AgentError, content: &Content, wrapper: Option<Wrapped>) -> A2aError {
     let mut field = "message.parts".to_owned();
     let contents = || content.parts().iter().map(|part| &part.content);
     if let Some(at) = contents().position(|it| matches!(it, PartContent::Data(_))) {
         field.push_str(&format!("[{at}].data"));
-        if let Some(call) = wrapped.filter(|call| call.part == at) {
+        if let Some(call) = wrapper.filter(|call| call.part == at) {
             field.push_str(&format!(".{}", call.member));
         }
         let pointer = error.details().get("pointer");
@@ -115,15 +115,15 @@ fn unreadable(error: &AgentError, content: &Content, wrapped: Option<Wrapped>) -
     A2aError::invalid(field, error.text())
 }
 
-/// The request that the router reads. `said` is the message with the bytes of its files.
+/// The request that the router reads. `message` is the message with the bytes of its files.
 pub(super) const fn routing_message<'a>(
     pinned: Option<&'a SkillId>,
-    said: &'a Message,
+    message: &'a Message,
     command: &'a SendCommand,
 ) -> RouteRequest<'a> {
     RouteRequest {
         pinned,
-        message: said,
+        message,
         request_metadata: &command.metadata,
     }
 }

@@ -234,7 +234,7 @@ impl KeyedFixture {
             .engine
             .send(&ann(), command, CallBudget::default())
             .await;
-        sent.map_err(|error| error.refusal)
+        sent.map_err(|error| error.a2a_error)
     }
 
     async fn task(&self, command: SendCommand) -> Task {

@@ -44,8 +44,8 @@ pub(super) fn pause(took: Duration) -> Option<Duration> {
 /// How long a webhook is paused after `attempts` failures. `random` shortens the pause by
 /// up to a quarter, so that webhooks that failed together are not called together again.
 pub(super) fn back_off(attempts: u32, random: u128) -> Duration {
-    let doubled = 2_u32.saturating_pow(attempts.saturating_sub(1).min(16));
-    let longest = (FIRST_WAIT * doubled).min(LONGEST_WAIT);
+    let factor = 2_u32.saturating_pow(attempts.saturating_sub(1).min(16));
+    let longest = (FIRST_WAIT * factor).min(LONGEST_WAIT);
     let parts = u32::try_from(random % 65).unwrap_or_default();
     longest - longest * parts / 256
 }

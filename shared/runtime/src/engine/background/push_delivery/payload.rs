@@ -18,7 +18,7 @@ const HISTORY: usize = 100;
 pub(super) fn frame(
     push: &PushRecord,
     task: &Tail,
-    whole: Option<&TaskRecord>,
+    record: Option<&TaskRecord>,
     events: &[LoggedEvent],
     event: &LoggedEvent,
 ) -> Frame {
@@ -37,19 +37,19 @@ pub(super) fn frame(
             event,
         };
     }
-    let mut shown = match whole {
+    let mut view = match record {
         Some(record) => Task {
             status: status_as_of(record, event.seq),
             ..record.view(HISTORY, true)
         },
         None => status_only(push, task, events),
     };
-    shown.last_event = Some(event.id);
-    shown.parts_mut().for_each(leave_out);
+    view.last_event = Some(event.id);
+    view.parts_mut().for_each(leave_out);
     if task.reads_text_alone {
-        shown.parts_mut().for_each(Part::show_as_text);
+        view.parts_mut().for_each(Part::show_as_text);
     }
-    Frame::Task(Box::new(shown))
+    Frame::Task(Box::new(view))
 }
 
 /// The task without content that cannot be read here: its status, and the mark that

@@ -28,17 +28,17 @@ pub async fn relay_pushes(queue: &dyn PushQueue, images: &[TaskImage]) -> Vec<us
     if items.is_empty() {
         return Vec::new();
     }
-    let taken = match queue.ring(&items, Duration::ZERO).await {
-        Ok(taken) => taken,
+    let results = match queue.ring(&items, Duration::ZERO).await {
+        Ok(results) => results,
         Err(error) => {
             tracing::warn!("failed to send push queue messages: {error}");
             Vec::new()
         }
     };
-    let lost = |place: usize| !taken.get(place).copied().unwrap_or(false);
+    let is_lost = |index: usize| !results.get(index).copied().unwrap_or(false);
     let places = asking.into_iter().enumerate();
     let mut again: Vec<usize> = places
-        .filter(|(place, _)| lost(*place))
+        .filter(|(index, _)| is_lost(*index))
         .map(|(_, index)| index)
         .collect();
     // Several messages of one image may be lost.

@@ -29,14 +29,14 @@ async fn undelivered(
     pushes: &dyn DeliverPushes,
     record: &TaskRecord,
 ) -> Result<Vec<PushRecord>, EngineError> {
-    let mut found = pushes.pushes(record.owner(), record.id()).await?;
-    found.retain(|push| {
+    let mut push_records = pushes.pushes(record.owner(), record.id()).await?;
+    push_records.retain(|push| {
         push.incarnation == *record.incarnation()
             && record.listeners().contains(&push.listener.id)
             && push.delivery.cursor < record.last_seq()
             && push.delivery.attempts < ATTEMPTS
     });
-    Ok(found)
+    Ok(push_records)
 }
 
 /// Sends push queue messages for a task at rest again, if no worker seems to handle them;
@@ -60,8 +60,8 @@ pub(in crate::engine) async fn resend_pushes(
     }
     if leases == Leases::CountAsExpired {
         for push in &waiting {
-            let leased = push.delivery.lease.as_ref().map(|lease| lease.until);
-            let free = push.delivery.retry_at.max(leased.unwrap_or_default());
+            let lease_until = push.delivery.lease.as_ref().map(|lease| lease.until);
+            let free = push.delivery.retry_at.max(lease_until.unwrap_or_default());
             queue.ring(&[item_of(push)], free.since(now)).await?;
         }
         return Ok(waiting.len());

@@ -171,7 +171,7 @@ impl PushFixture {
             offer,
         };
         let created = self.engine.create_push(&ann(), &command).await;
-        created.map_err(|error| error.refusal)
+        created.map_err(|error| error.a2a_error)
     }
 
     async fn record(&self, task: &TaskId) -> TaskRecord {
@@ -602,7 +602,7 @@ async fn removed_push_config_gets_no_event_and_keeps_no_task_open() {
     assert_eq!(fixture.got(), [""; 0]);
     assert!(!fixture.is_open(&task.id).await);
     let gone = fixture.engine.reader.get_push(&ann(), &query).await;
-    assert_eq!(gone.unwrap_err().refusal, A2aError::TaskNotFound);
+    assert_eq!(gone.unwrap_err().a2a_error, A2aError::TaskNotFound);
 }
 
 #[tokio::test(start_paused = true)]
@@ -814,7 +814,7 @@ async fn continuation_and_cancel_do_not_lose_to_a_new_push_config() {
         metadata: serde_json::Map::new(),
     };
     let missing = fixture.engine.cancel(&ann(), &unused).await;
-    assert_eq!(missing.unwrap_err().refusal, A2aError::TaskNotFound);
+    assert_eq!(missing.unwrap_err().a2a_error, A2aError::TaskNotFound);
 }
 
 #[tokio::test(start_paused = true)]
@@ -848,7 +848,7 @@ async fn push_configs_of_another_callers_task_are_not_found() {
         engine.create_push(&other, &create).await.map(|_| ()),
         engine.delete_push(&other, &query).await,
     ] {
-        assert_eq!(refused.unwrap_err().refusal, A2aError::TaskNotFound);
+        assert_eq!(refused.unwrap_err().a2a_error, A2aError::TaskNotFound);
     }
 }
 

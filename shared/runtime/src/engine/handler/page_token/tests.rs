@@ -43,7 +43,7 @@ fn task_place() -> TaskPosition {
             task: TaskId::made_of(1),
         },
         total: 7,
-        delivered: 3,
+        offset: 3,
     }
 }
 
@@ -224,7 +224,7 @@ proptest! {
         let at = Timestamp::from_millis(at);
         let task = TaskId::parse(id.clone()).unwrap();
         let after = ListPosition { at, task };
-        let place = TaskPosition { after, total, delivered };
+        let place = TaskPosition { after, total, offset: delivered };
         let tasks = PagedList::tasks(&SECRET, &ann, &query());
         prop_assert_eq!(tasks.place(&tasks.token(&place, NOW), NOW), Ok(place));
         let context = ContextId::parse(id).unwrap();

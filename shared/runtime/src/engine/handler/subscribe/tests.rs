@@ -114,5 +114,5 @@ async fn a_waiting_call_shows_no_later_task_of_the_same_id() {
     *store.tail.lock().unwrap() = tail;
     let until = engine.reader.clock.now().plus(Duration::from_secs(5));
     let waited = engine.reader.rested(&caller(), first, until).await;
-    assert_eq!(waited.unwrap_err().refusal, A2aError::TaskNotFound);
+    assert_eq!(waited.unwrap_err().a2a_error, A2aError::TaskNotFound);
 }

@@ -99,7 +99,7 @@ async fn ordered(engine: &Engine, tenant: &str, size: u64) -> A2aError {
     };
     let caller = Caller::behind(&owner, None);
     let granted = engine.create_upload(&caller, order).await;
-    granted.unwrap_err().refusal
+    granted.unwrap_err().a2a_error
 }
 
 #[tokio::test(start_paused = true)]

@@ -300,7 +300,7 @@ impl Contest {
             .engine
             .send(&ann(), command, CallBudget::until(deadline))
             .await;
-        sent.map_err(|error| error.refusal)
+        sent.map_err(|error| error.a2a_error)
     }
 
     /// How many messages the skill sees in its thread.
@@ -373,7 +373,7 @@ impl OutageFixture {
             .engine
             .send(&ann(), command, CallBudget::default())
             .await;
-        sent.map_err(|error| error.refusal)
+        sent.map_err(|error| error.a2a_error)
     }
 
     async fn work(&self, task: &TaskId) -> (Ack, TaskRecord) {

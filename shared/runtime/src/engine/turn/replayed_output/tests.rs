@@ -6,8 +6,8 @@ use crate::task::Metadata;
 fn replayed(chunks: &[&str]) -> ReplayedOutput {
     let artifact = chunk(chunks).into_task_artifact("a-1");
     ReplayedOutput {
-        stored: vec![artifact],
-        dropped: Mutex::default(),
+        artifacts: vec![artifact],
+        dropped_chunks: Mutex::default(),
     }
 }
 

@@ -25,25 +25,25 @@ impl TurnThread<'_> {
     /// What was said in the context so far, oldest first: the messages of each task,
     /// followed by the events that skills added in that task.
     pub(in crate::engine) async fn thread(&self) -> Result<Thread, StoreError> {
-        let left = self.left().await?;
-        let over = left.as_ref().is_some_and(ThreadRecord::is_cleared);
-        let found = left.filter(|thread| self.is_own(thread));
-        let began = found.as_ref().map(|thread| thread.created_at);
-        let began = self.began.or(began).unwrap_or(self.created);
-        let mut events = self.unexpired_state(found).unwrap_or_default().events;
+        let record = self.left().await?;
+        let over = record.as_ref().is_some_and(ThreadRecord::is_cleared);
+        let record = record.filter(|thread| self.is_own(thread));
+        let began = record.as_ref().map(|thread| thread.created_at);
+        let began = self.began.or(began).unwrap_or(self.created_at);
+        let mut events = self.unexpired_state(record).unwrap_or_default().events;
         events.extend(lock(&self.operations).events());
         let (others, cut) = if over {
             (Vec::new(), false)
         } else {
             self.others(began).await?
         };
-        let own = TaskMessages {
+        let task_messages = TaskMessages {
             task: self.task.clone(),
-            messages: self.own.clone(),
+            messages: self.messages.clone(),
         };
-        let reported = others.into_iter().chain([own]);
-        let (said, surplus) = joined(reported, events);
-        let thread: Thread = said.into_iter().collect();
+        let tasks = others.into_iter().chain([task_messages]);
+        let (messages, surplus) = joined(tasks, events);
+        let thread: Thread = messages.into_iter().collect();
         Ok(if cut || surplus { thread.cut() } else { thread })
     }
 
@@ -54,33 +54,33 @@ impl TurnThread<'_> {
         let now = self.engine.reader.clock.now();
         let (heads, mut cut) = self.other_tasks(began, now).await?;
         let (mut messages, mut bytes) = (REBUILT, SPOKEN);
-        let mut reported = Vec::new();
+        let mut tasks = Vec::new();
         for head in heads {
-            let wanted = Projection {
+            let projection = Projection {
                 history_length: messages,
                 artifacts: false,
                 bytes,
             };
             cut |= count_messages(&head) > messages;
-            let found = self.engine.tasks.project(head, wanted, now).await?;
+            let excerpt = self.engine.tasks.project(head, projection, now).await?;
             if let Some(ProjectedTask {
                 record,
                 read,
                 complete,
-            }) = found
+            }) = excerpt
             {
                 cut |= !complete;
                 bytes = bytes.saturating_sub(read);
-                let said = TaskMessages {
+                let task_messages = TaskMessages {
                     messages: messages_of(&record),
                     task: record.id().clone(),
                 };
-                messages = messages.saturating_sub(said.messages.len());
-                reported.push(said);
+                messages = messages.saturating_sub(task_messages.messages.len());
+                tasks.push(task_messages);
             }
         }
-        reported.reverse();
-        Ok((reported, cut))
+        tasks.reverse();
+        Ok((tasks, cut))
     }
 
     /// The heads of the newest other tasks of the context that began at `began`, newest
@@ -135,17 +135,17 @@ fn joined(
         events = rest;
         all.push((messages, mine));
     }
-    let said: usize = all.iter().map(|(messages, _)| messages.len()).sum();
-    let mut surplus = said.saturating_sub(REBUILT);
+    let count: usize = all.iter().map(|(messages, _)| messages.len()).sum();
+    let mut surplus = count.saturating_sub(REBUILT);
     let more = surplus > 0;
-    let mut joined: Vec<Message> = events;
+    let mut sequence: Vec<Message> = events;
     for (messages, mine) in all {
         let skip = surplus.min(messages.len());
         surplus -= skip;
-        joined.extend(messages.into_iter().skip(skip));
-        joined.extend::<Vec<Message>>(mine);
+        sequence.extend(messages.into_iter().skip(skip));
+        sequence.extend::<Vec<Message>>(mine);
     }
-    (joined, more)
+    (sequence, more)
 }
 
 /// How many messages a task has, by its head.

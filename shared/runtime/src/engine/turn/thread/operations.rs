@@ -18,9 +18,9 @@ use std::sync::Arc;
 pub(in crate::engine) struct Operations {
     entries: Vec<ScopedOperation>,
     /// How many operations each scope has made.
-    made: BTreeMap<Arc<str>, u32>,
+    counts: BTreeMap<Arc<str>, u32>,
     /// Those that the commit of a step has applied in an earlier run.
-    applied: BTreeSet<OperationId>,
+    applied_ids: BTreeSet<OperationId>,
 }
 
 /// The scope that made an operation, and its number there.
@@ -105,10 +105,10 @@ pub(in crate::engine) enum SessionView {
 
 impl Operations {
     fn push(&mut self, scope: Arc<str>, operation: TurnOperation) {
-        let number = self.made.entry(Arc::clone(&scope)).or_default();
+        let number = self.counts.entry(Arc::clone(&scope)).or_default();
         *number += 1;
         let id = format!("{scope}/{number}").into();
-        if !self.applied.contains(&id) {
+        if !self.applied_ids.contains(&id) {
             self.add(id, scope, operation);
         }
     }
@@ -188,19 +188,22 @@ impl Operations {
 
     /// What the commit of a step has to apply.
     pub(in crate::engine) fn updates_of(&self, step: &str) -> StepUpdates {
-        let within = self.entries.iter().filter(|it| is_within(&it.scope, step));
+        let within = self
+            .entries
+            .iter()
+            .filter(|entry| is_within(&entry.scope, step));
         let keys = within.filter_map(|entry| match &entry.operation {
             TurnOperation::Update { key, .. } => Some(key.clone()),
             _ => None,
         });
         let keys: BTreeSet<String> = keys.collect();
-        let related = self.entries.iter().filter(|entry| {
+        let entries = self.entries.iter().filter(|entry| {
             let is_updated = entry.operation.key().is_some_and(|key| keys.contains(key));
             is_updated && !entry.is_applied() && is_related(&entry.scope, step)
         });
         StepUpdates {
             step: step.into(),
-            ids: related.map(|entry| Arc::clone(&entry.id)).collect(),
+            ids: entries.map(|entry| Arc::clone(&entry.id)).collect(),
             keys: keys.into_iter().collect(),
         }
     }
@@ -208,8 +211,11 @@ impl Operations {
     /// What is stored with the result of a step. Its commit applies the `updates`.
     pub(in crate::engine) fn stored_of(&self, updates: &StepUpdates) -> Vec<ThreadOperation> {
         let step = &*updates.step;
-        let within = self.entries.iter().filter(|it| is_within(&it.scope, step));
-        let stored = within.filter_map(|entry| match &entry.operation {
+        let within = self
+            .entries
+            .iter()
+            .filter(|entry| is_within(&entry.scope, step));
+        let operations = within.filter_map(|entry| match &entry.operation {
             TurnOperation::Append(event) => Some(ThreadOperation::Append(event.clone())),
             TurnOperation::Set { key, .. } if updates.keys.contains(key) => None,
             TurnOperation::Set { key, value } => Some(ThreadOperation::Set {
@@ -223,14 +229,14 @@ impl Operations {
             }),
             TurnOperation::Update { .. } => None,
         });
-        let applied = updates.keys.iter().map(|key| ThreadOperation::Applied {
+        let applications = updates.keys.iter().map(|key| ThreadOperation::Applied {
             key: key.clone(),
             outside: self
                 .outside_of(updates, key)
                 .map(|id| id.to_string())
                 .collect(),
         });
-        stored.chain(applied).collect()
+        operations.chain(applications).collect()
     }
 
     /// The operations of `key` that the commit of a step applies, and that it did not make.
@@ -256,7 +262,7 @@ impl Operations {
                 }
                 ThreadOperation::Applied { key, outside } => {
                     let outside: Vec<OperationId> = outside.into_iter().map(Arc::from).collect();
-                    self.applied.extend(outside.iter().cloned());
+                    self.applied_ids.extend(outside.iter().cloned());
                     let operation = TurnOperation::Applied {
                         key,
                         value: None,
@@ -267,8 +273,9 @@ impl Operations {
             };
             self.add(id, Arc::clone(step), operation);
         }
-        let applied = &self.applied;
-        self.entries.retain(|entry| !applied.contains(&entry.id));
+        let applied_ids = &self.applied_ids;
+        self.entries
+            .retain(|entry| !applied_ids.contains(&entry.id));
     }
 
     /// Applies the operations that `which` selects.
@@ -281,7 +288,7 @@ impl Operations {
         which: Option<&[StepUpdates]>,
     ) -> AgentResult<()> {
         let is_of = |entry: &ScopedOperation, updates: &[StepUpdates]| {
-            updates.iter().any(|it| it.ids.contains(&entry.id))
+            updates.iter().any(|update| update.ids.contains(&entry.id))
         };
         for entry in &self.entries {
             if which.is_none_or(|updates| is_of(entry, updates)) {
@@ -304,7 +311,7 @@ impl Operations {
             }
         }
         self.entries
-            .retain(|entry| !updates.iter().any(|it| it.ids.contains(&entry.id)));
+            .retain(|entry| !updates.iter().any(|update| update.ids.contains(&entry.id)));
     }
 }
 

@@ -11,9 +11,9 @@ use sha2::{Digest as _, Sha256};
 
 impl WriteBuffer<'_> {
     /// Adds a request of the skill to the next group.
-    pub(in crate::engine) fn note(&mut self, ask: SkillCommand) {
-        self.emitted = true;
-        match ask {
+    pub(in crate::engine) fn note(&mut self, command: SkillCommand) {
+        self.has_output = true;
+        match command {
             SkillCommand::Emit(scope, emission) => {
                 if let Some(scope) = scope {
                     *self.outputs.entry(scope.to_string()).or_default() += 1;
@@ -21,8 +21,8 @@ impl WriteBuffer<'_> {
                 let change = self.shown(emission);
                 self.push(change);
             }
-            SkillCommand::Save { key, value, stored } => {
-                self.waiters.push(stored);
+            SkillCommand::Save { key, value, ack } => {
+                self.waiters.push(ack);
                 self.push(Change::Save {
                     key,
                     value,
@@ -35,9 +35,9 @@ impl WriteBuffer<'_> {
                 key,
                 result,
                 updates,
-                stored,
+                ack,
             } => {
-                self.waiters.push(stored);
+                self.waiters.push(ack);
                 self.updates.extend(updates.into_some());
                 // No run of the turn says again what a completed step has said.
                 self.outputs
@@ -87,14 +87,14 @@ impl WriteBuffer<'_> {
     /// appends to it. The first chunk of a name starts it.
     pub(in crate::engine) fn update(
         &mut self,
-        made: Made,
+        artifact: Made,
         append: bool,
         last_chunk: bool,
     ) -> ArtifactUpdate {
-        let known = !self.artifact_names.insert(made.name.clone());
-        let id = artifact_id(&self.record, &made.name);
-        let artifact = made.into_task_artifact(id);
-        let append = append && known;
+        let is_known = !self.artifact_names.insert(artifact.name.clone());
+        let id = artifact_id(&self.record, &artifact.name);
+        let artifact = artifact.into_task_artifact(id);
+        let append = append && is_known;
         ArtifactUpdate {
             artifact,
             append,

@@ -18,8 +18,8 @@ impl WriteBuffer<'_> {
             let name = artifact.name.clone().unwrap_or_default();
             let mut is_replaced = false;
             if let SkillOutcome::Completed { artifacts, .. } = outcome {
-                artifacts.retain(|made| !(made.name == name && is_shown(made, &artifact)));
-                is_replaced = artifacts.iter().any(|made| made.name == name);
+                artifacts.retain(|output| !(output.name == name && is_shown(output, &artifact)));
+                is_replaced = artifacts.iter().any(|output| output.name == name);
             }
             if is_ended || is_replaced {
                 continue;
@@ -38,8 +38,8 @@ impl WriteBuffer<'_> {
     /// them.
     fn chunk_series(&self) -> Vec<ChunkSeries> {
         let turn = Some(self.turn());
-        let stored = self.record.artifacts().iter();
-        let mut all: Vec<ChunkSeries> = stored
+        let artifacts = self.record.artifacts().iter();
+        let mut all: Vec<ChunkSeries> = artifacts
             .filter(|artifact| artifact.chunks_of == turn)
             .map(|artifact| ChunkSeries {
                 artifact: artifact.clone(),
@@ -50,16 +50,16 @@ impl WriteBuffer<'_> {
             let Change::Artifact(update) = change else {
                 continue;
             };
-            let of_update = |known: &ChunkSeries| known.artifact.id == update.artifact.id;
-            let known = all.iter_mut().find(|known| of_update(known));
-            match known.filter(|_| update.append) {
-                Some(known) => {
+            let of_update = |series: &ChunkSeries| series.artifact.id == update.artifact.id;
+            let series = all.iter_mut().find(|series| of_update(series));
+            match series.filter(|_| update.append) {
+                Some(series) => {
                     let parts = update.artifact.parts.iter().cloned();
-                    known.artifact.parts.extend(parts);
-                    known.is_ended = update.last_chunk;
+                    series.artifact.parts.extend(parts);
+                    series.is_ended = update.last_chunk;
                 }
                 None => {
-                    all.retain(|known| !of_update(known));
+                    all.retain(|series| !of_update(series));
                     if update.artifact.chunks_of == turn {
                         all.push(ChunkSeries {
                             artifact: update.artifact.clone(),
@@ -75,14 +75,14 @@ impl WriteBuffer<'_> {
     /// Whether the newest stored chunk of an artifact is its last. An artifact whose chunks are
     /// not in the log counts as ended.
     fn has_stored_end(&self, id: &str) -> bool {
-        let is_restart = |logged: &&LoggedEvent| match &logged.event {
+        let is_restart = |entry: &&LoggedEvent| match &entry.event {
             Event::Status(update) => update.metadata.contains_key(metadata_keys::RESTARTED),
             Event::Artifact(_) => false,
         };
         // What an abandoned run ended is open again.
         let events = self.record.log().iter().rev();
-        let events = events.take_while(|logged| !is_restart(logged));
-        let mut updates = events.filter_map(|logged| match &logged.event {
+        let events = events.take_while(|entry| !is_restart(entry));
+        let mut updates = events.filter_map(|entry| match &entry.event {
             Event::Artifact(update) if update.artifact.id == id => Some(update.last_chunk),
             _ => None,
         });
@@ -91,19 +91,19 @@ impl WriteBuffer<'_> {
 }
 
 /// Whether the chunks have shown all of `made`.
-fn is_shown(made: &Made, chunks: &Artifact) -> bool {
+fn is_shown(output: &Made, chunks: &Artifact) -> bool {
     let mut text = chunks.clone();
     text.join_chunks();
-    let is_plain = made.source().is_none() && made.description.is_none();
-    let is_same = |(made, part): (&Part, &Part)| {
+    let is_plain = output.source().is_none() && output.description.is_none();
+    let is_same = |(new, part): (&Part, &Part)| {
         let has_type =
-            made.media_type.is_none() || made.effective_media_type() == part.effective_media_type();
+            new.media_type.is_none() || new.effective_media_type() == part.effective_media_type();
         has_type
-            && made.content == part.content
-            && made.filename == part.filename
-            && made.metadata == part.metadata
+            && new.content == part.content
+            && new.filename == part.filename
+            && new.metadata == part.metadata
     };
     is_plain
-        && made.parts.len() == text.parts.len()
-        && made.parts.iter().zip(&text.parts).all(is_same)
+        && output.parts.len() == text.parts.len()
+        && output.parts.iter().zip(&text.parts).all(is_same)
 }

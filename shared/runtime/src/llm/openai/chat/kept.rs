@@ -61,12 +61,12 @@ fn join_element(elements: &mut Vec<Value>, piece: &Value) {
         let same = |name| {
             element
                 .get(name)
-                .is_some_and(|own| piece.get(name) == Some(own))
+                .is_some_and(|value| piece.get(name) == Some(value))
         };
         same("index") && same("type")
     };
-    let found = elements.iter_mut().rfind(|element| is_same(element));
-    let (Some(Value::Object(members)), Value::Object(pieces)) = (found, piece) else {
+    let element = elements.iter_mut().rfind(|element| is_same(element));
+    let (Some(Value::Object(members)), Value::Object(pieces)) = (element, piece) else {
         elements.push(piece.clone());
         return;
     };

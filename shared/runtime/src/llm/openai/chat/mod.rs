@@ -20,10 +20,10 @@ use crate::skill::model::StopReason;
 ///
 /// A forced call ends with `stop`, and a refusal too. Whether the model waits for tools
 /// depends on its calls alone.
-fn stop_reason(finish: &str, calls: bool, refused: bool) -> StopReason {
+fn stop_reason(finish: &str, calls: bool, is_refused: bool) -> StopReason {
     match finish {
         "content_filter" => StopReason::Filtered,
-        _ if refused => StopReason::Filtered,
+        _ if is_refused => StopReason::Filtered,
         "length" => StopReason::MaxTokens,
         "stop" | "tool_calls" if calls => StopReason::ToolUse,
         "stop" | "tool_calls" => StopReason::EndTurn,

@@ -13,13 +13,13 @@ use serde_json::{Map, Value};
 /// # Errors
 /// [`ModelCallError`] when the answer reports an error or has no choice.
 pub(in crate::llm::openai) fn reply(
-    answer: &Value,
+    response: &Value,
     quirks: &OpenAiQuirks,
 ) -> Result<ModelReply, ModelCallError> {
-    if answer.get("error").is_some_and(|error| !error.is_null()) {
-        return Err(ModelCallError::Reported(ErrorReport::of(answer)));
+    if response.get("error").is_some_and(|error| !error.is_null()) {
+        return Err(ModelCallError::Reported(ErrorReport::of(response)));
     }
-    let choice = elements(answer, "choices").first();
+    let choice = elements(response, "choices").first();
     let choice = choice.ok_or(ModelCallError::Form("no choice"))?;
     let message = choice.get("message").filter(|message| message.is_object());
     let message = message.ok_or(ModelCallError::Form("no message"))?;
@@ -33,14 +33,14 @@ pub(in crate::llm::openai) fn reply(
     let refusal = text(message, "refusal");
     content.extend(refusal.map(|text| ModelContent::Text(text.to_owned())));
     let calls = elements(message, "tool_calls");
-    for (place, call) in calls.iter().enumerate() {
-        content.push(tool_use(place, call)?);
+    for (index, call) in calls.iter().enumerate() {
+        content.push(tool_use(index, call)?);
     }
     let finish = text(choice, "finish_reason").unwrap_or_default();
     Ok(ModelReply {
         content,
         stop: stop_reason(finish, !calls.is_empty(), refusal.is_some()),
-        usage: usage(answer, "prompt_tokens", "completion_tokens").unwrap_or_default(),
+        usage: usage(response, "prompt_tokens", "completion_tokens").unwrap_or_default(),
     })
 }
 
@@ -59,12 +59,12 @@ pub(super) fn pieces(message: &Value) -> Vec<ModelContent> {
     parts.map(piece).collect()
 }
 
-fn tool_use(place: usize, call: &Value) -> Result<ModelContent, ModelCallError> {
+fn tool_use(index: usize, call: &Value) -> Result<ModelContent, ModelCallError> {
     let function = call.get("function").unwrap_or(&Value::Null);
     let name = text(function, "name");
     let name = name.ok_or(ModelCallError::Form("a tool call without a name"))?;
     Ok(ModelContent::ToolUse {
-        id: id_or_place(text(call, "id").unwrap_or_default(), place),
+        id: id_or_place(text(call, "id").unwrap_or_default(), index),
         name: name.to_owned(),
         input: arguments(function.get("arguments")),
     })

@@ -12,23 +12,23 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(in crate::llm::openai) struct ChatStream {
     /// The members of a message that return to the service.
-    returned: Vec<String>,
+    returned_members: Vec<String>,
     /// Those that were not emitted yet.
     members: Map<String, Value>,
     calls: ToolCallStream,
     finish: Option<String>,
-    refused: bool,
+    is_refused: bool,
     usage: Usage,
 }
 
 impl ChatStream {
-    pub(in crate::llm::openai) fn new(returned: Vec<String>) -> Self {
+    pub(in crate::llm::openai) fn new(returned_members: Vec<String>) -> Self {
         Self {
-            returned,
+            returned_members,
             members: Map::new(),
             calls: ToolCallStream::default(),
             finish: None,
-            refused: false,
+            is_refused: false,
             usage: Usage::default(),
         }
     }
@@ -67,7 +67,7 @@ impl ChatStream {
     }
 
     fn delta(&mut self, delta: &Value, out: &mut VecDeque<Delta>) {
-        kept::collect(delta, &self.returned, &mut self.members);
+        kept::collect(delta, &self.returned_members, &mut self.members);
         for piece in pieces(delta) {
             self.release_members(out);
             match piece {
@@ -78,7 +78,7 @@ impl ChatStream {
             }
         }
         if let Some(text) = text(delta, "refusal") {
-            self.refused = true;
+            self.is_refused = true;
             self.release_members(out);
             out.push_back(Delta::Text(text.to_owned()));
         }
@@ -114,7 +114,7 @@ impl ChatStream {
         self.release_members(out);
         self.calls.close_all(out)?;
         out.push_back(Delta::Stop {
-            stop: stop_reason(&finish, self.calls.any(), self.refused),
+            stop: stop_reason(&finish, self.calls.any(), self.is_refused),
             usage: self.usage,
         });
         Ok(())

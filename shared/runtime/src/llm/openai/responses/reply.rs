@@ -11,25 +11,25 @@ use serde_json::{Value, json};
 ///
 /// # Errors
 /// [`ModelCallError`] when the answer reports an error, or is not finished.
-pub(in crate::llm::openai) fn reply(answer: &Value) -> Result<ModelReply, ModelCallError> {
-    let (mut content, mut calls, mut refused) = (Vec::new(), false, false);
-    for (place, item) in elements(answer, "output").iter().enumerate() {
+pub(in crate::llm::openai) fn reply(response: &Value) -> Result<ModelReply, ModelCallError> {
+    let (mut content, mut calls, mut is_refused) = (Vec::new(), false, false);
+    for (index, item) in elements(response, "output").iter().enumerate() {
         match text(item, "type") {
             Some("message") => {
-                refused |= is_refusal(item);
+                is_refused |= is_refusal(item);
                 content.extend(texts(item).map(|text| ModelContent::Text(text.to_owned())));
             }
             Some("function_call") => {
                 calls = true;
-                content.push(tool_use(place, item)?);
+                content.push(tool_use(index, item)?);
             }
             _ => content.push(ModelContent::Provider(block(item))),
         }
     }
     Ok(ModelReply {
         content,
-        stop: stop_reason(answer, calls, refused)?,
-        usage: usage_of(answer),
+        stop: stop_reason(response, calls, is_refused)?,
+        usage: usage_of(response),
     })
 }
 
@@ -38,13 +38,13 @@ pub(in crate::llm::openai) fn reply(answer: &Value) -> Result<ModelReply, ModelC
 /// # Errors
 /// [`ModelCallError`] when the answer reports an error, or is not finished.
 pub(super) fn stop_reason(
-    answer: &Value,
+    response: &Value,
     calls: bool,
-    refused: bool,
+    is_refused: bool,
 ) -> Result<StopReason, ModelCallError> {
-    let why = answer.pointer("/incomplete_details/reason");
-    match text(answer, "status") {
-        Some("completed") if refused => Ok(StopReason::Filtered),
+    let why = response.pointer("/incomplete_details/reason");
+    match text(response, "status") {
+        Some("completed") if is_refused => Ok(StopReason::Filtered),
         Some("completed") if calls => Ok(StopReason::ToolUse),
         Some("completed") => Ok(StopReason::EndTurn),
         Some("incomplete") => Ok(match why.and_then(Value::as_str) {
@@ -52,16 +52,16 @@ pub(super) fn stop_reason(
             Some("content_filter") => StopReason::Filtered,
             _ => StopReason::Other,
         }),
-        _ if answer.get("error").is_some_and(|error| !error.is_null()) => {
-            Err(ModelCallError::Reported(ErrorReport::of(answer)))
+        _ if response.get("error").is_some_and(|error| !error.is_null()) => {
+            Err(ModelCallError::Reported(ErrorReport::of(response)))
         }
         _ => Err(ModelCallError::Form("a status that is not final")),
     }
 }
 
 /// The tokens of an answer.
-pub(super) fn usage_of(answer: &Value) -> Usage {
-    usage(answer, "input_tokens", "output_tokens").unwrap_or_default()
+pub(super) fn usage_of(response: &Value) -> Usage {
+    usage(response, "input_tokens", "output_tokens").unwrap_or_default()
 }
 
 /// The texts of a message, and its refusal.
@@ -86,11 +86,11 @@ pub(super) fn call_id(item: &Value) -> Option<&str> {
     text(item, "call_id").or_else(|| text(item, "id"))
 }
 
-fn tool_use(place: usize, item: &Value) -> Result<ModelContent, ModelCallError> {
+fn tool_use(index: usize, item: &Value) -> Result<ModelContent, ModelCallError> {
     let name = text(item, "name");
     let name = name.ok_or(ModelCallError::Form("a tool call without a name"))?;
     Ok(ModelContent::ToolUse {
-        id: id_or_place(call_id(item).unwrap_or_default(), place),
+        id: id_or_place(call_id(item).unwrap_or_default(), index),
         name: name.to_owned(),
         input: arguments(item.get("arguments")),
     })

@@ -14,8 +14,8 @@ use std::collections::{BTreeSet, VecDeque};
 pub(in crate::llm::openai) struct ResponsesStream {
     calls: ToolCallStream,
     /// The items whose text was streamed.
-    streamed: BTreeSet<Option<u64>>,
-    refused: bool,
+    text_items: BTreeSet<Option<u64>>,
+    is_refused: bool,
 }
 
 impl ResponsesStream {
@@ -38,7 +38,7 @@ impl ResponsesStream {
         match text(&data, "type").unwrap_or(&event.name) {
             "response.output_text.delta" => self.text(index, &data, out),
             "response.refusal.delta" => {
-                self.refused = true;
+                self.is_refused = true;
                 self.text(index, &data, out);
             }
             "response.output_item.added" => self.added(index, item, out),
@@ -49,8 +49,8 @@ impl ResponsesStream {
             }
             "response.output_item.done" => self.done(index, item, out),
             "response.completed" | "response.incomplete" | "response.failed" => {
-                let answer = data.get("response").unwrap_or(&Value::Null);
-                self.stop(answer, out)?;
+                let response = data.get("response").unwrap_or(&Value::Null);
+                self.stop(response, out)?;
             }
             "error" => return Err(ModelCallError::Reported(ErrorReport::of(&data))),
             _ => {}
@@ -60,7 +60,7 @@ impl ResponsesStream {
 
     fn text(&mut self, index: Option<u64>, data: &Value, out: &mut VecDeque<Delta>) {
         if let Some(text) = text(data, "delta") {
-            self.streamed.insert(index);
+            self.text_items.insert(index);
             out.push_back(Delta::Text(text.to_owned()));
         }
     }
@@ -82,8 +82,8 @@ impl ResponsesStream {
                 self.calls.release(out);
             }
             Some("message") => {
-                self.refused |= is_refusal(item);
-                if !self.streamed.contains(&index) {
+                self.is_refused |= is_refusal(item);
+                if !self.text_items.contains(&index) {
                     out.extend(texts(item).map(|text| Delta::Text(text.to_owned())));
                 }
             }
@@ -91,10 +91,10 @@ impl ResponsesStream {
         }
     }
 
-    fn stop(&mut self, answer: &Value, out: &mut VecDeque<Delta>) -> Result<(), ModelCallError> {
-        let stop = stop_reason(answer, self.calls.any(), self.refused)?;
+    fn stop(&mut self, response: &Value, out: &mut VecDeque<Delta>) -> Result<(), ModelCallError> {
+        let stop = stop_reason(response, self.calls.any(), self.is_refused)?;
         self.calls.close_all(out)?;
-        let usage = usage_of(answer);
+        let usage = usage_of(response);
         out.push_back(Delta::Stop { stop, usage });
         Ok(())
     }
