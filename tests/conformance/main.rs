@@ -73,6 +73,18 @@ mod tests {
         std::env::var("A2A_CONFORMANCE_URL").ok()
     }
 
+    /// Ids that no other vector and no other run against the same agent uses.
+    fn names(unique: &str) -> Names {
+        Names::from([
+            ("new".to_owned(), json!(format!("new:{unique}"))),
+            ("own".to_owned(), json!(format!("own:{unique}"))),
+            (
+                "unknown".to_owned(),
+                json!("task-00000000000000000000000000000000"),
+            ),
+        ])
+    }
+
     async fn keeps_its_promises(dialect: Dialect) {
         let elsewhere = elsewhere();
         if elsewhere.is_some() {
@@ -91,19 +103,10 @@ mod tests {
                 Some(base) => Agent::There(base.clone()),
                 None => Agent::here(vector.given),
             };
-            // Ids that no other vector and no other run against the same agent uses.
-            let unique = format!("{}:{dialect:?}:{number}", std::process::id());
             let mut run = Run {
                 agent: &agent,
                 dialect,
-                names: Names::from([
-                    ("new".to_owned(), json!(format!("new:{unique}"))),
-                    ("own".to_owned(), json!(format!("own:{unique}"))),
-                    (
-                        "unknown".to_owned(),
-                        json!("task-00000000000000000000000000000000"),
-                    ),
-                ]),
+                names: names(&format!("{}:{dialect:?}:{number}", std::process::id())),
                 live: None,
                 answers: Vec::new(),
                 requests: Vec::new(),
@@ -114,10 +117,7 @@ mod tests {
                 official::reads(*kind, value)
                     .map_err(|why| format!("as an official {kind:?}: {why}"))
             });
-            let asked: Result<(), String> = run
-                .requests
-                .iter()
-                .try_for_each(|request| official::reads_request(request));
+            let asked = run.requests.iter().try_for_each(official::reads_request);
             requests += run.requests.len();
             let refused = official::REFUSED.contains(&vector.name.as_str());
             if dialect == Dialect::Rpc10 && asked.is_err() != refused {

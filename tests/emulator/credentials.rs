@@ -23,6 +23,7 @@ use aws_sdk_dynamodbstreams::types::ShardIteratorType;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// The answer of the client. The agent repeats no word of it.
@@ -116,12 +117,7 @@ impl Endpoint {
         let found = scan.consistent_read(true).send().await.unwrap();
         let mut all: Vec<String> = Vec::new();
         for item in found.items() {
-            let body = match item.get("body") {
-                Some(AttributeValue::S(text)) => text.clone(),
-                Some(AttributeValue::B(bytes)) => inflated(bytes.as_ref()),
-                _ => String::new(),
-            };
-            all.push(format!("{item:?} {body}"));
+            all.push(format!("{item:?} {}", body_of(item)));
         }
         let at = self.embedded.endpoints();
         let config = sdk_config(at.dynamodb.as_deref(), at.keys.as_ref()).await;
@@ -194,6 +190,15 @@ impl Endpoint {
             let found = traces.iter().find(|trace| what.contains(*trace));
             assert_eq!(found, None, "{when}: {what}");
         }
+    }
+}
+
+/// The body of an item as text.
+fn body_of(item: &HashMap<String, AttributeValue>) -> String {
+    match item.get("body") {
+        Some(AttributeValue::S(text)) => text.clone(),
+        Some(AttributeValue::B(bytes)) => inflated(bytes.as_ref()),
+        _ => String::new(),
     }
 }
 

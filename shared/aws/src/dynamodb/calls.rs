@@ -1,7 +1,7 @@
 //! The calls of the narrow table, as requests to DynamoDB.
 
 use super::expression::{self, Expressions};
-use super::outcome::{self, Check, SendOptions, WriteOutcome};
+use super::outcome::{self, Check, WriteOptions, WriteOutcome};
 use super::store::DynamoStore;
 use super::{item, list};
 use a2a_lambda_model::store::StoreError;
@@ -76,7 +76,7 @@ impl ReadTable for DynamoStore {
 impl Table for DynamoStore {
     async fn write(&self, write: Write) -> Result<Outcome, StoreError> {
         write.check()?;
-        let options = SendOptions {
+        let options = WriteOptions {
             once: !write.repeats,
             wants_old: write.wants_old,
         };

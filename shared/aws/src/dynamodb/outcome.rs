@@ -240,7 +240,7 @@ pub(super) fn read_error<E: ProvideErrorMetadata>(error: &SdkError<E>) -> StoreE
 
 /// How a single statement is sent.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct SendOptions {
+pub(super) struct WriteOptions {
     /// The SDK must not send it again if no response comes.
     pub(super) once: bool,
     /// The outcome has the item as it was before.
@@ -252,7 +252,7 @@ pub(super) async fn write(
     client: &Client,
     table: &str,
     mut statements: Vec<ConditionalWrite>,
-    options: SendOptions,
+    options: WriteOptions,
 ) -> WriteOutcome {
     match (statements.pop(), statements.is_empty()) {
         (Some(only), true) => write_one(client, table, only, options).await,
@@ -267,7 +267,7 @@ async fn write_one(
     client: &Client,
     table: &str,
     statement: ConditionalWrite,
-    options: SendOptions,
+    options: WriteOptions,
 ) -> WriteOutcome {
     let names = (!statement.names.is_empty()).then_some(statement.names);
     let values = (!statement.values.is_empty()).then_some(statement.values);

@@ -5,7 +5,7 @@
 
 use super::conditional_write::ConditionalWrite;
 use super::item::Item;
-use super::outcome::{self, Check, SendOptions, WriteOutcome};
+use super::outcome::{self, Check, WriteOptions, WriteOutcome};
 use super::store::DynamoStore;
 use a2a_lambda_model::store::StoreError;
 
@@ -27,7 +27,7 @@ impl DynamoStore {
         statements: Vec<ConditionalWrite>,
     ) -> Result<WriteResult, StoreError> {
         // Boxed, since the future of a request is large, and each caller would hold it.
-        let options = SendOptions::default();
+        let options = WriteOptions::default();
         match Box::pin(outcome::write(
             &self.client,
             &self.table,
@@ -66,9 +66,9 @@ impl DynamoStore {
         &self,
         statement: ConditionalWrite,
     ) -> Result<Option<Item>, StoreError> {
-        let options = SendOptions {
+        let options = WriteOptions {
             wants_old: true,
-            ..SendOptions::default()
+            ..WriteOptions::default()
         };
         let statements = vec![statement];
         match outcome::write(&self.client, &self.table, statements, options).await {

@@ -21,7 +21,7 @@ pub struct FoundChild {
 }
 
 /// The content of children, by their versions.
-type Contents = BTreeMap<u64, ChildContent<'static>>;
+type ChildContents = BTreeMap<u64, ChildContent<'static>>;
 
 /// Restores the children of a task into the record of its own item. Returns `false` if one is
 /// missing or of another commit than the item says.
@@ -36,7 +36,7 @@ pub fn join(
     found: &BTreeMap<ChildName, FoundChild>,
 ) -> Result<bool, StoreError> {
     let fields: &mut TaskFields = record;
-    let mut contents = Contents::new();
+    let mut contents = ChildContents::new();
     for moved in &fields.layout.children {
         if let Some(child) = found.get(&ChildName::of(moved)) {
             contents.insert(moved.version, child.content.read()?);
@@ -79,7 +79,7 @@ fn join_values(record: &mut TaskFields, found: Option<&FoundChild>) -> Result<bo
     Ok(true)
 }
 
-fn join_messages(record: &mut TaskFields, contents: &mut Contents) -> Result<(), StoreError> {
+fn join_messages(record: &mut TaskFields, contents: &mut ChildContents) -> Result<(), StoreError> {
     let mut newest_first = Vec::new();
     for moved in record.layout.children.iter().rev() {
         if moved.messages == 0 {
@@ -108,7 +108,7 @@ fn join_messages(record: &mut TaskFields, contents: &mut Contents) -> Result<(),
 fn join_parts(
     artifacts: &mut Vec<Artifact>,
     children: &[MovedContent],
-    contents: &Contents,
+    contents: &ChildContents,
     lists: impl Fn(&MovedContent) -> &BTreeMap<String, MovedParts>,
 ) -> Result<(), StoreError> {
     let of = |id: &str| {
@@ -140,7 +140,7 @@ fn join_parts(
     Ok(())
 }
 
-fn join_log(record: &mut TaskFields, contents: Contents) -> Result<(), StoreError> {
+fn join_log(record: &mut TaskFields, contents: ChildContents) -> Result<(), StoreError> {
     if record.layout.events_moved() == 0 {
         return Ok(());
     }
