@@ -24,8 +24,8 @@ SDK = re.compile(r"^(aws-sdk-|aws-config )")
 
 # The most crates of each function, its own and those of the workspace included.
 CRATES = {
-    "agent-card": 154, "authorizer": 214, "ops": 239, "push": 212, "relay": 211, "rpc": 241,
-    "sweep": 239, "tasks-get": 240, "tasks-send": 241, "tasks-stream": 241, "worker": 241,
+    "agent-card": 189, "authorizer": 226, "ops": 246, "push": 224, "relay": 223, "rpc": 248,
+    "sweep": 246, "tasks-get": 247, "tasks-send": 248, "tasks-stream": 248, "worker": 248,
 }
 
 PLATFORM = re.compile(r"^(aws-|lambda_)")
