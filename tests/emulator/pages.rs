@@ -307,9 +307,9 @@ async fn a_page_without_content_reads_only_the_meta_items() {
     assert!(page.tasks.iter().all(|task| task.metadata.is_empty()));
     assert!(whole.bytes > 8 * 40_000, "{}", whole.bytes);
     assert!(bare.bytes < whole.bytes / 4, "{}", bare.bytes);
-    // The META items contain the newest one or two messages.
+    // The newest message is in one child of its task, with what was said and made before it.
     let (_, newest, _) = desk.page(1, false).await;
-    assert!(newest.bytes < bare.bytes * 2, "{}", newest.bytes);
+    assert!(newest.bytes < whole.bytes / 2, "{}", newest.bytes);
 }
 
 #[tokio::test]
@@ -323,7 +323,7 @@ async fn a_list_of_forty_4_mb_tasks_reads_one_response_worth() {
     assert!(traffic.bytes < MB, "{}", traffic.bytes);
     let (page, traffic, objects) = desk.page(100, true).await;
     assert_eq!(page.tasks.len(), 40);
-    assert!(objects < 4_100_000, "one of them fits: {objects}");
+    assert!(objects < 5_000_000, "one of them fits: {objects}");
     assert!(traffic.bytes < MB, "{}", traffic.bytes);
     let cut = |task: &&a2a_lambda::task::Task| task.metadata.contains_key("a2a-lambda/truncated");
     assert_eq!(page.tasks.iter().filter(cut).count(), 39);

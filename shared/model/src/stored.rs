@@ -138,7 +138,7 @@ pub fn restore_thread(record: &mut ThreadRecord, body: &Encoded<'_>) -> Result<(
 /// The stored form of a thread's state.
 ///
 /// # Errors
-/// [`StoreError::TooLarge`] for JSON longer than [`MAX_BYTES`], or nested more deeply than a
+/// [`StoreError::TooLarge`] for JSON that is too long, or nested more deeply than a
 /// reader follows.
 pub fn encode_state(state: &ThreadState) -> Result<Encoded<'static>, StoreError> {
     encoded::encode(state)

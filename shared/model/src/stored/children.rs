@@ -10,8 +10,8 @@ use super::task::{TaskBody, messages_left};
 use super::{END_ROOM, ITEM_MAX, MAX_BYTES};
 use crate::store::{SizeError, StoreError};
 use crate::task::{
-    Artifact, ChildLifetime, Layout, LoggedEvent, Message, Metadata, MovedContent, MovedParts,
-    MovedValues, Part, Saved, Sealed, StoredValue, TaskFields, TaskRecord, Timestamp,
+    Artifact, ChildLifetime, Event, Layout, LoggedEvent, Message, Metadata, MovedContent,
+    MovedParts, MovedValues, Part, Saved, Sealed, StoredValue, TaskFields, TaskRecord, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -190,13 +190,22 @@ impl<'a> ChildContent<'a> {
             messages: self.history.len(),
             artifacts: parts(&self.artifacts, false),
             replaced: parts(&self.replaced, true),
-            bytes: length(self),
+            bytes: length(self).saturating_sub(repeated(&self.log)),
         };
         let is_some = last.is_some()
             || entry.messages > 0
             || !(entry.artifacts.is_empty() && entry.replaced.is_empty());
         is_some.then_some(entry)
     }
+}
+
+/// The bytes of parts in the log. They are those of the artifacts, so a task counts them once.
+pub(super) fn repeated(log: &[Cow<'_, LoggedEvent>]) -> usize {
+    let parts = log.iter().filter_map(|logged| match &logged.event {
+        Event::Artifact(update) => Some(length(&update.artifact.parts)),
+        Event::Status(_) => None,
+    });
+    parts.sum()
 }
 
 /// The parts that have not moved, of the artifacts that have some.
@@ -262,8 +271,9 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
     let ends = record.state().is_terminal() || record.expires_at <= record.updated_at;
     let room = if ends { 0 } else { END_ROOM };
     let (layout, version) = (&record.layout, record.version);
-    let head = encoded::json(&TaskBody::of(record, layout))?;
-    let bytes = layout.bytes().saturating_add(head.len());
+    let body = TaskBody::of(record, layout);
+    let head = encoded::json(&body)?;
+    let bytes = layout.bytes().saturating_add(head.len()) - repeated(body.log());
     SizeError::check(bytes, MAX_BYTES - room)?;
     let head = Encoded::of(head)?;
     SizeError::check(head.size(), ITEM_MAX - room)?;

@@ -171,6 +171,11 @@ fn is_default<T: Default + PartialEq>(member: &T) -> bool {
 }
 
 impl<'a> TaskBody<'a> {
+    /// The events that have not moved.
+    pub(super) fn log(&self) -> &[Cow<'a, LoggedEvent>] {
+        &self.log
+    }
+
     /// The body without the content that `moved` says is in children.
     pub(super) fn of(record: &'a TaskRecord, moved: &Layout) -> Self {
         let place = OwnIds::of(record);

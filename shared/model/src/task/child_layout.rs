@@ -36,7 +36,8 @@ pub struct MovedContent {
     /// The parts of the artifacts that the turn has replaced.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub replaced: BTreeMap<String, MovedParts>,
-    /// The bytes of the child as JSON, before it is compressed.
+    /// The bytes of the child as JSON, before it is compressed. The parts of artifacts, which
+    /// are in the log too, count once.
     pub bytes: usize,
 }
 
