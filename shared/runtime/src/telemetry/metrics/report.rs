@@ -45,7 +45,7 @@ impl Reporter {
         self
     }
 
-    /// Stores what was counted, at most once in [`INTERVAL`]. Call it when the work of an
+    /// Stores what was counted, at most once in 10 s. Call it when the work of an
     /// invocation is done and its response is not, since Lambda freezes the process after the
     /// response.
     pub async fn end_of_invocation(&self) {
