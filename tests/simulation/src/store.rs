@@ -178,7 +178,7 @@ impl SimStore {
             Committed::Conflict(Some(current)) => {
                 let seen = match mutant {
                     Some(Mutant::EpochKeptByResume) if self.is_resumed(&current, &write.record) => {
-                        with(&current, "e", &write.record)?
+                        with(&current, "epoch", &write.record)?
                     }
                     _ => disguised(mutant, &current, &write.record)?,
                 };
