@@ -147,7 +147,8 @@ async fn a_file_too_large_for_a_response_is_fetched_by_its_url() {
         "{again}"
     );
     agent.interrupt().await;
-    assert!(finds(folder.path(), b"file.bin"), "the search is broken");
+    // The body of a task is compressed, its key is not.
+    assert!(finds(folder.path(), id.as_bytes()), "the search is broken");
     assert!(
         !finds(folder.path(), b"X-Amz-Signature"),
         "a URL was stored or logged"

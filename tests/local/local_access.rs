@@ -87,7 +87,7 @@ fn assert_refused(answer: &str, why: &str) {
 #[tokio::test]
 async fn the_table_and_the_bucket_require_the_credentials_of_the_run() {
     let folder = Folder::new();
-    let services = Running::start(&folder, &["aws", "--memory"], &[], "ready").await;
+    let services = Running::services(&folder, &["--memory"]).await;
     let setting = |name| services.setting(name).to_owned();
     let (dynamodb, s3) = (
         setting("AWS_ENDPOINT_URL_DYNAMODB"),
@@ -143,7 +143,7 @@ async fn each_run_has_credentials_of_its_own() {
     let folder = Folder::new();
     let mut seen = BTreeSet::new();
     for _ in 0..2 {
-        let services = Running::start(&folder, &["aws"], &[], "ready").await;
+        let services = Running::services(&folder, &[]).await;
         seen.insert(services.setting("AWS_ACCESS_KEY_ID").to_owned());
         seen.insert(services.setting("AWS_SECRET_ACCESS_KEY").to_owned());
         services.interrupt().await;
@@ -308,7 +308,6 @@ async fn a_second_start_on_a_data_folder_is_refused_and_names_the_first() {
     let holder = format!("in use by pid {}", first.id());
     for second in [
         &["--port", "0", "--data", data][..],
-        &["aws", "--data", data],
         &["erase-tenant", "acme", "--yes", "--data", data],
     ] {
         let said = refusal(second, &[]).await;

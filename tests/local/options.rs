@@ -27,7 +27,7 @@ async fn help_lists_every_documented_flag() {
     for flag in &documented {
         assert!(offered.contains(flag), "--{flag} is not in\n{help}");
     }
-    assert_eq!(documented.len(), 10, "{documented:?}");
+    assert_eq!(documented.len(), 11, "{documented:?}");
 }
 
 #[tokio::test]
@@ -69,8 +69,6 @@ async fn a_bad_setting_stops_the_start_and_is_explained() {
 async fn an_unusable_data_folder_is_named_with_the_reason() {
     let said = refusal(&["--port", "0", "--data", "/dev/null/here"], &[]).await;
     assert!(said.contains("`/dev/null/here`: "), "{said}");
-    let said = refusal(&["aws", "--data", "/dev/null/here"], &[]).await;
-    assert!(said.contains("`/dev/null/here"), "{said}");
     assert!(said.contains("directory"), "{said}");
 }
 
@@ -161,7 +159,7 @@ async fn the_default_card_serves_every_generation() {
 #[tokio::test]
 async fn an_agent_uses_the_services_it_is_given() {
     let folder = Folder::new();
-    let services = Running::start(&folder, &["aws", "--memory"], &[], "ready").await;
+    let services = Running::services(&folder, &["--memory"]).await;
     let (dynamodb, s3) = (
         services.setting("AWS_ENDPOINT_URL_DYNAMODB"),
         services.setting("AWS_ENDPOINT_URL_S3"),
