@@ -120,18 +120,6 @@ impl Running {
         Self::ready(command(folder, arguments, settings), ready).await
     }
 
-    /// An agent with what other programs need to use its services: it writes that to a file.
-    pub async fn services(folder: &Folder, arguments: &[&str]) -> Self {
-        let file = folder.path().join("services.env");
-        let path = file.to_str().unwrap();
-        let arguments = [&["--port", "0", "--env-file", path], arguments].concat();
-        let mut running = Self::start(folder, &arguments, &[], "listening on ").await;
-        running
-            .said
-            .push_str(&std::fs::read_to_string(&file).unwrap());
-        running
-    }
-
     async fn ready(mut command: Command, ready: &str) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();

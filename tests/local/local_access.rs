@@ -84,11 +84,23 @@ fn assert_refused(answer: &str, why: &str) {
     }
 }
 
+/// An agent with what other programs need to use its services: it writes that to a file.
+pub(crate) async fn services(folder: &Folder, arguments: &[&str]) -> Running {
+    let file = folder.path().join("services.env");
+    let path = file.to_str().unwrap();
+    let arguments = [&["--port", "0", "--env-file", path], arguments].concat();
+    let mut running = Running::start(folder, &arguments, &[], "listening on ").await;
+    running
+        .said
+        .push_str(&std::fs::read_to_string(&file).unwrap());
+    running
+}
+
 #[tokio::test]
 async fn the_table_and_the_bucket_require_the_credentials_of_the_run() {
     let folder = Folder::new();
-    let services = Running::services(&folder, &["--memory"]).await;
-    let setting = |name| services.setting(name).to_owned();
+    let running = services(&folder, &["--memory"]).await;
+    let setting = |name| running.setting(name).to_owned();
     let (dynamodb, s3) = (
         setting("AWS_ENDPOINT_URL_DYNAMODB"),
         setting("AWS_ENDPOINT_URL_S3"),
@@ -143,10 +155,10 @@ async fn each_run_has_credentials_of_its_own() {
     let folder = Folder::new();
     let mut seen = BTreeSet::new();
     for _ in 0..2 {
-        let services = Running::services(&folder, &[]).await;
-        seen.insert(services.setting("AWS_ACCESS_KEY_ID").to_owned());
-        seen.insert(services.setting("AWS_SECRET_ACCESS_KEY").to_owned());
-        services.interrupt().await;
+        let running = services(&folder, &[]).await;
+        seen.insert(running.setting("AWS_ACCESS_KEY_ID").to_owned());
+        seen.insert(running.setting("AWS_SECRET_ACCESS_KEY").to_owned());
+        running.interrupt().await;
     }
     assert_eq!(seen.len(), 4, "{seen:?}");
 }

@@ -159,13 +159,13 @@ async fn the_default_card_serves_every_generation() {
 #[tokio::test]
 async fn an_agent_uses_the_services_it_is_given() {
     let folder = Folder::new();
-    let services = Running::services(&folder, &["--memory"]).await;
+    let running = crate::local_access::services(&folder, &["--memory"]).await;
     let (dynamodb, s3) = (
-        services.setting("AWS_ENDPOINT_URL_DYNAMODB"),
-        services.setting("AWS_ENDPOINT_URL_S3"),
+        running.setting("AWS_ENDPOINT_URL_DYNAMODB"),
+        running.setting("AWS_ENDPOINT_URL_S3"),
     );
     let keys = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"];
-    let keys = keys.map(|name| (name, services.setting(name)));
+    let keys = keys.map(|name| (name, running.setting(name)));
     let arguments = [
         "--port",
         "0",
