@@ -254,7 +254,6 @@ step_ship() {
 step_template() {
   venv template tests/template/requirements.txt
   (cd tests/template && "$target/venv/template/bin/python" -B -m unittest test_template test_sources test_docs test_kit)
-  python3 -B tests/template/house.py --check
 }
 
 step_sam() {

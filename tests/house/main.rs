@@ -1,0 +1,267 @@
+//! Counts how readable the code is, and fails where a limit is exceeded.
+//!
+//! - `source`: the production files, without tests
+//! - `names`: functions, public items, types, values, store traits
+//! - `circles`: files that use each other
+//!
+//! `cargo test -p a2a-lambda-house -- --nocapture` prints the figures.
+#![cfg(test)]
+
+mod circles;
+mod names;
+mod source;
+
+use names::{Function, Names};
+use source::Source;
+use std::collections::BTreeMap;
+
+/// The production lines that each package may have. A new mechanism names who asked; an own idea
+/// takes out what it adds.
+const LINES_MAX: [(&str, usize); 8] = [
+    ("shared/wire", 6_800),
+    ("shared/model", 8_100),
+    ("shared/store", 3_400),
+    ("shared/aws", 7_500),
+    ("shared/runtime", 35_000),
+    ("shared/macros", 550),
+    ("shared/local", 7_500),
+    ("shared/agent", 7_600),
+];
+const FUNCTION_MAX: usize = 70;
+const CIRCLE_MAX: usize = 3;
+const PUBLIC_MAX: usize = 1_450;
+/// Values named by a participle, in 1,000 lines.
+const PARTICIPLES_MAX: f64 = 9.0;
+const STORE_METHODS_MAX: usize = 60;
+
+/// Type names that more than one file declares, with the reason. A name that is declared once
+/// leaves the table.
+const TWICE: [(&str, usize, &str); 9] = [
+    (
+        "Artifact",
+        2,
+        "A2A's word: the artifact of a task, and what a skill makes, without an id",
+    ),
+    ("Attributes", 2, "Rust's attributes and DynamoDB's"),
+    ("Batch", 2, LOCAL),
+    ("Delivery", 2, LOCAL),
+    ("Item", 2, "the item of any table, and that of the SDK"),
+    ("Key", 2, LOCAL),
+    ("Message", 2, LOCAL),
+    ("Stream", 2, LOCAL),
+    ("Table", 2, LOCAL),
+];
+const LOCAL: &str = "the local agent is a program of its own and never imports the other type";
+
+struct House {
+    sources: Vec<(Source, Names)>,
+}
+
+impl House {
+    fn read() -> Self {
+        let sources = source::production().into_iter().map(|source| {
+            let names = names::names(&source);
+            (source, names)
+        });
+        Self {
+            sources: sources.collect(),
+        }
+    }
+
+    fn packages(&self) -> BTreeMap<&str, Vec<&Source>> {
+        let mut packages: BTreeMap<&str, Vec<&Source>> = BTreeMap::new();
+        for (source, _) in &self.sources {
+            packages.entry(&source.package).or_default().push(source);
+        }
+        packages
+    }
+
+    fn lines(&self) -> usize {
+        self.sources.iter().map(|(source, _)| source.lines).sum()
+    }
+
+    /// Each function with the place of its first line.
+    fn functions(&self) -> Vec<(String, &Function)> {
+        let functions = self.sources.iter().flat_map(|(source, names)| {
+            names
+                .functions
+                .iter()
+                .map(move |function| (format!("{}:{}", source.path, function.line), function))
+        });
+        functions.collect()
+    }
+}
+
+/// The value that this share of the values does not exceed.
+fn percentile(values: &mut [usize], percent: usize) -> usize {
+    values.sort_unstable();
+    values
+        .get((values.len() * percent).div_ceil(100).saturating_sub(1))
+        .copied()
+        .unwrap_or(0)
+}
+
+fn lines_of_packages(house: &House) -> Vec<String> {
+    let mut above = Vec::new();
+    println!("house: {:<24} files   lines    code", "package");
+    for (package, sources) in house.packages() {
+        let lines: usize = sources.iter().map(|source| source.lines).sum();
+        let code: usize = sources.iter().map(|source| source.code).sum();
+        println!(
+            "house: {package:<24} {:>5} {lines:>7} {code:>7}",
+            sources.len()
+        );
+        if let Some((_, most)) = LINES_MAX
+            .iter()
+            .find(|(name, most)| *name == package && lines > *most)
+        {
+            above.push(format!("{package} has {lines} lines, above {most}"));
+        }
+    }
+    let code: usize = house.sources.iter().map(|(source, _)| source.code).sum();
+    println!(
+        "house: production has {} lines, {code} of them code",
+        house.lines()
+    );
+    above
+}
+
+fn lines_of_functions(house: &House) -> Vec<String> {
+    let functions = house.functions();
+    let mut sizes: Vec<usize> = functions
+        .iter()
+        .map(|(_, function)| function.lines)
+        .collect();
+    let [median, p90, p99, longest] =
+        [50, 90, 99, 100].map(|percent| percentile(&mut sizes, percent));
+    println!(
+        "house: {} functions, median {median} lines, p90 {p90}, p99 {p99}, longest {longest}",
+        sizes.len()
+    );
+    let long = functions
+        .iter()
+        .filter(|(_, function)| function.lines > FUNCTION_MAX);
+    long.map(|(place, function)| format!("{place} {} has {} lines", function.name, function.lines))
+        .collect()
+}
+
+fn public_items(house: &House) -> Vec<String> {
+    let items: Vec<_> = house
+        .sources
+        .iter()
+        .flat_map(|(source, names)| names.public.iter().map(move |item| (&source.path, item)))
+        .collect();
+    println!("house: {} public items", items.len());
+    let bare = items
+        .iter()
+        .filter(|(_, (_, _, is_documented))| !is_documented);
+    let above = (items.len() > PUBLIC_MAX)
+        .then(|| format!("{} public items, above {PUBLIC_MAX}", items.len()));
+    bare.map(|(path, (name, line, _))| format!("{path}:{line} {name} has no documentation"))
+        .chain(above)
+        .collect()
+}
+
+fn names_of_values(house: &House) -> Vec<String> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for name in house.sources.iter().flat_map(|(_, names)| &names.values) {
+        if names::is_participle(name) {
+            *counts.entry(name).or_default() += 1;
+        }
+    }
+    let total: usize = counts.values().sum();
+    #[expect(clippy::cast_precision_loss, reason = "the numbers are small")]
+    let rate = 1_000.0 * total as f64 / house.lines() as f64;
+    let mut most: Vec<_> = counts.into_iter().collect();
+    most.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    most.truncate(12);
+    println!(
+        "house: participles name {total} values, {rate:.1} in 1,000 lines; most often {most:?}"
+    );
+    let fault =
+        format!("participles name {rate:.1} values in 1,000 lines, above {PARTICIPLES_MAX}");
+    Vec::from_iter((rate > PARTICIPLES_MAX).then_some(fault))
+}
+
+fn names_of_types(house: &House) -> Vec<String> {
+    let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    // The reference agent is a program that an author could have written: no crate imports it.
+    for (source, names) in house
+        .sources
+        .iter()
+        .filter(|(source, _)| source.package != "shared/agent")
+    {
+        for (name, line) in &names.types {
+            places
+                .entry(name)
+                .or_default()
+                .push(format!("{}:{line}", source.path));
+        }
+    }
+    let allowed: BTreeMap<_, _> = TWICE
+        .iter()
+        .map(|(name, count, _)| (*name, *count))
+        .collect();
+    places.retain(|name, places| places.len() != allowed.get(name).copied().unwrap_or(1));
+    places
+        .iter()
+        .map(|(name, places)| format!("`{name}` is declared {} times: {places:?}", places.len()))
+        .collect()
+}
+
+fn circles_of_files(house: &House) -> Vec<String> {
+    let mut large = Vec::new();
+    for (package, sources) in house.packages() {
+        let circles = circles::circles(&sources);
+        if !circles.is_empty() {
+            println!(
+                "house: circles of {package}: {:?}",
+                circles.iter().map(Vec::len).collect::<Vec<_>>()
+            );
+        }
+        let above = circles.iter().filter(|circle| circle.len() > CIRCLE_MAX);
+        large.extend(above.map(|circle| {
+            let names = circle.iter().map(|module| module.join("/"));
+            format!(
+                "a circle of {} files in {package}: {}",
+                circle.len(),
+                names.collect::<Vec<_>>().join(", ")
+            )
+        }));
+    }
+    large
+}
+
+fn store_methods(house: &House) -> Vec<String> {
+    let folders = ["shared/model/src/store/", "shared/store/src/"];
+    let traits: Vec<_> = house
+        .sources
+        .iter()
+        .filter(|(source, _)| folders.iter().any(|folder| source.path.starts_with(folder)))
+        .flat_map(|(_, names)| &names.traits)
+        .collect();
+    let methods: usize = traits.iter().map(|(_, methods)| methods).sum();
+    println!(
+        "house: {} store traits with {methods} methods",
+        traits.len()
+    );
+    let fault = format!("{methods} methods of stores, above {STORE_METHODS_MAX}: {traits:?}");
+    Vec::from_iter((methods > STORE_METHODS_MAX).then_some(fault))
+}
+
+/// Reads the sources once: that takes the longest.
+#[test]
+fn an_engineer_can_carry_the_house_in_the_head() {
+    let house = House::read();
+    let counts = [
+        lines_of_packages,
+        lines_of_functions,
+        public_items,
+        names_of_values,
+        names_of_types,
+        circles_of_files,
+        store_methods,
+    ];
+    let faults: Vec<String> = counts.iter().flat_map(|count| count(&house)).collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+}
