@@ -13,9 +13,9 @@ use a2a_lambda::task::{
     A2aError, Change, ContextId, Generation, Message, Metadata, NewTask, Part, PartContent,
     SendCommand, SendMode, Sent, Task, TaskId, TaskRecord, Timestamp,
 };
+use a2a_lambda::testing::TestClock;
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_lambda_tests::tester::{self, Gate};
-use a2a_lambda_tests::virtual_clock::SetClock;
 use a2a_local::embedded::TABLE;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::{BTreeSet, HashMap};
@@ -34,7 +34,7 @@ struct Stage {
     emulator: Emulator,
     store: Arc<DynamoStore>,
     engine: Engine,
-    clock: Arc<SetClock>,
+    clock: Arc<TestClock>,
     caller: Caller,
 }
 
@@ -47,7 +47,7 @@ impl Stage {
         // A sweep covers the whole table, so the test needs its own.
         let emulator = Emulator::alone().await.unwrap();
         let store = Arc::new(emulator.records.clone());
-        let clock = Arc::new(SetClock::without_timers(BEGIN));
+        let clock = Arc::new(TestClock::without_timers(BEGIN));
         let services = Services {
             tasks: store.clone(),
             threads: store.clone(),

@@ -11,8 +11,8 @@ use a2a_lambda::store::contract::World;
 use a2a_lambda::task::{
     Generation, IdempotencyKey, Message, Metadata, Part, SendCommand, SendMode, Sent, Task, TaskId,
 };
+use a2a_lambda::testing::TestClock;
 use a2a_lambda_tests::emulator::{Emulator, run};
-use a2a_lambda_tests::virtual_clock::SetClock;
 use a2a_local::embedded::TABLE;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde::{Deserialize, Serialize};
@@ -60,14 +60,14 @@ struct Stage {
     emulator: Emulator,
     engine: Engine,
     caller: Caller,
-    clock: Arc<SetClock>,
+    clock: Arc<TestClock>,
 }
 
 impl Stage {
     async fn new() -> Self {
         let emulator = Emulator::start().await.unwrap();
         let store = Arc::new(emulator.records.clone());
-        let clock = Arc::new(SetClock::at(SystemClock.now()));
+        let clock = Arc::new(TestClock::standing(SystemClock.now()));
         let services = Services {
             tasks: store.clone(),
             threads: store,

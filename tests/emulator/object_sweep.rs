@@ -15,8 +15,8 @@ use a2a_lambda::store::{
 use a2a_lambda::task::{
     Change, ContextId, OutputCounts, TaskKey, TaskRecord, ThreadKey, Timestamp,
 };
+use a2a_lambda::testing::TestClock;
 use a2a_lambda_tests::emulator::Emulator;
-use a2a_lambda_tests::virtual_clock::SetClock;
 use a2a_local::embedded::TABLE;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::HashMap;
@@ -48,7 +48,7 @@ fn runtime(
         .threads(store.clone())
         .pushes(store)
         .blobs(Arc::new(blobs.clone()))
-        .clock(Arc::new(SetClock::at(now)))
+        .clock(Arc::new(TestClock::standing(now)))
         .build()
         .unwrap()
 }

@@ -13,9 +13,9 @@ use a2a_lambda::store::queue::{
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{ReadTasks as _, RecordQuery, StoreError};
 use a2a_lambda::task::{GetQuery, Owner, Subject, Task, TaskId, TaskRecord, TenantId};
+use a2a_lambda::testing::TestClock;
 use a2a_lambda_tests::emulator::Emulator;
 use a2a_lambda_tests::scenarios::agent::{Signals, agent};
-use a2a_lambda_tests::virtual_clock::VirtualClock;
 use a2a_local::embedded::{BUCKET, TABLE};
 use async_trait::async_trait;
 use aws_sdk_dynamodb::config::retry::{RetryConfig, RetryPartition, TokenBucket};
@@ -83,7 +83,7 @@ pub(crate) struct Case {
     pub(crate) caller: Caller,
     pub(crate) signals: Arc<Signals>,
     pub(crate) store: DynamoStore,
-    pub(crate) clock: Arc<VirtualClock>,
+    pub(crate) clock: Arc<TestClock>,
     emulator: Arc<Emulator>,
     queue: Queue,
     /// The task as stored when a response said that it is canceled.
@@ -99,7 +99,7 @@ impl Case {
     pub(crate) fn new(emulator: &Arc<Emulator>, name: &str, plan: Option<Plan>) -> Self {
         let line = FaultyConnection::new(plan);
         let signals = Arc::<Signals>::default();
-        let clock = Arc::new(VirtualClock::starting(SystemClock.now(), SPEED));
+        let clock = Arc::new(TestClock::following(SystemClock.now(), SPEED));
         let (near_store, near_blobs) = on(emulator, &line, name);
         let engine = |store: &DynamoStore, blobs: S3Blobs| {
             let store = Arc::new(store.clone());

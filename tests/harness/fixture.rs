@@ -2,7 +2,6 @@
 //! test can then check both stores.
 
 use crate::emulator::{Emulator, EmulatorError, run};
-use crate::virtual_clock::SetClock;
 use crate::world::{self, Live, Reply, Request};
 use a2a_lambda::auth::Identity;
 use a2a_lambda::engine::{Clock as _, SystemClock};
@@ -11,6 +10,7 @@ use a2a_lambda::runtime::{Runtime, RuntimeError};
 use a2a_lambda::settings::{Settings, SettingsError, Source};
 use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::task::Timestamp;
+use a2a_lambda::testing::TestClock;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ pub struct Fixture {
     /// The emulator, if the agent does not use the memory store.
     pub emulator: Option<Emulator>,
     runtime: Runtime,
-    clock: Arc<SetClock>,
+    clock: Arc<TestClock>,
     /// The prefix of its tenants' names, unique for this run.
     name: String,
 }
@@ -74,7 +74,7 @@ impl Fixture {
     ) -> Result<Self, FixtureError> {
         let mut settings = Settings::read(&Local)?;
         change(&mut settings);
-        let clock = Arc::new(SetClock::at(SystemClock.now()));
+        let clock = Arc::new(TestClock::standing(SystemClock.now()));
         let mut builder = Runtime::builder(agent, settings).clock(clock.clone());
         let emulator = match place {
             Place::Memory => None,

@@ -12,7 +12,6 @@ pub mod recorder;
 pub mod remote;
 pub mod scenarios;
 pub mod tester;
-pub mod virtual_clock;
 pub mod watched_store;
 pub mod world;
 

@@ -1,7 +1,6 @@
 //! A whole agent in one process that takes HTTP requests and returns responses.
 
 use crate::tester::{self, Gate};
-use crate::virtual_clock::VirtualClock;
 use crate::watched_store::WatchedStore;
 use a2a_lambda::auth::{AuthMode, Identity};
 use a2a_lambda::engine::{Clock as _, Engine, ThreadSweepReport};
@@ -11,6 +10,7 @@ use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::skill::{AgentDefinition, BuildError};
 use a2a_lambda::store::limits::Limits;
 use a2a_lambda::store::memory::MemoryTable;
+use a2a_lambda::testing::TestClock;
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body_util::BodyExt as _;
@@ -195,7 +195,7 @@ pub struct World {
     /// Blocks the skill `slow`.
     pub gate: Gate,
     /// The clock of the agent.
-    pub clock: Arc<VirtualClock>,
+    pub clock: Arc<TestClock>,
     /// Counts what each tenant uses, if the settings limit it.
     pub limits: Limits,
     runtime: Runtime,
@@ -256,7 +256,7 @@ impl World {
 
     fn over(
         store: Arc<WatchedStore>,
-        clock: Arc<VirtualClock>,
+        clock: Arc<TestClock>,
         agent: impl FnOnce(Gate) -> Result<AgentDefinition, BuildError>,
         change: impl FnOnce(&mut Settings),
     ) -> Result<Self, Box<dyn Error>> {

@@ -22,7 +22,7 @@ const ATTEMPT: Duration = Duration::from_secs(10);
 
 /// Webhook hosts; those with `silent` in their name never answer.
 struct Hosts {
-    clock: Arc<a2a_lambda_tests::virtual_clock::VirtualClock>,
+    clock: Arc<a2a_lambda::testing::TestClock>,
     called: Mutex<Vec<(String, Timestamp)>>,
 }
 

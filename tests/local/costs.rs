@@ -17,8 +17,8 @@ use a2a_lambda::store::queue::{PushItem, TaskImage, WorkItem};
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{Blobs as _, ReadTasks as _};
 use a2a_lambda::task::{Owner, Subject, TaskId, TenantId};
+use a2a_lambda::testing::TestClock;
 use a2a_lambda_tests::log_lines::LogLines;
-use a2a_lambda_tests::virtual_clock::VirtualClock;
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use a2a_local::pumps::Pumps;
 use a2a_local::queue::LocalQueue;
@@ -71,7 +71,7 @@ struct Counter {
     blobs: S3Blobs,
     /// A metered store.
     near: DynamoStore,
-    clock: Arc<VirtualClock>,
+    clock: Arc<TestClock>,
     rows: String,
     pumps: Vec<Pumps>,
     services: Embedded,
@@ -138,7 +138,7 @@ impl Counter {
         let mut settings = Settings::read(&Local).unwrap();
         change(&mut settings.policy.limits);
         let near = counted(&clients, &meter);
-        let clock = Arc::new(VirtualClock::starting(SystemClock.now(), 1));
+        let clock = Arc::new(TestClock::following(SystemClock.now(), 1));
         let runtime = Runtime::builder(agent, settings)
             .aws(&near)
             .clock(clock.clone())

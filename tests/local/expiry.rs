@@ -10,7 +10,7 @@ use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::task::Timestamp;
-use a2a_lambda_tests::virtual_clock::SetClock;
+use a2a_lambda::testing::TestClock;
 use a2a_lambda_tests::world::{self, Reply, Request};
 use a2a_local::embedded::{Embedded, TABLE};
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -35,7 +35,7 @@ impl Source for Local {
 /// The agent of `cargo run` over its data folder, with a clock that the test
 /// sets. The test itself starts what a schedule would start.
 struct Later {
-    clock: Arc<SetClock>,
+    clock: Arc<TestClock>,
     runtime: Runtime,
     clients: AwsClients,
     _services: Embedded,
@@ -58,7 +58,7 @@ impl Later {
     async fn over(data: &Path) -> Self {
         let services = Embedded::start(Some(data)).await.unwrap();
         let clients = AwsClients::connect(services.endpoints()).await;
-        let clock = Arc::new(SetClock::default());
+        let clock = Arc::new(TestClock::standing(Timestamp::default()));
         let agent = reference_agent::conformance::agent(SECOND).unwrap();
         let runtime = Runtime::builder(agent, Settings::read(&Local).unwrap())
             .aws(&clients)

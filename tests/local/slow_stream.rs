@@ -17,7 +17,7 @@ use a2a_lambda::task::{
     Event, Frame, Generation, Message, Metadata, Owner, Part, SendCommand, SendMode, Subject,
     TaskRecord, TenantId, Timestamp,
 };
-use a2a_lambda_tests::virtual_clock::VirtualClock;
+use a2a_lambda::testing::TestClock;
 use a2a_local::embedded::{Embedded, TABLE};
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex};
@@ -111,7 +111,7 @@ async fn streamed() -> (Vec<Written>, Vec<Duration>) {
         tasks: store.clone(),
         threads: memory.clone(),
         blobs: memory,
-        clock: Arc::new(VirtualClock::default()),
+        clock: Arc::default(),
         ids: Arc::new(RandomIds),
         model: None,
     };

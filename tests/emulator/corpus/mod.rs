@@ -22,7 +22,7 @@ use a2a_lambda::store::{Blobs as _, ReadTasks as _, ReadThreads as _};
 use a2a_lambda::task::{
     ContextId, Event, Owner, PartContent, Subject, TaskId, TaskRecord, TenantId, Timestamp,
 };
-use a2a_lambda_tests::virtual_clock::SetClock;
+use a2a_lambda::testing::TestClock;
 use a2a_lambda_tests::world::{Reply, Request, send};
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -74,7 +74,7 @@ struct Endpoint {
     records: Arc<DynamoStore>,
     blobs: Arc<S3Blobs>,
     runtime: Runtime,
-    clock: Arc<SetClock>,
+    clock: Arc<TestClock>,
     _embedded: Embedded,
 }
 
@@ -85,7 +85,7 @@ impl Endpoint {
         let blobs = Arc::new(S3Blobs::new(clients.s3.clone(), BUCKET));
         let records = DynamoStore::new(clients.dynamodb.clone(), TABLE).with_blobs(blobs.clone());
         let records = Arc::new(records);
-        let clock = Arc::new(SetClock::without_timers(Timestamp::from_millis(NOW)));
+        let clock = Arc::new(TestClock::without_timers(Timestamp::from_millis(NOW)));
         let agent = reference_agent::conformance::agent(Duration::from_secs(2)).unwrap();
         let runtime = Runtime::builder(agent, Settings::read(&Local).unwrap())
             .tasks(records.clone())

@@ -1,42 +1,15 @@
 use super::*;
-use a2a_lambda::task::{Owner, PushId, Subject, TaskId, TenantId, WriteId};
+use a2a_lambda::task::{Owner, PushId, Subject, TaskId, TenantId, Timestamp, WriteId};
+use a2a_lambda::testing::TestClock;
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 const LEASE: Duration = Duration::from_secs(60);
 
 type Turns = LocalQueue<WorkItem>;
 type Pushes = LocalQueue<PushItem>;
 
-/// A clock that a test moves. A sleep never wakes its task: the test polls it again. The
-/// clocks of the test harness cannot be used here: the harness depends on this package.
-#[derive(Default)]
-struct Time(AtomicI64);
-
-impl Time {
-    fn pass(&self, time: Duration) {
-        let millis = i64::try_from(time.as_millis()).unwrap();
-        self.0.fetch_add(millis, Ordering::Relaxed);
-    }
-}
-
-impl Clock for Time {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.load(Ordering::Relaxed))
-    }
-
-    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            if at > self.now() {
-                futures::future::pending::<()>().await;
-            }
-        })
-    }
-}
-
-fn queue<I: Queued>() -> (Arc<Time>, LocalQueue<I>) {
-    let time = Arc::new(Time::default());
+fn queue<I: Queued>() -> (Arc<TestClock>, LocalQueue<I>) {
+    let time = Arc::new(TestClock::without_timers(Timestamp::default()));
     (time.clone(), LocalQueue::new(time, LEASE))
 }
 
@@ -62,7 +35,7 @@ fn now<I: Queued>(queue: &LocalQueue<I>) -> Option<Delivery<I>> {
     queue.receive().now_or_never()
 }
 
-async fn filled(turns: &[u32]) -> (Arc<Time>, Turns) {
+async fn filled(turns: &[u32]) -> (Arc<TestClock>, Turns) {
     let (time, queue) = queue();
     let items: Vec<_> = turns.iter().map(|turn| item(*turn).into()).collect();
     assert_eq!(queue.send(&items).await.unwrap(), vec![true; turns.len()]);
@@ -82,13 +55,13 @@ async fn messages_are_received_in_the_order_they_were_sent() {
 async fn a_received_message_is_delivered_again_unless_it_is_deleted() {
     let (time, queue) = filled(&[1]).await;
     let first = now(&queue).unwrap();
-    time.pass(LEASE - Duration::from_millis(1));
+    time.advance(LEASE - Duration::from_millis(1));
     assert!(now(&queue).is_none());
-    time.pass(Duration::from_millis(1));
+    time.advance(Duration::from_millis(1));
     let second = now(&queue).unwrap();
     assert_eq!(second.item, first.item);
     assert!(second.receipt.delete());
-    time.pass(LEASE);
+    time.advance(LEASE);
     assert!(now(&queue).is_none() && queue.is_empty());
 }
 
@@ -96,9 +69,9 @@ async fn a_received_message_is_delivered_again_unless_it_is_deleted() {
 async fn a_receipt_changes_how_long_its_message_is_hidden() {
     let (time, queue) = filled(&[1]).await;
     let delivery = now(&queue).unwrap();
-    time.pass(LEASE / 2);
+    time.advance(LEASE / 2);
     delivery.receipt.hide(LEASE).await.unwrap();
-    time.pass(LEASE / 2);
+    time.advance(LEASE / 2);
     assert!(now(&queue).is_none());
     delivery.receipt.hide(Duration::ZERO).await.unwrap();
     assert!(now(&queue).is_some());
@@ -108,12 +81,12 @@ async fn a_receipt_changes_how_long_its_message_is_hidden() {
 async fn an_old_receipt_can_neither_delete_nor_hide() {
     let (time, queue) = filled(&[1]).await;
     let overtaken = now(&queue).unwrap();
-    time.pass(LEASE);
+    time.advance(LEASE);
     let current = now(&queue).unwrap();
     assert!(!overtaken.receipt.delete());
     assert!(overtaken.receipt.hide(LEASE * 9).await.is_err());
     assert_eq!(queue.len(), 1);
-    time.pass(LEASE);
+    time.advance(LEASE);
     assert!(now(&queue).is_some());
     assert!(!current.receipt.delete());
 }
@@ -132,7 +105,7 @@ async fn a_message_is_removed_after_too_many_receives() {
     let (time, queue) = filled(&[1]).await;
     for _ in 0..RECEIVES {
         assert!(now(&queue).is_some());
-        time.pass(LEASE);
+        time.advance(LEASE);
     }
     assert!(now(&queue).is_none() && queue.is_empty());
 }
@@ -169,7 +142,7 @@ fn push(tenant: &str, config: &str) -> PushItem {
     }
 }
 
-async fn rung(items: &[(&str, &str)]) -> (Arc<Time>, Pushes) {
+async fn rung(items: &[(&str, &str)]) -> (Arc<TestClock>, Pushes) {
     let (time, queue) = queue::<PushItem>();
     let items: Vec<_> = items
         .iter()
@@ -204,11 +177,11 @@ async fn a_delayed_push_queue_message_is_hidden_until_its_time() {
     queue.ring(&[push("a", "1")], wait).await.unwrap();
     queue.ring(&[push("a", "2")], wait / 2).await.unwrap();
     assert!(now(&queue).is_none());
-    time.pass(wait / 2);
+    time.advance(wait / 2);
     let first = now(&queue).unwrap();
     assert_eq!(first.item, push("a", "2"));
     assert!(first.receipt.delete());
     assert!(now(&queue).is_none());
-    time.pass(wait / 2);
+    time.advance(wait / 2);
     assert_eq!(now(&queue).unwrap().item, push("a", "1"));
 }

@@ -1,7 +1,7 @@
 //! Provides what the tests of several modules share: a paused clock, a queue, a caller,
 //! what the caller sends, and the services of an engine.
 
-use super::{Clock, Engine, RandomIds, Services};
+use super::{Engine, RandomIds, Services};
 use crate::auth::Caller;
 use crate::engine::CallBudget;
 use crate::store::memory::MemoryStore;
@@ -11,12 +11,11 @@ use crate::task::{
     Generation, Message, Metadata, Owner, Part, SendCommand, SendMode, Sent, Subject, Task,
     TaskRecord, TenantId, Timestamp,
 };
+use crate::testing::TestClock;
 use async_trait::async_trait;
-use futures::future::BoxFuture;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::time::Instant;
 
 /// The owner of the tasks of [`ann`].
 pub(super) fn owner() -> Owner {
@@ -38,7 +37,7 @@ pub(super) fn services(tasks: Arc<dyn WriteTasks>, memory: &Arc<MemoryStore>) ->
         tasks,
         threads: memory.clone(),
         blobs: memory.clone(),
-        clock: Arc::new(PausedClock::new()),
+        clock: Arc::new(clock()),
         ids: Arc::new(RandomIds),
         model: None,
     }
@@ -82,37 +81,12 @@ pub(super) fn work_item(record: &TaskRecord) -> WorkItem {
     }
 }
 
-/// What a new [`PausedClock`] shows.
+/// When the tests of the engine begin.
 pub(super) const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// Tokio's clock, which the test runtime pauses.
-pub(super) struct PausedClock {
-    began: Timestamp,
-    started: Instant,
-}
-
-impl PausedClock {
-    pub(super) fn new() -> Self {
-        Self::at(START)
-    }
-
-    /// A clock that shows `began` now.
-    pub(super) fn at(began: Timestamp) -> Self {
-        Self {
-            began,
-            started: Instant::now(),
-        }
-    }
-}
-
-impl Clock for PausedClock {
-    fn now(&self) -> Timestamp {
-        self.began.plus(self.started.elapsed())
-    }
-
-    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
-        Box::pin(tokio::time::sleep(at.since(self.now())))
-    }
+/// A clock that follows Tokio's, which the test runtime pauses.
+pub(super) fn clock() -> TestClock {
+    TestClock::following(START, 1)
 }
 
 /// A queue and the receipt of each message in it. `items` are its messages, `waits` their

@@ -257,14 +257,14 @@ impl SecretKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use futures::future::BoxFuture;
+    use crate::testing::TestClock;
     use std::sync::Mutex as StdMutex;
 
     /// What Secrets Manager holds, how often it was read, and the time.
     struct Place {
         keys: StdMutex<Option<Vec<&'static str>>>,
         reads: StdMutex<u32>,
-        now: StdMutex<Timestamp>,
+        clock: Arc<TestClock>,
     }
 
     impl Place {
@@ -272,12 +272,12 @@ mod tests {
             Arc::new(Self {
                 keys: StdMutex::new(Some(keys.to_vec())),
                 reads: StdMutex::default(),
-                now: StdMutex::default(),
+                clock: Arc::new(TestClock::standing(Timestamp::default())),
             })
         }
 
         fn keys(self: &Arc<Self>) -> SecretKeys {
-            SecretKeys::stored_with(self.clone(), self.clone())
+            SecretKeys::stored_with(self.clone(), self.clock.clone())
         }
 
         fn hold(&self, keys: Option<&[&'static str]>) {
@@ -285,8 +285,7 @@ mod tests {
         }
 
         fn wait(&self, time: Duration) {
-            let mut now = self.now.lock().unwrap();
-            *now = now.plus(time);
+            self.clock.advance(time);
         }
 
         fn reads(&self) -> u32 {
@@ -301,16 +300,6 @@ mod tests {
             let keys = self.keys.lock().unwrap().clone();
             let keys = keys.ok_or_else(|| StoreError::Unavailable("no answer".to_owned()))?;
             Ok(keys.into_iter().map(Secret::new).collect())
-        }
-    }
-
-    impl Clock for Place {
-        fn now(&self) -> Timestamp {
-            *self.now.lock().unwrap()
-        }
-
-        fn sleep_until(&self, _: Timestamp) -> BoxFuture<'_, ()> {
-            Box::pin(std::future::ready(()))
         }
     }
 

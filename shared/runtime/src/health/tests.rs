@@ -1,29 +1,16 @@
 //! Tests of the probes.
 
 use super::{Checks, Health};
-use crate::engine::Clock;
 use crate::store::StoreError;
 use crate::store::health::HealthCheck;
 use crate::task::Timestamp;
+use crate::testing::TestClock;
 use async_trait::async_trait;
-use futures::future::{BoxFuture, join_all};
+use futures::future::join_all;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
-
-/// A clock that follows Tokio's.
-struct Follows(Instant);
-
-impl Clock for Follows {
-    fn now(&self) -> Timestamp {
-        Timestamp::default().plus(self.0.elapsed())
-    }
-
-    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'_, ()> {
-        Box::pin(sleep(at.since(self.now())))
-    }
-}
 
 /// A dependency that answers after a time.
 struct After(Duration, bool, AtomicU64);
@@ -49,7 +36,10 @@ fn after(millis: u64, works: bool) -> Arc<After> {
 }
 
 fn health(checks: Checks) -> Health {
-    Health::new(checks, Arc::new(Follows(Instant::now())))
+    Health::new(
+        checks,
+        Arc::new(TestClock::following(Timestamp::default(), 1)),
+    )
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use super::store::Hold;
 use super::{SkillTest, SkillTestError, cancel};
 use crate::auth::Caller;
-use crate::engine::{CallBudget, Leases};
+use crate::engine::{CallBudget, Clock as _, Leases};
 use crate::store::queue::{OpenTask, Receipt, SweepTasks, WorkItem, WorkMessage, WorkQueue};
 use crate::store::{ReadTasks as _, StoreError};
 use crate::task::{Frame, SendCommand, TaskId, TaskRecord};
@@ -76,7 +76,10 @@ impl SkillTest {
     }
 
     fn budget(&self) -> CallBudget {
-        CallBudget::until(self.time_left.map(|duration| self.clock.later(duration)))
+        CallBudget::until(
+            self.time_left
+                .map(|duration| self.clock.now().plus(duration)),
+        )
     }
 
     /// Runs `future` until it ends, its turn goes to a queue, or its process dies.
@@ -132,7 +135,7 @@ impl SkillTest {
             }
             if let Some(at) = record.not_before() {
                 // An outage ended its last run.
-                let now = self.clock.later(Duration::ZERO);
+                let now = self.clock.now();
                 self.clock.advance(at.since(now));
             }
             let Some(dispatch) = record.dispatch() else {
@@ -151,7 +154,9 @@ impl SkillTest {
                 turn: record.turn(),
                 dispatch,
             };
-            let deadline = self.time_left.map(|duration| self.clock.later(duration));
+            let deadline = self
+                .time_left
+                .map(|duration| self.clock.now().plus(duration));
             let future = Box::pin(engine.work(&item, &Unhidden, deadline));
             self.watched(caller, hold, None, future).await?;
         }
@@ -164,7 +169,7 @@ impl SkillTest {
         caller: &Caller,
         id: &TaskId,
     ) -> Result<Option<TaskRecord>, SkillTestError> {
-        let now = self.clock.later(Duration::ZERO);
+        let now = self.clock.now();
         let result = self.store.load(&caller.owner, id, now).await;
         Ok(result.map_err(crate::engine::EngineError::from)?)
     }

@@ -54,7 +54,8 @@ use crate::task::{
     CancelCommand, ContextId, Event, Frame, Generation, GetQuery, IdError, Message, Metadata,
     Owner, SendCommand, SendMode, Subject, TaskId, TenantId,
 };
-use clock::{CountedIds, TestClock};
+use clock::CountedIds;
+pub use clock::TestClock;
 use invocations::Interruption;
 use lock::lock;
 use std::collections::BTreeSet;
@@ -128,7 +129,7 @@ impl SkillTest {
             skill: skill.into(),
             store: Arc::default(),
             documents: Documents::new(Arc::new(MemoryTable::default())),
-            clock: Arc::default(),
+            clock: Arc::new(TestClock::standing(TestClock::START)),
             ids: Arc::default(),
             caller: None,
             model: None,

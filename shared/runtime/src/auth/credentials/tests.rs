@@ -1,29 +1,15 @@
 use super::Credentials;
 use crate::auth::{ApiKey, AuthError, FirstKey, FirstSecret};
-use crate::engine::Clock;
 use crate::store::StoreError;
 use crate::store::api_keys::{ApiKeyRecord, ApiKeys, KeyCheck};
 use crate::store::keys;
 use crate::store::table_contract::WatchedTable;
 use crate::task::{Owner, Subject, TenantId, Timestamp};
+use crate::testing::TestClock;
 use async_trait::async_trait;
-use futures::future::BoxFuture;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
-
-/// A clock that shows what the test sets, in milliseconds.
-#[derive(Default)]
-pub(crate) struct SetClock(pub(crate) AtomicI64);
-
-impl Clock for SetClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.load(Ordering::SeqCst))
-    }
-
-    fn sleep_until(&self, _: Timestamp) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::pending())
-    }
-}
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 fn owner(tenant: &str, subject: &str) -> Owner {
     Owner {
@@ -70,9 +56,9 @@ async fn tenant(credentials: &Credentials, header: &str) -> Result<String, AuthE
 }
 
 /// A store, credentials over it, and their clock.
-fn agent() -> (ApiKeys, Credentials, Arc<SetClock>) {
+fn agent() -> (ApiKeys, Credentials, Arc<TestClock>) {
     let table = Arc::new(WatchedTable::default());
-    let clock = Arc::new(SetClock::default());
+    let clock = Arc::new(TestClock::without_timers(Timestamp::default()));
     let credentials = Credentials::new(table.clone(), clock.clone());
     (ApiKeys::new(table), credentials, clock)
 }
@@ -130,10 +116,10 @@ async fn a_key_ends_at_its_time_though_its_item_is_stored() {
     let (store, credentials, clock) = agent();
     let end = Timestamp::from_millis(1_000);
     let key = issue(&store, "acme", Some(end)).await;
-    clock.0.store(999, Ordering::SeqCst);
+    clock.set(Timestamp::from_millis(999));
     let admitted = credentials.admit(Some(key.reveal())).await.unwrap();
     assert_eq!(admitted.ends, Some(end));
-    clock.0.store(1_000, Ordering::SeqCst);
+    clock.set(Timestamp::from_millis(1_000));
     assert!(tenant(&credentials, key.reveal()).await.is_err());
 }
 
@@ -149,10 +135,10 @@ async fn a_withdrawn_key_is_refused_at_once() {
 
 /// How many keys, and how many checks, are read for 1,000 made-up keys in 20 s.
 async fn reads(table: &Arc<WatchedTable>) -> (usize, usize) {
-    let clock = Arc::new(SetClock::default());
+    let clock = Arc::new(TestClock::without_timers(Timestamp::default()));
     let credentials = Credentials::new(table.clone(), clock.clone());
     for _ in 0..1_000 {
-        clock.0.fetch_add(20, Ordering::SeqCst);
+        clock.advance(Duration::from_millis(20));
         let made_up = ApiKey::random("").unwrap();
         let refused = credentials.admit(Some(made_up.reveal())).await;
         assert!(matches!(refused, Err(AuthError::Refused)));
@@ -180,7 +166,7 @@ async fn the_first_key_of_a_table_is_accepted_after_five_seconds() {
     keys.create_check(&check()).await.unwrap();
     let key = issue(&keys, "acme", None).await;
     assert!(tenant(&credentials, key.reveal()).await.is_err());
-    clock.0.store(5_000, Ordering::SeqCst);
+    clock.set(Timestamp::from_millis(5_000));
     assert_eq!(tenant(&credentials, key.reveal()).await.unwrap(), "acme");
 }
 
@@ -214,7 +200,7 @@ async fn the_first_key_is_read_once_in_five_minutes() {
         assert!(admitted.caller.scopes.contains("ops"));
     }
     assert_eq!(secret.0.load(Ordering::SeqCst), 1);
-    clock.0.store(300_000, Ordering::SeqCst);
+    clock.set(Timestamp::from_millis(300_000));
     assert!(tenant(&credentials, &key).await.is_ok());
     assert_eq!(secret.0.load(Ordering::SeqCst), 2);
 }

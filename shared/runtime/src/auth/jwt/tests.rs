@@ -1,9 +1,10 @@
 use super::*;
-use crate::auth::credentials::tests::{SetClock, keep};
+use crate::auth::credentials::tests::keep;
 use crate::auth::jwks::FetchKeysError;
 use crate::auth::{ApiKey, Credentials};
 use crate::store::api_keys::{ApiKeyRecord, ApiKeys};
 use crate::store::memory::MemoryTable;
+use crate::testing::TestClock;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
@@ -189,7 +190,7 @@ fn set(signers: &[&Signer]) -> Answer {
 /// An agent that trusts the fake issuer.
 struct Agent {
     issuer: Arc<FakeIssuer>,
-    clock: Arc<SetClock>,
+    clock: Arc<TestClock>,
     verifier: Arc<JwtVerifier>,
 }
 
@@ -200,8 +201,9 @@ impl Agent {
             configured: ISSUER.to_owned(),
             asked: AtomicU32::new(0),
         });
-        let clock = Arc::new(SetClock::default());
-        clock.0.store(NOW * 1000, Ordering::SeqCst);
+        let clock = Arc::new(TestClock::without_timers(Timestamp::from_millis(
+            NOW * 1000,
+        )));
         let accepted = JwtIssuer {
             issuer: ISSUER.to_owned(),
             audience: "agent".to_owned(),
@@ -238,7 +240,7 @@ impl Agent {
 
     fn later(&self, time: Duration) {
         let millis = i64::try_from(time.as_millis()).unwrap();
-        self.clock.0.fetch_add(millis, Ordering::SeqCst);
+        self.clock.advance(Duration::from_millis(millis));
     }
 
     fn asked(&self) -> u32 {

@@ -1,5 +1,4 @@
 use super::*;
-use crate::engine::doubles::PausedClock;
 use crate::engine::files::object_key::Attempt;
 use crate::store::contract::World;
 use crate::store::memory::MemoryStore;
@@ -8,6 +7,7 @@ use crate::task::{
     Artifact, ArtifactUpdate, Blob, Change, ContextId, Message, Metadata, Part, PartContent,
     SavedSlot, TaskId, WriteId,
 };
+use crate::testing::TestClock;
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::Mutex;
@@ -88,11 +88,11 @@ impl Desk {
         let from_the_start = ObjectsPlace::default();
         let noted = self.store.note_objects_place(&from_the_start);
         noted.await.unwrap();
-        self.sweep_on(&self.store, &PausedClock::at(now), 1000)
+        self.sweep_on(&self.store, &TestClock::following(now, 1), 1000)
             .await
     }
 
-    async fn sweep_on(&self, blobs: &dyn Blobs, clock: &PausedClock, page: usize) -> CollectReport {
+    async fn sweep_on(&self, blobs: &dyn Blobs, clock: &TestClock, page: usize) -> CollectReport {
         let swept = sweep_objects(&self.store, blobs, clock, LIFE, page);
         swept.await.unwrap()
     }
@@ -264,7 +264,7 @@ async fn short_sweeps_reach_all_objects_and_pause_until_the_next_day() {
     }
     // A sweep has time for one page. It knows of the last one only what is stored.
     let slow = SlowLists(&desk.store);
-    let clock = PausedClock::at(desk.world.now.plus(25 * HOUR));
+    let clock = TestClock::following(desk.world.now.plus(25 * HOUR), 1);
     for left in [7, 4, 1] {
         assert!(!desk.sweep_on(&slow, &clock, 3).await.whole);
         assert_eq!(desk.keys().await.len(), left);
@@ -276,7 +276,7 @@ async fn short_sweeps_reach_all_objects_and_pause_until_the_next_day() {
     desk.put(&attempt.early_key(99 << 96)).await;
     let began = desk.store.objects_place().await.unwrap().unwrap().began;
     for (hours, looked_at) in [(23, 0), (24, 1), (25, 0)] {
-        let clock = PausedClock::at(began.plus(hours * HOUR));
+        let clock = TestClock::following(began.plus(hours * HOUR), 1);
         let swept = desk.sweep_on(&desk.store, &clock, 1000).await;
         assert_eq!((swept.looked_at, swept.whole), (looked_at, true), "{hours}");
     }
@@ -305,7 +305,7 @@ async fn a_sweep_removes_state_objects_that_no_thread_names() {
         let from_the_start = ObjectsPlace::default();
         let noted = desk.store.note_objects_place(&from_the_start);
         noted.await.unwrap();
-        let clock = PausedClock::at(desk.world.now.plus(hours * HOUR));
+        let clock = TestClock::following(desk.world.now.plus(hours * HOUR), 1);
         let swept = sweep_objects(&store, &desk.store, &clock, LIFE, 1000);
         swept.await.unwrap().removed
     };
@@ -359,7 +359,7 @@ async fn a_young_object_is_looked_up_when_its_age_has_doubled() {
     let asking = Asking::of(&desk.store);
     let mut days = Vec::new();
     for day in 0..36 {
-        let clock = PausedClock::at(desk.world.now.plus(day * 24 * HOUR));
+        let clock = TestClock::following(desk.world.now.plus(day * 24 * HOUR), 1);
         let swept = sweep_objects(asking.store, &asking, &clock, LIFE, 1000);
         assert!(swept.await.unwrap().whole);
         if !std::mem::take(&mut *asking.heads.lock().unwrap()).is_empty() {
@@ -381,7 +381,7 @@ async fn a_sweep_looks_up_at_most_sixteen_tasks_at_the_same_time() {
         desk.store.put_for(&task, &key, bytes).await.unwrap();
     }
     let asking = Asking::of(&desk.store);
-    let clock = PausedClock::at(desk.world.now.plus(25 * HOUR));
+    let clock = TestClock::following(desk.world.now.plus(25 * HOUR), 1);
     let swept = sweep_objects(asking.store, &asking, &clock, LIFE, 1000);
     assert_eq!(swept.await.unwrap().removed, 101);
     assert_eq!(asking.most.load(Ordering::SeqCst), AT_ONCE);
@@ -460,7 +460,7 @@ async fn a_sweep_keeps_what_is_named_after_its_first_read() {
                 store: &desk.store,
                 write: Mutex::new(Some(desk.write(changes))),
             };
-            let clock = PausedClock::at(desk.world.now.plus(25 * HOUR));
+            let clock = TestClock::following(desk.world.now.plus(25 * HOUR), 1);
             let swept = sweep_objects(&store, &desk.store, &clock, LIFE, 1000);
             assert!(swept.await.unwrap().whole);
             let keys = desk.keys().await;

@@ -1,7 +1,7 @@
 //! How long a turn retries lost races.
 
 use super::*;
-use crate::engine::doubles::PausedClock;
+use crate::engine::doubles::clock;
 use crate::engine::{Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
@@ -21,7 +21,7 @@ fn engine(lease: Duration) -> Engine {
         tasks: store.clone(),
         threads: store.clone(),
         blobs: store,
-        clock: Arc::new(PausedClock::new()),
+        clock: Arc::new(clock()),
         ids: Arc::new(RandomIds),
         model: None,
     };

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::Policy;
-use crate::engine::doubles::PausedClock;
+use crate::engine::doubles::clock;
 use crate::store::contract::World;
 use crate::store::memory::MemoryStore;
 use crate::store::wrap::WrapTasks;
@@ -101,7 +101,7 @@ impl Lists {
             ..Policy::default()
         };
         let memory = Arc::new(MemoryStore::new());
-        let clock = Arc::new(PausedClock::new());
+        let clock = Arc::new(clock());
         let reader = Reader::new(store.clone(), memory.clone(), memory, clock, policy);
         Self {
             world,

@@ -2,7 +2,7 @@
 
 use crate::auth::Caller;
 use crate::engine::CallBudget;
-use crate::engine::doubles::PausedClock;
+use crate::engine::doubles::clock;
 use crate::engine::{Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
@@ -91,7 +91,7 @@ async fn a_waiting_call_shows_no_later_task_of_the_same_id() {
         tasks: store.clone(),
         threads: memory.clone(),
         blobs: memory,
-        clock: Arc::new(PausedClock::new()),
+        clock: Arc::new(clock()),
         ids: Arc::new(RandomIds),
         model: None,
     };

@@ -2,7 +2,7 @@
 //! thread.
 
 use crate::engine::CallBudget;
-use crate::engine::doubles::{PausedClock, START, ann, owner, send_command, services};
+use crate::engine::doubles::{START, ann, clock, owner, send_command, services};
 use crate::engine::{Clock, Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
@@ -16,6 +16,7 @@ use crate::task::{
     A2aError, ContextId, Owner, SendMode, Sent, TaskId, TaskKey, TaskRecord, TaskState, Timestamp,
     WriteId,
 };
+use crate::testing::TestClock;
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -262,7 +263,7 @@ impl Contest {
     fn new(others: u64) -> Self {
         let store = Arc::new(Threads::default());
         store.others.store(others, Ordering::SeqCst);
-        Self::over(store, Arc::new(PausedClock::new()))
+        Self::over(store, Arc::new(clock()))
     }
 
     /// Another process over the same store.
@@ -586,7 +587,10 @@ const MEGABYTE: usize = 1024 * 1024;
 #[tokio::test(start_paused = true)]
 async fn a_thread_includes_tasks_of_a_process_with_a_late_clock() {
     let contest = Contest::new(0);
-    let late = Arc::new(PausedClock::at(START.minus(Duration::from_secs(30))));
+    let late = Arc::new(TestClock::following(
+        START.minus(Duration::from_secs(30)),
+        1,
+    ));
     let late = Contest::over(contest.store.clone(), late);
     contest.send("first", None).await.unwrap();
     late.send("second", None).await.unwrap();

@@ -2,7 +2,7 @@
 
 use crate::auth::Caller;
 use crate::engine::CallBudget;
-use crate::engine::doubles::PausedClock;
+use crate::engine::doubles::clock;
 use crate::engine::{Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
@@ -78,7 +78,7 @@ async fn the_files_of_all_references_share_one_memory_limit() {
         tasks: store.clone(),
         threads: store.clone(),
         blobs: store,
-        clock: Arc::new(PausedClock::new()),
+        clock: Arc::new(clock()),
         ids: Arc::new(RandomIds),
         model: None,
     };

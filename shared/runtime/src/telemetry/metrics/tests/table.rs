@@ -7,30 +7,10 @@ use crate::store::counters::{Counter, Counters};
 use crate::store::table_contract::{Fault, WatchedTable};
 use crate::task::Timestamp;
 use crate::telemetry::metrics::{Metrics, Reporter, text_of};
-use futures::future::BoxFuture;
+use crate::testing::TestClock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-
-/// A clock that the test sets.
-#[derive(Default)]
-struct Set(AtomicI64);
-
-impl Clock for Set {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.load(Ordering::Relaxed))
-    }
-
-    fn sleep_until(&self, _: Timestamp) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
-}
-
-impl Set {
-    fn advance(&self, seconds: i64) {
-        self.0.fetch_add(seconds * 1_000, Ordering::Relaxed);
-    }
-}
+use std::time::Duration;
 
 struct Process {
     metrics: Metrics,
@@ -38,7 +18,7 @@ struct Process {
 }
 
 impl Process {
-    fn start(table: &Arc<WatchedTable>, clock: &Arc<Set>, random: u128) -> Self {
+    fn start(table: &Arc<WatchedTable>, clock: &Arc<TestClock>, random: u128) -> Self {
         let metrics = Metrics::default();
         let counters = Some(Counters::new(table.clone()));
         let reporter = Reporter::new(metrics.clone(), counters, random)
@@ -74,7 +54,10 @@ async fn requests(table: &Arc<WatchedTable>) -> f64 {
 
 #[tokio::test]
 async fn sums_never_fall_over_processes_and_restarts() {
-    let (table, clock) = (Arc::new(WatchedTable::default()), Arc::new(Set::default()));
+    let (table, clock) = (
+        Arc::new(WatchedTable::default()),
+        Arc::new(TestClock::standing(Timestamp::default())),
+    );
     let mut before = 0.0;
     let mut processes: Vec<_> = (0..12).map(|n| Process::start(&table, &clock, n)).collect();
     for round in 0..30_u64 {
@@ -83,7 +66,7 @@ async fn sums_never_fall_over_processes_and_restarts() {
         }
         let place = usize::try_from(round).unwrap() % processes.len();
         processes[place] = Process::start(&table, &clock, u128::from(round));
-        clock.advance(11);
+        clock.advance(Duration::from_secs(11));
         let now = requests(&table).await;
         assert!(now >= before, "{now} after {before}");
         before = now;
@@ -94,17 +77,20 @@ async fn sums_never_fall_over_processes_and_restarts() {
 
 #[tokio::test]
 async fn a_process_writes_at_once_and_then_every_ten_seconds() {
-    let (table, clock) = (Arc::new(WatchedTable::default()), Arc::new(Set::default()));
+    let (table, clock) = (
+        Arc::new(WatchedTable::default()),
+        Arc::new(TestClock::standing(Timestamp::default())),
+    );
     let process = Process::start(&table, &clock, 3);
     process.call(1).await;
     let of_one = table.writes();
     assert_eq!(requests(&table).await, 1.0);
     for _ in 0..9 {
-        clock.advance(1);
+        clock.advance(Duration::from_secs(1));
         process.call(1).await;
     }
     assert_eq!(table.writes(), of_one);
-    clock.advance(1);
+    clock.advance(Duration::from_secs(1));
     process.call(1).await;
     assert_eq!(requests(&table).await, 11.0);
     assert_eq!(table.writes(), 2 * of_one);
@@ -112,19 +98,25 @@ async fn a_process_writes_at_once_and_then_every_ten_seconds() {
 
 #[tokio::test]
 async fn a_lost_response_counts_nothing_twice() {
-    let (table, clock) = (Arc::new(WatchedTable::default()), Arc::new(Set::default()));
+    let (table, clock) = (
+        Arc::new(WatchedTable::default()),
+        Arc::new(TestClock::standing(Timestamp::default())),
+    );
     let process = Process::start(&table, &clock, 3);
     table.set(Fault::NoReply);
     process.call(1).await;
     table.set(Fault::None);
-    clock.advance(10);
+    clock.advance(Duration::from_secs(10));
     process.call(1).await;
     assert_eq!(requests(&table).await, 2.0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_table_that_does_not_answer_delays_a_call_by_a_second() {
-    let (table, clock) = (Arc::new(WatchedTable::default()), Arc::new(Set::default()));
+    let (table, clock) = (
+        Arc::new(WatchedTable::default()),
+        Arc::new(TestClock::standing(Timestamp::default())),
+    );
     let process = Process::start(&table, &clock, 3);
     table.set(Fault::Hangs);
     let began = tokio::time::Instant::now();
@@ -134,7 +126,10 @@ async fn a_table_that_does_not_answer_delays_a_call_by_a_second() {
 
 #[tokio::test]
 async fn stored_counters_show_the_same_text_as_the_process() {
-    let (table, clock) = (Arc::new(WatchedTable::default()), Arc::new(Set::default()));
+    let (table, clock) = (
+        Arc::new(WatchedTable::default()),
+        Arc::new(TestClock::standing(Timestamp::default())),
+    );
     let process = Process::start(&table, &clock, 3);
     let failed = || turn("a \"b\"", "failed", 1_234);
     count(&process.metrics, failed);
