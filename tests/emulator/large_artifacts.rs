@@ -3,6 +3,7 @@
 use a2a_lambda::prelude::*;
 use a2a_lambda::settings::Settings;
 use a2a_lambda::skill::FileReader;
+use a2a_lambda::task::TenantId;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::fixture::{Fixture, Place};
 use a2a_local::embedded::BUCKET;
@@ -23,13 +24,15 @@ async fn pours(cx: &mut TaskContext<'_>, size: String) -> AgentResult<()> {
     cx.send_partial_artifact(file).await
 }
 
-/// The sizes of the objects in the bucket.
+/// The sizes of the objects of this agent: other tests may use the bucket.
 async fn objects(fixture: &Fixture) -> Vec<i64> {
     let Some(emulator) = &fixture.emulator else {
         return Vec::new();
     };
+    let tenant = TenantId::parse(&fixture.tenant("acme")).unwrap();
     let list = emulator.clients.s3.list_objects_v2().bucket(BUCKET);
-    let listed = list.prefix("v1/").send().await.unwrap();
+    let below = format!("v1/{}/", tenant.folder());
+    let listed = list.prefix(below).send().await.unwrap();
     let sizes = listed.contents().iter().map(|it| it.size().unwrap());
     sizes.collect()
 }
