@@ -173,9 +173,6 @@ impl Scope {
     }
 
     /// The documents `kind` of the scope. They are of the tenant of `cx`, or of its subject.
-    ///
-    /// # Errors
-    /// When the runtime has no store of documents.
     pub(crate) fn documents<'a>(
         &self,
         cx: &'a TaskContext<'_>,
@@ -195,36 +192,18 @@ impl Scope {
 }
 
 /// Why a caller may not act. The text is public.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Denial {
     /// The scope is of another tenant, or the caller does not belong to it. It is the same
     /// for a scope that does not exist. Reads answer it as if nothing were there.
     #[error("the caller does not belong to this scope")]
     Foreign,
-    /// The caller's role is too small.
-    #[error("{} in the layer `{layer}` needs the role `{}`, or a higher one", verb.as_str(), least.as_str())]
-    Role {
-        /// What the caller wanted.
-        verb: Verb,
-        /// Where.
-        layer: Layer,
-        /// The least role that may.
-        least: CallerRole,
-    },
-    /// No role may do this in the layer.
-    #[error("{} does not exist in the layer `{layer}`", verb.as_str())]
-    NoRole {
-        /// What the caller wanted.
-        verb: Verb,
-        /// Where.
-        layer: Layer,
-    },
+    /// The caller's role is too small, or no role may do this in the layer.
+    #[error("{0}")]
+    Role(String),
     /// The request has no scope id, and the caller belongs to several scopes of the layer.
-    #[error("`scopeId` is missing, and the caller has more than one scope of the layer `{layer}`")]
-    NoScopeId {
-        /// The layer.
-        layer: Layer,
-    },
+    #[error("`scopeId` is missing, and the caller has more than one scope of the layer `{0}`")]
+    NoScopeId(Layer),
 }
 
 impl Denial {
@@ -234,17 +213,12 @@ impl Denial {
     /// `MISSING_IDENTIFIER` for the one denial that the caller can repair with another input.
     pub(crate) fn reason(self) -> AgentResult<String> {
         match self {
-            Self::NoScopeId { .. } => {
-                Err(AgentError::domain("MISSING_IDENTIFIER", self.to_string()))
-            }
-            Self::Foreign | Self::Role { .. } | Self::NoRole { .. } => Ok(self.to_string()),
+            Self::NoScopeId(_) => Err(AgentError::domain("MISSING_IDENTIFIER", self.to_string())),
+            Self::Foreign | Self::Role(_) => Ok(self.to_string()),
         }
     }
 
     /// The end of a turn that may not act.
-    ///
-    /// # Errors
-    /// As [`Self::reason`].
     pub(crate) fn rejection<T, S>(self) -> AgentResult<OnRequestResult<T, S>> {
         Ok(OnRequestResult::Rejected {
             reason: self.reason()?,
@@ -279,25 +253,27 @@ impl<'a> Access<'a> {
 
     /// The one decision: the scope in the caller's tenant, if the caller may do `verb` there.
     /// Without `scope_id` it is the caller's only scope of the layer.
-    ///
-    /// # Errors
-    /// A [`Denial`].
     pub(crate) fn scope(
         &self,
         verb: Verb,
         layer: Layer,
         scope_id: Option<&str>,
     ) -> Result<Scope, Denial> {
+        let name = verb.as_str();
         let Some(least) = least_role(verb, layer) else {
-            return Err(Denial::NoRole { verb, layer });
+            let text = format!("{name} does not exist in the layer `{layer}`");
+            return Err(Denial::Role(text));
         };
         if self.role < least {
-            return Err(Denial::Role { verb, layer, least });
+            let least = least.as_str();
+            let text =
+                format!("{name} in the layer `{layer}` needs the role `{least}`, or a higher one");
+            return Err(Denial::Role(text));
         }
         let ids = self.own(layer);
         let id = match scope_id {
             Some(id) => ids.get(id).ok_or(Denial::Foreign)?,
-            None if ids.len() > 1 => return Err(Denial::NoScopeId { layer }),
+            None if ids.len() > 1 => return Err(Denial::NoScopeId(layer)),
             None => ids.first().ok_or(Denial::Foreign)?,
         };
         let id = (*id).to_owned();

@@ -129,18 +129,12 @@ struct Budget(usize);
 
 impl CompiledPolicy {
     /// Reads and compiles the JSON text of a [`PolicyDocument`].
-    ///
-    /// # Errors
-    /// [`ConstraintError`] names the first wrong value.
     pub(crate) fn parse(json: &str) -> Checked<Self> {
         let document = serde_json::from_str(json);
         Self::compile(document.map_err(|error| wrong("", format!("is not a policy: {error}")))?)
     }
 
     /// Compiles a policy.
-    ///
-    /// # Errors
-    /// [`ConstraintError`] names the first wrong value.
     pub(crate) fn compile(document: PolicyDocument) -> Checked<Self> {
         id("/id", &document.id)?;
         count("/rules", document.rules.len(), RULES_MAX)?;

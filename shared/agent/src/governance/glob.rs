@@ -12,9 +12,6 @@ const BRACE: &str = "has a brace without its other one in the same segment, or b
 const CHARACTER: &str = "has one of `!`, `[`, `]` and `\\`, which are not supported";
 
 /// The regular expression of a glob, without anchors.
-///
-/// # Errors
-/// What is wrong with the glob.
 pub(super) fn regex_of(glob: &str) -> Result<String, &'static str> {
     let mut regex = String::new();
     let mut segments = glob.split('/').peekable();

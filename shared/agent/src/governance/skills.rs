@@ -42,9 +42,6 @@ pub(super) struct InForce {
 
 /// The scopes with the policies for a target: its own, and every broader one of the caller. A
 /// scope that is not the caller's has nothing to read.
-///
-/// # Errors
-/// [`Denial`] if the caller may not, or has to name the scope.
 fn scopes(
     cx: &TaskContext<'_>,
     verb: Verb,
@@ -89,7 +86,7 @@ pub(super) async fn load(cx: &TaskContext<'_>, scopes: &[Scope]) -> AgentResult<
     for (entry, item) in entries.iter().zip(items) {
         // Withdrawn since the list was read.
         let Some(item) = item else { continue };
-        let layer = entry.scope.layer();
+        let layer = entry.place.layer();
         match CompiledPolicy::parse(&item.content) {
             Ok(policy) if policy.layer().layer() == layer => in_force.policies.push(policy),
             Ok(_) => in_force.unused(entry, "it names another layer"),
@@ -100,13 +97,13 @@ pub(super) async fn load(cx: &TaskContext<'_>, scopes: &[Scope]) -> AgentResult<
     Ok(in_force)
 }
 
-async fn policy(store: &KnowledgeStore<'_>, entry: &Listed<'_>) -> AgentResult<Option<StoredItem>> {
-    let item = store.item(entry.scope, entry.place.path(), None).await?;
+async fn policy(store: &KnowledgeStore<'_>, entry: &Listed) -> AgentResult<Option<StoredItem>> {
+    let item = store.item(&entry.place, None).await?;
     Ok(item.filter(|item| item.head.is_in_force(ItemKind::Policy)))
 }
 
 impl InForce {
-    fn unused(&mut self, entry: &Listed<'_>, why: &str) {
+    fn unused(&mut self, entry: &Listed, why: &str) {
         let text = format!("the policy {} is not used: {why}", entry.place.file());
         self.warnings.push(text);
     }

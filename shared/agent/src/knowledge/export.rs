@@ -34,9 +34,6 @@ pub(crate) type ExportError = Box<dyn Error + Send + Sync>;
 ///
 /// It reads one object after the other and checks each. It blocks its thread while it writes:
 /// it is for a command, not for a function that serves calls.
-///
-/// # Errors
-/// [`ExportError`] says what failed.
 pub(crate) async fn export(
     head: Option<ObjectId>,
     objects: &dyn GitObjects,

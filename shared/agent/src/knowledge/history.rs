@@ -24,9 +24,6 @@ pub(crate) struct FileCommit {
 
 impl Repository<'_> {
     /// The bytes of a file in a commit. `None` if the commit does not have it.
-    ///
-    /// # Errors
-    /// [`KnowledgeError`] when an object is missing or damaged, or the store fails.
     pub(crate) async fn read(
         &self,
         commit: ObjectId,
@@ -42,9 +39,6 @@ impl Repository<'_> {
 
     /// The last `limit` commits up to `commit` that changed the file, the latest first. It
     /// looks at `walk` commits at most.
-    ///
-    /// # Errors
-    /// [`KnowledgeError`] when an object is missing or damaged, or the store fails.
     pub(crate) async fn history(
         &self,
         commit: ObjectId,
@@ -84,9 +78,6 @@ impl Repository<'_> {
     /// An item of a commit, with the last commit that changed it. `None` if the commit does
     /// not have it. Everything comes from the repository, so that a lost list of items can be
     /// made again.
-    ///
-    /// # Errors
-    /// [`KnowledgeError`] as for [`Self::read`], and for a file that is no item.
     pub(crate) async fn item(
         &self,
         commit: ObjectId,

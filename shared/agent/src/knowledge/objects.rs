@@ -25,15 +25,9 @@ const HEADER_MAX: u64 = 32;
 #[async_trait]
 pub(crate) trait GitObjects: Send + Sync {
     /// The bytes stored under an id. `None` if there are none.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store fails.
     async fn get(&self, id: ObjectId) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Stores the bytes under an id. Success without a write if the id has bytes already.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store fails.
     async fn put_if_absent(&self, id: ObjectId, loose: Vec<u8>) -> Result<(), StoreError>;
 }
 
@@ -69,9 +63,6 @@ pub(crate) fn encode(kind: Kind, data: &[u8]) -> Result<LooseObject, KnowledgeEr
 }
 
 /// Decodes an object, and checks that it is the one with this id.
-///
-/// # Errors
-/// [`KnowledgeError::Corrupt`] when it is not.
 pub(crate) fn decode(id: ObjectId, loose: &[u8]) -> Result<(Kind, Vec<u8>), KnowledgeError> {
     let corrupt = |reason| KnowledgeError::Corrupt { id, reason };
     let mut object = inflate(loose).map_err(corrupt)?;
@@ -105,9 +96,6 @@ fn inflate(loose: &[u8]) -> Result<Vec<u8>, &'static str> {
 }
 
 /// Reads an object of this kind.
-///
-/// # Errors
-/// [`KnowledgeError`] when it is missing, corrupt, or of another kind.
 pub(crate) async fn load(
     objects: &dyn GitObjects,
     id: ObjectId,
@@ -117,9 +105,6 @@ pub(crate) async fn load(
 }
 
 /// Reads an object of this kind: its bytes as they are stored, and its data.
-///
-/// # Errors
-/// As for [`load`].
 pub(crate) async fn load_loose(
     objects: &dyn GitObjects,
     id: ObjectId,

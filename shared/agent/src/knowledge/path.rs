@@ -8,6 +8,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::access::Scope;
 use crate::layer::{KnowledgeLayer, Layer};
 use gix_object::bstr::ByteSlice as _;
 
@@ -44,9 +45,6 @@ pub(crate) struct PathError {
 
 impl ItemPath {
     /// Checks a path.
-    ///
-    /// # Errors
-    /// [`PathError`] for `path`.
     pub(crate) fn parse(text: &str) -> Result<Self, PathError> {
         let field = "path";
         check(text, PATH_MAX, SEGMENTS_MAX).map_err(|fault| PathError { field, fault })?;
@@ -61,9 +59,6 @@ impl ItemPath {
 
 impl ItemPlace {
     /// A place in a layer. `scope_id` is the project, team or org.
-    ///
-    /// # Errors
-    /// [`PathError`] for `scopeId`.
     pub(crate) fn new(
         layer: Layer,
         scope_id: Option<&str>,
@@ -108,6 +103,11 @@ impl ItemPlace {
         std::iter::once(self.layer.as_str())
             .chain(self.scope_id.as_deref())
             .chain(self.path.0.split('/'))
+    }
+
+    /// Whether it is in a scope.
+    pub(crate) fn is_in(&self, scope: &Scope) -> bool {
+        (self.layer, self.scope_id()) == (scope.layer(), scope.membership())
     }
 
     /// The layer.

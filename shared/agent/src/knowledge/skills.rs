@@ -3,8 +3,8 @@
 use super::item::{ItemHead, ItemKind, ItemStatus, StoredItem, describe};
 use super::path::{ItemPath, ItemPlace};
 use super::repository::NewVersion;
-use super::store::{Entry, KnowledgeStore, Listed, Refusal, error, parsed, place};
-use crate::access::{Access, Denial, Verb};
+use super::store::{Entry, KnowledgeStore, Listed, Refusal, error, parsed};
+use crate::access::{Access, Denial, Scope, Verb};
 use crate::governance::compile::{CompiledPolicy, ConstraintError};
 use crate::governance::skills::knowledge_check;
 use crate::layer::{KnowledgeLayer, Layer};
@@ -110,14 +110,14 @@ pub(crate) async fn knowledge_store(
     item: NewItem,
 ) -> AgentResult<OnRequestResult<StoredVersion>> {
     item.check()?;
-    let path = path(&item.path)?;
     let access = Access::in_turn(cx);
     let (layer, scope_id) = (item.layer.layer(), item.scope_id.as_deref());
     let scope = match access.scope(Verb::KnowledgeShow, layer, scope_id) {
         Ok(scope) => scope,
         Err(denial) => return denial.rejection(),
     };
-    let head = item.head(&place(&scope, &path)?);
+    let place = place(&scope, &item.path)?;
+    let head = item.head(&place);
     let (author, at_s) = (&cx.caller().owner, seconds(cx.now()));
     let decide = |before: Option<&StoredItem>| {
         let is_decided = before.is_some_and(|before| !is_open(before.head.status));
@@ -142,7 +142,7 @@ pub(crate) async fn knowledge_store(
             at_s,
         })
     };
-    let result = KnowledgeStore::of(cx)?.commit(&scope, &path, decide).await;
+    let result = KnowledgeStore::of(cx)?.commit(&place, decide).await;
     answer(result, |commit| StoredVersion {
         path: item.path.clone(),
         commit,
@@ -183,9 +183,6 @@ impl NewItem {
 }
 
 /// Checks the size of a content.
-///
-/// # Errors
-/// `CONTENT_TOO_LONG`.
 pub(crate) fn check_content(content: &str) -> AgentResult<()> {
     let bytes = content.len();
     if bytes <= CONTENT_MAX {
@@ -271,19 +268,19 @@ pub(crate) async fn knowledge_show(
     cx: &mut TaskContext<'_>,
     name: ItemName,
 ) -> AgentResult<OnRequestResult<ShownItem>> {
-    let (scope, path) = (name.scope_id.as_deref(), path(&name.path)?);
-    let layer = name.layer.layer();
-    let scope = match Access::in_turn(cx).scope(Verb::KnowledgeShow, layer, scope) {
+    let (layer, scope_id) = (name.layer.layer(), name.scope_id.as_deref());
+    let scope = match Access::in_turn(cx).scope(Verb::KnowledgeShow, layer, scope_id) {
         Ok(scope) => scope,
         Err(Denial::Foreign) => return OnRequestResult::done(ShownItem::default()),
         Err(denial) => return denial.rejection(),
     };
+    let place = place(&scope, &name.path)?;
     let at = name.at.as_deref().map(parsed).transpose()?;
     let store = KnowledgeStore::of(cx)?;
-    let Some(item) = store.item(&scope, &path, at).await? else {
+    let Some(item) = store.item(&place, at).await? else {
         return OnRequestResult::done(ShownItem::default());
     };
-    let history = store.history(&scope, &path, item.commit, HISTORY).await?;
+    let history = store.history(&place, item.commit, HISTORY).await?;
     let commit = item.commit.to_string();
     OnRequestResult::done(ShownItem {
         item: Some(summary(&item.place, item.head, commit.clone())),
@@ -476,19 +473,19 @@ pub(crate) async fn knowledge_status(
     cx: &mut TaskContext<'_>,
     change: NewItemStatus,
 ) -> AgentResult<OnRequestResult<ChangedStatus>> {
-    let (scope, path) = (change.scope_id.as_deref(), path(&change.path)?);
     let successor = change.successor()?;
     let access = Access::in_turn(cx);
-    let layer = change.layer.layer();
-    let scope = match access.scope(Verb::KnowledgeShow, layer, scope) {
+    let (layer, scope_id) = (change.layer.layer(), change.scope_id.as_deref());
+    let scope = match access.scope(Verb::KnowledgeShow, layer, scope_id) {
         Ok(scope) => scope,
         Err(denial) => return denial.rejection(),
     };
+    let place = place(&scope, &change.path)?;
     let store = KnowledgeStore::of(cx)?;
     let not_found = || AgentError::domain("NOT_FOUND", "there is no such item");
     // A step: another run of this turn finds the item as this run leaves it.
     let read = async {
-        let before = store.item(&scope, &path, None).await?;
+        let before = store.item(&place, None).await?;
         Ok(before.ok_or_else(not_found)?.head.status)
     };
     let from = cx.step("status", read).await?;
@@ -516,7 +513,7 @@ pub(crate) async fn knowledge_status(
             at_s,
         })
     };
-    let result = store.commit(&scope, &path, decide).await;
+    let result = store.commit(&place, decide).await;
     answer(result, |commit| ChangedStatus {
         path: change.path.clone(),
         from,
@@ -527,9 +524,6 @@ pub(crate) async fn knowledge_status(
 
 impl NewItemStatus {
     /// The path of the item that replaces this one.
-    ///
-    /// # Errors
-    /// `INVALID_INPUT` for a path that no item can have, and for one without need.
     fn successor(&self) -> AgentResult<Option<String>> {
         let Some(text) = &self.superseded_by else {
             return Ok(None);
@@ -545,8 +539,11 @@ impl NewItemStatus {
     }
 }
 
-fn path(path: &str) -> AgentResult<ItemPath> {
-    ItemPath::parse(path).map_err(|wrong| error(wrong.into()))
+/// The place of a path in a scope.
+fn place(scope: &Scope, path: &str) -> AgentResult<ItemPlace> {
+    let path = ItemPath::parse(path);
+    let place = path.and_then(|path| ItemPlace::new(scope.layer(), scope.membership(), path));
+    place.map_err(|wrong| error(wrong.into()))
 }
 
 fn summary(place: &ItemPlace, head: ItemHead, commit: String) -> ItemSummary {

@@ -10,7 +10,7 @@ use super::export::export;
 use super::history::FileCommit;
 use super::item::{ItemHead, StoredItem};
 use super::objects::GitObjects;
-use super::path::{ItemPath, ItemPlace};
+use super::path::ItemPlace;
 use super::repository::{NewVersion, Repository};
 use crate::access::{Denial, Scope};
 use a2a_lambda::prelude::*;
@@ -124,20 +124,10 @@ impl From<Denial> for Refusal {
     }
 }
 
-/// An item on the list, and the scope in which the caller sees it.
-pub(crate) struct Listed<'p> {
-    pub(crate) scope: &'p Scope,
+/// An item on the list.
+pub(crate) struct Listed {
     pub(crate) place: ItemPlace,
     pub(super) entry: Entry,
-}
-
-/// The place of a path in a scope.
-///
-/// # Errors
-/// `INVALID_INPUT` for a scope id that cannot be a folder.
-pub(super) fn place(scope: &Scope, path: &ItemPath) -> AgentResult<ItemPlace> {
-    let place = ItemPlace::new(scope.layer(), scope.membership(), path.clone());
-    place.map_err(|wrong| error(wrong.into()))
 }
 
 /// Writes the knowledge of a tenant as a bare git repository, into a folder that is empty or
@@ -197,17 +187,15 @@ impl<'a> KnowledgeStore<'a> {
     /// The item as it is at `commit`, or at the head; `None` if it is not there.
     pub(crate) async fn item(
         &self,
-        scope: &Scope,
-        path: &ItemPath,
+        place: &ItemPlace,
         commit: Option<ObjectId>,
     ) -> AgentResult<Option<StoredItem>> {
-        let place = place(scope, path)?;
         let at = match (commit, self.head().await?) {
             (Some(commit), Some(_)) => commit,
             (None, Some((_, head, _))) => head,
             (_, None) => return Ok(None),
         };
-        match self.repository().item(at, &place).await {
+        match self.repository().item(at, place).await {
             // A commit that the tenant does not have, or an object that is no commit.
             Err(KnowledgeError::Missing(id) | KnowledgeError::Corrupt { id, .. })
                 if Some(id) == commit =>
@@ -221,14 +209,12 @@ impl<'a> KnowledgeStore<'a> {
     /// The last commits that changed the item.
     pub(super) async fn history(
         &self,
-        scope: &Scope,
-        path: &ItemPath,
+        place: &ItemPlace,
         from: ObjectId,
         limit: usize,
     ) -> AgentResult<Vec<FileCommit>> {
-        let place = place(scope, path)?;
         let repository = self.repository();
-        let history = repository.history(from, &place, limit, WALK_MAX).await;
+        let history = repository.history(from, place, limit, WALK_MAX).await;
         history.map_err(error)
     }
 
@@ -240,11 +226,9 @@ impl<'a> KnowledgeStore<'a> {
     /// store.
     pub(super) async fn commit<'f>(
         &self,
-        scope: &Scope,
-        path: &ItemPath,
+        place: &ItemPlace,
         decide: impl Fn(Option<&StoredItem>) -> Result<NewVersion<'f>, Refusal>,
     ) -> Result<ObjectId, Refusal> {
-        let place = &place(scope, path)?;
         let repository = self.repository();
         for _ in 0..ATTEMPTS {
             let head = self.head().await?;
@@ -346,11 +330,11 @@ impl<'a> KnowledgeStore<'a> {
     }
 
     /// The wanted items of the scopes, by their place.
-    pub(crate) async fn items<'p>(
+    pub(crate) async fn items(
         &self,
-        scopes: &'p [Scope],
+        scopes: &[Scope],
         admits: impl Fn(&ItemPlace, &ItemHead) -> bool,
-    ) -> AgentResult<Vec<Listed<'p>>> {
+    ) -> AgentResult<Vec<Listed>> {
         // Before the list: what earlier commits changed is on it.
         let mut newest = self.head().await?;
         let (mut entries, mut after) = (Vec::new(), None::<String>);
@@ -390,20 +374,14 @@ impl Head {
 }
 
 /// The item of an entry, if it is wanted and in one of the scopes.
-fn listed<'p>(
-    scopes: &'p [Scope],
+fn listed(
+    scopes: &[Scope],
     entry: Entry,
     admits: impl Fn(&ItemPlace, &ItemHead) -> bool,
-) -> Option<Listed<'p>> {
+) -> Option<Listed> {
     let place = ItemPlace::of_file(&entry.file)?;
-    let covers =
-        |scope: &&Scope| (scope.layer(), scope.membership()) == (place.layer(), place.scope_id());
-    let scope = scopes.iter().find(covers)?;
-    admits(&place, &entry.head).then_some(Listed {
-        scope,
-        place,
-        entry,
-    })
+    let is_seen = scopes.iter().any(|scope| place.is_in(scope)) && admits(&place, &entry.head);
+    is_seen.then_some(Listed { place, entry })
 }
 
 /// The id of a commit that a document or a caller names.

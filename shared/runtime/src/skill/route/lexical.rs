@@ -135,7 +135,11 @@ fn matched(skill: &SkillMetadata, query: &[String]) -> WordMatch {
     // Id and name count twice: they describe a skill better than running text does.
     let twice = name.into_iter().chain([skill.id]);
     let once = skill.examples.iter().chain(skill.tags).copied();
-    let texts = twice.clone().chain(twice).chain([skill.description]).chain(once);
+    let texts = twice
+        .clone()
+        .chain(twice)
+        .chain([skill.description])
+        .chain(once);
     let words: Vec<String> = texts.flat_map(terms).collect();
     let mut text = WordMatch::new(query.len(), words.len());
     words.iter().for_each(|word| text.add(query, word, 1.0));
