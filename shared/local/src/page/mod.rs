@@ -2,7 +2,8 @@
 //!
 //! The page is a client of A2A: it calls the same paths as any other client. What A2A does
 //! not show (attempts, steps, causes, deliveries) comes from paths below
-//! `/a2a-local/page/`, which need the token of this run.
+//! `/a2a-local/page/`, which need the token. It is in the data folder, so that an open page
+//! goes on after a restart.
 //!
 //! - `admission`: which requests the page accepts
 //! - `assets`: the files of the page and their headers
@@ -24,10 +25,10 @@ mod uploads;
 mod verdicts;
 mod webhooks;
 
-pub use restart::HandedOn;
+pub use log_notes::LogNotes;
 
 use crate::api_keys;
-use crate::local_settings::ConfigError;
+use crate::local_settings::{ConfigError, fresh_secret, secret};
 use crate::stream::Stream;
 use a2a_lambda::auth::{Authentication, Identity};
 use a2a_lambda::engine::{Clock as _, SystemClock};
@@ -45,9 +46,9 @@ use commits::CommitHistory;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use log_notes::LogNotes;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -55,6 +56,8 @@ use uploads::UploadError;
 
 /// The paths of the page, without `/` itself. No path of A2A begins like this.
 const BELOW: &str = "/a2a-local/page/";
+/// The file of the token in the data folder.
+const TOKEN: &str = "page.key";
 /// How long the program waits between the answer to a kill and the end of the process.
 const LAST_WORDS: Duration = Duration::from_millis(150);
 
@@ -71,8 +74,10 @@ pub struct PageParts<'a> {
     pub clients: &'a AwsClients,
     /// Where the table and its stream answer.
     pub endpoints: &'a Endpoints,
-    /// What the process before has handed on, and what the log says about tasks.
-    pub handed_on: &'a HandedOn,
+    /// What the log says about tasks.
+    pub notes: &'a LogNotes,
+    /// The data folder; `None` if there is none.
+    pub folder: Option<&'a Path>,
     /// Whether the data outlives the process.
     pub keeps_data: bool,
 }
@@ -124,7 +129,8 @@ impl PageError {
             Self::Absent => StatusCode::NOT_FOUND,
             Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Memory => StatusCode::CONFLICT,
-            Self::Upload(why) => why.status(),
+            Self::Upload(UploadError::Target) => StatusCode::BAD_REQUEST,
+            Self::Upload(UploadError::Store(_)) => StatusCode::BAD_GATEWAY,
         }
     }
 }
@@ -133,7 +139,8 @@ impl AgentPage {
     /// The page; `None` beyond loopback.
     ///
     /// # Errors
-    /// [`ConfigError`] when the settings name no issuer of the JWTs that they demand.
+    /// [`ConfigError`] when the settings name no issuer of the JWTs that they demand, or the
+    /// data folder cannot hold the token.
     pub fn open(parts: &PageParts<'_>) -> Result<Option<Self>, ConfigError> {
         let &PageParts {
             address,
@@ -141,7 +148,8 @@ impl AgentPage {
             settings,
             clients,
             endpoints,
-            handed_on,
+            notes,
+            folder,
             keeps_data,
         } = parts;
         if !address.ip().is_loopback() {
@@ -155,12 +163,13 @@ impl AgentPage {
             .then(make_credentials)
             .transpose()?;
         let now = SystemClock.now();
+        let token = folder.map_or_else(|| Ok(fresh_secret()), |folder| secret(folder, TOKEN))?;
         Ok(Some(Self {
-            admission: Admission::new(address, handed_on.token.clone()),
+            admission: Admission::new(address, token),
             authentication: Authentication::new(settings.auth, credentials),
             tasks,
             commits: OnceCell::new(),
-            notes: handed_on.notes.clone(),
+            notes: notes.clone(),
             verdicts: verdicts::of(agent),
             facts: json!({
                 "agent": agent.manifest().name,
@@ -179,7 +188,7 @@ impl AgentPage {
         }))
     }
 
-    /// The line that names the page to the user, with the token of this run.
+    /// The line that names the page to the user, with its token.
     #[must_use]
     pub fn line(&self) -> String {
         let Admission { host, token, .. } = &self.admission;
@@ -294,11 +303,10 @@ impl AgentPage {
         if !self.keeps_data {
             return Err(PageError::Memory);
         }
-        let (port, token) = (self.port, self.admission.token.clone());
-        let notes = self.notes.clone();
+        let port = self.port;
         tokio::spawn(async move {
             tokio::time::sleep(LAST_WORDS).await;
-            let error = restart::replace(port, &token, &notes);
+            let error = restart::replace(port);
             tracing::error!("failed to replace the process: {error}");
         });
         Ok(json!({"killed": std::process::id()}))
