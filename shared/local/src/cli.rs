@@ -10,7 +10,7 @@ use crate::erase;
 use crate::eval_router;
 use crate::export::Export;
 use crate::local_settings::ConfigError;
-use crate::page::{AgentPage, LogNotes, PageParts};
+use crate::page::{AgentPage, LogNotes};
 use crate::pumps::Pumps;
 use crate::server::{Functions, serve};
 use crate::sign;
@@ -120,16 +120,10 @@ async fn agent(
     let agent = entry.build(&settings).map_err(no_agent)?;
     agent.make_states().await?;
     let banner = banner(&agent, &options, &settings, (address, configuration.path()));
-    let page = AgentPage::open(&PageParts {
-        address,
-        agent: &agent,
-        settings: &settings,
-        clients: &clients,
-        endpoints: &endpoints,
-        notes: &notes,
-        folder: options.folder(),
-        keeps_data: options.keeps_data(),
-    })?;
+    let (notes, folder) = (&notes, options.folder());
+    let page = AgentPage::open(
+        address, &agent, &settings, &clients, &endpoints, notes, folder,
+    )?;
     let mut runtime = Runtime::builder(agent, settings.clone())
         .aws(&clients)
         .metrics(metrics);

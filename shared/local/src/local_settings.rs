@@ -43,18 +43,10 @@ pub enum ConfigError {
     /// A setting has a value that the program cannot use.
     #[error("setting `{0}` is `{1}`: {2}")]
     Value(&'static str, String, String),
-    /// The file of `--env-file` cannot be written.
-    #[error("failed to write `{path}`: {source}")]
-    EnvFile {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// The data folder cannot be used.
-    #[error("failed to use the data folder `{path}`: {source}")]
-    Data {
-        /// The folder.
+    /// The file of `--env-file` or the data folder cannot be used.
+    #[error("failed to use `{path}`: {source}")]
+    File {
+        /// The file or the folder.
         path: PathBuf,
         /// The cause.
         source: io::Error,
@@ -182,7 +174,7 @@ impl Serve {
             file.set_len(0)?;
             file.write_all(text.as_bytes())
         });
-        result.map_err(|source| ConfigError::EnvFile {
+        result.map_err(|source| ConfigError::File {
             path: path.clone(),
             source,
         })
@@ -196,11 +188,6 @@ impl Serve {
             endpoints.s3.clone_from(&self.s3_endpoint);
         }
         Some(endpoints)
-    }
-
-    /// Whether the data outlives the process.
-    pub(crate) const fn keeps_data(&self) -> bool {
-        self.endpoint.is_some() || !self.memory
     }
 
     /// The data folder; `None` with `--memory`.
@@ -228,7 +215,7 @@ fn parsed<T: FromStr>(name: &'static str, text: String, expected: &str) -> Resul
 
 /// The secret in this file of a data folder. The first run makes it.
 pub(crate) fn secret(folder: &Path, file: &str) -> Result<String, ConfigError> {
-    let fault = |source| ConfigError::Data {
+    let fault = |source| ConfigError::File {
         path: folder.to_owned(),
         source,
     };

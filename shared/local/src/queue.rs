@@ -19,10 +19,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// After this many receives a message is removed. On AWS it goes to the dead-letter
-/// queue (`maxReceiveCount` in `template.yaml`). The sweep finds its task.
-const RECEIVES: u32 = 100;
-
 /// The content of a message.
 pub trait Queued: Clone + Debug + Send + Sync + 'static {
     /// The message group: the tenant. Groups take turns.
@@ -153,7 +149,6 @@ impl<I: Queued> LocalQueue<I> {
     fn take(&self) -> Result<Delivery<I>, Option<Timestamp>> {
         let now = self.clock.now();
         let mut messages = self.lock();
-        messages.give_up(now);
         let receipt = messages.number();
         let (number, first) = messages.next(now)?;
         first.visible_at = now.plus(self.visibility);
@@ -221,17 +216,6 @@ impl<I: Queued> Messages<I> {
             visible.min_by_key(|(number, message)| (turn(message), message.visible_at, **number));
         next.map(|(number, message)| (*number, message))
             .ok_or(visible_at)
-    }
-
-    fn give_up(&mut self, now: Timestamp) {
-        self.waiting.retain(|_, message| {
-            let dead = message.visible_at <= now && message.receives >= RECEIVES;
-            if dead {
-                let task = message.item.task();
-                tracing::error!(task.id = task, "gave up a message of task `{task}`");
-            }
-            !dead
-        });
     }
 
     /// The message of a receipt; `None` if it was received again, or is deleted.

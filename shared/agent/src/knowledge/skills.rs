@@ -128,7 +128,8 @@ pub(crate) async fn knowledge_store(
             before.is_some_and(|before| before.content == item.content && before.head == head);
         let commit = before.map(|before| before.commit.to_string());
         if !is_mine && item.expect.is_some() && item.expect != commit {
-            return Err(stale().into());
+            let text = "the item has changed since the commit in `expect`";
+            return Err(AgentError::domain("STALE_COMMIT", text).into());
         }
         if let Some(before) = before.filter(|_| !is_mine && is_decided) {
             let status = before.head.status;
@@ -194,13 +195,6 @@ pub(crate) fn check_content(content: &str) -> AgentResult<()> {
 
 const fn is_open(status: ItemStatus) -> bool {
     matches!(status, ItemStatus::Draft | ItemStatus::Proposed)
-}
-
-fn stale() -> AgentError {
-    AgentError::domain(
-        "STALE_COMMIT",
-        "the item has changed since the commit in `expect`",
-    )
 }
 
 /// An item to look at.

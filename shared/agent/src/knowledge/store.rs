@@ -247,8 +247,11 @@ impl<'a> KnowledgeStore<'a> {
                 self.list(place, commit, number).await?;
                 return Ok(commit);
             };
-            if let Some((head, commit, _)) = &head {
-                self.list_head(head, *commit).await?;
+            // The writer of the head may have died before it listed its item.
+            if let Some((head, commit, _)) = &head
+                && let Some(place) = head.place()
+            {
+                self.list(&place, *commit, head.number).await?;
             }
             let number = number + 1;
             let items = head.as_ref().map_or(0, |(head, _, _)| head.items);
@@ -273,14 +276,6 @@ impl<'a> KnowledgeStore<'a> {
         }
         let text = "others were faster; please try again";
         Err(AgentError::domain("STALE_COMMIT", text).into())
-    }
-
-    /// Puts the item of the head on the list, since its writer may have died.
-    async fn list_head(&self, head: &Head, commit: ObjectId) -> AgentResult<()> {
-        match head.place() {
-            Some(place) => self.list(&place, commit, head.number).await,
-            None => Ok(()),
-        }
     }
 
     /// Puts the item of a commit on the list, unless a later one is there.

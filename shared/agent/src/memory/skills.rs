@@ -41,7 +41,7 @@ pub(crate) fn set() -> SkillSet {
 pub(crate) struct MemoryAdd;
 
 /// A memory to add.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct NewMemory {
     /// What to remember, at most 32 KB.
@@ -97,7 +97,10 @@ impl SkillHandler<WhichLayer> for MemoryAdd {
     ) -> AgentResult<OnRequestResult<AddedMemory, WhichLayer>> {
         let memory = match input {
             TextOr::Data(memory) => memory,
-            TextOr::Text(content) => NewMemory::of(content),
+            TextOr::Text(content) => NewMemory {
+                content,
+                ..NewMemory::default()
+            },
         };
         memory.check()?;
         let Some(layer) = memory.layer else {
@@ -133,19 +136,6 @@ fn question() -> String {
 }
 
 impl NewMemory {
-    /// A memory with nothing but its content.
-    fn of(content: String) -> Self {
-        Self {
-            content,
-            layer: None,
-            scope_id: None,
-            tags: Vec::new(),
-            metadata: Map::new(),
-            importance: None,
-            ttl_seconds: None,
-        }
-    }
-
     fn check(&self) -> AgentResult<()> {
         let too_long = |field: &str, bytes: usize, most: usize| {
             let text = format!("`{field}` has {bytes} bytes, expected 1 to {most}");

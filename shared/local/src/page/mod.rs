@@ -61,27 +61,6 @@ const TOKEN: &str = "page.key";
 /// How long the program waits between the answer to a kill and the end of the process.
 const LAST_WORDS: Duration = Duration::from_millis(150);
 
-/// What the page is made of.
-#[derive(Debug)]
-pub struct PageParts<'a> {
-    /// The address of the agent.
-    pub address: SocketAddr,
-    /// The agent.
-    pub agent: &'a AgentDefinition,
-    /// Its settings.
-    pub settings: &'a Settings,
-    /// The clients of the table and the bucket.
-    pub clients: &'a AwsClients,
-    /// Where the table and its stream answer.
-    pub endpoints: &'a Endpoints,
-    /// What the log says about tasks.
-    pub notes: &'a LogNotes,
-    /// The data folder; `None` if there is none.
-    pub folder: Option<&'a Path>,
-    /// Whether the data outlives the process.
-    pub keeps_data: bool,
-}
-
 /// The page. It exists only if the agent listens on a loopback address.
 #[derive(Debug)]
 pub struct AgentPage {
@@ -136,22 +115,21 @@ impl PageError {
 }
 
 impl AgentPage {
-    /// The page; `None` beyond loopback.
+    /// The page; `None` beyond loopback. `notes` is what the log says about tasks, and `folder`
+    /// the data folder, if there is one.
     ///
     /// # Errors
     /// [`ConfigError`] when the settings name no issuer of the JWTs that they demand, or the
     /// data folder cannot hold the token.
-    pub fn open(parts: &PageParts<'_>) -> Result<Option<Self>, ConfigError> {
-        let &PageParts {
-            address,
-            agent,
-            settings,
-            clients,
-            endpoints,
-            notes,
-            folder,
-            keeps_data,
-        } = parts;
+    pub fn open(
+        address: SocketAddr,
+        agent: &AgentDefinition,
+        settings: &Settings,
+        clients: &AwsClients,
+        endpoints: &Endpoints,
+        notes: &LogNotes,
+        folder: Option<&Path>,
+    ) -> Result<Option<Self>, ConfigError> {
         if !address.ip().is_loopback() {
             return Ok(None);
         }
@@ -174,7 +152,7 @@ impl AgentPage {
             facts: json!({
                 "agent": agent.manifest().name,
                 "auth": settings.auth.word(),
-                "keepsData": keeps_data,
+                "keepsData": folder.is_some(),
                 "maxBody": settings.max_body,
                 "maxUpload": settings.policy.upload_max,
                 "process": std::process::id(),
@@ -182,7 +160,7 @@ impl AgentPage {
                 "startedMs": now.as_millis(),
             }),
             port: address.port(),
-            keeps_data,
+            keeps_data: folder.is_some(),
             table: settings.table.clone(),
             endpoints: endpoints.clone(),
         }))

@@ -143,12 +143,12 @@ async fn a_message_that_git_does_not_keep_is_refused_and_nothing_is_written() {
 
 #[tokio::test]
 async fn an_author_cannot_forge_lines_of_a_commit() {
-    let long = "a".repeat(200);
+    let (long, cut) = ("a".repeat(200), "a".repeat(64));
     for (subject, name) in [
         ("Ann <root@x>", "Ann__root@x_"),
         ("Ann\u{85}parent", "Ann_parent"),
         ("Ünal\u{3000}王", "Ünal_王"),
-        (&long, &long[..64]),
+        (&long, &cut),
     ] {
         let objects = MapObjects::default();
         let subject = Subject::parse(subject).unwrap();
