@@ -402,7 +402,7 @@ describe("files of a message", () => {
   test("without the token no file is attached", async () => {
     const page = await visit({ page: `${agent.base}/` }, { path: "#/chat" });
     await attach(page, file("small.txt", "small"));
-    await page.getByText(/^No file is attached: the token of this run is missing/).waitFor();
+    await page.getByText(/^No file is attached: the token is missing/).waitFor();
   });
 });
 

@@ -1,8 +1,7 @@
 //! Who may act: one table of roles, verbs and layers that refuses what it does not name.
 //!
-//! A store takes a [`Permit`] instead of a tenant and a scope id, and only this module makes
-//! permits. So a store cannot reach a scope without a check. The type of the permit
-//! names the verb: a permit for a search cannot delete.
+//! A store takes a [`Scope`] instead of a tenant and a scope id, and only this module makes
+//! scopes. So a store cannot reach a scope without a check.
 //!
 //! Everything comes from the [`Caller`], which the authorizer made:
 //!
@@ -16,13 +15,11 @@
 #[cfg(test)]
 mod tests;
 
-use crate::layer::{KnowledgeLayer, Layer};
+use crate::layer::Layer;
 use a2a_lambda::auth::Caller;
-use a2a_lambda::skill::{AgentError, AgentResult, Collection, TaskContext};
-use a2a_lambda::task::{ContextId, TenantId};
+use a2a_lambda::skill::{AgentError, AgentResult, Collection, OnRequestResult, TaskContext};
+use a2a_lambda::task::ContextId;
 use std::collections::BTreeSet;
-use std::fmt;
-use std::marker::PhantomData;
 
 /// What a caller may do in its tenant. A larger role has the rights of each smaller one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,55 +39,63 @@ pub(crate) enum CallerRole {
     Admin,
 }
 
-/// Declares the verbs once, so that none can be missing in `Verb::ALL`.
-macro_rules! verbs {
-    ($($(#[$doc:meta])* $verb:ident => $name:literal;)*) => {
-        /// What a caller wants to do.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub(crate) enum Verb {
-            $($(#[$doc])* $verb,)*
-        }
-
-        impl Verb {
-            /// Every verb.
-            #[cfg(test)]
-            pub(crate) const ALL: &[Self] = &[$(Self::$verb),*];
-
-            /// The operation, as public reasons name it.
-            pub(crate) const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$verb => $name,)*
-                }
-            }
-        }
-    };
+/// What a caller wants to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verb {
+    /// Adds a memory.
+    MemoryAdd,
+    /// Searches memories.
+    MemorySearch,
+    /// Deletes a memory.
+    MemoryDelete,
+    /// Lists items of knowledge.
+    KnowledgeQuery,
+    /// Reads an item.
+    KnowledgeShow,
+    /// Checks a content against the policies, without a write.
+    KnowledgeCheck,
+    /// Writes a draft or a proposal of an item that is no policy.
+    KnowledgeStore,
+    /// Changes an item that is no policy to or from a status beyond `proposed`.
+    KnowledgeStatus,
+    /// Evaluates the policies for a context.
+    GovernanceValidate,
+    /// Reports the drift of a project.
+    GovernanceDrift,
+    /// Writes a policy or changes its status.
+    GovernancePolicyStore,
+    /// Collects memories and constraints for a new context.
+    SessionContext,
 }
 
-verbs! {
-    /// Adds a memory.
-    MemoryAdd => "memory_add";
-    /// Searches memories.
-    MemorySearch => "memory_search";
-    /// Deletes a memory.
-    MemoryDelete => "memory_delete";
-    /// Lists items of knowledge.
-    KnowledgeQuery => "knowledge_query";
-    /// Reads an item.
-    KnowledgeShow => "knowledge_show";
-    /// Checks a content against the policies, without a write.
-    KnowledgeCheck => "knowledge_check";
-    /// Writes a draft or a proposal of an item that is no policy.
-    KnowledgeStore => "knowledge_store";
-    /// Changes an item that is no policy to or from a status beyond `proposed`.
-    KnowledgeStatus => "knowledge_status";
-    /// Evaluates the policies for a context.
-    GovernanceValidate => "governance_validate";
-    /// Reports the drift of a project.
-    GovernanceDrift => "governance_drift_check";
-    /// Writes a policy or changes its status.
-    GovernancePolicyStore => "a change of a policy";
-    /// Collects memories and constraints for a new context.
-    SessionContext => "session_context";
+impl Verb {
+    /// The write of an item, by what it is before and after: whether it is a policy, and
+    /// whether it has a status beyond `proposed`. So a draft cannot replace an accepted item.
+    pub(crate) const fn of_write(is_policy: bool, is_decided: bool) -> Self {
+        match (is_policy, is_decided) {
+            (true, _) => Self::GovernancePolicyStore,
+            (false, true) => Self::KnowledgeStatus,
+            (false, false) => Self::KnowledgeStore,
+        }
+    }
+
+    /// The operation, as public reasons name it.
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::MemoryAdd => "memory_add",
+            Self::MemorySearch => "memory_search",
+            Self::MemoryDelete => "memory_delete",
+            Self::KnowledgeQuery => "knowledge_query",
+            Self::KnowledgeShow => "knowledge_show",
+            Self::KnowledgeCheck => "knowledge_check",
+            Self::KnowledgeStore => "knowledge_store",
+            Self::KnowledgeStatus => "knowledge_status",
+            Self::GovernanceValidate => "governance_validate",
+            Self::GovernanceDrift => "governance_drift_check",
+            Self::GovernancePolicyStore => "a change of a policy",
+            Self::SessionContext => "session_context",
+        }
+    }
 }
 
 /// The least role that may do `verb` in `layer`. `None` means that no role may.
@@ -139,87 +144,14 @@ const fn least_role(verb: Verb, layer: Layer) -> Option<CallerRole> {
     }
 }
 
-/// A right that a [`Permit`] gives. Its verb is fixed.
-pub(crate) trait Right {
-    /// The row of the table.
-    const VERB: Verb;
-}
-
-/// A right that includes reading items and policies.
-pub(crate) trait ReadsKnowledge: Right {}
-
-macro_rules! rights {
-    ($($(#[$doc:meta])* $right:ident => $verb:ident $(: $reads:ident)?;)*) => {
-        $(
-            $(#[$doc])*
-            #[derive(Debug)]
-            pub(crate) enum $right {}
-
-            impl Right for $right {
-                const VERB: Verb = Verb::$verb;
-            }
-
-            $(impl $reads for $right {})?
-        )*
-    };
-}
-
-rights! {
-    /// Adds memories.
-    AddMemory => MemoryAdd;
-    /// Searches memories.
-    SearchMemory => MemorySearch;
-    /// Deletes memories.
-    DeleteMemory => MemoryDelete;
-    /// Lists items.
-    QueryKnowledge => KnowledgeQuery: ReadsKnowledge;
-    /// Reads an item.
-    ShowKnowledge => KnowledgeShow: ReadsKnowledge;
-    /// Checks a content against the policies.
-    CheckKnowledge => KnowledgeCheck: ReadsKnowledge;
-    /// Evaluates the policies.
-    ValidateGovernance => GovernanceValidate: ReadsKnowledge;
-    /// Reports drift.
-    CheckDrift => GovernanceDrift: ReadsKnowledge;
-    /// Collects what a new context needs.
-    GiveSessionContext => SessionContext;
-}
-
-/// Writes items. [`Access::write`] finds the verb by the change, so this is no [`Right`].
-#[derive(Debug)]
-pub(crate) enum WriteKnowledge {}
-
-/// What decides the verb of a write of knowledge.
-///
-/// Both members look at the item **before and after** the write. Otherwise a developer could
-/// replace an accepted item by a draft, or a policy by an item of another kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct KnowledgeChange {
-    /// The item is a policy before or after the write.
-    pub(crate) policy: bool,
-    /// The item has a status beyond `proposed` before or after the write.
-    pub(crate) decided: bool,
-}
-
-impl KnowledgeChange {
-    /// The row of the table.
-    const fn verb(self) -> Verb {
-        match (self.policy, self.decided) {
-            (true, _) => Verb::GovernancePolicyStore,
-            (false, true) => Verb::KnowledgeStatus,
-            (false, false) => Verb::KnowledgeStore,
-        }
-    }
-}
-
-/// The scope that a permit is for. Its caller belongs to it.
+/// A scope in which its caller may do what was checked. Its caller belongs to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct GrantedScope {
+pub(crate) struct Scope {
     layer: Layer,
     id: String,
 }
 
-impl GrantedScope {
+impl Scope {
     /// The layer.
     pub(crate) const fn layer(&self) -> Layer {
         self.layer
@@ -241,9 +173,6 @@ impl GrantedScope {
     }
 
     /// The documents `kind` of the scope. They are of the tenant of `cx`, or of its subject.
-    ///
-    /// # Errors
-    /// When the runtime has no store of documents.
     pub(crate) fn documents<'a>(
         &self,
         cx: &'a TaskContext<'_>,
@@ -262,56 +191,19 @@ impl GrantedScope {
     }
 }
 
-/// The proof that a caller may use the right `R` in a scope.
-#[derive(Debug)]
-pub(crate) struct Permit<R> {
-    scope: GrantedScope,
-    right: PhantomData<fn() -> R>,
-}
-
-impl<R> Permit<R> {
-    const fn new(scope: GrantedScope) -> Self {
-        let right = PhantomData;
-        Self { scope, right }
-    }
-
-    /// The scope that was checked.
-    pub(crate) const fn scope(&self) -> &GrantedScope {
-        &self.scope
-    }
-}
-
 /// Why a caller may not act. The text is public.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Denial {
     /// The scope is of another tenant, or the caller does not belong to it. It is the same
     /// for a scope that does not exist. Reads answer it as if nothing were there.
     #[error("the caller does not belong to this scope")]
     Foreign,
-    /// The caller's role is too small.
-    #[error("{} in the layer `{layer}` needs the role `{least}`, or a higher one", verb.as_str())]
-    Role {
-        /// What the caller wanted.
-        verb: Verb,
-        /// Where.
-        layer: Layer,
-        /// The least role that may.
-        least: CallerRole,
-    },
-    /// No role may do this in the layer.
-    #[error("{} does not exist in the layer `{layer}`", verb.as_str())]
-    NoRole {
-        /// What the caller wanted.
-        verb: Verb,
-        /// Where.
-        layer: Layer,
-    },
+    /// The caller's role is too small, or no role may do this in the layer.
+    #[error("{0}")]
+    Role(String),
     /// The request has no scope id, and the caller belongs to several scopes of the layer.
-    #[error("`scopeId` is missing, and the caller has more than one scope of the layer `{layer}`")]
-    NoScopeId {
-        /// The layer.
-        layer: Layer,
-    },
+    #[error("`scopeId` is missing, and the caller has more than one scope of the layer `{0}`")]
+    NoScopeId(Layer),
 }
 
 impl Denial {
@@ -321,11 +213,16 @@ impl Denial {
     /// `MISSING_IDENTIFIER` for the one denial that the caller can repair with another input.
     pub(crate) fn reason(self) -> AgentResult<String> {
         match self {
-            Self::NoScopeId { .. } => {
-                Err(AgentError::domain("MISSING_IDENTIFIER", self.to_string()))
-            }
-            Self::Foreign | Self::Role { .. } | Self::NoRole { .. } => Ok(self.to_string()),
+            Self::NoScopeId(_) => Err(AgentError::domain("MISSING_IDENTIFIER", self.to_string())),
+            Self::Foreign | Self::Role(_) => Ok(self.to_string()),
         }
+    }
+
+    /// The end of a turn that may not act.
+    pub(crate) fn rejection<T, S>(self) -> AgentResult<OnRequestResult<T, S>> {
+        Ok(OnRequestResult::Rejected {
+            reason: self.reason()?,
+        })
     }
 }
 
@@ -344,7 +241,7 @@ impl<'a> Access<'a> {
     }
 
     /// The access of a caller; `context` is the context of its request.
-    pub(crate) fn of(caller: &'a Caller, context: &'a ContextId) -> Self {
+    fn of(caller: &'a Caller, context: &'a ContextId) -> Self {
         let roles = caller.scopes.iter().filter_map(|scope| role(scope));
         let role = roles.max().unwrap_or(CallerRole::Member);
         Self {
@@ -354,73 +251,44 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// A permit in the caller's tenant. Without `scope_id` it is for the caller's only scope
-    /// of the layer.
-    ///
-    /// # Errors
-    /// A [`Denial`].
-    pub(crate) fn permit<R: Right>(
-        &self,
-        layer: Layer,
-        scope_id: Option<&str>,
-    ) -> Result<Permit<R>, Denial> {
-        let tenant = &self.caller.owner.tenant;
-        self.check(R::VERB, tenant, layer, scope_id)
-            .map(Permit::new)
-    }
-
-    /// A permit to write an item in the caller's tenant.
-    ///
-    /// # Errors
-    /// A [`Denial`].
-    pub(crate) fn write(
-        &self,
-        change: KnowledgeChange,
-        layer: KnowledgeLayer,
-        scope_id: Option<&str>,
-    ) -> Result<Permit<WriteKnowledge>, Denial> {
-        let tenant = &self.caller.owner.tenant;
-        self.check(change.verb(), tenant, layer.layer(), scope_id)
-            .map(Permit::new)
-    }
-
-    /// A permit for every scope of the layers where the caller has the right. The layers keep
-    /// their order; the scopes of one layer are sorted. The list can be empty.
-    pub(crate) fn permits<R: Right>(&self, layers: &[Layer]) -> Vec<Permit<R>> {
-        let mut permits = Vec::new();
-        for layer in layers {
-            for id in self.own(*layer) {
-                permits.extend(self.permit(*layer, Some(id)));
-            }
-        }
-        permits
-    }
-
-    /// The one decision. The tenant comes first, so that no later rule can let it pass.
-    fn check(
+    /// The one decision: the scope in the caller's tenant, if the caller may do `verb` there.
+    /// Without `scope_id` it is the caller's only scope of the layer.
+    pub(crate) fn scope(
         &self,
         verb: Verb,
-        tenant: &TenantId,
         layer: Layer,
         scope_id: Option<&str>,
-    ) -> Result<GrantedScope, Denial> {
-        if *tenant != self.caller.owner.tenant {
-            return Err(Denial::Foreign);
-        }
+    ) -> Result<Scope, Denial> {
+        let name = verb.as_str();
         let Some(least) = least_role(verb, layer) else {
-            return Err(Denial::NoRole { verb, layer });
+            let text = format!("{name} does not exist in the layer `{layer}`");
+            return Err(Denial::Role(text));
         };
         if self.role < least {
-            return Err(Denial::Role { verb, layer, least });
+            let least = least.as_str();
+            let text =
+                format!("{name} in the layer `{layer}` needs the role `{least}`, or a higher one");
+            return Err(Denial::Role(text));
         }
         let ids = self.own(layer);
         let id = match scope_id {
             Some(id) => ids.get(id).ok_or(Denial::Foreign)?,
-            None if ids.len() > 1 => return Err(Denial::NoScopeId { layer }),
+            None if ids.len() > 1 => return Err(Denial::NoScopeId(layer)),
             None => ids.first().ok_or(Denial::Foreign)?,
         };
         let id = (*id).to_owned();
-        Ok(GrantedScope { layer, id })
+        Ok(Scope { layer, id })
+    }
+
+    /// Every scope of the layers where the caller may do `verb`. The layers keep their order;
+    /// the scopes of one layer are sorted. The list can be empty.
+    pub(crate) fn scopes(&self, verb: Verb, layers: impl IntoIterator<Item = Layer>) -> Vec<Scope> {
+        let mut scopes = Vec::new();
+        for layer in layers {
+            let ids = self.own(layer).into_iter();
+            scopes.extend(ids.filter_map(|id| self.scope(verb, layer, Some(id)).ok()));
+        }
+        scopes
     }
 
     /// The ids of the scopes of a layer that the caller belongs to.
@@ -442,16 +310,35 @@ impl<'a> Access<'a> {
     }
 }
 
+impl CallerRole {
+    /// Every role, the smallest first.
+    const ALL: [Self; 6] = [
+        Self::Member,
+        Self::Viewer,
+        Self::Developer,
+        Self::TechLead,
+        Self::Architect,
+        Self::Admin,
+    ];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Member => "member",
+            Self::Viewer => "viewer",
+            Self::Developer => "developer",
+            Self::TechLead => "tech-lead",
+            Self::Architect => "architect",
+            Self::Admin => "admin",
+        }
+    }
+}
+
 /// The role that a scope of the caller names.
 fn role(scope: &str) -> Option<CallerRole> {
-    match scope {
-        "role:viewer" => Some(CallerRole::Viewer),
-        "role:developer" => Some(CallerRole::Developer),
-        "role:tech-lead" => Some(CallerRole::TechLead),
-        "role:architect" => Some(CallerRole::Architect),
-        "role:admin" => Some(CallerRole::Admin),
-        _ => None,
-    }
+    let name = scope.strip_prefix("role:")?;
+    CallerRole::ALL
+        .into_iter()
+        .find(|role| role.as_str() == name)
 }
 
 /// Whether a text can be the id of a project, team or org. Ids become folders and keys.
@@ -461,17 +348,4 @@ fn is_scope_id(id: &str) -> bool {
         && id.bytes().all(plain)
         && !id.starts_with('.')
         && !id.ends_with('.')
-}
-
-impl fmt::Display for CallerRole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Member => "member",
-            Self::Viewer => "viewer",
-            Self::Developer => "developer",
-            Self::TechLead => "tech-lead",
-            Self::Architect => "architect",
-            Self::Admin => "admin",
-        })
-    }
 }

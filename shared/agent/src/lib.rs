@@ -15,6 +15,7 @@ pub mod models;
 #[cfg(test)]
 mod operations;
 mod tags;
+mod words;
 
 pub use governance::session::A2aAdapter;
 pub use knowledge::store::export_knowledge;

@@ -7,9 +7,6 @@ const TAGS_MAX: usize = 16;
 const TAG_MAX: usize = 64;
 
 /// Checks the tags that a caller gives.
-///
-/// # Errors
-/// `INVALID_INPUT` names the limit.
 pub(crate) fn check_tags(tags: &[String]) -> AgentResult<()> {
     if tags.len() > TAGS_MAX {
         let text = format!(

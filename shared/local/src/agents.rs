@@ -143,7 +143,7 @@ impl Agents {
                     runtime.block_on(cli::run(cli, &self))
                 }
             },
-            Err(error) => Err(cli::RunError::Print(error)),
+            Err(error) => Err(error.into()),
         };
         match result {
             Ok(()) => ExitCode::SUCCESS,

@@ -1,33 +1,32 @@
 //! Runs the commands of `a2a-local`.
 
 use crate::agents::Agents;
-use crate::api_keys::{self, KeysError};
-use crate::block::{self, BlockTenantError};
-use crate::check::{self, CheckError};
+use crate::api_keys;
+use crate::block;
+use crate::check;
 use crate::config::{Cli, Command, Serve};
-use crate::embedded::{Embedded, EmbeddedError};
-use crate::erase::{self, EraseTenantError};
-use crate::eval_router::{self, EvalRouterError};
-use crate::export::{Export, ExportError};
+use crate::embedded::Embedded;
+use crate::erase;
+use crate::eval_router;
+use crate::export::Export;
 use crate::local_settings::ConfigError;
-use crate::page::{AgentPage, HandedOn, PageParts};
-use crate::pumps::{Pumps, PumpsError};
+use crate::page::{AgentPage, LogNotes};
+use crate::pumps::Pumps;
 use crate::server::{Functions, serve};
-use crate::sign::{self, SignError};
-use crate::task::{self, PrintTaskError};
-use crate::template::{self, TemplateError};
+use crate::sign;
+use crate::task;
+use crate::template;
 use a2a_lambda::auth::AuthMode;
-use a2a_lambda::engine::LimitPolicy;
 use a2a_lambda::outbound::Reach;
-use a2a_lambda::runtime::{Runtime, RuntimeError, stores};
+use a2a_lambda::runtime::{Runtime, stores};
 use a2a_lambda::settings::{Configuration, Settings, Source as _, warn_of_unknown};
-use a2a_lambda::skill::{AgentBuildError, AgentDefinition, StateError};
-use a2a_lambda::store::StoreError;
+use a2a_lambda::skill::{AgentBuildError, AgentDefinition};
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::dynamodb::create_table;
 use a2a_lambda::store::s3::create_bucket;
 use a2a_lambda::telemetry::{self, LogFormat, Metrics};
 use clap::ArgMatches;
+use std::error::Error;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -38,69 +37,8 @@ use tokio::net::TcpListener;
 /// The log filter when `A2A_LOG` is not set: warnings, and one line for each call.
 const LOG: &str = "warn,a2a_lambda::call=info";
 
-/// Why the program ended.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The command line or a setting cannot be used.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The agent cannot be built.
-    #[error("failed to build the agent: {0}")]
-    Agent(#[source] AgentBuildError),
-    /// A state of the skills cannot be made.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// The agent has no valid card.
-    #[error(transparent)]
-    Runtime(#[from] RuntimeError),
-    /// The embedded DynamoDB and S3 do not start.
-    #[error(transparent)]
-    Embedded(#[from] EmbeddedError),
-    /// The table or the bucket at `--endpoint` cannot be created.
-    #[error("failed to set up table and bucket: {0}")]
-    SetUp(#[from] StoreError),
-    /// The unfinished turns of the last run cannot be taken over.
-    #[error(transparent)]
-    Pumps(#[from] PumpsError),
-    /// The address cannot be listened on.
-    #[error("failed to listen on {address}: {source}; choose another with --port N")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The cause.
-        source: io::Error,
-    },
-    /// A command on API keys failed.
-    #[error(transparent)]
-    Keys(#[from] KeysError),
-    /// A tenant's data may still be there.
-    #[error(transparent)]
-    Erase(#[from] EraseTenantError),
-    /// What an agent keeps was not exported.
-    #[error(transparent)]
-    Export(#[from] ExportError),
-    /// A tenant may not be blocked, or its block may not have ended.
-    #[error(transparent)]
-    Block(#[from] BlockTenantError),
-    /// A task is not printed.
-    #[error(transparent)]
-    Task(#[from] PrintTaskError),
-    /// The router cannot be evaluated.
-    #[error(transparent)]
-    EvalRouter(#[from] EvalRouterError),
-    /// The card cannot be signed.
-    #[error(transparent)]
-    Sign(#[from] SignError),
-    /// The templates are not written, or differ.
-    #[error(transparent)]
-    Template(#[from] TemplateError),
-    /// A server is not known to work.
-    #[error(transparent)]
-    Check(#[from] CheckError),
-    /// Standard output cannot be written.
-    #[error("failed to print: {0}")]
-    Print(#[from] io::Error),
-}
+/// Why the program ended: a text for its user.
+pub type RunError = Box<dyn Error + Send + Sync>;
 
 /// Runs the program.
 ///
@@ -116,9 +54,8 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
     };
     let filter = configuration.get("A2A_LOG");
     let filter = filter.as_deref().or(Some(LOG));
-    let handed_on = HandedOn::take();
-    let notes = handed_on.notes.layer();
-    let metrics = telemetry::start_with(LogFormat::Text, filter, Some(notes));
+    let notes = LogNotes::default();
+    let metrics = telemetry::start_with(LogFormat::Text, filter, Some(notes.layer()));
     warn_of_unknown();
     match cli.command {
         Some(Command::Keys(command)) => Ok(api_keys::run(&command).await?),
@@ -129,30 +66,21 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
         Some(Command::Check(options)) => Ok(Box::pin(check::run(&options)).await?),
         Some(Command::Template(options)) => {
             let settings = Settings::read_public(&configuration).map_err(ConfigError::from)?;
-            let agent = agents.named(None).build(&settings);
-            let agent = agent.map_err(RunError::Agent)?;
+            let agent = agents.named(None).build(&settings).map_err(no_agent)?;
             Ok(template::run(&options, &agent.manifest().id)?)
         }
         Some(Command::EvalRouter(options)) => {
             Ok(print(&Box::pin(eval_router::run(&options, agents)).await?)?)
         }
         Some(Command::SignCard(options)) => Ok(sign::run(&options, agents).await?),
-        None => {
-            Box::pin(agent(
-                agents,
-                cli.serve,
-                &configuration,
-                (metrics, handed_on),
-            ))
-            .await
-        }
+        None => Box::pin(agent(agents, cli.serve, &configuration, (metrics, notes))).await,
     }
 }
 
 /// Runs the command of an export.
 ///
 /// # Errors
-/// [`RunError::Export`].
+/// [`RunError`] when nothing is exported.
 pub(crate) async fn export(export: &Export, matches: &ArgMatches) -> Result<(), RunError> {
     telemetry::start(LogFormat::Text, Some(LOG));
     Ok(Box::pin(export.run(matches)).await?)
@@ -176,12 +104,12 @@ async fn agent(
     agents: &Agents,
     options: Serve,
     configuration: &Configuration,
-    (metrics, handed_on): (Metrics, HandedOn),
+    (metrics, notes): (Metrics, LogNotes),
 ) -> Result<(), RunError> {
     let address = options.address(configuration)?;
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(|source| RunError::Listen { address, source })?;
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        format!("failed to listen on {address}: {error}; choose another with --port N")
+    })?;
     let address = listener.local_addr()?;
     let mut settings = options.settings(configuration, &format!("http://{address}"))?;
     let entry = agents.named(options.agent.as_deref());
@@ -189,18 +117,13 @@ async fn agent(
         settings.policy.reach = Reach::Loopback;
     }
     let (embedded, endpoints, clients) = store(&options, &settings).await?;
-    let agent = entry.build(&settings).map_err(RunError::Agent)?;
+    let agent = entry.build(&settings).map_err(no_agent)?;
     agent.make_states().await?;
     let banner = banner(&agent, &options, &settings, (address, configuration.path()));
-    let page = AgentPage::open(&PageParts {
-        address,
-        agent: &agent,
-        settings: &settings,
-        clients: &clients,
-        endpoints: &endpoints,
-        handed_on: &handed_on,
-        keeps_data: options.keeps_data(),
-    })?;
+    let (notes, folder) = (&notes, options.folder());
+    let page = AgentPage::open(
+        address, &agent, &settings, &clients, &endpoints, notes, folder,
+    )?;
     let mut runtime = Runtime::builder(agent, settings.clone())
         .aws(&clients)
         .metrics(metrics);
@@ -216,7 +139,8 @@ async fn agent(
         &endpoints,
         &settings,
     )
-    .await?;
+    .await
+    .map_err(|error| format!("failed to look for unfinished tasks: {error}"))?;
     if let Some(embedded) = &embedded {
         pumps.expire(embedded.expiry(), settings.sweep_interval);
     }
@@ -228,7 +152,7 @@ async fn agent(
     let mut interruption = Box::pin(interrupted());
     let _not_yet = futures::poll!(&mut interruption);
     print(&(page.as_ref().map(AgentPage::line).unwrap_or_default() + &banner))?;
-    let functions = Functions::new(&runtime, settings.max_body).with_page(page);
+    let functions = Functions::new(&runtime, settings.max_body, page);
     serve(listener, Arc::new(functions), interruption).await;
     pumps.stop().await;
     if let Some(embedded) = embedded {
@@ -249,9 +173,18 @@ async fn store(
         return Ok((Some(embedded), endpoints, clients));
     };
     let clients = AwsClients::connect(&endpoints).await;
-    create_table(&clients.dynamodb, &settings.table).await?;
-    create_bucket(&clients.s3, &settings.bucket).await?;
+    let set_up = async {
+        create_table(&clients.dynamodb, &settings.table).await?;
+        create_bucket(&clients.s3, &settings.bucket).await
+    };
+    set_up
+        .await
+        .map_err(|error| format!("failed to set up table and bucket: {error}"))?;
     Ok((None, endpoints, clients))
+}
+
+fn no_agent(error: AgentBuildError) -> RunError {
+    format!("failed to build the agent: {error}").into()
 }
 
 /// Ready when the user presses Ctrl-C or the process gets SIGTERM.
@@ -322,8 +255,7 @@ fn banner(
         .collect();
     format!(
         "\n  {name} {version}: {skills}\n  card   {public}/.well-known/agent-card.json\n  \
-         data   {data}{file}\n  calls  {calls}\n  limits {limits}\n  \
-         model  {model}\n  off    {off}\n\n  try\n    \
+         data   {data}{file}\n  calls  {calls}\n  model  {model}\n\n  try\n    \
          curl {base}/.well-known/agent-card.json\n    \
          curl {base}/{header} -H 'Content-Type: application/json' -H 'A2A-Version: 1.0' -d \
          '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"SendMessage\",\"params\":{{\"message\":{{\"messageId\":\"m1\",\"role\":\"ROLE_USER\",\"parts\":[{{\"text\":\"echo hello\"}}]}}}}}}'\n    \
@@ -332,9 +264,7 @@ fn banner(
          listening on {base}\n",
         file = file.unwrap_or_default(),
         calls = callers(options, settings),
-        limits = limits(&settings.policy.limits),
         model = model(settings),
-        off = off(settings),
         header = if settings.auth.checks_credentials() {
             " -H 'Authorization: Bearer KEY'"
         } else {
@@ -357,39 +287,4 @@ fn model(settings: &Settings) -> String {
         Some(url) => format!("{} ({provider}, {url})", model.id),
         None => format!("{} ({provider})", model.id),
     }
-}
-
-/// The limits of a tenant that are on, with their numbers.
-fn limits(policy: &LimitPolicy) -> String {
-    let mut on = Vec::new();
-    if let Some(rate) = policy.rates.calls {
-        on.push(format!("{} calls a minute", rate.per_minute));
-    }
-    let rates = policy.rates.tiers.iter().chain(&policy.rates.skills);
-    on.extend(rates.map(|(name, rate)| format!("{name} {} a minute", rate.per_minute)));
-    if let Some(streams) = policy.streams_per_tenant {
-        on.push(format!("{streams} streams of a tenant"));
-    }
-    if let Some(pool) = &policy.shared_streams {
-        on.push(format!("{} streams of all tenants", pool.cap));
-    }
-    if on.is_empty() {
-        return "none".to_owned();
-    }
-    on.join(", ")
-}
-
-/// What is off.
-fn off(settings: &Settings) -> String {
-    let limits = &settings.policy.limits;
-    let off = [
-        (limits.rates.calls.is_none(), "rate limits"),
-        (limits.streams_per_tenant.is_none(), "stream limits"),
-        (!settings.push, "push notifications"),
-    ];
-    let off: Vec<&str> = off.iter().filter(|it| it.0).map(|it| it.1).collect();
-    if off.is_empty() {
-        return "nothing".to_owned();
-    }
-    off.join(", ")
 }

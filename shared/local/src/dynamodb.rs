@@ -4,17 +4,27 @@
 //! server, but that accepts every origin, host and signature, and a check in front of
 //! it would need a second port.
 
-use crate::aws_json::{RequestError, SignedRequest, response};
+use crate::host::only_programs_here;
+use crate::sigv4::Claim;
+use a2a_lambda::http::hosts::HostError;
 use a2a_lambda::store::aws::EmulatorKeys;
 use bytes::Bytes;
 use dynoxide::{Database, DynoxideError};
-use http::{Request, Response, StatusCode};
-use http_body_util::Full;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
 
+/// Most bytes of a request body. A batch has at most 16 MB of items.
+const MOST: usize = 17 * 1024 * 1024;
+/// How long a client may take to send its body.
+const BODY: Duration = Duration::from_secs(30);
+const JSON: HeaderValue = HeaderValue::from_static("application/x-amz-json-1.0");
 /// What the header `X-Amz-Target` has before the name of the operation: the service and
 /// its version.
 const SERVICES: [&str; 2] = ["DynamoDB_20120810.", "DynamoDBStreams_20120810."];
@@ -30,8 +40,14 @@ pub(crate) struct DynamoDoor {
 /// Why a request fails.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
-    #[error(transparent)]
-    Request(#[from] RequestError),
+    #[error("{}", .0.text().trim_end())]
+    Foreign(HostError),
+    #[error("the request is not signed with the credentials of this run")]
+    Unproven,
+    #[error("no such call")]
+    Call,
+    #[error("the body broke off, is too large, or came too slowly")]
+    Body,
     #[error(transparent)]
     Database(#[from] DynoxideError),
 }
@@ -47,16 +63,33 @@ impl DynamoDoor {
             Ok(body) => (StatusCode::OK, Bytes::from(body)),
             Err(error) => error.answer(),
         };
-        response(status, body)
+        let mut response = Response::new(Full::new(body));
+        *response.status_mut() = status;
+        response.headers_mut().insert(CONTENT_TYPE, JSON);
+        response
     }
 
     async fn call(&self, request: Request<Incoming>) -> Result<Vec<u8>, Refused> {
-        let request = SignedRequest::read(request, &self.keys).await?;
-        let operation = SERVICES
-            .iter()
-            .find_map(|service| request.target.strip_prefix(service))
-            .ok_or(RequestError::Call)?;
-        run(&self.database, operation, &request.body)
+        let (head, body) = request.into_parts();
+        only_programs_here(&head.headers).map_err(Refused::Foreign)?;
+        let claim = Claim::of(&head.headers, &self.keys).ok_or(Refused::Unproven)?;
+        if head.method != Method::POST || head.uri != "/" {
+            return Err(Refused::Call);
+        }
+        let Ok(Ok(body)) = timeout(BODY, Limited::new(body, MOST).collect()).await else {
+            return Err(Refused::Body);
+        };
+        let body = body.to_bytes();
+        if !claim.is_proven(&head, &body, &self.keys) {
+            return Err(Refused::Unproven);
+        }
+        let target = head.headers.get("x-amz-target");
+        let target = target
+            .and_then(|target| target.to_str().ok())
+            .unwrap_or_default();
+        let mut operations = SERVICES.iter().filter_map(|it| target.strip_prefix(it));
+        let operation = operations.next().ok_or(Refused::Call)?;
+        run(&self.database, operation, &body)
     }
 }
 
@@ -83,7 +116,7 @@ fn run(db: &Database, operation: &str, body: &[u8]) -> Result<Vec<u8>, Refused> 
         "TransactWriteItems" => typed(body, |request| db.transact_write_items(request)),
         "UpdateItem" => typed(body, |request| db.update_item(request)),
         "UpdateTimeToLive" => typed(body, |request| db.update_time_to_live(request)),
-        _ => Err(RequestError::Call.into()),
+        _ => Err(Refused::Call),
     }
 }
 
@@ -102,13 +135,21 @@ fn typed<Q: DeserializeOwned, A: Serialize>(
 impl Refused {
     /// Status and body, in the form of DynamoDB's errors.
     fn answer(&self) -> (StatusCode, Bytes) {
-        match self {
-            Self::Request(error) => error.answer(),
+        let (status, name) = match self {
             Self::Database(error) => {
                 let status = StatusCode::from_u16(error.status_code());
                 let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-                (status, Bytes::from(error.to_json()))
+                return (status, Bytes::from(error.to_json()));
             }
-        }
+            Self::Foreign(foreign) => (foreign.status(), "AccessDeniedException"),
+            Self::Unproven => (StatusCode::BAD_REQUEST, "InvalidSignatureException"),
+            Self::Call => (StatusCode::BAD_REQUEST, "UnknownOperationException"),
+            Self::Body => (StatusCode::BAD_REQUEST, "SerializationException"),
+        };
+        let body = serde_json::json!({
+            "__type": format!("com.amazon.coral.service#{name}"),
+            "message": self.to_string(),
+        });
+        (status, Bytes::from(body.to_string()))
     }
 }

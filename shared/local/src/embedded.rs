@@ -93,70 +93,52 @@ pub struct Embedded {
 
 /// The folder with all data.
 #[derive(Debug)]
-struct DataPlace {
-    folder: PathBuf,
-    keeper: Keeper,
-}
-
-/// What keeps other programs out of the folder.
-#[derive(Debug)]
-enum Keeper {
-    /// The lock of a data folder.
-    Lock { _held: DataFolder },
-    /// The random name of a temporary folder. Dropping this removes the folder.
-    Name { _held: Passing },
+enum DataPlace {
+    /// A data folder. Its lock keeps other programs out of it.
+    Kept(
+        PathBuf,
+        #[expect(dead_code, reason = "it locks until it is dropped")] DataFolder,
+    ),
+    /// A temporary folder for the objects of this run, with a random name.
+    Passing(PathBuf),
 }
 
 impl DataPlace {
-    /// Opens the data folder, or makes a temporary one for the objects of this run.
-    fn take(data: Option<&Path>) -> Result<Self, EmbeddedError> {
-        let folder = data.map_or_else(passing_folder, Path::to_owned);
-        let fault = |source| EmbeddedError::Folder {
-            path: folder.clone(),
-            source,
-        };
-        let keeper = if data.is_some() {
-            Keeper::Lock {
-                _held: DataFolder::take(&folder).map_err(fault)?,
-            }
-        } else {
-            make_new(&folder).map_err(|error| fault(error.into()))?;
-            Keeper::Name {
-                _held: Passing(folder.clone()),
+    /// Opens the data folder, or makes a temporary one.
+    fn take(data: Option<&Path>) -> Result<Self, FolderError> {
+        let place = match data {
+            Some(folder) => Self::Kept(folder.to_owned(), DataFolder::take(folder)?),
+            None => {
+                let folder = passing_folder();
+                make_new(&folder)?;
+                Self::Passing(folder)
             }
         };
-        let objects = folder.join("s3").join(BUCKET);
-        make_private(&objects).map_err(|error| fault(error.into()))?;
-        Ok(Self { folder, keeper })
+        make_private(&place.objects().join(BUCKET))?;
+        Ok(place)
     }
 
-    /// Opens the database: the file in the data folder, else one in memory. Only the owner
-    /// can read the file; `SQLite` gives its side files the same mode.
-    fn database(&self) -> Result<Database, EmbeddedError> {
-        let Some(path) = self.kept() else {
-            return Ok(Database::memory()?);
-        };
-        private_file(&path).map_err(|error| EmbeddedError::Folder {
-            path: self.folder.clone(),
-            source: error.into(),
-        })?;
-        Ok(Database::new(&path.to_string_lossy())?)
+    /// The folder with the buckets.
+    fn objects(&self) -> PathBuf {
+        let (Self::Kept(folder, _) | Self::Passing(folder)) = self;
+        folder.join("s3")
     }
 
     /// The path of the table's file; `None` if the table is in memory.
-    fn kept(&self) -> Option<PathBuf> {
-        matches!(self.keeper, Keeper::Lock { .. }).then(|| self.folder.join(DATABASE))
+    fn table(&self) -> Option<PathBuf> {
+        match self {
+            Self::Kept(folder, _) => Some(folder.join(DATABASE)),
+            Self::Passing(_) => None,
+        }
     }
 }
 
-/// A temporary folder. Dropping this removes it.
-#[derive(Debug)]
-struct Passing(PathBuf);
-
-impl Drop for Passing {
+impl Drop for DataPlace {
     fn drop(&mut self) {
-        // If this fails, the operating system cleans its folder for temporary files.
-        let _ = std::fs::remove_dir_all(&self.0);
+        if let Self::Passing(folder) = self {
+            // If this fails, the operating system cleans its folder for temporary files.
+            let _ = std::fs::remove_dir_all(folder);
+        }
     }
 }
 
@@ -201,11 +183,22 @@ impl Embedded {
     pub async fn start(data: Option<&Path>) -> Result<Self, EmbeddedError> {
         let listeners = (listen()?, listen()?);
         let addresses = (listeners.0.local_addr()?, listeners.1.local_addr()?);
-        let data_place = DataPlace::take(data)?;
-        let objects = data_place.folder.join("s3");
-        let database = data_place.database()?;
+        let fault = |source| EmbeddedError::Folder {
+            path: data.map_or_else(std::env::temp_dir, Path::to_owned),
+            source,
+        };
+        let data_place = DataPlace::take(data).map_err(fault)?;
+        let database = match data_place.table() {
+            Some(path) => {
+                // Only the owner can read it; `SQLite` gives its side files the same mode.
+                private_file(&path).map_err(|error| fault(error.into()))?;
+                Database::new(&path.to_string_lossy())?
+            }
+            None => Database::memory()?,
+        };
         let keys = Arc::new(keys::fresh());
-        let files = ObjectDoor::new(&objects, Arc::clone(&keys)).map_err(EmbeddedError::Objects)?;
+        let files = ObjectDoor::new(&data_place.objects(), Arc::clone(&keys));
+        let files = files.map_err(EmbeddedError::Objects)?;
         let table = DynamoDoor::new(database.clone(), Arc::clone(&keys));
         let (stop, receiver) = watch::channel(());
         let over = |mut receiver: watch::Receiver<()>| async move {
@@ -294,7 +287,7 @@ impl Embedded {
     /// [`EmbeddedError`] when traces may be left.
     pub async fn stop_and_tidy(mut self) -> Result<(), EmbeddedError> {
         self.end().await;
-        let Some(database) = self.data_place.kept() else {
+        let Some(database) = self.data_place.table() else {
             return Ok(());
         };
         let database = Storage::new(&database.to_string_lossy())?;
@@ -303,7 +296,7 @@ impl Embedded {
             .execute("DELETE FROM _stream_records", [])
             .map_err(DynoxideError::from)?;
         database.vacuum()?;
-        tidy(&self.data_place.folder.join("s3"), BUCKET).map_err(EmbeddedError::Tidy)
+        tidy(&self.data_place.objects(), BUCKET).map_err(EmbeddedError::Tidy)
     }
 }
 

@@ -25,7 +25,7 @@ pub struct EvalRouter {
 
 /// Why the router was not evaluated.
 #[derive(Debug, thiserror::Error)]
-pub enum EvalRouterError {
+pub(crate) enum EvalRouterError {
     /// The file cannot be read.
     #[error("failed to read {}: {source}", path.display())]
     File {

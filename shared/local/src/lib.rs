@@ -7,7 +7,6 @@
 mod accept;
 mod agents;
 pub mod api_keys;
-mod aws_json;
 pub mod block;
 pub mod check;
 pub mod cli;

@@ -14,12 +14,14 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// The `A2A_AUTH` with which everybody may call.
 const DEV: &str = AuthMode::Dev.word();
 /// The port when neither the command line nor a setting names one.
 const PORT: u16 = 8080;
-
+/// The file of the `A2A_SECRET_KEY` in the data folder.
+const SECRET_KEY: &str = "secret.key";
 /// Where `cargo lambda watch` serves functions, if nothing says another port.
 const WATCH_URL: &str = "http://127.0.0.1:9000";
 
@@ -38,27 +40,13 @@ pub enum ConfigError {
     /// Nobody could make a key.
     #[error("`keys` with --memory accepts nobody, since no key can be made; use --data DIR")]
     NoKeys,
-    /// `A2A_AUTH` is nothing that the program can do.
-    #[error("setting `A2A_AUTH` is `{0}`: here {1}")]
-    Auth(String, String),
-    /// `A2A_BIND` is not an IP address.
-    #[error("setting `A2A_BIND` is `{0}`: an IP address")]
-    Bind(String),
-    /// `A2A_PORT` is not a port.
-    #[error("setting `A2A_PORT` is `{0}`: a port, 0 to 65535")]
-    Port(String),
-    /// The file of `--env-file` cannot be written.
-    #[error("failed to write `{path}`: {source}")]
-    EnvFile {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// The data folder cannot be used.
-    #[error("failed to use the data folder `{path}`: {source}")]
-    Data {
-        /// The folder.
+    /// A setting has a value that the program cannot use.
+    #[error("setting `{0}` is `{1}`: {2}")]
+    Value(&'static str, String, String),
+    /// The file of `--env-file` or the data folder cannot be used.
+    #[error("failed to use `{path}`: {source}")]
+    File {
+        /// The file or the folder.
         path: PathBuf,
         /// The cause.
         source: io::Error,
@@ -96,17 +84,16 @@ impl Serve {
     ///
     /// # Errors
     /// [`ConfigError::Exposed`] for an address beyond loopback without `--insecure-dev`;
-    /// [`ConfigError::Auth`], [`ConfigError::Bind`] and [`ConfigError::Port`] for a value of
-    /// the setting that is not allowed.
+    /// [`ConfigError::Value`] for a value of a setting that is not allowed.
     pub fn address(&self, configuration: &dyn Source) -> Result<SocketAddr, ConfigError> {
         let port = match (self.port, configuration.get("A2A_PORT")) {
             (Some(port), _) => port,
-            (None, Some(text)) => text.parse().map_err(|_| ConfigError::Port(text))?,
+            (None, Some(text)) => parsed("A2A_PORT", text, "a port, 0 to 65535")?,
             (None, None) => PORT,
         };
         let address = match (self.bind, configuration.get("A2A_BIND")) {
             (Some(address), _) => address,
-            (None, Some(text)) => text.parse().map_err(|_| ConfigError::Bind(text))?,
+            (None, Some(text)) => parsed("A2A_BIND", text, "an IP address")?,
             (None, None) => IpAddr::from([127, 0, 0, 1]),
         };
         if address.is_loopback() || self.insecure_dev || self.auth(configuration)? != DEV {
@@ -144,7 +131,7 @@ impl Serve {
         }
         if configuration.get("A2A_SECRET_KEY").is_none() {
             match self.folder() {
-                Some(data) => _ = overrides.insert("A2A_SECRET_KEY", secret(data)?),
+                Some(data) => _ = overrides.insert("A2A_SECRET_KEY", secret(data, SECRET_KEY)?),
                 None if auth == DEV => {}
                 None => _ = overrides.insert("A2A_SECRET_KEY", fresh_secret()),
             }
@@ -177,7 +164,7 @@ impl Serve {
         settings.push(("A2A_AUTH", self.auth(configuration)?));
         settings.push(("A2A_PUBLIC_URL", WATCH_URL.to_owned()));
         if let (Some(data), None) = (self.folder(), configuration.get("A2A_SECRET_KEY")) {
-            settings.push(("A2A_SECRET_KEY", secret(data)?));
+            settings.push(("A2A_SECRET_KEY", secret(data, SECRET_KEY)?));
         }
         let lines = settings
             .iter()
@@ -187,7 +174,7 @@ impl Serve {
             file.set_len(0)?;
             file.write_all(text.as_bytes())
         });
-        result.map_err(|source| ConfigError::EnvFile {
+        result.map_err(|source| ConfigError::File {
             path: path.clone(),
             source,
         })
@@ -201,11 +188,6 @@ impl Serve {
             endpoints.s3.clone_from(&self.s3_endpoint);
         }
         Some(endpoints)
-    }
-
-    /// Whether the data outlives the process.
-    pub(crate) const fn keeps_data(&self) -> bool {
-        self.endpoint.is_some() || !self.memory
     }
 
     /// The data folder; `None` with `--memory`.
@@ -222,16 +204,22 @@ fn auth_of(configuration: &dyn Source) -> Result<String, ConfigError> {
     if AUTH.contains(&auth.as_str()) {
         return Ok(auth);
     }
-    Err(ConfigError::Auth(auth, AUTH.join(", ")))
+    let text = format!("here {}", AUTH.join(", "));
+    Err(ConfigError::Value("A2A_AUTH", auth, text))
 }
 
-/// The `A2A_SECRET_KEY` of a data folder. The first run makes it.
-fn secret(folder: &Path) -> Result<String, ConfigError> {
-    let fault = |source| ConfigError::Data {
+fn parsed<T: FromStr>(name: &'static str, text: String, expected: &str) -> Result<T, ConfigError> {
+    let value = text.parse();
+    value.map_err(|_| ConfigError::Value(name, text, expected.to_owned()))
+}
+
+/// The secret in this file of a data folder. The first run makes it.
+pub(crate) fn secret(folder: &Path, file: &str) -> Result<String, ConfigError> {
+    let fault = |source| ConfigError::File {
         path: folder.to_owned(),
         source,
     };
-    let path = folder.join("secret.key");
+    let path = folder.join(file);
     match fs::read_to_string(&path) {
         Ok(secret) => return Ok(secret),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -317,7 +305,7 @@ mod tests {
         assert_eq!(auth(&said, "keys").unwrap(), "dev");
         for other in ["gateway", "KEYS"] {
             let refused = auth(&["--memory"], other);
-            assert!(matches!(refused, Err(ConfigError::Auth(..))), "{other}");
+            assert!(matches!(refused, Err(ConfigError::Value(..))), "{other}");
         }
         // Other machines may reach an agent that checks credentials.
         let beyond = serve(&["--bind", "0.0.0.0"]);

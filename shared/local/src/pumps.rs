@@ -5,8 +5,8 @@
 //! event sources on AWS.
 
 use crate::embedded::Expiry;
-use crate::queue::{Delivery, LocalQueue};
-use crate::stream::{Batch, Stream, TakeRecords};
+use crate::queue::{Delivery, LocalQueue, Queued};
+use crate::stream::{Stream, TakeRecords, images};
 use a2a_lambda::engine::{
     Clock as _, Engine, EngineError, Leases, PushDispatcher, PushServices, RandomIds, SweepPlaces,
     SystemClock, relay, relay_pushes,
@@ -17,6 +17,7 @@ use a2a_lambda::store::aws::{Endpoints, sdk_config};
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::queue::{Ack, PushItem, WorkItem};
 use async_trait::async_trait;
+use aws_sdk_dynamodbstreams::types::Record;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -31,14 +32,6 @@ const DISPATCHERS: usize = 16;
 const DELIVERY: Duration = Duration::from_secs(60);
 /// How long a received push queue message stays hidden.
 const HIDDEN: Duration = Duration::from_secs(90);
-
-/// Why the background work does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum PumpsError {
-    /// The unfinished turns of the last run cannot be taken over.
-    #[error("failed to look for unfinished tasks: {0}")]
-    TakeOver(#[from] EngineError),
-}
 
 /// The running loops. Dropping this value stops them; the next start continues turns
 /// that were interrupted.
@@ -55,13 +48,13 @@ impl Pumps {
     /// `endpoints` has the URL of the table and its stream.
     ///
     /// # Errors
-    /// [`PumpsError`] when the table cannot be read.
+    /// [`EngineError`] when the table cannot be read.
     pub async fn start(
         engine: &Engine,
         tasks: DynamoStore,
         endpoints: &Endpoints,
         settings: &Settings,
-    ) -> Result<Self, PumpsError> {
+    ) -> Result<Self, EngineError> {
         let clock = Arc::new(SystemClock);
         let pushes = LocalQueue::new(clock.clone(), HIDDEN);
         let store = Arc::new(tasks.clone());
@@ -96,8 +89,11 @@ impl Pumps {
             pushes: pushes.clone(),
         };
         pumps.spawn(async move { stream.follow(&relay).await });
-        pumps.spawn(deliver(dispatcher, pushes));
-        pumps.spawn(work(engine.clone(), queue.clone()));
+        let deliver = move |delivery| deliver(dispatcher.clone(), delivery);
+        pumps.spawn(drain(pushes, DISPATCHERS, deliver));
+        let worker = engine.clone();
+        let work = move |delivery| work(worker.clone(), delivery);
+        pumps.spawn(drain(queue.clone(), WORKERS, work));
         pumps.spawn(sweep(engine, tasks, queue, settings.sweep_interval));
         Ok(Self { pumps })
     }
@@ -122,8 +118,8 @@ struct LocalRelay {
 
 #[async_trait]
 impl TakeRecords for LocalRelay {
-    async fn take(&self, batch: &Batch) -> bool {
-        let images = batch.images();
+    async fn take(&self, records: &[Record]) -> bool {
+        let images = images(records);
         relay(&self.queue, &images, SystemClock.now())
             .await
             .is_empty()
@@ -131,66 +127,46 @@ impl TakeRecords for LocalRelay {
     }
 }
 
-/// The workers: run the turns of the work queue.
-async fn work(engine: Engine, queue: LocalQueue<WorkItem>) {
-    let mut turns = JoinSet::new();
+/// Handles the messages of a queue, at most `most` at the same time. A message that is not
+/// acknowledged is delivered again when its time to be hidden is over.
+async fn drain<I: Queued, F>(queue: LocalQueue<I>, most: usize, handle: impl Fn(Delivery<I>) -> F)
+where
+    F: Future<Output = Ack> + Send + 'static,
+{
+    let mut running = JoinSet::new();
     loop {
         tokio::select! {
-            delivery = queue.receive(), if turns.len() < WORKERS => {
-                turns.spawn(turn(engine.clone(), delivery));
+            delivery = queue.receive(), if running.len() < most => {
+                let (receipt, task) = (delivery.receipt.clone(), delivery.item.task().to_owned());
+                let ack = handle(delivery);
+                running.spawn(async move {
+                    if ack.await == Ack::Delete && !receipt.delete() {
+                        tracing::debug!(
+                            task.id = task,
+                            "failed to delete a message: it was received again"
+                        );
+                    }
+                });
             }
-            Some(result) = turns.join_next() => {
-                // The queue delivers its message again when its time to be hidden is over.
+            Some(result) = running.join_next() => {
                 if let Err(error) = result {
-                    tracing::error!("failed to run a turn: {error}");
+                    tracing::error!("failed to run a turn or a push delivery: {error}");
                 }
             }
         }
     }
 }
 
-async fn turn(engine: Engine, delivery: Delivery<WorkItem>) {
-    let Delivery { item, receipt, .. } = delivery;
-    match Box::pin(engine.work(&item, &receipt, None)).await {
-        Ack::Delete => {
-            if !receipt.delete() {
-                tracing::debug!(
-                    task.id = %item.task,
-                    "failed to delete a work queue message: it was received again"
-                );
-            }
-        }
-        // The queue delivers it again when its time to be hidden is over.
-        Ack::Keep => {}
-    }
+/// Runs a turn of the work queue.
+async fn work(engine: Engine, delivery: Delivery<WorkItem>) -> Ack {
+    let Delivery { item, receipt } = delivery;
+    Box::pin(engine.work(&item, &receipt, None)).await
 }
 
-/// The push delivery workers: post events to webhooks.
-async fn deliver(dispatcher: PushDispatcher, queue: LocalQueue<PushItem>) {
-    let mut deliveries = JoinSet::new();
-    loop {
-        tokio::select! {
-            delivery = queue.receive(), if deliveries.len() < DISPATCHERS => {
-                deliveries.spawn(delivered(dispatcher.clone(), delivery));
-            }
-            Some(result) = deliveries.join_next() => {
-                if let Err(error) = result {
-                    tracing::error!("failed to run a push delivery: {error}");
-                }
-            }
-        }
-    }
-}
-
-async fn delivered(dispatcher: PushDispatcher, delivery: Delivery<PushItem>) {
-    let Delivery { item, receipt, .. } = delivery;
+/// Posts events to a webhook.
+async fn deliver(dispatcher: PushDispatcher, delivery: Delivery<PushItem>) -> Ack {
     let deadline = SystemClock.now().plus(DELIVERY);
-    if dispatcher.deliver(&item, Some(deadline)).await == Ack::Delete && !receipt.delete() {
-        tracing::debug!(
-            task.id = %item.task,
-            "failed to delete a push queue message: it was received again"
-        );
-    }
+    dispatcher.deliver(&delivery.item, Some(deadline)).await
 }
 
 /// The expiry: removes expired items, once in each `every`.

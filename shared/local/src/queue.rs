@@ -19,17 +19,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// After this many receives a message is removed. On AWS it goes to the dead-letter
-/// queue (`maxReceiveCount` in `template.yaml`). The sweep finds its task.
-const RECEIVES: u32 = 100;
-
 /// The content of a message.
 pub trait Queued: Clone + Debug + Send + Sync + 'static {
     /// The message group: the tenant. Groups take turns.
     fn group(&self) -> &str;
 
-    /// What the message is about, for the log.
-    fn subject(&self) -> &str;
+    /// The task that the message is about, for the log.
+    fn task(&self) -> &str;
 }
 
 impl Queued for WorkItem {
@@ -37,7 +33,7 @@ impl Queued for WorkItem {
         self.owner.tenant.as_str()
     }
 
-    fn subject(&self) -> &str {
+    fn task(&self) -> &str {
         self.task.as_str()
     }
 }
@@ -47,7 +43,7 @@ impl Queued for PushItem {
         self.owner.tenant.as_str()
     }
 
-    fn subject(&self) -> &str {
+    fn task(&self) -> &str {
         self.task.as_str()
     }
 }
@@ -64,7 +60,7 @@ pub struct LocalQueue<I: Queued> {
 struct Messages<I> {
     /// All messages by their numbers, oldest first.
     waiting: BTreeMap<u64, Message<I>>,
-    /// The number of the last receive of each group that has a message.
+    /// The number of the last receive of each group.
     last_receives: BTreeMap<String, u64>,
     /// The last number that was given to a message or a receipt.
     numbers: u64,
@@ -84,8 +80,6 @@ struct Message<I> {
 pub struct Delivery<I: Queued> {
     /// The content of the message.
     pub item: I,
-    /// How often the message has been received, this time included.
-    pub receives: u32,
     /// Hides or deletes the message.
     pub receipt: LocalReceipt<I>,
 }
@@ -124,14 +118,14 @@ impl<I: Queued> LocalQueue<I> {
             // Enabled before the look at the queue, so that no change in between is missed.
             wake.as_mut().enable();
             match self.take() {
-                Next::Message(delivery) => return *delivery,
-                Next::At(time) => {
+                Ok(delivery) => return delivery,
+                Err(Some(time)) => {
                     tokio::select! {
                         () = wake => {}
                         () = self.clock.sleep_until(time) => {}
                     }
                 }
-                Next::Nothing => wake.await,
+                Err(None) => wake.await,
             }
         }
     }
@@ -148,31 +142,28 @@ impl<I: Queued> LocalQueue<I> {
         self.len() == 0
     }
 
-    fn take(&self) -> Next<I> {
+    /// Receives the next message.
+    ///
+    /// # Errors
+    /// When the first hidden message will be visible; `None` if there is no message.
+    fn take(&self) -> Result<Delivery<I>, Option<Timestamp>> {
         let now = self.clock.now();
         let mut messages = self.lock();
-        messages.give_up(now);
         let receipt = messages.number();
-        let (number, first) = match messages.next(now) {
-            Ok(next) => next,
-            Err(visible_at) => return visible_at.map_or(Next::Nothing, Next::At),
-        };
+        let (number, first) = messages.next(now)?;
         first.visible_at = now.plus(self.visibility);
         first.receipt = receipt;
         first.receives += 1;
-        let item = first.item.clone();
-        let (group, receives) = (item.group().to_owned(), first.receives);
+        let (item, receives) = (first.item.clone(), first.receives);
+        let group = item.group().to_owned();
         messages.last_receives.insert(group, receipt);
-        Next::Message(Box::new(Delivery {
-            item,
+        let receipt = LocalReceipt {
+            queue: self.clone(),
+            message: number,
+            receipt,
             receives,
-            receipt: LocalReceipt {
-                queue: self.clone(),
-                message: number,
-                receipt,
-                receives,
-            },
-        }))
+        };
+        Ok(Delivery { item, receipt })
     }
 
     /// Adds all items, hidden for `wait`. It never refuses one.
@@ -198,15 +189,6 @@ impl<I: Queued> LocalQueue<I> {
         // A poisoned lock is safe to use: no code panics in the middle of a change.
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The result of a look at the queue.
-enum Next<I: Queued> {
-    Message(Box<Delivery<I>>),
-    /// All messages are hidden; the first is visible at this time.
-    At(Timestamp),
-    /// There is no message.
-    Nothing,
 }
 
 impl<I: Queued> Messages<I> {
@@ -236,32 +218,10 @@ impl<I: Queued> Messages<I> {
             .ok_or(visible_at)
     }
 
-    fn give_up(&mut self, now: Timestamp) {
-        self.waiting.retain(|_, message| {
-            let dead = message.visible_at <= now && message.receives >= RECEIVES;
-            if dead {
-                let subject = message.item.subject();
-                tracing::error!(task.id = subject, "gave up a message of task `{subject}`");
-            }
-            !dead
-        });
-    }
-
     /// The message of a receipt; `None` if it was received again, or is deleted.
     fn received(&mut self, receipt: &LocalReceipt<I>) -> Option<&mut Message<I>> {
         let message = self.waiting.get_mut(&receipt.message);
         message.filter(|message| message.receipt == receipt.receipt)
-    }
-
-    fn remove(&mut self, message: u64) {
-        let Some(entry) = self.waiting.remove(&message) else {
-            return;
-        };
-        let group = entry.item.group();
-        let has = |it: &Message<I>| it.item.group() == group;
-        if !self.waiting.values().any(has) {
-            self.last_receives.remove(group);
-        }
     }
 }
 
@@ -296,7 +256,7 @@ impl<I: Queued> LocalReceipt<I> {
         let mut messages = self.queue.lock();
         let mine = messages.received(self).is_some();
         if mine {
-            messages.remove(self.message);
+            messages.waiting.remove(&self.message);
         }
         mine
     }

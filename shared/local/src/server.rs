@@ -36,34 +36,26 @@ pub struct Functions {
 }
 
 impl Functions {
-    /// The functions of `runtime`. Bodies above `max_body` bytes are cut.
+    /// The functions of `runtime`, and the page for the developer. Bodies above `max_body`
+    /// bytes are cut.
     #[must_use]
-    pub fn new(runtime: &Runtime, max_body: usize) -> Self {
+    pub fn new(runtime: &Runtime, max_body: usize, page: Option<AgentPage>) -> Self {
         Self {
             edges: runtime.edges(),
-            page: None,
+            page,
             max_body,
         }
     }
 
-    /// Adds the page for the developer.
-    #[must_use]
-    pub fn with_page(mut self, page: Option<AgentPage>) -> Self {
-        self.page = page;
-        self
-    }
-
     /// Answers one request with the function that API Gateway would choose.
     pub async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
-        if let Some(page) = &self.page
-            && AgentPage::is_upload(&request)
-        {
-            return Box::pin(page.upload(request)).await;
-        }
-        if let Some(page) = &self.page
-            && let Some(response) = Box::pin(page.answer(&request)).await
-        {
-            return response;
+        if let Some(page) = &self.page {
+            if AgentPage::is_upload(&request) {
+                return Box::pin(page.upload(request)).await;
+            }
+            if let Some(response) = Box::pin(page.answer(&request)).await {
+                return response;
+            }
         }
         let (method, path) = (request.method().as_str(), request.uri().path());
         let edge = self.edges.for_route(method, path);
@@ -163,7 +155,7 @@ mod tests {
         let mut client = TcpStream::connect(listener.local_addr().unwrap())
             .await
             .unwrap();
-        let functions = Arc::new(Functions::new(&runtime, 1000));
+        let functions = Arc::new(Functions::new(&runtime, 1000, None));
         let serving = tokio::spawn(serve(listener, functions, pending()));
         let half = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{";
         client.write_all(half.as_bytes()).await.unwrap();

@@ -1,5 +1,5 @@
-//! Checks the signature of a request to the embedded DynamoDB or SQS: AWS Signature Version 4,
-//! in the `Authorization` header. (The library of the embedded S3 checks its own.)
+//! Checks the signature of a request to the embedded DynamoDB: AWS Signature Version 4, in the
+//! `Authorization` header. (The library of the embedded S3 checks its own.)
 
 use crate::keys::{known, mac};
 use a2a_lambda::store::aws::EmulatorKeys;
@@ -13,17 +13,6 @@ const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 /// The headers that a signature must cover: the host, the time and the operation.
 const COVERED: [&str; 3] = ["host", "x-amz-date", "x-amz-target"];
 
-/// Why a request does not prove that its sender has the keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unproven {
-    /// It has no signature in this form.
-    Unsigned,
-    /// It names another access key id.
-    UnknownKeys,
-    /// The signature does not match: another request, or another secret.
-    Wrong,
-}
-
 /// The content of the `Authorization` header, which is read before the body.
 #[derive(Debug)]
 pub(crate) struct Claim<'r> {
@@ -34,23 +23,16 @@ pub(crate) struct Claim<'r> {
 }
 
 impl<'r> Claim<'r> {
-    /// Reads the header of a request.
-    ///
-    /// # Errors
-    /// [`Unproven`] when it is missing, not readable, or does not name the id of `keys`.
-    pub(crate) fn of(headers: &'r HeaderMap, keys: &EmulatorKeys) -> Result<Self, Unproven> {
+    /// Reads the header of a request; `None` if it is missing, not readable, or does not name
+    /// the id of `keys`.
+    pub(crate) fn of(headers: &'r HeaderMap, keys: &EmulatorKeys) -> Option<Self> {
         let mut all = headers.get_all(AUTHORIZATION).iter();
         // A second header could name other keys, so only one is accepted.
         let (Some(one), None) = (all.next(), all.next()) else {
-            return Err(Unproven::Unsigned);
+            return None;
         };
-        let text = one.to_str().map_err(|_| Unproven::Unsigned)?;
-        let (id, claim) = Self::read(text).ok_or(Unproven::Unsigned)?;
-        if known(keys, id) {
-            Ok(claim)
-        } else {
-            Err(Unproven::UnknownKeys)
-        }
+        let (id, claim) = Self::read(one.to_str().ok()?)?;
+        known(keys, id).then_some(claim)
     }
 
     fn read(text: &'r str) -> Option<(&'r str, Self)> {
@@ -69,24 +51,10 @@ impl<'r> Claim<'r> {
         (algorithm == ALGORITHM).then_some((id, claim))
     }
 
-    /// Checks the signature.
-    ///
-    /// # Errors
-    /// [`Unproven`] unless a holder of `keys` signed this request.
-    pub(crate) fn check(
-        &self,
-        head: &Parts,
-        body: &[u8],
-        keys: &EmulatorKeys,
-    ) -> Result<(), Unproven> {
+    /// Whether a holder of `keys` signed this request.
+    pub(crate) fn is_proven(&self, head: &Parts, body: &[u8], keys: &EmulatorKeys) -> bool {
         let is_covered = |name: &&str| self.signed_headers.split(';').any(|header| header == *name);
-        if !COVERED.iter().all(is_covered) {
-            return Err(Unproven::Wrong);
-        }
-        self.proven(head, body, keys)
-            .filter(|proven| *proven)
-            .map(|_| ())
-            .ok_or(Unproven::Wrong)
+        COVERED.iter().all(is_covered) && self.proven(head, body, keys) == Some(true)
     }
 
     fn proven(&self, head: &Parts, body: &[u8], keys: &EmulatorKeys) -> Option<bool> {

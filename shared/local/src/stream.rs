@@ -18,53 +18,24 @@ const REST: Duration = Duration::from_secs(1);
 /// A reader looks for new shards once in this many rounds.
 const DISCOVER: u32 = 100;
 
-/// The position in one shard.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum ShardPosition {
-    /// The records from this iterator on are not read yet.
-    At(String),
-    /// The records after this sequence number are not read yet; `None` means all.
-    After(Option<String>),
-    /// The shard is closed and read to its end.
-    End,
-}
-
-/// The records of one read.
-#[derive(Debug)]
-pub(crate) struct Batch {
-    /// All of them, oldest first.
-    pub(crate) records: Vec<Record>,
-    shard: String,
-    /// The sequence number of the last record; `None` if there was no record.
-    last: Option<String>,
-    next: ShardPosition,
-}
-
-impl Batch {
-    /// Whether there was no new record.
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.last.is_none()
-    }
-
-    /// The task commits among the records. A corrupt record is logged and left out.
-    pub(crate) fn images(&self) -> Vec<TaskImage> {
-        let mut images = Vec::new();
-        for record in &self.records {
-            match image(record) {
-                Ok(image) => images.extend(image),
-                // Skipped: a retry would not help, and would block the shard.
-                Err(error) => tracing::error!("failed to read a record of the stream: {error}"),
-            }
+/// The task commits among the records. A corrupt record is logged and left out.
+pub(crate) fn images(records: &[Record]) -> Vec<TaskImage> {
+    let mut images = Vec::new();
+    for record in records {
+        match image(record) {
+            Ok(image) => images.extend(image),
+            // Skipped: a retry would not help, and would block the shard.
+            Err(error) => tracing::error!("failed to read a record of the stream: {error}"),
         }
-        images
     }
+    images
 }
 
 /// Takes the records of a stream.
 #[async_trait]
 pub(crate) trait TakeRecords: Send + Sync {
-    /// Takes a batch; `false` if it has to be delivered again.
-    async fn take(&self, batch: &Batch) -> bool;
+    /// Takes the records of one read, oldest first; `false` if they have to come again.
+    async fn take(&self, records: &[Record]) -> bool;
 }
 
 /// The stream of one table, and how far it has been read.
@@ -76,11 +47,15 @@ pub(crate) struct Stream {
     shards: BTreeMap<String, Shard>,
 }
 
-#[derive(Debug)]
+/// How far a shard has been read.
+#[derive(Debug, Default)]
 struct Shard {
-    place: ShardPosition,
+    /// Where the next read begins; `None` behind the last record that is done.
+    iterator: Option<String>,
     /// The sequence number of the last record that is done.
     last: Option<String>,
+    /// Whether the shard is closed and read to its end.
+    is_over: bool,
 }
 
 impl Stream {
@@ -93,7 +68,7 @@ impl Stream {
         }
     }
 
-    /// Reads all shards for ever. A batch that `records` does not take comes again.
+    /// Reads all shards for ever. Records that `records` does not take come again.
     pub(crate) async fn follow(mut self, records: &dyn TakeRecords) {
         let mut rounds: u32 = 0;
         loop {
@@ -106,18 +81,10 @@ impl Stream {
             }
             rounds = rounds.wrapping_add(1);
             let mut idle = true;
-            for shard in self.open() {
-                match self.read(&shard).await {
-                    Ok(Some(batch)) => {
-                        idle &= batch.is_empty();
-                        // Without `done`, the next read returns the same records again.
-                        if records.take(&batch).await {
-                            self.done(batch);
-                        } else {
-                            sleep(REST).await;
-                        }
-                    }
-                    Ok(None) => {}
+            let (client, arn) = (&self.client, self.arn.as_deref());
+            for (id, shard) in self.shards.iter_mut().filter(|(_, shard)| !shard.is_over) {
+                match shard.read(client, arn, id, records).await {
+                    Ok(is_empty) => idle &= is_empty,
                     Err(error) => {
                         tracing::warn!("{error}");
                         sleep(REST).await;
@@ -134,7 +101,7 @@ impl Stream {
     ///
     /// # Errors
     /// [`StoreError`] when the service fails, or the table has no stream.
-    pub(crate) async fn discover(&mut self) -> Result<(), StoreError> {
+    async fn discover(&mut self) -> Result<(), StoreError> {
         let arn = self.arn().await?;
         let mut from = None;
         loop {
@@ -149,10 +116,7 @@ impl Stream {
             let stream = page.stream_description;
             for shard in stream.iter().flat_map(|stream| stream.shards()) {
                 if let Some(id) = shard.shard_id() {
-                    self.shards.entry(id.to_owned()).or_insert(Shard {
-                        place: ShardPosition::After(None),
-                        last: None,
-                    });
+                    self.shards.entry(id.to_owned()).or_default();
                 }
             }
             from = stream.and_then(|stream| stream.last_evaluated_shard_id);
@@ -180,84 +144,65 @@ impl Stream {
         self.arn = Some(arn.to_owned());
         Ok(arn.to_owned())
     }
+}
 
-    /// The ids of the shards that may have more records.
-    pub(crate) fn open(&self) -> Vec<String> {
-        let open = self.shards.iter();
-        open.filter(|(_, shard)| shard.place != ShardPosition::End)
-            .map(|(id, _)| id.clone())
-            .collect()
-    }
-
-    /// Reads the next records of one shard; `None` if it is unknown or at its end. A read
-    /// returns the same records until [`done`](Self::done) is called with the batch.
+impl Shard {
+    /// Reads the next records, and hands them to `records`. Whether there were none.
     ///
     /// # Errors
-    /// [`StoreError`] when the service fails.
-    pub(crate) async fn read(&mut self, id: &str) -> Result<Option<Batch>, StoreError> {
-        let Some(iterator) = self.iterator(id).await? else {
-            return Ok(None);
+    /// [`StoreError`] when the service fails, or the records are not taken.
+    async fn read(
+        &mut self,
+        client: &Client,
+        arn: Option<&str>,
+        id: &str,
+        records: &dyn TakeRecords,
+    ) -> Result<bool, StoreError> {
+        // An iterator expires after minutes. After a failure the next read gets a new one.
+        let iterator = match self.iterator.take() {
+            Some(iterator) => iterator,
+            None => self.first_iterator(client, arn, id).await?,
         };
-        let request = self.client.get_records().shard_iterator(iterator).send();
-        let read = match request.await {
-            Ok(read) => read,
-            Err(error) => {
-                // An iterator expires after minutes: the next read gets a new one after the
-                // last record that is done.
-                if let Some(shard) = self.shards.get_mut(id) {
-                    shard.place = ShardPosition::After(shard.last.clone());
-                }
-                return Err(failed(&error));
-            }
-        };
-        let records = read.records.unwrap_or_default();
-        Ok(Some(Batch {
-            last: records.last().and_then(number),
-            records,
-            shard: id.to_owned(),
-            next: read
-                .next_shard_iterator
-                .map_or(ShardPosition::End, ShardPosition::At),
-        }))
-    }
-
-    /// Marks a batch as done: the next read continues after it.
-    pub(crate) fn done(&mut self, batch: Batch) {
-        if let Some(shard) = self.shards.get_mut(&batch.shard) {
-            shard.place = batch.next;
-            shard.last = batch.last.or_else(|| shard.last.take());
+        let request = client.get_records().shard_iterator(iterator).send();
+        let read = request.await.map_err(|error| failed(&error))?;
+        let batch = read.records.unwrap_or_default();
+        if !records.take(&batch).await {
+            let text = "the records of the stream are not taken".to_owned();
+            return Err(StoreError::Unavailable(text));
         }
+        self.is_over = read.next_shard_iterator.is_none();
+        self.iterator = read.next_shard_iterator;
+        let last = batch.last().and_then(|record| record.dynamodb());
+        if let Some(number) = last.and_then(|change| change.sequence_number()) {
+            self.last = Some(number.to_owned());
+        }
+        Ok(batch.is_empty())
     }
 
-    async fn iterator(&mut self, id: &str) -> Result<Option<String>, StoreError> {
-        let Some(shard) = self.shards.get_mut(id) else {
-            return Ok(None);
-        };
-        let after = match &shard.place {
-            ShardPosition::At(iterator) => return Ok(Some(iterator.clone())),
-            ShardPosition::End => return Ok(None),
-            ShardPosition::After(after) => after.clone(),
-        };
-        let kind = match after {
+    /// An iterator behind the last record that is done, or at the beginning.
+    async fn first_iterator(
+        &self,
+        client: &Client,
+        arn: Option<&str>,
+        id: &str,
+    ) -> Result<String, StoreError> {
+        let kind = match self.last {
             Some(_) => ShardIteratorType::AfterSequenceNumber,
             None => ShardIteratorType::TrimHorizon,
         };
-        let response = self
-            .client
+        let response = client
             .get_shard_iterator()
-            .set_stream_arn(self.arn.clone())
+            .set_stream_arn(arn.map(str::to_owned))
             .shard_id(id)
             .shard_iterator_type(kind)
-            .set_sequence_number(after)
+            .set_sequence_number(self.last.clone())
             .send()
             .await
             .map_err(|error| failed(&error))?;
-        Ok(response.shard_iterator)
+        response.shard_iterator.ok_or_else(|| {
+            StoreError::Unavailable(format!("the shard `{id}` of the stream has no iterator"))
+        })
     }
-}
-
-fn number(record: &Record) -> Option<String> {
-    record.dynamodb()?.sequence_number().map(str::to_owned)
 }
 
 /// The task commit of a record; `None` if the record is about something else.

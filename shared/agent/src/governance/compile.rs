@@ -4,14 +4,14 @@
 //! passes because its expression is broken. The library `regex-lite` takes time linear in the
 //! text, for every expression; the AWS SDK links it anyway.
 
-use super::glob::{GlobFault, regex_of};
+use super::glob::regex_of;
 use super::policy::{MergeMode, PolicyDocument, PolicyRule, RuleKind, RuleTarget, Suppression};
 use crate::layer::KnowledgeLayer;
 use a2a_lambda::skill::AgentError;
 use a2a_lambda::task::Timestamp;
 use regex_lite::{Regex, RegexBuilder};
 use std::collections::BTreeSet;
-use std::ops::Deref;
+use std::ops::{Deref, RangeInclusive};
 
 /// The most rules of a policy, and the most suppressions.
 pub(crate) const RULES_MAX: usize = 100;
@@ -23,17 +23,10 @@ pub(crate) const MESSAGE_MAX: usize = 1024;
 pub(crate) const GLOBS_MAX: usize = 16;
 /// The most bytes of an id.
 const ID_MAX: usize = 128;
-/// The sizes that an expression can be counted with, in bytes of memory when it is compiled.
-/// A literal of 512 bytes needs 16 KiB. A search takes time for each of them: `check` bounds it.
-const REGEX_SIZES: [usize; 7] = [
-    512,
-    1024,
-    2 * 1024,
-    4 * 1024,
-    8 * 1024,
-    16 * 1024,
-    32 * 1024,
-];
+/// The sizes that an expression can be counted with, as powers of 2, in bytes of memory when it
+/// is compiled. A literal of 512 bytes needs 2^14. A search takes time for each byte: `check`
+/// bounds it.
+const REGEX_SIZES: RangeInclusive<u32> = 9..=15;
 /// The most bytes of all expressions of a policy, counted with these sizes. `appliesTo` does
 /// not count, because a path is short.
 const EXPRESSIONS_MAX: usize = 128 * 1024;
@@ -101,49 +94,7 @@ pub(crate) struct ConstraintError {
     /// The JSON pointer of the value in the document.
     pub(crate) field: String,
     /// What is wrong with it.
-    pub(crate) fault: ConstraintFault,
-}
-
-/// What is wrong with a policy.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ConstraintFault {
-    /// The text is no policy document.
-    #[error("is not a policy: {0}")]
-    Document(String),
-    /// An id that has another form.
-    #[error("is not an id of 1 to {ID_MAX} of `A-Za-z0-9._-`")]
-    Id,
-    /// A rule has the id of an earlier one.
-    #[error("is the id of an earlier rule")]
-    Repeated,
-    /// Too many rules, suppressions or globs.
-    #[error("has {count} entries, expected at most {most}")]
-    Count {
-        /// How many there are.
-        count: usize,
-        /// The limit.
-        most: usize,
-    },
-    /// A text that is empty or too long.
-    #[error("has {bytes} bytes, expected 1 to {most}")]
-    Length {
-        /// The size.
-        bytes: usize,
-        /// The limit.
-        most: usize,
-    },
-    /// An expression that is wrong or becomes too large.
-    #[error("is not an expression that can be used: {0}")]
-    Regex(#[from] regex_lite::Error),
-    /// All expressions together are too large.
-    #[error("is too large together with the other expressions of the policy")]
-    TooLarge,
-    /// A glob that is wrong.
-    #[error("{0}")]
-    Glob(#[from] GlobFault),
-    /// A time in another format.
-    #[error("is not a time as in RFC 3339")]
-    Time,
+    fault: String,
 }
 
 impl Matcher {
@@ -171,49 +122,39 @@ impl ConstraintError {
     }
 }
 
-/// A fault and its field, before the rule is known.
-type Checked<T> = Result<T, (String, ConstraintFault)>;
+type Checked<T> = Result<T, ConstraintError>;
 
 /// What the expressions of a policy may still need, in bytes.
 struct Budget(usize);
 
 impl CompiledPolicy {
     /// Reads and compiles the JSON text of a [`PolicyDocument`].
-    ///
-    /// # Errors
-    /// [`ConstraintError`] names the first wrong value.
-    pub(crate) fn parse(json: &str) -> Result<Self, ConstraintError> {
-        match serde_json::from_str(json) {
-            Ok(document) => Self::compile(document),
-            Err(error) => Err(ConstraintError {
-                rule_id: None,
-                field: String::new(),
-                fault: ConstraintFault::Document(error.to_string()),
-            }),
-        }
+    pub(crate) fn parse(json: &str) -> Checked<Self> {
+        let document = serde_json::from_str(json);
+        Self::compile(document.map_err(|error| wrong("", format!("is not a policy: {error}")))?)
     }
 
     /// Compiles a policy.
-    ///
-    /// # Errors
-    /// [`ConstraintError`] names the first wrong value.
-    pub(crate) fn compile(document: PolicyDocument) -> Result<Self, ConstraintError> {
-        let outside = |(field, fault)| ConstraintError {
-            rule_id: None,
-            field,
-            fault,
-        };
-        id("/id", &document.id).map_err(outside)?;
-        count("/rules", document.rules.len(), RULES_MAX).map_err(outside)?;
-        let suppressions = &document.suppressions;
-        count("/suppressions", suppressions.len(), RULES_MAX).map_err(outside)?;
+    pub(crate) fn compile(document: PolicyDocument) -> Checked<Self> {
+        id("/id", &document.id)?;
+        count("/rules", document.rules.len(), RULES_MAX)?;
+        count("/suppressions", document.suppressions.len(), RULES_MAX)?;
         let mut budget = Budget(EXPRESSIONS_MAX);
-        let rules = rules(&mut budget, document.rules)?;
-        let suppressions = suppressions.iter().enumerate();
+        let mut ids = BTreeSet::new();
+        let mut rules = Vec::with_capacity(document.rules.len());
+        for (at, entry) in document.rules.into_iter().enumerate() {
+            let rule_id = entry.id.clone();
+            let compiled = rule(&mut budget, &mut ids, &format!("/rules/{at}"), entry);
+            rules.push(compiled.map_err(|error| ConstraintError {
+                // A malformed id can be long, and the field names the rule as well.
+                rule_id: Some(rule_id).filter(|id| is_id(id)),
+                ..error
+            })?);
+        }
+        let suppressions = document.suppressions.iter().enumerate();
         let suppressions = suppressions
             .map(|(at, entry)| suppression(&mut budget, &format!("/suppressions/{at}"), entry))
-            .collect::<Checked<_>>()
-            .map_err(outside)?;
+            .collect::<Checked<_>>()?;
         Ok(Self {
             id: document.id,
             layer: document.layer,
@@ -230,31 +171,17 @@ impl CompiledPolicy {
     }
 }
 
-fn rules(
+fn rule(
     budget: &mut Budget,
-    rules: Vec<PolicyRule>,
-) -> Result<Vec<CompiledRule>, ConstraintError> {
-    let mut ids = BTreeSet::new();
-    let mut list = Vec::with_capacity(rules.len());
-    for (at, entry) in rules.into_iter().enumerate() {
-        let rule_id = entry.id.clone();
-        let inside = |(field, fault)| ConstraintError {
-            // A malformed id can be long, and the field names the rule as well.
-            rule_id: is_id(&rule_id).then(|| rule_id.clone()),
-            field,
-            fault,
-        };
-        let path = format!("/rules/{at}");
-        if !ids.insert(rule_id.clone()) {
-            return Err(inside((format!("{path}/id"), ConstraintFault::Repeated)));
-        }
-        list.push(rule(budget, &path, entry).map_err(inside)?);
+    ids: &mut BTreeSet<String>,
+    path: &str,
+    rule: PolicyRule,
+) -> Checked<CompiledRule> {
+    let field = format!("{path}/id");
+    if !ids.insert(rule.id.clone()) {
+        return Err(wrong(&field, "is the id of an earlier rule"));
     }
-    Ok(list)
-}
-
-fn rule(budget: &mut Budget, path: &str, rule: PolicyRule) -> Checked<CompiledRule> {
-    id(&format!("{path}/id"), &rule.id)?;
+    id(&field, &rule.id)?;
     length(&format!("{path}/message"), &rule.message, MESSAGE_MAX)?;
     let matcher = matcher(budget, &format!("{path}/pattern"), &rule)?;
     let applies = applies(&format!("{path}/appliesTo"), &rule.applies_to)?;
@@ -305,7 +232,7 @@ fn suppression(
     length(&field, &entry.message, PATTERN_MAX)?;
     let message = budget.build(&field, &mut RegexBuilder::new(&entry.message))?;
     let expires = Timestamp::parse_rfc3339(&entry.expires)
-        .ok_or_else(|| wrong(&format!("{path}/expires"), ConstraintFault::Time))?;
+        .ok_or_else(|| wrong(&format!("{path}/expires"), "is not a time as in RFC 3339"))?;
     Ok(CompiledSuppression {
         policy_id: entry.policy_id.clone(),
         message,
@@ -318,7 +245,10 @@ impl Budget {
     fn build(&mut self, field: &str, builder: &mut RegexBuilder) -> Checked<Expression> {
         let expression = build(field, builder)?;
         let rest = self.0.checked_sub(expression.size);
-        self.0 = rest.ok_or_else(|| wrong(field, ConstraintFault::TooLarge))?;
+        self.0 = rest.ok_or_else(|| {
+            let text = "is too large together with the other expressions of the policy";
+            wrong(field, text)
+        })?;
         Ok(expression)
     }
 }
@@ -326,11 +256,11 @@ impl Budget {
 /// Builds with the smallest size that suffices, because a compiled expression does not tell
 /// its own.
 fn build(field: &str, builder: &mut RegexBuilder) -> Checked<Expression> {
-    let mut fault = ConstraintFault::TooLarge;
-    for size in REGEX_SIZES {
+    let mut fault = String::new();
+    for size in REGEX_SIZES.map(|power| 1 << power) {
         match builder.size_limit(size).build() {
             Ok(regex) => return Ok(Expression { regex, size }),
-            Err(error) => fault = error.into(),
+            Err(error) => fault = format!("is not an expression that can be used: {error}"),
         }
     }
     Err(wrong(field, fault))
@@ -345,9 +275,11 @@ fn whole(expression: &str) -> RegexBuilder {
 }
 
 fn id(field: &str, text: &str) -> Checked<()> {
-    is_id(text)
-        .then_some(())
-        .ok_or_else(|| wrong(field, ConstraintFault::Id))
+    if is_id(text) {
+        return Ok(());
+    }
+    let text = format!("is not an id of 1 to {ID_MAX} of `A-Za-z0-9._-`");
+    Err(wrong(field, text))
 }
 
 fn is_id(text: &str) -> bool {
@@ -360,16 +292,22 @@ fn length(field: &str, text: &str, most: usize) -> Checked<()> {
     if (1..=most).contains(&bytes) {
         return Ok(());
     }
-    Err(wrong(field, ConstraintFault::Length { bytes, most }))
+    let text = format!("has {bytes} bytes, expected 1 to {most}");
+    Err(wrong(field, text))
 }
 
 fn count(field: &str, count: usize, most: usize) -> Checked<()> {
     if count <= most {
         return Ok(());
     }
-    Err(wrong(field, ConstraintFault::Count { count, most }))
+    let text = format!("has {count} entries, expected at most {most}");
+    Err(wrong(field, text))
 }
 
-fn wrong(field: &str, fault: impl Into<ConstraintFault>) -> (String, ConstraintFault) {
-    (field.to_owned(), fault.into())
+fn wrong(field: &str, fault: impl Into<String>) -> ConstraintError {
+    ConstraintError {
+        rule_id: None,
+        field: field.to_owned(),
+        fault: fault.into(),
+    }
 }

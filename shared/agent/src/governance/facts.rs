@@ -6,6 +6,7 @@ use a2a_lambda::skill::AgentError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// The most bytes of a content, and of all values of a list or a configuration together.
 pub(crate) const CONTENT_MAX: usize = 256 * 1024;
@@ -41,21 +42,19 @@ pub(crate) struct CheckContext {
 /// A context in the form in which rules look at it, within its limits.
 #[derive(Debug, Default)]
 pub(crate) struct CheckFacts {
-    path: Option<String>,
-    content: Option<String>,
-    dependencies: Option<Vec<String>>,
-    imports: Option<Vec<String>>,
-    config: Option<Vec<ConfigValue>>,
+    /// The values of each target that the context knows.
+    values: BTreeMap<RuleTarget, Vec<Fact>>,
     version_hash: Option<String>,
 }
 
-/// A value of the configuration.
-#[derive(Debug)]
-struct ConfigValue {
-    /// The JSON pointer, without the first `/`.
-    name: String,
-    /// `/<pointer>=<value>`; `None` for an object and a list.
+/// One value of a target.
+#[derive(Debug, Default)]
+struct Fact {
+    /// The value; of a configuration `/<pointer>=<value>`, and `None` for an object and a list.
     text: Option<String>,
+    /// The name of a dependency without its version; the JSON pointer of a value of the
+    /// configuration, without the first `/`.
+    name: Option<String>,
 }
 
 /// The result of a search.
@@ -90,12 +89,29 @@ impl CheckFacts {
             let bytes = text.as_ref().map_or(0, String::len);
             within(name, "bytes", bytes, PATH_MAX)?;
         }
+        let path = context.path.as_deref().and_then(normal);
+        let config = context.config.as_ref().map(flat).transpose()?;
+        let values = [
+            (RuleTarget::File, path.map(|it| vec![Fact::of(it)])),
+            (
+                RuleTarget::Code,
+                context.content.map(|it| vec![Fact::of(it)]),
+            ),
+            (
+                RuleTarget::Dependency,
+                list("dependencies", context.dependencies, Fact::of_dependency)?,
+            ),
+            (
+                RuleTarget::Import,
+                list("imports", context.imports, Fact::of)?,
+            ),
+            (RuleTarget::Config, config),
+        ];
+        let known = values.into_iter();
         Ok(Self {
-            path: context.path.as_deref().and_then(normal),
-            content: context.content,
-            dependencies: list("dependencies", context.dependencies)?,
-            imports: list("imports", context.imports)?,
-            config: context.config.as_ref().map(flat).transpose()?,
+            values: known
+                .filter_map(|(target, facts)| Some((target, facts?)))
+                .collect(),
             version_hash: context.version_hash,
         })
     }
@@ -106,39 +122,25 @@ impl CheckFacts {
     }
 
     /// Whether the context has values for a target.
-    pub(super) const fn knows(&self, target: RuleTarget) -> bool {
-        match target {
-            RuleTarget::File => self.path.is_some(),
-            RuleTarget::Code => self.content.is_some(),
-            RuleTarget::Dependency => self.dependencies.is_some(),
-            RuleTarget::Import => self.imports.is_some(),
-            RuleTarget::Config => self.config.is_some(),
-        }
+    pub(super) fn knows(&self, target: RuleTarget) -> bool {
+        self.values.contains_key(&target)
     }
 
-    /// The bytes that a search for a rule of this target looks at. Each entry counts one more.
+    /// The bytes that a search for a rule of this target looks at.
     pub(super) fn size(&self, target: RuleTarget) -> usize {
-        let list = |entries: &Vec<String>| entries.iter().map(|entry| entry.len() + 1).sum();
-        let value = |value: &ConfigValue| {
-            let text = value.text.as_ref().map_or(0, String::len);
-            value.name.len().max(text) + 1
-        };
-        match target {
-            RuleTarget::File => self.path.as_ref().map_or(0, String::len),
-            RuleTarget::Code => self.content.as_ref().map_or(0, String::len),
-            RuleTarget::Dependency => self.dependencies.as_ref().map_or(0, list),
-            RuleTarget::Import => self.imports.as_ref().map_or(0, list),
-            RuleTarget::Config => {
-                let values = self.config.as_ref();
-                values.map_or(0, |values| values.iter().map(value).sum())
-            }
-        }
+        let size = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let facts = self.values.get(&target).into_iter().flatten();
+        facts
+            .map(|fact| size(&fact.text).max(size(&fact.name)).max(1))
+            .sum()
     }
 
     /// Whether a rule with these globs is for the path. It is if the path is unknown:
     /// a caller cannot avoid a rule by omitting the path.
     pub(super) fn is_for(&self, globs: Option<&Expression>) -> bool {
-        match (globs, &self.path) {
+        let path = self.values.get(&RuleTarget::File);
+        let path = path.and_then(|facts| facts.first()?.text.as_deref());
+        match (globs, path) {
             (Some(globs), Some(path)) => globs.is_match(path),
             (None, _) | (_, None) => true,
         }
@@ -146,60 +148,55 @@ impl CheckFacts {
 
     /// Searches for what a rule names.
     pub(super) fn search(&self, rule: &CompiledRule) -> Search {
-        let matcher = &rule.matcher;
-        let is_present = match rule.rule.target {
-            RuleTarget::File => self.path.as_ref().map(|path| in_path(matcher, path)),
-            RuleTarget::Code => {
-                return match &self.content {
-                    Some(content) => in_content(matcher, content),
-                    None => Search::Unknown,
-                };
-            }
-            RuleTarget::Dependency => any(self.dependencies.as_ref(), |entry| {
-                in_dependency(matcher, entry)
-            }),
-            RuleTarget::Import => any(self.imports.as_ref(), |entry| in_import(matcher, entry)),
-            RuleTarget::Config => any(self.config.as_ref(), |value| in_config(matcher, value)),
+        let target = rule.rule.target;
+        let Some(facts) = self.values.get(&target) else {
+            return Search::Unknown;
         };
-        match is_present {
-            None => Search::Unknown,
-            Some(false) => Search::Absent,
-            Some(true) => Search::Present(None),
+        for fact in facts {
+            if let Some(place) = fact.find(target, &rule.matcher) {
+                let line = (target == RuleTarget::Code).then(|| fact.line(place));
+                return Search::Present(line.flatten());
+            }
         }
+        Search::Absent
     }
 }
 
-fn any<T>(values: Option<&Vec<T>>, matches: impl Fn(&T) -> bool) -> Option<bool> {
-    values.map(|values| values.iter().any(matches))
-}
-
-fn in_path(matcher: &Matcher, path: &str) -> bool {
-    match matcher {
-        Matcher::Text(text) => path == text,
-        Matcher::Pattern(regex) | Matcher::Name(regex) => regex.is_match(path),
-    }
-}
-
-fn in_content(matcher: &Matcher, content: &str) -> Search {
-    let at = match matcher {
-        Matcher::Text(text) => content.find(text.as_str()),
-        Matcher::Pattern(regex) | Matcher::Name(regex) => {
-            regex.find(content).map(|hit| hit.start())
+impl Fact {
+    fn of(text: String) -> Self {
+        Self {
+            text: Some(text),
+            name: None,
         }
-    };
-    let Some(at) = at else {
-        return Search::Absent;
-    };
-    let before = content.bytes().take(at).filter(|byte| *byte == b'\n');
-    Search::Present(u64::try_from(before.count() + 1).ok())
-}
+    }
 
-fn in_dependency(matcher: &Matcher, entry: &str) -> bool {
-    let name = without_version(entry);
-    match matcher {
-        Matcher::Text(text) => entry == text || name == text,
-        Matcher::Pattern(regex) => regex.is_match(entry),
-        Matcher::Name(glob) => glob.is_match(entry) || glob.is_match(name),
+    fn of_dependency(entry: String) -> Self {
+        Self {
+            name: Some(without_version(&entry).to_owned()),
+            text: Some(entry),
+        }
+    }
+
+    /// The place in the text where it has what a rule of this target searches for; 0 for a
+    /// name.
+    fn find(&self, target: RuleTarget, matcher: &Matcher) -> Option<usize> {
+        let texts = [self.text.as_deref(), self.name.as_deref()];
+        let [text, _] = texts;
+        let is_match = match (matcher, target) {
+            (Matcher::Text(part), RuleTarget::Code) => return text?.find(part.as_str()),
+            (Matcher::Pattern(regex), _) => return Some(regex.find(text?)?.start()),
+            (Matcher::Text(whole), RuleTarget::Import) => is_part(text?, whole),
+            (Matcher::Text(name), RuleTarget::Dependency) => texts.contains(&Some(name)),
+            (Matcher::Text(value), RuleTarget::File | RuleTarget::Config) => text == Some(value),
+            (Matcher::Name(glob), _) => texts.into_iter().flatten().any(|it| glob.is_match(it)),
+        };
+        is_match.then_some(0)
+    }
+
+    /// The line of a place in the text, from 1.
+    fn line(&self, place: usize) -> Option<u64> {
+        let bytes = self.text.as_ref()?.bytes().take(place);
+        u64::try_from(bytes.filter(|byte| *byte == b'\n').count() + 1).ok()
     }
 }
 
@@ -214,21 +211,11 @@ fn without_version(entry: &str) -> &str {
     end.and_then(|(at, _)| entry.get(..at)).unwrap_or(entry)
 }
 
-fn in_import(matcher: &Matcher, entry: &str) -> bool {
-    match matcher {
-        Matcher::Text(text) => entry.strip_prefix(text.as_str()).is_some_and(|rest| {
-            rest.is_empty() || ["::", ".", "/"].iter().any(|sign| rest.starts_with(sign))
-        }),
-        Matcher::Pattern(regex) | Matcher::Name(regex) => regex.is_match(entry),
-    }
-}
-
-fn in_config(matcher: &Matcher, value: &ConfigValue) -> bool {
-    match matcher {
-        Matcher::Text(text) => value.text.as_deref() == Some(text),
-        Matcher::Pattern(regex) => value.text.as_ref().is_some_and(|text| regex.is_match(text)),
-        Matcher::Name(glob) => glob.is_match(&value.name),
-    }
+/// Whether an import is `whole` or a part of it.
+fn is_part(import: &str, whole: &str) -> bool {
+    import.strip_prefix(whole).is_some_and(|rest| {
+        rest.is_empty() || ["::", ".", "/"].iter().any(|sign| rest.starts_with(sign))
+    })
 }
 
 /// The path with single `/` and without `.`, `..` and a first `/`, so that one file has one
@@ -247,7 +234,11 @@ fn normal(path: &str) -> Option<String> {
     (!segments.is_empty()).then(|| segments.join("/"))
 }
 
-fn list(name: &str, entries: Option<Vec<String>>) -> Result<Option<Vec<String>>, AgentError> {
+fn list(
+    name: &str,
+    entries: Option<Vec<String>>,
+    fact: fn(String) -> Fact,
+) -> Result<Option<Vec<Fact>>, AgentError> {
     let Some(entries) = entries else {
         return Ok(None);
     };
@@ -255,11 +246,11 @@ fn list(name: &str, entries: Option<Vec<String>>) -> Result<Option<Vec<String>>,
     let bytes = entries.iter().map(String::len).sum();
     within(name, "bytes", bytes, CONTENT_MAX)?;
     let texts = entries.iter().map(|entry| entry.trim().to_owned());
-    Ok(Some(texts.collect()))
+    Ok(Some(texts.map(fact).collect()))
 }
 
 /// All values of a configuration with their pointers. A null counts as absent.
-fn flat(config: &Map<String, Value>) -> Result<Vec<ConfigValue>, AgentError> {
+fn flat(config: &Map<String, Value>) -> Result<Vec<Fact>, AgentError> {
     let mut values_of_config = Vec::new();
     let mut bytes = 0;
     let mut todo = Vec::new();
@@ -291,7 +282,10 @@ fn flat(config: &Map<String, Value>) -> Result<Vec<ConfigValue>, AgentError> {
         let text = scalar.map(|scalar| format!("/{name}={scalar}"));
         bytes += name.len() + text.as_ref().map_or(0, String::len);
         within("config", "bytes with its pointers", bytes, CONTENT_MAX)?;
-        values_of_config.push(ConfigValue { name, text });
+        values_of_config.push(Fact {
+            text,
+            name: Some(name),
+        });
     }
     Ok(values_of_config)
 }

@@ -49,26 +49,22 @@ pub(crate) struct MergeFinding {
     pub(crate) policy_id: String,
     /// The rule; `None` if the finding is about the whole policy.
     pub(crate) rule_id: Option<String>,
-    /// How it would become weaker.
-    pub(crate) weakening: Weakening,
+    /// What it does: one of the texts below.
+    pub(crate) weakening: &'static str,
 }
 
-/// How a narrower policy weakens a mandatory one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Weakening {
-    /// It lacks the rule and says `override` or `intersect`.
-    Drops,
-    /// It has another kind, target or pattern for the rule.
-    Replaces,
-    /// It has a lower severity for the rule.
-    WeakensSeverity,
-    /// Its globs for the rule lack one of the mandatory policy.
-    NarrowsAppliesTo,
-    /// It is not mandatory itself.
-    UnMandates,
-    /// It suppresses violations of the policy.
-    Suppresses,
-}
+/// It lacks the rule and says `override` or `intersect`.
+pub(crate) const DROPS: &str = "drops a mandatory rule";
+/// It has another kind, target or pattern for the rule.
+pub(crate) const REPLACES: &str = "replaces what a mandatory rule demands";
+/// It has a lower severity for the rule.
+pub(crate) const WEAKENS_SEVERITY: &str = "lowers the severity of a mandatory rule";
+/// Its globs for the rule lack one of the mandatory policy.
+pub(crate) const NARROWS_APPLIES_TO: &str = "narrows `appliesTo` of a mandatory rule";
+/// It is not mandatory itself.
+pub(crate) const UN_MANDATES: &str = "is not mandatory, but a broader one is";
+/// It suppresses violations of the policy.
+pub(crate) const SUPPRESSES: &str = "suppresses violations of a mandatory policy of a broader one";
 
 /// The policies of one id, merged so far.
 #[derive(Debug, Default)]
@@ -132,7 +128,7 @@ fn suppressions<'a>(
                     layer: policy.layer,
                     policy_id: suppression.policy_id.clone(),
                     rule_id: None,
-                    weakening: Weakening::Suppresses,
+                    weakening: SUPPRESSES,
                 });
             } else {
                 active.push(suppression);
@@ -176,7 +172,7 @@ impl<'a> Merging<'a> {
                 (Some(rule), _) => Some(rule),
                 (None, MergeMode::Merge) => Some(broader),
                 (None, MergeMode::Override | MergeMode::Intersect) if broader.mandatory => {
-                    note(Some(id), Weakening::Drops);
+                    note(Some(id), DROPS);
                     Some(broader)
                 }
                 (None, MergeMode::Override | MergeMode::Intersect) => None,
@@ -188,7 +184,7 @@ impl<'a> Merging<'a> {
             MergeMode::Intersect => {}
         }
         if self.mandatory.is_some() && !policy.mandatory {
-            note(None, Weakening::UnMandates);
+            note(None, UN_MANDATES);
         }
         if policy.mandatory {
             self.mandatory = self.mandatory.or(Some(policy.layer));
@@ -223,7 +219,7 @@ impl<'a> EffectiveRule<'a> {
     }
 
     /// What of the narrower rule is weaker than this one.
-    fn weakenings(&self, narrower: &CompiledRule) -> Vec<Weakening> {
+    fn weakenings(&self, narrower: &CompiledRule) -> Vec<&'static str> {
         let (rule, other) = (&self.demand.rule, &narrower.rule);
         let same =
             (rule.kind, rule.target, &rule.pattern) == (other.kind, other.target, &other.pattern);
@@ -232,9 +228,9 @@ impl<'a> EffectiveRule<'a> {
         let covers = other.applies_to.is_empty()
             || (!globs.is_empty() && globs.iter().all(|glob| other.applies_to.contains(glob)));
         let mut weaker = Vec::new();
-        weaker.extend((!same).then_some(Weakening::Replaces));
-        weaker.extend((other.severity < self.severity).then_some(Weakening::WeakensSeverity));
-        weaker.extend((!covers).then_some(Weakening::NarrowsAppliesTo));
+        weaker.extend((!same).then_some(REPLACES));
+        weaker.extend((other.severity < self.severity).then_some(WEAKENS_SEVERITY));
+        weaker.extend((!covers).then_some(NARROWS_APPLIES_TO));
         weaker
     }
 
@@ -273,33 +269,10 @@ impl<'a> MergedPolicies<'a> {
 /// One sentence for the author of the narrower policy.
 impl fmt::Display for MergeFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let layer = self.layer;
-        match self.weakening {
-            Weakening::Drops => write!(
-                f,
-                "the policy of the layer `{layer}` drops a mandatory rule"
-            ),
-            Weakening::Replaces => write!(
-                f,
-                "the policy of the layer `{layer}` replaces what a mandatory rule demands"
-            ),
-            Weakening::WeakensSeverity => write!(
-                f,
-                "the policy of the layer `{layer}` lowers the severity of a mandatory rule"
-            ),
-            Weakening::NarrowsAppliesTo => write!(
-                f,
-                "the policy of the layer `{layer}` narrows `appliesTo` of a mandatory rule"
-            ),
-            Weakening::UnMandates => write!(
-                f,
-                "the policy of the layer `{layer}` is not mandatory, but a broader one is"
-            ),
-            Weakening::Suppresses => write!(
-                f,
-                "the layer `{layer}` suppresses violations of a mandatory policy of a broader one"
-            ),
-        }?;
-        f.write_str("; this is ignored")
+        let (layer, weakening) = (self.layer, self.weakening);
+        write!(
+            f,
+            "the policy of the layer `{layer}` {weakening}; this is ignored"
+        )
     }
 }

@@ -3,7 +3,7 @@
 use super::merge::{MergedPolicies, merge};
 use super::policy::Severity;
 use super::skills::load;
-use crate::access::{Access, CheckKnowledge, Denial, GiveSessionContext};
+use crate::access::{Access, Denial, Verb};
 use crate::layer::{KnowledgeLayer, Layer};
 use crate::memory::skills::recall;
 use a2a_lambda::prelude::*;
@@ -61,9 +61,9 @@ async fn found(cx: &TaskContext<'_>, query: Option<&str>) -> AgentResult<Session
         Some(query) => recall(cx, &query, MEMORIES).await?,
         None => Vec::new(),
     };
-    let layers = KnowledgeLayer::ALL.map(Layer::from);
-    let permits = Access::in_turn(cx).permits::<CheckKnowledge>(&layers);
-    let in_force = load(cx, &permits).await?;
+    let layers = KnowledgeLayer::ALL.map(KnowledgeLayer::layer);
+    let scopes = Access::in_turn(cx).scopes(Verb::KnowledgeCheck, layers);
+    let in_force = load(cx, &scopes).await?;
     let constraints = constraints(&merge(&in_force.policies, KnowledgeLayer::Project));
     let prompt_addition = prompt(&memories, &constraints);
     Ok(SessionContext {
@@ -147,14 +147,10 @@ pub(crate) async fn session_context(
     input: SessionQuery,
 ) -> AgentResult<OnRequestResult<FoundSession>> {
     let id = input.context_id.as_deref();
-    match Access::in_turn(cx).permit::<GiveSessionContext>(Layer::Session, id) {
+    match Access::in_turn(cx).scope(Verb::SessionContext, Layer::Session, id) {
         Ok(_) => {}
         Err(Denial::Foreign) => return OnRequestResult::done(FoundSession::default()),
-        Err(denial) => {
-            return Ok(OnRequestResult::Rejected {
-                reason: denial.reason()?,
-            });
-        }
+        Err(denial) => return denial.rejection(),
     }
     let context = found(cx, input.query.as_deref()).await?;
     OnRequestResult::done(FoundSession {

@@ -1,26 +1,23 @@
 //! The operations of governance, each a skill.
 
-use super::check::Check;
+use super::check::check;
 use super::compile::{CompiledPolicy, ConstraintError};
 use super::drift::{DriftReport, drift};
 use super::facts::{CheckContext, CheckFacts};
 use super::merge::merge;
 use super::policy::PolicyDocument;
 use super::validate::{Violation, is_valid};
-use crate::access::{
-    Access, CheckDrift, CheckKnowledge, Denial, Permit, ReadsKnowledge, ValidateGovernance,
-};
+use crate::access::{Access, Denial, Scope, Verb};
 use crate::knowledge::item::{ItemKind, StoredItem};
 use crate::knowledge::skills::check_content;
 use crate::knowledge::store::{KnowledgeStore, Listed};
-use crate::layer::{KnowledgeLayer, Layer};
+use crate::layer::KnowledgeLayer;
 use a2a_lambda::prelude::*;
 use a2a_lambda::skill::SkillSet;
 use futures::future::FutureExt as _;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 /// The most policies that one check reads.
 const POLICIES_MAX: usize = 100;
@@ -41,43 +38,36 @@ pub(super) struct InForce {
     warnings: Vec<String>,
     /// The commit of the repository, which callers know as the version of the policies.
     head: Option<String>,
-    /// A hash of the commits of the policies. It does not change with other items.
-    version: String,
 }
 
-/// The permits to read the policies for a target: its own scope, and every broader one of the
-/// caller. A scope that is not the caller's has nothing to read.
-///
-/// # Errors
-/// [`Denial`] if the caller may not, or has to name the scope.
-fn permits<R: ReadsKnowledge>(
+/// The scopes with the policies for a target: its own, and every broader one of the caller. A
+/// scope that is not the caller's has nothing to read.
+fn scopes(
     cx: &TaskContext<'_>,
+    verb: Verb,
     target: KnowledgeLayer,
     scope_id: Option<&str>,
-) -> Result<Vec<Permit<R>>, Denial> {
+) -> Result<Vec<Scope>, Denial> {
     let access = Access::in_turn(cx);
     let broader = KnowledgeLayer::ALL
         .into_iter()
         .filter(|layer| *layer > target);
-    let broader: Vec<Layer> = broader.map(Layer::from).collect();
-    let permit = match access.permit(target.layer(), scope_id) {
-        Ok(permit) => Some(permit),
+    let broader = access.scopes(verb, broader.map(KnowledgeLayer::layer));
+    let own = match access.scope(verb, target.layer(), scope_id) {
+        Ok(scope) => Some(scope),
         Err(Denial::Foreign) => None,
         Err(denial) => return Err(denial),
     };
-    Ok(permit.into_iter().chain(access.permits(&broader)).collect())
+    Ok(own.into_iter().chain(broader).collect())
 }
 
-/// Loads the accepted policies that the permits cover.
+/// Loads the accepted policies of these scopes.
 ///
 /// # Errors
 /// `TOO_MANY_POLICIES` rather than a check that leaves some out.
-pub(super) async fn load<R: ReadsKnowledge>(
-    cx: &TaskContext<'_>,
-    permits: &[Permit<R>],
-) -> AgentResult<InForce> {
+pub(super) async fn load(cx: &TaskContext<'_>, scopes: &[Scope]) -> AgentResult<InForce> {
     let store = KnowledgeStore::of(cx)?;
-    let entries = store.items(permits, |_, head| head.is_in_force(ItemKind::Policy));
+    let entries = store.items(scopes, |_, head| head.is_in_force(ItemKind::Policy));
     let entries = entries.await?;
     if entries.len() > POLICIES_MAX {
         let text = format!(
@@ -93,12 +83,10 @@ pub(super) async fn load<R: ReadsKnowledge>(
         head: store.head_commit().await?,
         ..InForce::default()
     };
-    let mut version = Sha256::new();
     for (entry, item) in entries.iter().zip(items) {
         // Withdrawn since the list was read.
         let Some(item) = item else { continue };
-        version.update(item.commit.as_bytes());
-        let layer = entry.permit.scope().layer();
+        let layer = entry.place.layer();
         match CompiledPolicy::parse(&item.content) {
             Ok(policy) if policy.layer().layer() == layer => in_force.policies.push(policy),
             Ok(_) => in_force.unused(entry, "it names another layer"),
@@ -106,20 +94,16 @@ pub(super) async fn load<R: ReadsKnowledge>(
         }
         tokio::task::yield_now().await;
     }
-    in_force.version = hex::encode(version.finalize());
     Ok(in_force)
 }
 
-async fn policy<R: ReadsKnowledge>(
-    store: &KnowledgeStore<'_>,
-    entry: &Listed<'_, R>,
-) -> AgentResult<Option<StoredItem>> {
-    let item = store.item(entry.permit, entry.place.path(), None).await?;
+async fn policy(store: &KnowledgeStore<'_>, entry: &Listed) -> AgentResult<Option<StoredItem>> {
+    let item = store.item(&entry.place, None).await?;
     Ok(item.filter(|item| item.head.is_in_force(ItemKind::Policy)))
 }
 
 impl InForce {
-    fn unused<R>(&mut self, entry: &Listed<'_, R>, why: &str) {
+    fn unused(&mut self, entry: &Listed, why: &str) {
         let text = format!("the policy {} is not used: {why}", entry.place.file());
         self.warnings.push(text);
     }
@@ -177,12 +161,12 @@ pub(crate) async fn governance_validate(
             })
         }
         (Some(target), Some(context), None) => {
-            let permits = match permits::<ValidateGovernance>(cx, target, scope) {
-                Ok(permits) => permits,
-                Err(denial) => return rejected(denial),
+            let scopes = match scopes(cx, Verb::GovernanceValidate, target, scope) {
+                Ok(scopes) => scopes,
+                Err(denial) => return denial.rejection(),
             };
             let facts = CheckFacts::of(context)?;
-            let in_force = load(cx, &permits).await?;
+            let in_force = load(cx, &scopes).await?;
             OnRequestResult::done(validated(cx, &in_force, target, &facts).await?)
         }
         _ => Err(AgentError::invalid_input(
@@ -198,8 +182,9 @@ async fn validated(
     facts: &CheckFacts,
 ) -> AgentResult<Validated> {
     let policies = merge(&in_force.policies, target);
-    let check = Check::new(&policies, facts, None).await?;
-    let violations = check.run(cx, &in_force.version).await?.violations;
+    let violations = check(&policies, facts, None, || cx.time_left())
+        .await?
+        .violations;
     Ok(Validated {
         valid: is_valid(&violations),
         violations,
@@ -231,15 +216,14 @@ pub(crate) async fn governance_drift_check(
     input: DriftCheck,
 ) -> AgentResult<OnRequestResult<DriftReport>> {
     let (target, project) = (KnowledgeLayer::Project, Some(input.project_id.as_str()));
-    let permits = match permits::<CheckDrift>(cx, target, project) {
-        Ok(permits) => permits,
-        Err(denial) => return rejected(denial),
+    let scopes = match scopes(cx, Verb::GovernanceDrift, target, project) {
+        Ok(scopes) => scopes,
+        Err(denial) => return denial.rejection(),
     };
     let facts = CheckFacts::of(input.context)?;
-    let in_force = load(cx, &permits).await?;
+    let in_force = load(cx, &scopes).await?;
     let policies = merge(&in_force.policies, target);
-    let check = Check::new(&policies, &facts, Some(cx.now())).await?;
-    let result = check.run(cx, &in_force.version).await?;
+    let result = check(&policies, &facts, Some(cx.now()), || cx.time_left()).await?;
     OnRequestResult::done(drift(&policies, &facts, in_force.head.as_deref(), result))
 }
 
@@ -284,11 +268,11 @@ pub(crate) async fn knowledge_check(
 ) -> AgentResult<OnRequestResult<CheckedKnowledge>> {
     check_content(&input.content)?;
     let target = input.layer.unwrap_or(KnowledgeLayer::Company);
-    let permits = match permits::<CheckKnowledge>(cx, target, input.scope_id.as_deref()) {
-        Ok(permits) => permits,
-        Err(denial) => return rejected(denial),
+    let scopes = match scopes(cx, Verb::KnowledgeCheck, target, input.scope_id.as_deref()) {
+        Ok(scopes) => scopes,
+        Err(denial) => return denial.rejection(),
     };
-    let mut in_force = load(cx, &permits).await?;
+    let mut in_force = load(cx, &scopes).await?;
     let mut warnings = std::mem::take(&mut in_force.warnings);
     let syntax = match input.kind {
         ItemKind::Policy => CompiledPolicy::parse(&input.content).err(),
@@ -304,11 +288,5 @@ pub(crate) async fn knowledge_check(
         valid: validation.valid && syntax.is_none(),
         violations: validation.violations,
         warnings,
-    })
-}
-
-fn rejected<T>(denial: Denial) -> AgentResult<OnRequestResult<T>> {
-    Ok(OnRequestResult::Rejected {
-        reason: denial.reason()?,
     })
 }

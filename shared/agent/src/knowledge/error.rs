@@ -1,47 +1,19 @@
 //! What can fail in a repository of knowledge.
 
-use super::item::ItemError;
 use super::path::PathError;
+use a2a_lambda::skill::AgentError;
 use a2a_lambda::store::StoreError;
 use gix_hash::ObjectId;
 
 /// A repository cannot do what it was called for.
 ///
-/// The texts of [`Self::Path`], [`Self::InTheWay`], [`Self::TooLong`] and [`Self::Argument`]
-/// are for the caller. The others are defects of the store, for the log.
+/// The text of [`Self::Input`] is for the caller. The others are defects of the store, for the
+/// log.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KnowledgeError {
-    /// The path or the scope is not valid.
-    #[error(transparent)]
-    Path(#[from] PathError),
-    /// A folder of the path is an item, or the path is a folder.
-    #[error("`path` is `{path}`, but `{other}` is {what}")]
-    InTheWay {
-        /// The path that was to be written.
-        path: String,
-        /// What is there.
-        other: String,
-        /// `an item` or `a folder`.
-        what: &'static str,
-    },
-    /// A content has too many bytes.
-    #[error("`{field}` has {bytes} bytes, expected at most {most}")]
-    TooLong {
-        /// The argument.
-        field: &'static str,
-        /// Its size.
-        bytes: usize,
-        /// The limit.
-        most: usize,
-    },
-    /// An argument is not valid for another reason.
-    #[error("`{field}` {reason}")]
-    Argument {
-        /// The argument.
-        field: &'static str,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
+    /// An argument cannot be used.
+    #[error("{0}")]
+    Input(String),
     /// The store has no object with this id.
     #[error("object {0} is missing")]
     Missing(ObjectId),
@@ -57,9 +29,35 @@ pub(crate) enum KnowledgeError {
     #[error("failed to encode an object")]
     Encode(#[source] std::io::Error),
     /// A file is not one that this program wrote.
-    #[error(transparent)]
-    Item(#[from] ItemError),
+    #[error("the file is no item: {0}")]
+    Item(&'static str),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<PathError> for KnowledgeError {
+    fn from(error: PathError) -> Self {
+        Self::Input(error.to_string())
+    }
+}
+
+impl KnowledgeError {
+    /// The error that a caller gets.
+    ///
+    /// This is no `From`, because [`AgentError`] converts every error to `INTERNAL_ERROR`.
+    pub(super) fn agent_error(self) -> AgentError {
+        match self {
+            Self::Input(text) => AgentError::invalid_input(text),
+            // A content is checked before, so it is a folder.
+            Self::Store(StoreError::Refused(_)) => {
+                AgentError::invalid_input("`path` is in a folder with too many items")
+            }
+            Self::Missing(_)
+            | Self::Corrupt { .. }
+            | Self::Encode(_)
+            | Self::Item(_)
+            | Self::Store(_) => AgentError::internal(self),
+        }
+    }
 }

@@ -5,13 +5,14 @@
 //! did not finish has no branch.
 
 use super::error::KnowledgeError;
-use super::objects::{GitObjects, decode};
+use super::objects::{GitObjects, load_loose};
+use super::repository::{parse_commit, parse_tree};
 use gix_hash::ObjectId;
-use gix_object::{CommitRef, Kind, TreeRef};
+use gix_object::Kind;
 use std::collections::HashSet;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::error::Error;
+use std::fs;
+use std::path::Path;
 
 const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n";
 const HEAD: &str = "ref: refs/heads/main\n";
@@ -25,34 +26,14 @@ pub(crate) struct Exported {
     pub(crate) objects: usize,
 }
 
-/// An export failed. The folder then has no branch.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ExportError {
-    /// The folder has files already.
-    #[error("`{}` is not empty", .0.display())]
-    NotEmpty(PathBuf),
-    /// The file system failed.
-    #[error("failed to write `{}`", .path.display())]
-    Write {
-        /// What was to be written.
-        path: PathBuf,
-        /// Why it failed.
-        #[source]
-        cause: io::Error,
-    },
-    /// An object is missing or damaged, or the store failed.
-    #[error(transparent)]
-    Knowledge(#[from] KnowledgeError),
-}
+/// Why an export failed, for the operator. The folder then has no branch.
+pub(crate) type ExportError = Box<dyn Error + Send + Sync>;
 
 /// Writes a bare repository with the branch `main` at `head` into an empty or missing folder.
 /// Without a head the repository has no commit.
 ///
 /// It reads one object after the other and checks each. It blocks its thread while it writes:
 /// it is for a command, not for a function that serves calls.
-///
-/// # Errors
-/// [`ExportError`] says what failed.
 pub(crate) async fn export(
     head: Option<ObjectId>,
     objects: &dyn GitObjects,
@@ -64,19 +45,18 @@ pub(crate) async fn export(
     let mut open: Vec<(ObjectId, Kind)> =
         head.map(|head| (head, Kind::Commit)).into_iter().collect();
     while let Some((id, kind)) = open.pop() {
-        let loose = objects.get(id).await.map_err(KnowledgeError::Store)?;
-        let loose = loose.ok_or(KnowledgeError::Missing(id))?;
-        let below = check(id, kind, &loose)?;
-        write_object(folder, id, &loose)?;
+        let (loose, data) = load_loose(objects, id, kind).await?;
+        let below = named(id, kind, &data)?;
+        let name = id.to_hex().to_string();
+        let (first, rest) = name.split_at_checked(2).unwrap_or((&name, ""));
+        write(&folder.join("objects").join(first).join(rest), &loose)?;
         report.objects += 1;
         report.commits += usize::from(kind == Kind::Commit);
         open.extend(below.into_iter().filter(|(id, _)| ids.insert(*id)));
     }
     if let Some(head) = head {
-        write(
-            &folder.join("refs/heads/main"),
-            format!("{head}\n").as_bytes(),
-        )?;
+        let branch = format!("{head}\n");
+        write(&folder.join("refs/heads/main"), branch.as_bytes())?;
     }
     Ok(report)
 }
@@ -84,9 +64,8 @@ pub(crate) async fn export(
 /// Makes the folders of a bare repository.
 fn prepare(folder: &Path) -> Result<(), ExportError> {
     make(folder)?;
-    let mut entries = fs::read_dir(folder).map_err(|cause| failed(folder, cause))?;
-    if entries.next().is_some() {
-        return Err(ExportError::NotEmpty(folder.to_owned()));
+    if fs::read_dir(folder)?.next().is_some() {
+        return Err(format!("`{}` is not empty", folder.display()).into());
     }
     for name in ["objects", "refs/heads", "refs/tags"] {
         make(&folder.join(name))?;
@@ -95,24 +74,16 @@ fn prepare(folder: &Path) -> Result<(), ExportError> {
     write(&folder.join("HEAD"), HEAD.as_bytes())
 }
 
-/// Checks an object, and returns the objects that it names, with the kinds they must have.
-fn check(id: ObjectId, kind: Kind, loose: &[u8]) -> Result<Vec<(ObjectId, Kind)>, KnowledgeError> {
-    let corrupt = |reason| KnowledgeError::Corrupt { id, reason };
-    let (actual, data) = decode(id, loose)?;
-    if actual != kind {
-        return Err(corrupt("it has another kind"));
-    }
-    let sha1 = gix_hash::Kind::Sha1;
+/// The objects that an object names, with the kinds they must have.
+fn named(id: ObjectId, kind: Kind, data: &[u8]) -> Result<Vec<(ObjectId, Kind)>, KnowledgeError> {
     match kind {
         Kind::Commit => {
-            let commit = CommitRef::from_bytes(&data, sha1);
-            let commit = commit.map_err(|_| corrupt("it is not a commit"))?;
+            let commit = parse_commit(id, data)?;
             let parents = commit.parents().map(|parent| (parent, Kind::Commit));
             Ok(parents.chain([(commit.tree(), Kind::Tree)]).collect())
         }
         Kind::Tree => {
-            let tree = TreeRef::from_bytes(&data, sha1);
-            let tree = tree.map_err(|_| corrupt("it is not a tree"))?;
+            let tree = parse_tree(id, data)?;
             let entries = tree.entries.iter().map(|entry| {
                 let is_tree = entry.mode.is_tree();
                 let kind = if is_tree { Kind::Tree } else { Kind::Blob };
@@ -124,26 +95,14 @@ fn check(id: ObjectId, kind: Kind, loose: &[u8]) -> Result<Vec<(ObjectId, Kind)>
     }
 }
 
-fn write_object(folder: &Path, id: ObjectId, loose: &[u8]) -> Result<(), ExportError> {
-    let name = id.to_hex().to_string();
-    let (first, rest) = name.split_at_checked(2).unwrap_or((&name, ""));
-    let below = folder.join("objects").join(first);
-    make(&below)?;
-    write(&below.join(rest), loose)
-}
-
 fn make(folder: &Path) -> Result<(), ExportError> {
-    fs::create_dir_all(folder).map_err(|cause| failed(folder, cause))
+    let failed = |cause| format!("failed to write `{}`: {cause}", folder.display());
+    Ok(fs::create_dir_all(folder).map_err(failed)?)
 }
 
-/// Writes a file that does not exist yet.
+/// Writes a file, and the folder that it is in.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), ExportError> {
-    let file = OpenOptions::new().write(true).create_new(true).open(path);
-    file.and_then(|mut file| file.write_all(bytes))
-        .map_err(|cause| failed(path, cause))
-}
-
-fn failed(path: &Path, cause: io::Error) -> ExportError {
-    let path = path.to_owned();
-    ExportError::Write { path, cause }
+    path.parent().map_or(Ok(()), make)?;
+    let failed = |cause| format!("failed to write `{}`: {cause}", path.display());
+    Ok(fs::write(path, bytes).map_err(failed)?)
 }

@@ -1,4 +1,4 @@
-//! The commits that changed one file, and items with their last commit.
+//! Reads files of a commit, the commits that changed one, and items with their last commit.
 
 use super::error::KnowledgeError;
 use super::item::{ItemHead, StoredItem};
@@ -8,9 +8,6 @@ use super::repository::{Repository, parse_commit};
 use gix_hash::ObjectId;
 use gix_object::bstr::ByteSlice as _;
 use gix_object::{CommitRef, Kind};
-
-/// The most commits that one call of [`Repository::history`] looks at.
-pub(crate) const WALK_MAX: usize = 256;
 
 /// A commit that changed a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,35 +22,37 @@ pub(crate) struct FileCommit {
     pub(crate) at_s: i64,
 }
 
-/// The commits that changed a file, the latest first.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FileHistory {
-    /// The commits that wrote or deleted the file.
-    pub(crate) commits: Vec<FileCommit>,
-    /// Where to continue if the history is cut: a commit that was not looked at. `None` if
-    /// there are no earlier commits.
-    pub(crate) next: Option<ObjectId>,
-}
-
 impl Repository<'_> {
-    /// The last `limit` commits up to `commit` that changed the file. It looks at 256 commits
-    /// at most; [`FileHistory::next`] says where to continue.
-    ///
-    /// # Errors
-    /// [`KnowledgeError`] when an object is missing or damaged, or the store fails.
+    /// The bytes of a file in a commit. `None` if the commit does not have it.
+    pub(crate) async fn read(
+        &self,
+        commit: ObjectId,
+        place: &ItemPlace,
+    ) -> Result<Option<Vec<u8>>, KnowledgeError> {
+        let names: Vec<&str> = place.segments().collect();
+        let (_, trail) = self.load_trail(commit, &names, &Trail::new()).await?;
+        match trail.get(names.len()) {
+            Some(id) => load(self.objects, *id, Kind::Blob).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The last `limit` commits up to `commit` that changed the file, the latest first. It
+    /// looks at `walk` commits at most.
     pub(crate) async fn history(
         &self,
         commit: ObjectId,
         place: &ItemPlace,
         limit: usize,
-    ) -> Result<FileHistory, KnowledgeError> {
+        walk: usize,
+    ) -> Result<Vec<FileCommit>, KnowledgeError> {
         let names: Vec<&str> = place.segments().collect();
         // The last id of a complete trail is the file.
         let file = |trail: &Trail| trail.get(names.len()).copied();
         let mut commits = Vec::new();
         let mut next = Some(commit);
         let mut next_trail: Option<(Vec<u8>, Trail)> = None;
-        for _ in 0..WALK_MAX {
+        for _ in 0..walk {
             let Some(id) = next.filter(|_| commits.len() < limit) else {
                 break;
             };
@@ -73,15 +72,12 @@ impl Repository<'_> {
             }
             next_trail = Some(before);
         }
-        Ok(FileHistory { commits, next })
+        Ok(commits)
     }
 
     /// An item of a commit, with the last commit that changed it. `None` if the commit does
     /// not have it. Everything comes from the repository, so that a lost list of items can be
-    /// made again from [`Self::list`].
-    ///
-    /// # Errors
-    /// [`KnowledgeError`] as for [`Self::read`], and for a file that is no item.
+    /// made again.
     pub(crate) async fn item(
         &self,
         commit: ObjectId,
@@ -91,21 +87,14 @@ impl Repository<'_> {
             return Ok(None);
         };
         let (head, content) = ItemHead::parse(&file)?;
-        let mut from = commit;
-        let last = loop {
-            let history = self.history(from, place, 1).await?;
-            match (history.commits.first(), history.next) {
-                (Some(last), _) => break last.commit,
-                (None, Some(next)) => from = next,
-                // A file that is there was written by some commit.
-                (None, None) => return Err(KnowledgeError::Missing(commit)),
-            }
-        };
+        let last = self.history(commit, place, 1, usize::MAX).await?;
+        // A file that is there was written by some commit.
+        let last = last.first().ok_or(KnowledgeError::Missing(commit))?;
         Ok(Some(StoredItem {
             place: place.clone(),
             head,
             content: content.to_owned(),
-            commit: last,
+            commit: last.commit,
         }))
     }
 
@@ -131,20 +120,19 @@ impl Repository<'_> {
         like: &Trail,
     ) -> Result<Trail, KnowledgeError> {
         let mut trail = vec![root];
+        let mut folder = root;
         for (depth, name) in names.iter().enumerate() {
-            let Some(folder) = trail.last().copied() else {
-                break;
-            };
             if like.get(depth) == Some(&folder) {
                 trail.extend(like.iter().skip(depth + 1));
-                return Ok(trail);
+                break;
             }
             let is_file = depth + 1 == names.len();
             let entries = self.folder(folder).await?;
             match entries.get(name.as_bytes().as_bstr()) {
-                Some(entry) if entry.mode.is_tree() != is_file => trail.push(entry.oid),
+                Some(entry) if entry.mode.is_tree() != is_file => folder = entry.oid,
                 _ => break,
             }
+            trail.push(folder);
         }
         Ok(trail)
     }

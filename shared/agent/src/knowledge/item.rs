@@ -25,10 +25,8 @@ use super::path::ItemPlace;
 use gix_hash::ObjectId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-/// The most bytes of a content.
-pub(crate) const CONTENT_MAX: usize = 256 * 1024;
 /// The most characters of a title that is taken from a content.
 const TITLE_MAX: usize = 200;
 /// The most characters of a summary that is taken from a content.
@@ -116,23 +114,6 @@ pub(crate) struct StoredItem {
     pub(crate) commit: ObjectId,
 }
 
-/// The file of an item is not one that this program wrote.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ItemError {
-    /// The file is not text.
-    #[error("the file is not UTF-8")]
-    NotText,
-    /// The file has no line `---` at its begin, or none behind the head.
-    #[error("the file has no head between two lines `---`")]
-    NoHead,
-    /// A line of the head is not a name and a JSON value, or its name is there twice.
-    #[error("line {0} of the head is not a new name and a JSON value")]
-    Line(usize),
-    /// A value is missing or has a wrong type.
-    #[error("the head lacks a value or has a wrong one")]
-    Value,
-}
-
 impl ItemHead {
     /// Whether the item is of this kind, and accepted.
     pub(crate) fn is_in_force(&self, kind: ItemKind) -> bool {
@@ -140,64 +121,51 @@ impl ItemHead {
     }
 
     /// The file with this head and the content, which is not changed.
-    ///
-    /// # Errors
-    /// [`KnowledgeError::TooLong`] for a content above [`CONTENT_MAX`].
-    pub(crate) fn file(&self, content: &str) -> Result<Vec<u8>, KnowledgeError> {
-        if content.len() > CONTENT_MAX {
-            return Err(KnowledgeError::TooLong {
-                field: "content",
-                bytes: content.len(),
-                most: CONTENT_MAX,
-            });
-        }
-        let fault = |cause: serde_json::Error| KnowledgeError::Encode(cause.into());
+    pub(crate) fn file(&self, content: &str) -> Vec<u8> {
         let mut lines = vec![
-            ("kind", serde_json::to_string(&self.kind).map_err(fault)?),
-            (
-                "status",
-                serde_json::to_string(&self.status).map_err(fault)?,
-            ),
-            ("title", serde_json::to_string(&self.title).map_err(fault)?),
-            (
-                "summary",
-                serde_json::to_string(&self.summary).map_err(fault)?,
-            ),
-            ("tags", serde_json::to_string(&self.tags).map_err(fault)?),
+            ("kind", json!(self.kind)),
+            ("status", json!(self.status)),
+            ("title", json!(self.title)),
+            ("summary", json!(self.summary)),
+            ("tags", json!(self.tags)),
         ];
-        if let Some(other) = &self.superseded_by {
-            lines.push(("supersededBy", serde_json::to_string(other).map_err(fault)?));
-        }
+        lines.extend(
+            self.superseded_by
+                .iter()
+                .map(|by| ("supersededBy", json!(by))),
+        );
         let mut file = FENCE.to_owned();
         for (name, value) in lines {
-            file.extend([name, ": ", &value, "\n"]);
+            file.extend([name, ": ", &value.to_string(), "\n"]);
         }
         file.extend([FENCE, content]);
-        Ok(file.into_bytes())
+        file.into_bytes()
     }
 
     /// Reads a file: its head, and its content.
     ///
     /// # Errors
-    /// [`ItemError`] says what of the head cannot be read.
-    pub(crate) fn parse(file: &[u8]) -> Result<(Self, &str), ItemError> {
-        let text = std::str::from_utf8(file).map_err(|_| ItemError::NotText)?;
-        let mut rest = text.strip_prefix(FENCE).ok_or(ItemError::NoHead)?;
+    /// [`KnowledgeError::Item`] for a file that [`Self::file`] does not write.
+    pub(crate) fn parse(file: &[u8]) -> Result<(Self, &str), KnowledgeError> {
+        let text = std::str::from_utf8(file).map_err(|_| KnowledgeError::Item("no UTF-8"))?;
+        let no_head = || KnowledgeError::Item("no head between two lines `---`");
+        let no_line = || KnowledgeError::Item("a line of the head has no new name or no JSON");
+        let mut rest = text.strip_prefix(FENCE).ok_or_else(no_head)?;
         let mut values = Map::new();
-        for number in 1.. {
+        loop {
             if let Some(content) = rest.strip_prefix(FENCE) {
                 let head = serde_json::from_value(Value::Object(values));
-                return Ok((head.map_err(|_| ItemError::Value)?, content));
+                let head = head.map_err(|_| KnowledgeError::Item("a value is missing or wrong"))?;
+                return Ok((head, content));
             }
-            let (line, next) = rest.split_once('\n').ok_or(ItemError::NoHead)?;
-            let (name, value) = line.split_once(": ").ok_or(ItemError::Line(number))?;
-            let value = serde_json::from_str(value).map_err(|_| ItemError::Line(number))?;
+            let (line, next) = rest.split_once('\n').ok_or_else(no_head)?;
+            let (name, value) = line.split_once(": ").ok_or_else(no_line)?;
+            let value = serde_json::from_str(value).map_err(|_| no_line())?;
             if values.insert(name.to_owned(), value).is_some() {
-                return Err(ItemError::Line(number));
+                return Err(no_line());
             }
             rest = next;
         }
-        Err(ItemError::NoHead)
     }
 }
 

@@ -9,11 +9,12 @@ mod tests;
 use super::error::KnowledgeError;
 use a2a_lambda::store::StoreError;
 use async_trait::async_trait;
+use flate2::Compression;
+use flate2::bufread::ZlibDecoder;
 use flate2::write::ZlibEncoder;
-use flate2::{Compression, Decompress, FlushDecompress, Status};
 use gix_hash::ObjectId;
 use gix_object::Kind;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 
 /// The most bytes of an object without compression: a folder with about 100,000 items.
 const OBJECT_MAX: u64 = 8 * 1024 * 1024;
@@ -24,15 +25,9 @@ const HEADER_MAX: u64 = 32;
 #[async_trait]
 pub(crate) trait GitObjects: Send + Sync {
     /// The bytes stored under an id. `None` if there are none.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store fails.
     async fn get(&self, id: ObjectId) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Stores the bytes under an id. Success without a write if the id has bytes already.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store fails.
     async fn put_if_absent(&self, id: ObjectId, loose: Vec<u8>) -> Result<(), StoreError>;
 }
 
@@ -68,9 +63,6 @@ pub(crate) fn encode(kind: Kind, data: &[u8]) -> Result<LooseObject, KnowledgeEr
 }
 
 /// Decodes an object, and checks that it is the one with this id.
-///
-/// # Errors
-/// [`KnowledgeError::Corrupt`] when it is not.
 pub(crate) fn decode(id: ObjectId, loose: &[u8]) -> Result<(Kind, Vec<u8>), KnowledgeError> {
     let corrupt = |reason| KnowledgeError::Corrupt { id, reason };
     let mut object = inflate(loose).map_err(corrupt)?;
@@ -86,52 +78,41 @@ pub(crate) fn decode(id: ObjectId, loose: &[u8]) -> Result<(Kind, Vec<u8>), Know
     }
 }
 
-/// Decompresses a whole stream. The reader of `flate2` accepts a stream without its end,
-/// which git does not.
+/// Decompresses a whole stream.
 fn inflate(loose: &[u8]) -> Result<Vec<u8>, &'static str> {
     // A small object can claim to decompress to any size.
     let most = OBJECT_MAX + HEADER_MAX;
-    let mut stream = Decompress::new(true);
+    let mut stream = ZlibDecoder::new(loose);
     let mut object = Vec::new();
-    loop {
-        let (read, written) = (stream.total_in(), stream.total_out());
-        let rest = usize::try_from(read)
-            .ok()
-            .and_then(|read| loose.get(read..));
-        object.reserve(object.len().max(4_096));
-        let status = stream
-            .decompress_vec(rest.unwrap_or_default(), &mut object, FlushDecompress::None)
-            .map_err(|_| "the compression is damaged")?;
-        if stream.total_out() > most {
-            return Err("it is too large");
-        }
-        match status {
-            Status::StreamEnd if usize::try_from(stream.total_in()) == Ok(loose.len()) => {
-                return Ok(object);
-            }
-            Status::StreamEnd => return Err("more bytes follow"),
-            Status::Ok | Status::BufError
-                if (stream.total_in(), stream.total_out()) == (read, written) =>
-            {
-                return Err("the compression has no end");
-            }
-            Status::Ok | Status::BufError => {}
-        }
+    let result = stream.by_ref().take(most + 1).read_to_end(&mut object);
+    result.map_err(|_| "the compression is damaged")?;
+    if stream.total_out() > most {
+        return Err("it is too large");
     }
+    if !stream.into_inner().is_empty() {
+        return Err("more bytes follow");
+    }
+    Ok(object)
 }
 
 /// Reads an object of this kind.
-///
-/// # Errors
-/// [`KnowledgeError`] when it is missing, corrupt, or of another kind.
 pub(crate) async fn load(
     objects: &dyn GitObjects,
     id: ObjectId,
     kind: Kind,
 ) -> Result<Vec<u8>, KnowledgeError> {
+    Ok(load_loose(objects, id, kind).await?.1)
+}
+
+/// Reads an object of this kind: its bytes as they are stored, and its data.
+pub(crate) async fn load_loose(
+    objects: &dyn GitObjects,
+    id: ObjectId,
+    kind: Kind,
+) -> Result<(Vec<u8>, Vec<u8>), KnowledgeError> {
     let loose = objects.get(id).await?.ok_or(KnowledgeError::Missing(id))?;
     match decode(id, &loose)? {
-        (actual, data) if actual == kind => Ok(data),
+        (actual, data) if actual == kind => Ok((loose, data)),
         _ => Err(KnowledgeError::Corrupt {
             id,
             reason: "it has another kind",

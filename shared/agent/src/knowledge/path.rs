@@ -8,8 +8,9 @@
 #[cfg(test)]
 mod tests;
 
+use crate::access::Scope;
+use crate::layer::{KnowledgeLayer, Layer};
 use gix_object::bstr::ByteSlice as _;
-use std::fmt;
 
 /// The most bytes of a path.
 pub(crate) const PATH_MAX: usize = 512;
@@ -19,11 +20,6 @@ pub(crate) const SEGMENTS_MAX: usize = 16;
 const SEGMENT_MAX: usize = 255;
 /// The most bytes of a scope id.
 const SCOPE_MAX: usize = 128;
-/// The layers that have a folder for each scope.
-const SCOPED: [&str; 3] = ["project", "team", "org"];
-/// The layer without scopes: a tenant is one company.
-const COMPANY: &str = "company";
-
 /// The path of an item in its layer and scope, as `adr/0001-use-dynamodb.md`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ItemPath(String);
@@ -31,75 +27,27 @@ pub(crate) struct ItemPath(String);
 /// Where an item is in the tree of a tenant: layer, scope and path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ItemPlace {
-    layer: String,
+    layer: Layer,
     scope_id: Option<String>,
     path: ItemPath,
 }
 
-/// A path, a scope id or a layer is not valid. The text has the name of the argument and not
-/// its value, which may contain control characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+/// A path or a scope id is not valid. The text has the name of the argument and not its value,
+/// which may contain control characters.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {fault}")]
 pub(crate) struct PathError {
-    /// The argument: `path`, `scopeId` or `layer`.
+    /// The argument: `path` or `scopeId`.
     pub(crate) field: &'static str,
     /// What is wrong with it.
-    pub(crate) fault: PathFault,
-}
-
-/// What is wrong with a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum PathFault {
-    /// Too many bytes.
-    #[error("has {bytes} bytes, expected 1 to {most}")]
-    Length {
-        /// The size.
-        bytes: usize,
-        /// The limit.
-        most: usize,
-    },
-    /// Too many segments.
-    #[error("has {0} segments, expected at most {SEGMENTS_MAX}")]
-    Depth(usize),
-    /// A segment is empty: a `/` at the begin or the end, or two together.
-    #[error("has an empty segment, expected a relative path with single `/`")]
-    EmptySegment,
-    /// A segment has too many bytes.
-    #[error("has a segment of {0} bytes, expected at most {SEGMENT_MAX}")]
-    SegmentLength(usize),
-    /// A segment is `.`, `..`, `.git` or another hidden name.
-    #[error("has a segment that starts with a dot")]
-    Dot,
-    /// A character that is not in names, or that some system interprets.
-    #[error("has the character U+{:04X}, which is not allowed", u32::from(*.0))]
-    Character(char),
-    /// Systems remove a space at the begin or the end, and a dot at the end.
-    #[error("has a segment with a space or a dot at its edge")]
-    Edge,
-    /// The name of a device on Windows, as `con.md`.
-    #[error("has a segment that is a reserved name")]
-    Reserved,
-    /// Not in Unicode normal form C: the same text has another spelling.
-    #[error("is not in Unicode normal form C")]
-    NotNormal,
-    /// A layer without a folder.
-    #[error("is not `project`, `team`, `org` or `company`")]
-    Layer,
-    /// The layer needs a scope, or has none.
-    #[error("is needed for `project`, `team` and `org`, and not allowed for `company`")]
-    Scope,
+    pub(crate) fault: String,
 }
 
 impl ItemPath {
     /// Checks a path.
-    ///
-    /// # Errors
-    /// [`PathError`] for `path`.
     pub(crate) fn parse(text: &str) -> Result<Self, PathError> {
-        check(text).map_err(|fault| PathError {
-            field: "path",
-            fault,
-        })?;
+        let field = "path";
+        check(text, PATH_MAX, SEGMENTS_MAX).map_err(|fault| PathError { field, fault })?;
         Ok(Self(text.to_owned()))
     }
 
@@ -109,43 +57,23 @@ impl ItemPath {
     }
 }
 
-impl fmt::Display for ItemPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 impl ItemPlace {
-    /// A place in the layer with this name. `scope_id` is the project, team or org.
-    ///
-    /// # Errors
-    /// [`PathError`] for `layer` or `scopeId`.
+    /// A place in a layer. `scope_id` is the project, team or org.
     pub(crate) fn new(
-        layer: &str,
+        layer: Layer,
         scope_id: Option<&str>,
         path: ItemPath,
     ) -> Result<Self, PathError> {
-        let of_scope = |fault| PathError {
-            field: "scopeId",
-            fault,
+        let is_company = layer == Layer::Company;
+        let result = match scope_id {
+            None if is_company => Ok(()),
+            Some(scope) if !is_company => check(scope, SCOPE_MAX, 1),
+            _ => Err("is needed for all layers but `company`".to_owned()),
         };
-        match (layer, scope_id) {
-            (COMPANY, None) => {}
-            (layer, Some(scope)) if SCOPED.contains(&layer) => {
-                check_scope(scope).map_err(of_scope)?;
-            }
-            (layer, _) if layer == COMPANY || SCOPED.contains(&layer) => {
-                return Err(of_scope(PathFault::Scope));
-            }
-            _ => {
-                return Err(PathError {
-                    field: "layer",
-                    fault: PathFault::Layer,
-                });
-            }
-        }
+        let field = "scopeId";
+        result.map_err(|fault| PathError { field, fault })?;
         Ok(Self {
-            layer: layer.to_owned(),
+            layer,
             scope_id: scope_id.map(str::to_owned),
             path,
         })
@@ -153,12 +81,14 @@ impl ItemPlace {
 
     /// The place of a file in the tree. `None` for a file that is no item.
     pub(crate) fn of_file(file: &str) -> Option<Self> {
-        let (layer, rest) = file.split_once('/')?;
-        let (scope_id, path) = if layer == COMPANY {
-            (None, rest)
-        } else {
-            let (scope, path) = rest.split_once('/')?;
-            (Some(scope), path)
+        let (name, rest) = file.split_once('/')?;
+        let mut layers = KnowledgeLayer::ALL.map(KnowledgeLayer::layer).into_iter();
+        let layer = layers.find(|layer| layer.as_str() == name)?;
+        let (scope_id, path) = match layer {
+            Layer::Company => (None, rest),
+            _ => rest
+                .split_once('/')
+                .map(|(scope, path)| (Some(scope), path))?,
         };
         Self::new(layer, scope_id, ItemPath::parse(path).ok()?).ok()
     }
@@ -175,9 +105,14 @@ impl ItemPlace {
             .chain(self.path.0.split('/'))
     }
 
-    /// The name of the layer.
-    pub(crate) fn layer(&self) -> &str {
-        &self.layer
+    /// Whether it is in a scope.
+    pub(crate) fn is_in(&self, scope: &Scope) -> bool {
+        (self.layer, self.scope_id()) == (scope.layer(), scope.membership())
+    }
+
+    /// The layer.
+    pub(crate) const fn layer(&self) -> Layer {
+        self.layer
     }
 
     /// The project, team or org. `None` for `company`.
@@ -191,54 +126,52 @@ impl ItemPlace {
     }
 }
 
-fn check(path: &str) -> Result<(), PathFault> {
-    let (bytes, most) = (path.len(), PATH_MAX);
-    if path.is_empty() || bytes > most {
-        return Err(PathFault::Length { bytes, most });
+/// Checks a text of segments, or says what is wrong with it.
+fn check(text: &str, most_bytes: usize, most_segments: usize) -> Result<(), String> {
+    let (bytes, segments) = (text.len(), text.split('/').count());
+    if text.is_empty() || bytes > most_bytes {
+        return Err(format!("has {bytes} bytes, expected 1 to {most_bytes}"));
     }
-    let depth = path.split('/').count();
-    if depth > SEGMENTS_MAX {
-        return Err(PathFault::Depth(depth));
+    if segments > most_segments {
+        return Err(format!(
+            "has {segments} segments, expected at most {most_segments}"
+        ));
     }
-    path.split('/').try_for_each(check_segment)
+    text.split('/').try_for_each(check_segment)
 }
 
-fn check_scope(scope: &str) -> Result<(), PathFault> {
-    let (bytes, most) = (scope.len(), SCOPE_MAX);
-    if scope.is_empty() || bytes > most {
-        return Err(PathFault::Length { bytes, most });
-    }
-    if scope.contains('/') {
-        return Err(PathFault::Character('/'));
-    }
-    check_segment(scope)
-}
-
-fn check_segment(segment: &str) -> Result<(), PathFault> {
-    if segment.is_empty() {
-        return Err(PathFault::EmptySegment);
-    }
-    if segment.len() > SEGMENT_MAX {
-        return Err(PathFault::SegmentLength(segment.len()));
-    }
-    if let Some(wrong) = segment.chars().find(|letter| is_refused(*letter)) {
-        return Err(PathFault::Character(wrong));
-    }
-    // Without hidden names, `~` and invisible characters no name is `.git` for any system.
-    if segment.starts_with('.') {
-        return Err(PathFault::Dot);
-    }
-    if segment.ends_with('.') || segment.trim() != segment {
-        return Err(PathFault::Edge);
-    }
-    if !unicode_normalization::is_nfc(segment) {
-        return Err(PathFault::NotNormal);
-    }
+fn check_segment(segment: &str) -> Result<(), String> {
     // The rules of git itself, with its protections for every system.
     let options = gix_validate::path::component::Options::default();
-    gix_validate::path::component(segment.as_bytes().as_bstr(), None, options)
-        .map_err(|_| PathFault::Reserved)?;
-    Ok(())
+    let component = gix_validate::path::component(segment.as_bytes().as_bstr(), None, options);
+    let fault = if segment.is_empty() {
+        "has an empty segment, expected a relative path with single `/`"
+    } else if segment.len() > SEGMENT_MAX {
+        let bytes = segment.len();
+        return Err(format!(
+            "has a segment of {bytes} bytes, expected at most {SEGMENT_MAX}"
+        ));
+    } else if let Some(letter) = segment.chars().find(|letter| is_refused(*letter)) {
+        return Err(format!(
+            "has the character U+{:04X}, which is not allowed",
+            u32::from(letter)
+        ));
+    } else if segment.starts_with('.') {
+        // Without hidden names, `~` and invisible characters no name is `.git` for any system.
+        "has a segment that starts with a dot"
+    } else if segment.ends_with('.') || segment.trim() != segment {
+        // Systems remove a space at the begin or the end, and a dot at the end.
+        "has a segment with a space or a dot at its edge"
+    } else if !unicode_normalization::is_nfc(segment) {
+        // The same text has another spelling.
+        "is not in Unicode normal form C"
+    } else if component.is_err() {
+        // Such as the name of a device on Windows.
+        "has a segment that is a reserved name"
+    } else {
+        return Ok(());
+    };
+    Err(fault.to_owned())
 }
 
 /// Characters that no name has: separators and signs that a system interprets, control

@@ -2,13 +2,14 @@
 
 use super::item::{ItemHead, ItemKind, ItemStatus, StoredItem, describe};
 use super::path::{ItemPath, ItemPlace};
-use super::repository::CommitAuthor;
-use super::store::{Entry, KnowledgeStore, Listed, NewVersion, Refusal, error, parsed, place};
-use crate::access::{Access, Denial, KnowledgeChange, QueryKnowledge, ShowKnowledge};
+use super::repository::NewVersion;
+use super::store::{Entry, KnowledgeStore, Listed, Refusal, error, parsed};
+use crate::access::{Access, Denial, Scope, Verb};
 use crate::governance::compile::{CompiledPolicy, ConstraintError};
 use crate::governance::skills::knowledge_check;
 use crate::layer::{KnowledgeLayer, Layer};
 use crate::tags::check_tags;
+use crate::words::{fold, words};
 use a2a_lambda::prelude::*;
 use a2a_lambda::skill::SkillSet;
 use a2a_lambda::task::Timestamp;
@@ -109,41 +110,40 @@ pub(crate) async fn knowledge_store(
     item: NewItem,
 ) -> AgentResult<OnRequestResult<StoredVersion>> {
     item.check()?;
-    let path = path(&item.path)?;
     let access = Access::in_turn(cx);
-    let layer = item.layer.layer();
-    let permit_to_show = match access.permit::<ShowKnowledge>(layer, item.scope_id.as_deref()) {
-        Ok(permit_to_show) => permit_to_show,
-        Err(denial) => return rejected(denial),
+    let (layer, scope_id) = (item.layer.layer(), item.scope_id.as_deref());
+    let scope = match access.scope(Verb::KnowledgeShow, layer, scope_id) {
+        Ok(scope) => scope,
+        Err(denial) => return denial.rejection(),
     };
-    let head = item.head(&place(permit_to_show.scope(), &path)?);
-    let file = head.file(&item.content).map_err(error)?;
-    let author = author(cx)?;
+    let place = place(&scope, &item.path)?;
+    let head = item.head(&place);
+    let (author, at_s) = (&cx.caller().owner, seconds(cx.now()));
     let decide = |before: Option<&StoredItem>| {
-        let change = item.change(before);
-        let permit = access.write(change, item.layer, permit_to_show.scope().membership())?;
+        let is_decided = before.is_some_and(|before| !is_open(before.head.status));
+        let kinds = [Some(item.kind), before.map(|before| before.head.kind)];
+        let verb = Verb::of_write(kinds.contains(&Some(ItemKind::Policy)), is_decided);
+        access.scope(verb, layer, scope.membership())?;
         let is_mine =
             before.is_some_and(|before| before.content == item.content && before.head == head);
         let commit = before.map(|before| before.commit.to_string());
         if !is_mine && item.expect.is_some() && item.expect != commit {
-            return Err(stale().into());
+            let text = "the item has changed since the commit in `expect`";
+            return Err(AgentError::domain("STALE_COMMIT", text).into());
         }
-        if let Some(before) = before.filter(|_| !is_mine && change.decided) {
+        if let Some(before) = before.filter(|_| !is_mine && is_decided) {
             let status = before.head.status;
             let text = format!("the item is {status:?}; only drafts and proposals can be replaced");
             return Err(AgentError::domain("INVALID_STATUS", text).into());
         }
         Ok(NewVersion {
-            permit,
-            file: file.clone(),
+            file: head.file(&item.content),
             message: &item.message,
-            author: &author,
+            author,
+            at_s,
         })
     };
-    let store = KnowledgeStore::of(cx)?;
-    let result = store
-        .commit(&permit_to_show, &path, seconds(cx.now()), decide)
-        .await;
+    let result = KnowledgeStore::of(cx)?.commit(&place, decide).await;
     answer(result, |commit| StoredVersion {
         path: item.path.clone(),
         commit,
@@ -157,7 +157,7 @@ fn answer<T>(
 ) -> AgentResult<OnRequestResult<T>> {
     match result {
         Ok(commit) => OnRequestResult::done(output(commit.to_string())),
-        Err(Refusal::Denied(denial)) => rejected(denial),
+        Err(Refusal::Denied(denial)) => denial.rejection(),
         Err(Refusal::Failed(error)) => Err(error),
     }
 }
@@ -181,22 +181,9 @@ impl NewItem {
         }
         Ok(())
     }
-
-    /// What storing it changes.
-    fn change(&self, before: Option<&StoredItem>) -> KnowledgeChange {
-        let before = before.map(|before| &before.head);
-        KnowledgeChange {
-            policy: self.kind == ItemKind::Policy
-                || before.is_some_and(|before| before.kind == ItemKind::Policy),
-            decided: before.is_some_and(|before| !is_open(before.status)),
-        }
-    }
 }
 
 /// Checks the size of a content.
-///
-/// # Errors
-/// `CONTENT_TOO_LONG`.
 pub(crate) fn check_content(content: &str) -> AgentResult<()> {
     let bytes = content.len();
     if bytes <= CONTENT_MAX {
@@ -208,13 +195,6 @@ pub(crate) fn check_content(content: &str) -> AgentResult<()> {
 
 const fn is_open(status: ItemStatus) -> bool {
     matches!(status, ItemStatus::Draft | ItemStatus::Proposed)
-}
-
-fn stale() -> AgentError {
-    AgentError::domain(
-        "STALE_COMMIT",
-        "the item has changed since the commit in `expect`",
-    )
 }
 
 /// An item to look at.
@@ -282,18 +262,19 @@ pub(crate) async fn knowledge_show(
     cx: &mut TaskContext<'_>,
     name: ItemName,
 ) -> AgentResult<OnRequestResult<ShownItem>> {
-    let (scope, path) = (name.scope_id.as_deref(), path(&name.path)?);
-    let permit = match Access::in_turn(cx).permit::<ShowKnowledge>(name.layer.layer(), scope) {
-        Ok(permit) => permit,
+    let (layer, scope_id) = (name.layer.layer(), name.scope_id.as_deref());
+    let scope = match Access::in_turn(cx).scope(Verb::KnowledgeShow, layer, scope_id) {
+        Ok(scope) => scope,
         Err(Denial::Foreign) => return OnRequestResult::done(ShownItem::default()),
-        Err(denial) => return rejected(denial),
+        Err(denial) => return denial.rejection(),
     };
+    let place = place(&scope, &name.path)?;
     let at = name.at.as_deref().map(parsed).transpose()?;
     let store = KnowledgeStore::of(cx)?;
-    let Some(item) = store.item(&permit, &path, at).await? else {
+    let Some(item) = store.item(&place, at).await? else {
         return OnRequestResult::done(ShownItem::default());
     };
-    let history = store.history(&permit, &path, item.commit, HISTORY).await?;
+    let history = store.history(&place, item.commit, HISTORY).await?;
     let commit = item.commit.to_string();
     OnRequestResult::done(ShownItem {
         item: Some(summary(&item.place, item.head, commit.clone())),
@@ -336,7 +317,7 @@ pub(crate) struct KnowledgeQuery {
     /// Where to continue.
     #[serde(default)]
     cursor: Option<String>,
-    /// One of the words is enough, and more of them come first: for a question in words.
+    /// One of the words is enough: for a question in words.
     #[serde(skip)]
     any_word: bool,
 }
@@ -376,15 +357,21 @@ pub(crate) async fn knowledge_query(
         let text = format!("`limit` is {limit}, expected 1 to {LIMIT_MAX}");
         return Err(AgentError::invalid_input(text));
     }
-    let words = words(query.query.as_deref())?;
+    let text = query.query.as_deref().unwrap_or_default();
+    if text.len() > QUERY_MAX {
+        let bytes = text.len();
+        let text = format!("`query` has {bytes} bytes, expected at most {QUERY_MAX}");
+        return Err(AgentError::invalid_input(text));
+    }
+    let words = words(text);
     let is_in_query =
         |layer: &KnowledgeLayer| query.layers.is_empty() || query.layers.contains(layer);
     let layers = KnowledgeLayer::ALL.into_iter().filter(is_in_query);
-    let layers: Vec<Layer> = layers.map(Layer::from).collect();
-    let permits = Access::in_turn(cx).permits::<QueryKnowledge>(&layers);
+    let layers = layers.map(KnowledgeLayer::layer);
+    let scopes = Access::in_turn(cx).scopes(Verb::KnowledgeQuery, layers);
     let store = KnowledgeStore::of(cx)?;
     let mut entries = store
-        .items(&permits, |place, head| query.admits(&words, place, head))
+        .items(&scopes, |place, head| query.admits(&words, place, head))
         .await?;
     let total = entries.len();
     if let Some(cursor) = &query.cursor {
@@ -416,7 +403,7 @@ impl KnowledgeQuery {
             &head.summary,
             &head.tags.join(" "),
         ];
-        let text = text.join(" ").to_lowercase();
+        let text = fold(&text.join(" "));
         let has = |word: &String| text.contains(word.as_str());
         status
             && (self.kind.is_empty() || self.kind.contains(&head.kind))
@@ -430,63 +417,14 @@ impl KnowledgeQuery {
 }
 
 /// Words of a question that no item is about.
-const ASKING: [&str; 32] = [
-    "a",
-    "about",
-    "all",
-    "an",
-    "and",
-    "any",
-    "are",
-    "decision",
-    "decisions",
-    "do",
-    "find",
-    "for",
-    "give",
-    "how",
-    "in",
-    "is",
-    "know",
-    "knowledge",
-    "me",
-    "my",
-    "of",
-    "on",
-    "our",
-    "show",
-    "tell",
-    "the",
-    "to",
-    "us",
-    "we",
-    "what",
-    "which",
-    "why",
-];
+const ASKING: &str = "a about all an and any are decision decisions do find for give how in is know \
+                      knowledge me my of on our show tell the to us we what which why";
 
 /// The words of a question that an item can be about.
 fn asked_for(question: &str) -> String {
-    let words = question.split(|letter: char| !letter.is_alphanumeric());
-    let content_words = words.filter(|word| !ASKING.contains(&word.to_lowercase().as_str()));
-    content_words.collect::<Vec<_>>().join(" ")
-}
-
-fn words(query: Option<&str>) -> AgentResult<Vec<String>> {
-    let query = query.unwrap_or_default();
-    if query.len() > QUERY_MAX {
-        let text = format!(
-            "`query` has {} bytes, expected at most {QUERY_MAX}",
-            query.len()
-        );
-        return Err(AgentError::invalid_input(text));
-    }
-    let query = query.to_lowercase();
-    let words = query.split(|letter: char| !letter.is_alphanumeric());
-    Ok(words
-        .filter(|word| !word.is_empty())
-        .map(str::to_owned)
-        .collect())
+    let mut words = words(question);
+    words.retain(|word| !ASKING.split_whitespace().any(|asking| asking == word));
+    words.join(" ")
 }
 
 /// A new status of an item.
@@ -529,34 +467,29 @@ pub(crate) async fn knowledge_status(
     cx: &mut TaskContext<'_>,
     change: NewItemStatus,
 ) -> AgentResult<OnRequestResult<ChangedStatus>> {
-    let (scope, path) = (change.scope_id.as_deref(), path(&change.path)?);
     let successor = change.successor()?;
     let access = Access::in_turn(cx);
-    let permit_to_show = match access.permit::<ShowKnowledge>(change.layer.layer(), scope) {
-        Ok(permit_to_show) => permit_to_show,
-        Err(denial) => return rejected(denial),
+    let (layer, scope_id) = (change.layer.layer(), change.scope_id.as_deref());
+    let scope = match access.scope(Verb::KnowledgeShow, layer, scope_id) {
+        Ok(scope) => scope,
+        Err(denial) => return denial.rejection(),
     };
+    let place = place(&scope, &change.path)?;
     let store = KnowledgeStore::of(cx)?;
     let not_found = || AgentError::domain("NOT_FOUND", "there is no such item");
     // A step: another run of this turn finds the item as this run leaves it.
     let read = async {
-        let before = store.item(&permit_to_show, &path, None).await?;
+        let before = store.item(&place, None).await?;
         Ok(before.ok_or_else(not_found)?.head.status)
     };
     let from = cx.step("status", read).await?;
-    let author = author(cx)?;
+    let (author, at_s) = (&cx.caller().owner, seconds(cx.now()));
     let decide = |before: Option<&StoredItem>| {
         let before = before.ok_or_else(not_found)?;
         let status = before.head.status;
-        let knowledge_change = KnowledgeChange {
-            policy: before.head.kind == ItemKind::Policy,
-            decided: !is_open(status) || !is_open(change.to),
-        };
-        let permit = access.write(
-            knowledge_change,
-            change.layer,
-            permit_to_show.scope().membership(),
-        )?;
+        let is_decided = !is_open(status) || !is_open(change.to);
+        let verb = Verb::of_write(before.head.kind == ItemKind::Policy, is_decided);
+        access.scope(verb, layer, scope.membership())?;
         // A run of this turn may have stored it.
         if status != change.to && !status.may_become(change.to) {
             let text = format!("an item that is {status:?} cannot become {:?}", change.to);
@@ -568,15 +501,13 @@ pub(crate) async fn knowledge_status(
             ..before.head.clone()
         };
         Ok(NewVersion {
-            permit,
-            file: head.file(&before.content).map_err(error)?,
+            file: head.file(&before.content),
             message: &change.message,
-            author: &author,
+            author,
+            at_s,
         })
     };
-    let result = store
-        .commit(&permit_to_show, &path, seconds(cx.now()), decide)
-        .await;
+    let result = store.commit(&place, decide).await;
     answer(result, |commit| ChangedStatus {
         path: change.path.clone(),
         from,
@@ -587,9 +518,6 @@ pub(crate) async fn knowledge_status(
 
 impl NewItemStatus {
     /// The path of the item that replaces this one.
-    ///
-    /// # Errors
-    /// `INVALID_INPUT` for a path that no item can have, and for one without need.
     fn successor(&self) -> AgentResult<Option<String>> {
         let Some(text) = &self.superseded_by else {
             return Ok(None);
@@ -605,20 +533,17 @@ impl NewItemStatus {
     }
 }
 
-fn rejected<T>(denial: Denial) -> AgentResult<OnRequestResult<T>> {
-    Ok(OnRequestResult::Rejected {
-        reason: denial.reason()?,
-    })
-}
-
-fn path(path: &str) -> AgentResult<ItemPath> {
-    ItemPath::parse(path).map_err(|wrong| error(wrong.into()))
+/// The place of a path in a scope.
+fn place(scope: &Scope, path: &str) -> AgentResult<ItemPlace> {
+    let path = ItemPath::parse(path);
+    let place = path.and_then(|path| ItemPlace::new(scope.layer(), scope.membership(), path));
+    place.map_err(|wrong| error(wrong.into()))
 }
 
 fn summary(place: &ItemPlace, head: ItemHead, commit: String) -> ItemSummary {
     ItemSummary {
         path: place.path().as_str().to_owned(),
-        layer: place.layer().parse().unwrap_or(Layer::Company),
+        layer: place.layer(),
         scope_id: place.scope_id().map(str::to_owned),
         kind: head.kind,
         status: head.status,
@@ -629,20 +554,6 @@ fn summary(place: &ItemPlace, head: ItemHead, commit: String) -> ItemSummary {
     }
 }
 
-/// The caller as git names an author. What git does not allow becomes `_`.
-fn author(cx: &TaskContext<'_>) -> AgentResult<CommitAuthor> {
-    let owner = &cx.caller().owner;
-    let subject = owner.subject.as_str();
-    let is_allowed =
-        |letter: char| !letter.is_control() && !letter.is_whitespace() && !"<>".contains(letter);
-    let clean: String = subject
-        .chars()
-        .take(64)
-        .map(|letter| if is_allowed(letter) { letter } else { '_' })
-        .collect();
-    CommitAuthor::new(&clean, &format!("{clean}@{}", owner.tenant)).map_err(error)
-}
-
-fn seconds(now: Timestamp) -> u64 {
-    u64::try_from(now.as_millis() / 1000).unwrap_or_default()
+const fn seconds(now: Timestamp) -> i64 {
+    now.as_millis() / 1000
 }

@@ -7,12 +7,12 @@
 
 use super::error::KnowledgeError;
 use super::export::export;
-use super::history::{FileCommit, FileHistory};
+use super::history::FileCommit;
 use super::item::{ItemHead, StoredItem};
 use super::objects::GitObjects;
-use super::path::{ItemPath, ItemPlace};
-use super::repository::{CommitAuthor, FileChange, Repository};
-use crate::access::{Denial, GrantedScope, Permit, ReadsKnowledge, ShowKnowledge, WriteKnowledge};
+use super::path::ItemPlace;
+use super::repository::{NewVersion, Repository};
+use crate::access::{Denial, Scope};
 use a2a_lambda::prelude::*;
 use a2a_lambda::runtime::TenantDocuments;
 use a2a_lambda::skill::{Collection, DocumentVersion};
@@ -35,6 +35,8 @@ const QUOTES: usize = 2;
 const MAIN: &str = "main";
 /// How often a write is tried while others are faster.
 const ATTEMPTS: usize = 8;
+/// The most commits that a history looks at.
+const WALK_MAX: usize = 256;
 /// Entries of the list in one read.
 const PAGE: usize = 250;
 /// The most items of a tenant, since a query reads the whole list. Tests have fewer.
@@ -78,11 +80,14 @@ impl GitObjects for Objects<'_> {
     async fn get(&self, id: ObjectId) -> Result<Option<Vec<u8>>, StoreError> {
         let document = self.0.get::<String>(&id.to_string()).await;
         let document = document.map_err(|error| unavailable(&error))?;
-        document.map(|document| bytes(&document.value)).transpose()
+        let corrupt = |_| StoreError::Corrupt("a git object is not hexadecimal".to_owned());
+        document
+            .map(|document| hex::decode(document.value).map_err(corrupt))
+            .transpose()
     }
 
     async fn put_if_absent(&self, id: ObjectId, loose: Vec<u8>) -> Result<(), StoreError> {
-        let text = text(&loose);
+        let text = hex::encode(&loose);
         if text.len() + QUOTES > DOCUMENT_MAX {
             let bytes = loose.len();
             return Err(StoreError::Refused(format!("an object has {bytes} bytes")));
@@ -97,30 +102,6 @@ impl GitObjects for Objects<'_> {
 
 fn unavailable(error: &AgentError) -> StoreError {
     StoreError::Unavailable(error.text().to_owned())
-}
-
-/// Bytes as the text of a document: two hexadecimal digits each.
-fn text(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn bytes(text: &str) -> Result<Vec<u8>, StoreError> {
-    let corrupt = || StoreError::Corrupt("a git object is not hexadecimal".to_owned());
-    let digits = text.as_bytes().chunks(2);
-    digits
-        .map(|pair| {
-            let pair = std::str::from_utf8(pair).map_err(|_| corrupt())?;
-            u8::from_str_radix(pair, 16).map_err(|_| corrupt())
-        })
-        .collect()
-}
-
-/// A commit to make, and the permit to make it.
-pub(super) struct NewVersion<'a> {
-    pub(super) permit: Permit<WriteKnowledge>,
-    pub(super) file: Vec<u8>,
-    pub(super) message: &'a str,
-    pub(super) author: &'a CommitAuthor,
 }
 
 /// Why nothing was committed.
@@ -143,25 +124,10 @@ impl From<Denial> for Refusal {
     }
 }
 
-/// An item on the list, and the permit by which the caller sees it.
-pub(crate) struct Listed<'p, R> {
-    pub(crate) permit: &'p Permit<R>,
+/// An item on the list.
+pub(crate) struct Listed {
     pub(crate) place: ItemPlace,
     pub(super) entry: Entry,
-}
-
-/// The place of a path in a scope.
-///
-/// # Errors
-/// `INVALID_INPUT` for a scope id that cannot be a folder.
-pub(super) fn place(scope: &GrantedScope, path: &ItemPath) -> AgentResult<ItemPlace> {
-    let layer = scope.layer().as_str();
-    let place = ItemPlace::new(layer, scope.membership(), path.clone());
-    place.map_err(|wrong| error(wrong.into()))
-}
-
-fn covers(scope: &GrantedScope, place: &ItemPlace) -> bool {
-    place.layer() == scope.layer().as_str() && place.scope_id() == scope.membership()
 }
 
 /// Writes the knowledge of a tenant as a bare git repository, into a folder that is empty or
@@ -219,19 +185,17 @@ impl<'a> KnowledgeStore<'a> {
     }
 
     /// The item as it is at `commit`, or at the head; `None` if it is not there.
-    pub(crate) async fn item<R: ReadsKnowledge>(
+    pub(crate) async fn item(
         &self,
-        permit: &Permit<R>,
-        path: &ItemPath,
+        place: &ItemPlace,
         commit: Option<ObjectId>,
     ) -> AgentResult<Option<StoredItem>> {
-        let place = place(permit.scope(), path)?;
         let at = match (commit, self.head().await?) {
             (Some(commit), Some(_)) => commit,
             (None, Some((_, head, _))) => head,
             (_, None) => return Ok(None),
         };
-        match self.repository().item(at, &place).await {
+        match self.repository().item(at, place).await {
             // A commit that the tenant does not have, or an object that is no commit.
             Err(KnowledgeError::Missing(id) | KnowledgeError::Corrupt { id, .. })
                 if Some(id) == commit =>
@@ -243,20 +207,15 @@ impl<'a> KnowledgeStore<'a> {
     }
 
     /// The last commits that changed the item.
-    pub(super) async fn history<R: ReadsKnowledge>(
+    pub(super) async fn history(
         &self,
-        permit: &Permit<R>,
-        path: &ItemPath,
+        place: &ItemPlace,
         from: ObjectId,
         limit: usize,
     ) -> AgentResult<Vec<FileCommit>> {
-        let place = place(permit.scope(), path)?;
-        let history: FileHistory = self
-            .repository()
-            .history(from, &place, limit)
-            .await
-            .map_err(error)?;
-        Ok(history.commits)
+        let repository = self.repository();
+        let history = repository.history(from, place, limit, WALK_MAX).await;
+        history.map_err(error)
     }
 
     /// Commits a file, and moves the head. `decide` gets the item as it is, and returns what
@@ -267,54 +226,41 @@ impl<'a> KnowledgeStore<'a> {
     /// store.
     pub(super) async fn commit<'f>(
         &self,
-        permit: &Permit<ShowKnowledge>,
-        path: &ItemPath,
-        at_s: u64,
+        place: &ItemPlace,
         decide: impl Fn(Option<&StoredItem>) -> Result<NewVersion<'f>, Refusal>,
     ) -> Result<ObjectId, Refusal> {
-        let place = &place(permit.scope(), path)?;
+        let repository = self.repository();
         for _ in 0..ATTEMPTS {
             let head = self.head().await?;
-            let before = match &head {
-                Some((_, commit, _)) => self.repository().item(*commit, place).await,
-                None => Ok(None),
-            };
-            let before = before.map_err(error)?;
-            let new = decide(before.as_ref())?;
-            if !covers(new.permit.scope(), place) {
-                return Err(Refusal::Denied(Denial::Foreign));
-            }
-            let change = FileChange {
-                place: place.clone(),
-                content: Some(new.file),
-            };
             let parent = head.as_ref().map(|(_, commit, _)| *commit);
-            let new_commit = self
-                .repository()
-                .commit(parent, &[change], new.message, new.author, at_s)
-                .await
-                .map_err(error)?;
-            let Some(new_commit) = new_commit else {
+            let before = match parent {
+                Some(commit) => repository.item(commit, place).await.map_err(error)?,
+                None => None,
+            };
+            let version = decide(before.as_ref())?;
+            let commit = repository.commit(parent, place, &version).await;
+            let number = head.as_ref().map_or(0, |(head, _, _)| head.number);
+            let Some(commit) = commit.map_err(error)? else {
                 // The file is there as it is, perhaps by an earlier run of this turn.
-                let commit =
-                    before.map_or_else(|| ObjectId::null(gix_hash::Kind::Sha1), |it| it.commit);
-                let number = head.map_or(0, |(head, _, _)| head.number);
+                let none = ObjectId::null(gix_hash::Kind::Sha1);
+                let commit = before.map_or(none, |it| it.commit);
                 self.list(place, commit, number).await?;
                 return Ok(commit);
             };
-            if let Some((head, commit, _)) = &head {
-                self.list_head(head, *commit).await?;
+            // The writer of the head may have died before it listed its item.
+            if let Some((head, commit, _)) = &head
+                && let Some(place) = head.place()
+            {
+                self.list(&place, *commit, head.number).await?;
             }
-            let (number, items) = head
-                .as_ref()
-                .map_or((0, 0), |(head, _, _)| (head.number, head.items));
             let number = number + 1;
+            let items = head.as_ref().map_or(0, |(head, _, _)| head.items);
             if before.is_none() && items >= ITEMS_MAX {
                 let text = format!("the knowledge has {items} items, expected at most {ITEMS_MAX}");
                 return Err(AgentError::domain("TOO_MANY_ITEMS", text).into());
             }
             let next = Head {
-                commit: new_commit.to_string(),
+                commit: commit.to_string(),
                 number,
                 items: items + usize::from(before.is_none()),
                 file: Some(place.file()),
@@ -324,20 +270,12 @@ impl<'a> KnowledgeStore<'a> {
                 None => self.heads.create(MAIN, &next).await?,
             };
             if is_moved {
-                self.list(place, new_commit, number).await?;
-                return Ok(new_commit);
+                self.list(place, commit, number).await?;
+                return Ok(commit);
             }
         }
         let text = "others were faster; please try again";
         Err(AgentError::domain("STALE_COMMIT", text).into())
-    }
-
-    /// Puts the item of the head on the list, since its writer may have died.
-    async fn list_head(&self, head: &Head, commit: ObjectId) -> AgentResult<()> {
-        match head.place() {
-            Some(place) => self.list(&place, commit, head.number).await,
-            None => Ok(()),
-        }
     }
 
     /// Puts the item of a commit on the list, unless a later one is there.
@@ -386,12 +324,12 @@ impl<'a> KnowledgeStore<'a> {
         }))
     }
 
-    /// The wanted items that the permits cover, by their place.
-    pub(crate) async fn items<'p, R: ReadsKnowledge>(
+    /// The wanted items of the scopes, by their place.
+    pub(crate) async fn items(
         &self,
-        permits: &'p [Permit<R>],
+        scopes: &[Scope],
         admits: impl Fn(&ItemPlace, &ItemHead) -> bool,
-    ) -> AgentResult<Vec<Listed<'p, R>>> {
+    ) -> AgentResult<Vec<Listed>> {
         // Before the list: what earlier commits changed is on it.
         let mut newest = self.head().await?;
         let (mut entries, mut after) = (Vec::new(), None::<String>);
@@ -409,14 +347,14 @@ impl<'a> KnowledgeStore<'a> {
                     }
                     newest = None;
                 }
-                entries.extend(listed(permits, entry, &admits));
+                entries.extend(listed(scopes, entry, &admits));
             }
         }
         if let Some((head, commit, _)) = newest
             && let Some(place) = head.place()
             && let Some(entry) = self.entry(&place, commit, head.number).await?
         {
-            entries.extend(listed(permits, entry, &admits));
+            entries.extend(listed(scopes, entry, &admits));
         }
         entries.sort_by(|a, b| a.place.cmp(&b.place));
         Ok(entries)
@@ -430,20 +368,15 @@ impl Head {
     }
 }
 
-/// The item of an entry, if it is wanted and a permit covers it.
-fn listed<'p, R>(
-    permits: &'p [Permit<R>],
+/// The item of an entry, if it is wanted and in one of the scopes.
+fn listed(
+    scopes: &[Scope],
     entry: Entry,
     admits: impl Fn(&ItemPlace, &ItemHead) -> bool,
-) -> Option<Listed<'p, R>> {
+) -> Option<Listed> {
     let place = ItemPlace::of_file(&entry.file)?;
-    let mut permits = permits.iter();
-    let permit = permits.find(|permit| covers(permit.scope(), &place))?;
-    admits(&place, &entry.head).then_some(Listed {
-        permit,
-        place,
-        entry,
-    })
+    let is_seen = scopes.iter().any(|scope| place.is_in(scope)) && admits(&place, &entry.head);
+    is_seen.then_some(Listed { place, entry })
 }
 
 /// The id of a commit that a document or a caller names.
@@ -454,22 +387,5 @@ pub(super) fn parsed(commit: &str) -> AgentResult<ObjectId> {
 
 /// The error that a caller gets.
 pub(super) fn error(error: KnowledgeError) -> AgentError {
-    match &error {
-        KnowledgeError::TooLong {
-            field: "content", ..
-        } => AgentError::domain("CONTENT_TOO_LONG", error.to_string()),
-        KnowledgeError::Path(_)
-        | KnowledgeError::InTheWay { .. }
-        | KnowledgeError::TooLong { .. }
-        | KnowledgeError::Argument { .. } => AgentError::invalid_input(error.to_string()),
-        // A content is checked before, so it is a folder.
-        KnowledgeError::Store(StoreError::Refused(_)) => {
-            AgentError::invalid_input("`path` is in a folder with too many items")
-        }
-        KnowledgeError::Missing(_)
-        | KnowledgeError::Corrupt { .. }
-        | KnowledgeError::Encode(_)
-        | KnowledgeError::Item(_)
-        | KnowledgeError::Store(_) => AgentError::internal(error),
-    }
+    error.agent_error()
 }

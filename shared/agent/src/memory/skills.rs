@@ -1,8 +1,8 @@
 //! The operations on memories, each a skill.
 
-use super::search::{Importance, MemoryQuery, search};
+use super::search::{Hit, MemorySearch, search};
 use super::store::{self, StoredMemory};
-use crate::access::{Access, AddMemory, DeleteMemory, Denial, Permit, SearchMemory};
+use crate::access::{Access, Denial, Scope, Verb};
 use crate::layer::Layer;
 use crate::tags::check_tags;
 use a2a_lambda::prelude::*;
@@ -21,6 +21,9 @@ const METADATA_MAX: usize = 4 * 1024;
 /// How long memories of a conversation and of the agent live, if the caller does not say.
 const SHORT: Duration = Duration::from_secs(24 * 3600);
 
+/// The importance of a memory if the caller does not say: the middle.
+const IMPORTANCE: f64 = 0.5;
+
 /// The skills of the set `memory`.
 pub(crate) fn set() -> SkillSet {
     let set = SkillSet::new("memory").skill(MemoryAdd);
@@ -38,7 +41,7 @@ pub(crate) fn set() -> SkillSet {
 pub(crate) struct MemoryAdd;
 
 /// A memory to add.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct NewMemory {
     /// What to remember, at most 32 KB.
@@ -94,17 +97,18 @@ impl SkillHandler<WhichLayer> for MemoryAdd {
     ) -> AgentResult<OnRequestResult<AddedMemory, WhichLayer>> {
         let memory = match input {
             TextOr::Data(memory) => memory,
-            TextOr::Text(content) => NewMemory::of(content),
+            TextOr::Text(content) => NewMemory {
+                content,
+                ..NewMemory::default()
+            },
         };
         memory.check()?;
         let Some(layer) = memory.layer else {
             return OnRequestResult::ask(question(), WhichLayer(memory));
         };
-        match memory.permit(cx, layer) {
-            Ok(permit) => OnRequestResult::done(memory.add(cx, &permit).await?),
-            Err(denial) => Ok(OnRequestResult::Rejected {
-                reason: denial.reason()?,
-            }),
+        match memory.scope(cx, layer) {
+            Ok(scope) => OnRequestResult::done(memory.add(cx, &scope).await?),
+            Err(denial) => denial.rejection(),
         }
     }
 
@@ -114,11 +118,11 @@ impl SkillHandler<WhichLayer> for MemoryAdd {
         WhichLayer(memory): WhichLayer,
         answer: Content,
     ) -> AgentResult<OnInputResult<AddedMemory, WhichLayer>> {
-        let Ok(layer) = answer.text()?.trim().to_lowercase().parse() else {
+        let Some(layer) = Layer::named(&answer.text()?.trim().to_lowercase()) else {
             return OnInputResult::ask(question(), WhichLayer(memory));
         };
-        match memory.permit(cx, layer) {
-            Ok(permit) => OnInputResult::done(memory.add(cx, &permit).await?),
+        match memory.scope(cx, layer) {
+            Ok(scope) => OnInputResult::done(memory.add(cx, &scope).await?),
             Err(denial) => Ok(OnInputResult::Rejected {
                 reason: denial.reason()?,
             }),
@@ -132,19 +136,6 @@ fn question() -> String {
 }
 
 impl NewMemory {
-    /// A memory with nothing but its content.
-    fn of(content: String) -> Self {
-        Self {
-            content,
-            layer: None,
-            scope_id: None,
-            tags: Vec::new(),
-            metadata: Map::new(),
-            importance: None,
-            ttl_seconds: None,
-        }
-    }
-
     fn check(&self) -> AgentResult<()> {
         let too_long = |field: &str, bytes: usize, most: usize| {
             let text = format!("`{field}` has {bytes} bytes, expected 1 to {most}");
@@ -159,25 +150,20 @@ impl NewMemory {
         }
         check_tags(&self.tags)?;
         match self.importance {
-            Some(importance) if Importance::new(importance).is_none() => Err(
+            Some(importance) if !(0.0..=1.0).contains(&importance) => Err(
                 AgentError::invalid_input("`importance` is a number from 0 to 1"),
             ),
             _ => Ok(()),
         }
     }
 
-    /// The permit to add it to a layer.
-    fn permit(&self, cx: &TaskContext<'_>, layer: Layer) -> Result<Permit<AddMemory>, Denial> {
-        Access::in_turn(cx).permit(layer, self.scope_id.as_deref())
+    /// Where to add it.
+    fn scope(&self, cx: &TaskContext<'_>, layer: Layer) -> Result<Scope, Denial> {
+        Access::in_turn(cx).scope(Verb::MemoryAdd, layer, self.scope_id.as_deref())
     }
 
     /// Stores the memory. A turn that runs again stores the same one.
-    async fn add(
-        &self,
-        cx: &TaskContext<'_>,
-        permit: &Permit<AddMemory>,
-    ) -> AgentResult<AddedMemory> {
-        let scope = permit.scope();
+    async fn add(&self, cx: &TaskContext<'_>, scope: &Scope) -> AgentResult<AddedMemory> {
         let short = matches!(scope.layer(), Layer::Agent | Layer::Session);
         let lifetime = match self.ttl_seconds {
             Some(seconds) => Some(Duration::from_secs(seconds.into())),
@@ -188,11 +174,11 @@ impl NewMemory {
             content: self.content.clone(),
             tags: self.tags.clone(),
             metadata: self.metadata.clone(),
-            importance: self.importance.unwrap_or(Importance::default().get()),
+            importance: self.importance.unwrap_or(IMPORTANCE),
             created_at: now.as_millis(),
         };
         let id = id(cx, &self.content);
-        store::put(cx, permit, &id, &memory, lifetime).await?;
+        store::put(cx, scope, &id, &memory, lifetime).await?;
         Ok(AddedMemory {
             id,
             layer: scope.layer(),
@@ -212,26 +198,6 @@ fn id(cx: &TaskContext<'_>, content: &str) -> String {
     hash.update(content);
     let hash = hex::encode(hash.finalize());
     format!("mem-{}", hash.get(..24).unwrap_or_default())
-}
-
-/// A search.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(crate) struct MemorySearch {
-    /// The words to find, 1 to 1,024 bytes.
-    query: String,
-    /// The layers to search; all that the caller has by default.
-    #[serde(default)]
-    layers: Vec<Layer>,
-    /// A memory needs one of these tags.
-    #[serde(default)]
-    tags: Vec<String>,
-    /// The most results, 1 to 50; 10 by default.
-    #[serde(default)]
-    limit: Option<usize>,
-    /// The smallest score of a result, 0 to 1.
-    #[serde(default)]
-    threshold: Option<f64>,
 }
 
 /// The results of a search: narrow layers first, then high scores.
@@ -300,53 +266,31 @@ pub(crate) async fn recall(
 /// The memories that a caller finds.
 async fn found(cx: &TaskContext<'_>, options: &MemorySearch) -> AgentResult<FoundMemories> {
     let is_in_query = |layer: &Layer| options.layers.is_empty() || options.layers.contains(layer);
-    let layers: Vec<Layer> = Layer::ALL.into_iter().filter(is_in_query).collect();
-    let permits = Access::in_turn(cx).permits::<SearchMemory>(&layers);
-    let memories = store::all(cx, &permits).await?;
-    let (entries, metadata): (Vec<_>, Vec<_>) = memories
-        .into_iter()
-        .map(|it| (it.entry, it.metadata))
-        .unzip();
-    let query = MemoryQuery {
-        text: &options.query,
-        tags: &options.tags,
-        limit: options.limit,
-        threshold: options.threshold,
-        ..MemoryQuery::default()
-    };
-    let hits =
-        search(&entries, &query).map_err(|error| AgentError::invalid_input(error.to_string()))?;
-    let position = |id: &str, scope: &str, layer: u8| {
-        entries
-            .iter()
-            .position(|entry| entry.id == id && entry.scope_id == scope && entry.layer == layer)
-    };
-    let results = hits.hits.iter().filter_map(|hit| {
-        let memory = hit.memory;
-        let at = position(&memory.id, &memory.scope_id, memory.layer)?;
-        Some(FoundMemory {
-            id: memory.id.clone(),
-            content: memory.content.clone(),
-            layer: Layer::ALL
-                .into_iter()
-                .find(|layer| layer.rank() == memory.layer)?,
-            scope_id: memory.scope_id.clone(),
-            score: hit.score,
-            tags: memory.tags.clone(),
-            metadata: metadata.get(at)?.clone(),
-            created_at: created(memory.created_at_ms),
-        })
-    });
+    let layers = Layer::ALL.into_iter().filter(is_in_query);
+    let scopes = Access::in_turn(cx).scopes(Verb::MemorySearch, layers);
+    let memories = store::all(cx, &scopes).await?;
+    let hits = search(&memories, options)?;
     Ok(FoundMemories {
-        results: results.collect(),
+        results: hits.hits.into_iter().map(FoundMemory::from).collect(),
         total: hits.total,
         mode: "lexical",
     })
 }
 
-fn created(millis: u64) -> String {
-    let millis = i64::try_from(millis).unwrap_or(i64::MAX);
-    Timestamp::from_millis(millis).to_rfc3339()
+impl From<Hit<'_>> for FoundMemory {
+    fn from(hit: Hit<'_>) -> Self {
+        let memory = hit.memory.clone();
+        Self {
+            id: memory.id,
+            content: memory.stored.content,
+            layer: memory.layer,
+            scope_id: memory.scope_id,
+            score: hit.score,
+            tags: memory.stored.tags,
+            metadata: memory.stored.metadata,
+            created_at: Timestamp::from_millis(memory.stored.created_at).to_rfc3339(),
+        }
+    }
 }
 
 /// A memory to delete.
@@ -381,14 +325,10 @@ pub(crate) async fn memory_delete(
     memory: ForgottenMemory,
 ) -> AgentResult<OnRequestResult<DeletedMemory>> {
     let scope = memory.scope_id.as_deref();
-    match Access::in_turn(cx).permit::<DeleteMemory>(memory.layer, scope) {
-        Ok(permit) => store::remove(cx, &permit, &memory.id).await?,
+    match Access::in_turn(cx).scope(Verb::MemoryDelete, memory.layer, scope) {
+        Ok(scope) => store::remove(cx, &scope, &memory.id).await?,
         Err(Denial::Foreign) => {}
-        Err(denial) => {
-            return Ok(OnRequestResult::Rejected {
-                reason: denial.reason()?,
-            });
-        }
+        Err(denial) => return denial.rejection(),
     }
     OnRequestResult::done(DeletedMemory { deleted: true })
 }

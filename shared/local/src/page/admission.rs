@@ -5,7 +5,6 @@
 //! one, has to be its origin. Everything but the files of the page also needs the token.
 
 use crate::keys::mac;
-use a2a_lambda::engine::{Ids as _, RandomIds};
 use hmac::Mac as _;
 use http::{HeaderMap, StatusCode, header};
 use std::net::SocketAddr;
@@ -23,7 +22,7 @@ pub(super) enum OnlyHere {
     #[error("not served to other web pages")]
     Origin,
     /// The token is missing or wrong.
-    #[error("the token of this run is missing; open the address that the program printed")]
+    #[error("the token is missing; open the address that the program printed")]
     Token,
 }
 
@@ -42,16 +41,14 @@ impl OnlyHere {
 pub(super) struct Admission {
     /// The address of the agent, as `Host` names it.
     pub(super) host: String,
-    /// The token of this run.
+    /// The token of the page.
     pub(super) token: String,
     origin: String,
     by_name: String,
 }
 
 impl Admission {
-    /// `token` is the token of the process before; without one the token is random.
-    pub(super) fn new(address: SocketAddr, token: Option<String>) -> Self {
-        let random = || format!("{:032x}{:032x}", RandomIds.next(), RandomIds.next());
+    pub(super) fn new(address: SocketAddr, token: String) -> Self {
         // HTTP leaves out the port 80.
         let host = match address {
             SocketAddr::V4(v4) if v4.port() == 80 => v4.ip().to_string(),
@@ -59,7 +56,7 @@ impl Admission {
             _ => address.to_string(),
         };
         Self {
-            token: token.unwrap_or_else(random),
+            token,
             origin: format!("http://{host}"),
             by_name: host.replace(&address.ip().to_string(), "localhost"),
             host,
@@ -131,7 +128,7 @@ mod tests {
     }
 
     fn at(address: &str) -> Admission {
-        Admission::new(address.parse().unwrap(), None)
+        Admission::new(address.parse().unwrap(), format!("token of {address}"))
     }
 
     #[test]
@@ -175,7 +172,6 @@ mod tests {
         assert_eq!(given(""), Err(OnlyHere::Token));
         assert_eq!(given(&at("127.0.0.1:1").token), Err(OnlyHere::Token));
         assert_eq!(admission.admit(&headers(&[own])), Err(OnlyHere::Token));
-        assert_eq!(admission.token.len(), 64);
     }
 
     #[test]

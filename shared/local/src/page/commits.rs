@@ -4,14 +4,14 @@
 //! of the last day, also of those before a restart. What is read here is for people only:
 //! a member of the stored form that is absent or has another form is left out.
 
-use crate::stream::{Batch, Stream, TakeRecords};
+use crate::stream::{Stream, TakeRecords};
 use a2a_lambda::store::dynamodb::task_image;
 use a2a_lambda::store::stored::Encoded;
 use a2a_lambda::task::{Owner, TaskId};
 use async_trait::async_trait;
 use aws_sdk_dynamodbstreams::types::{AttributeValue, Record};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -22,9 +22,6 @@ use tokio::time::timeout;
 const MOST: usize = 100_000;
 /// How long a reader waits for the newest commits.
 const PATIENCE: Duration = Duration::from_secs(3);
-
-/// Which task: tenant, subject, task.
-type OwnedTask = (String, String, String);
 
 /// The commits of all tasks, from the stream of the table.
 #[derive(Debug)]
@@ -61,126 +58,64 @@ impl CommitHistory {
 
     /// The commits of a task, oldest first.
     pub(super) fn of(&self, owner: &Owner, task: &TaskId) -> Value {
-        let kept = self.kept.kept();
-        let commits = kept.of.get(&whose(owner, task));
-        commits
-            .into_iter()
-            .flatten()
-            .map(CommitNote::to_json)
-            .collect()
+        let notes = self.kept.notes();
+        shown(
+            notes
+                .iter()
+                .filter(|it| it.owner == *owner && it.task == *task),
+        )
     }
 }
 
-fn whose(owner: &Owner, task: &TaskId) -> OwnedTask {
-    let Owner { tenant, subject } = owner;
-    (tenant.to_string(), subject.to_string(), task.to_string())
+/// The commits among the notes of one task.
+fn shown<'a>(notes: impl Iterator<Item = &'a CommitNote>) -> Value {
+    let mut notes: Vec<&CommitNote> = notes.collect();
+    // A heartbeat writes the item, and is no commit.
+    notes.dedup_by(|a, b| (a.version, &a.incarnation) == (b.version, &b.incarnation));
+    notes.into_iter().map(|note| note.facts.clone()).collect()
 }
 
 /// What is kept of the stream.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct KeptCommits {
-    commits: Mutex<Commits>,
+    notes: Mutex<VecDeque<CommitNote>>,
     /// How often the end of the stream was read.
     ends: watch::Sender<u64>,
 }
 
-impl Default for KeptCommits {
-    fn default() -> Self {
-        Self {
-            commits: Mutex::default(),
-            ends: watch::Sender::new(0),
-        }
-    }
-}
-
-#[derive(Debug, Default)]
-struct Commits {
-    of: BTreeMap<OwnedTask, VecDeque<CommitNote>>,
-    /// The owners of the kept commits, in the order of the commits.
-    order: VecDeque<OwnedTask>,
-}
-
 impl KeptCommits {
-    fn kept(&self) -> MutexGuard<'_, Commits> {
-        self.commits.lock().unwrap_or_else(PoisonError::into_inner)
+    fn notes(&self) -> MutexGuard<'_, VecDeque<CommitNote>> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
 impl TakeRecords for KeptCommits {
-    async fn take(&self, batch: &Batch) -> bool {
-        if batch.is_empty() {
+    async fn take(&self, records: &[Record]) -> bool {
+        if records.is_empty() {
             self.ends.send_modify(|ends| *ends = ends.wrapping_add(1));
-            return true;
         }
-        let mut kept = self.kept();
-        for record in &batch.records {
-            if let Some((whose, commit)) = commit_of(record) {
-                kept.add(whose, commit);
-            }
-        }
+        let mut notes = self.notes();
+        notes.extend(records.iter().filter_map(note));
+        let surplus = notes.len().saturating_sub(MOST);
+        notes.drain(..surplus);
         true
     }
 }
 
-impl Commits {
-    fn add(&mut self, whose: OwnedTask, commit: CommitNote) {
-        let own = self.of.entry(whose.clone()).or_default();
-        // A heartbeat writes the item, and is no commit.
-        if own.back().is_some_and(|last| last.is_same_as(&commit)) {
-            return;
-        }
-        own.push_back(commit);
-        self.order.push_back(whose);
-        if self.order.len() > MOST
-            && let Some(oldest) = self.order.pop_front()
-            && let Some(own) = self.of.get_mut(&oldest)
-        {
-            own.pop_front();
-            if own.is_empty() {
-                self.of.remove(&oldest);
-            }
-        }
-    }
-}
-
-/// One commit of a task.
+/// One write of a task.
 #[derive(Debug)]
 struct CommitNote {
+    owner: Owner,
+    task: TaskId,
     incarnation: String,
     version: u64,
-    epoch: Option<u64>,
-    turn: u32,
-    dispatch: Option<u64>,
-    state: Option<String>,
-    attempt: Option<u64>,
-    hand_overs: Option<u64>,
-    at: Option<i64>,
-    steps: BTreeSet<String>,
+    /// What the page shows of it.
+    facts: Value,
 }
 
-impl CommitNote {
-    fn is_same_as(&self, other: &Self) -> bool {
-        self.incarnation == other.incarnation && self.version == other.version
-    }
-
-    fn to_json(&self) -> Value {
-        json!({
-            "version": self.version,
-            "epoch": self.epoch,
-            "turn": self.turn,
-            "waitsForWorker": self.dispatch.is_some(),
-            "state": self.state,
-            "attempt": self.attempt,
-            "handOvers": self.hand_overs,
-            "at": self.at,
-            "steps": self.steps,
-        })
-    }
-}
-
-/// The commit in a record; `None` if the record is about something else.
-fn commit_of(record: &Record) -> Option<(OwnedTask, CommitNote)> {
+/// The write in a record; `None` if the record is about something else.
+fn note(record: &Record) -> Option<CommitNote> {
     let image = record.dynamodb()?.new_image()?;
     let text = |name: &str| match image.get(name)? {
         AttributeValue::S(text) | AttributeValue::N(text) => Some(text.clone()),
@@ -193,55 +128,52 @@ fn commit_of(record: &Record) -> Option<(OwnedTask, CommitNote)> {
         _ => return None,
     };
     let body: Value = serde_json::from_str(&body.json().ok()?).ok()?;
-    let steps = body.get("saved").and_then(|saved| saved.get("steps"));
-    let steps = steps.and_then(Value::as_object);
-    let commit = CommitNote {
-        version: task.version,
-        epoch: text("epoch").and_then(|it| it.parse().ok()),
-        turn: task.turn,
-        dispatch: task.dispatch,
-        state: text("state"),
+    let number = |pointer: &str| body.pointer(pointer).and_then(Value::as_i64);
+    let steps = body.pointer("/saved/steps").and_then(Value::as_object);
+    let steps: Vec<&String> = steps.into_iter().flat_map(|steps| steps.keys()).collect();
+    let facts = json!({
+        "version": task.version,
+        "epoch": text("epoch").and_then(|it| it.parse::<u64>().ok()),
+        "turn": task.turn,
+        "waitsForWorker": task.dispatch.is_some(),
+        "state": text("state"),
         // The stored form leaves out the first attempt.
-        attempt: body.get("attempt").map_or(Some(1), Value::as_u64),
-        hand_overs: body
-            .get("used")
-            .and_then(|used| used.get("handOvers")?.as_u64()),
-        at: body.get("updatedAt").and_then(Value::as_i64),
-        steps: steps
-            .map(|steps| steps.keys().cloned().collect())
-            .unwrap_or_default(),
+        "attempt": number("/attempt").unwrap_or(1),
+        "handOvers": number("/used/handOvers"),
+        "at": number("/updatedAt"),
+        "steps": steps,
+    });
+    Some(CommitNote {
+        owner: task.owner,
+        task: task.task,
         incarnation: task.incarnation.to_string(),
-    };
-    Some((whose(&task.owner, &task.task), commit))
+        version: task.version,
+        facts,
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CommitNote, Commits, OwnedTask};
+    use super::{CommitNote, shown};
+    use a2a_lambda::task::{Owner, Subject, TaskId, TenantId};
+    use serde_json::json;
 
-    fn commit(version: u64) -> CommitNote {
+    fn note(version: u64) -> CommitNote {
         CommitNote {
+            owner: Owner {
+                tenant: TenantId::parse("t").unwrap(),
+                subject: Subject::parse("s").unwrap(),
+            },
+            task: TaskId::parse("task").unwrap(),
             incarnation: "one".to_owned(),
             version,
-            epoch: Some(1),
-            turn: 1,
-            dispatch: None,
-            state: None,
-            attempt: None,
-            hand_overs: None,
-            at: None,
-            steps: [].into(),
+            facts: json!(version),
         }
     }
 
     #[test]
     fn a_heartbeat_is_no_commit() {
-        let whose: OwnedTask = ("t".into(), "s".into(), "task".into());
-        let mut commits = Commits::default();
-        for version in [1, 1, 2] {
-            commits.add(whose.clone(), commit(version));
-        }
-        let versions: Vec<u64> = commits.of[&whose].iter().map(|it| it.version).collect();
-        assert_eq!(versions, [1, 2]);
+        let notes = [1, 1, 2].map(note);
+        assert_eq!(shown(notes.iter()), json!([1, 2]));
     }
 }

@@ -1,7 +1,6 @@
 //! Keeps what the log of this process says about each task: turns, failures with their
 //! causes, and calls of webhooks. A cause is in the log alone, never in a task.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -15,8 +14,6 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// The most notes that are kept; the oldest ones go.
 const MOST: usize = 5_000;
-/// The most bytes of the notes that the next process gets, as JSON: 1 MiB.
-const HANDED_ON: usize = 1024 * 1024;
 
 /// The newest lines of the log that name a task. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -25,8 +22,8 @@ pub struct LogNotes {
 }
 
 /// One line.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct TaskNote {
+#[derive(Debug)]
+struct TaskNote {
     task: String,
     note: Map<String, Value>,
 }
@@ -41,28 +38,6 @@ impl LogNotes {
             *event.level() <= Level::INFO && event.target().starts_with("a2a_lambda")
         };
         NoteTaking(self.clone()).with_filter(filter_fn(ours).with_max_level_hint(LevelFilter::INFO))
-    }
-
-    /// Notes of the process before, oldest first.
-    pub(super) fn starting_with(notes: Vec<TaskNote>) -> Self {
-        Self {
-            kept: Arc::new(Mutex::new(notes.into())),
-        }
-    }
-
-    /// The newest notes, as many as the next process gets, oldest first.
-    pub(super) fn newest(&self) -> Vec<TaskNote> {
-        let notes = self.kept();
-        let mut room = HANDED_ON;
-        let newest = notes.iter().rev().take_while(|note| {
-            let size = serde_json::to_string(note).map_or(HANDED_ON, |json| json.len());
-            let remaining = room.checked_sub(size.saturating_add(1));
-            room = remaining.unwrap_or_default();
-            remaining.is_some()
-        });
-        let mut newest: Vec<TaskNote> = newest.cloned().collect();
-        newest.reverse();
-        newest
     }
 
     /// The notes about a task, oldest first.
@@ -84,18 +59,6 @@ impl LogNotes {
 
     fn kept(&self) -> MutexGuard<'_, VecDeque<TaskNote>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-impl TaskNote {
-    /// The note of a failure.
-    pub(super) fn failed(task: &str, cause: &str) -> Self {
-        let note = [("error.cause".to_owned(), json!(cause))];
-        Self {
-            task: task.to_owned(),
-            note: Map::from_iter(note),
-        }
     }
 }
 
@@ -163,7 +126,7 @@ impl Visit for ReadFields {
 
 #[cfg(test)]
 mod tests {
-    use super::{HANDED_ON, LogNotes, MOST, TaskNote};
+    use super::{LogNotes, MOST};
     use tracing::Level;
     use tracing_subscriber::layer::SubscriberExt as _;
 
@@ -198,16 +161,5 @@ mod tests {
         let found = notes.of("t");
         assert_eq!(found.as_array().unwrap().len(), MOST);
         assert_eq!(found[0]["n"], 1);
-    }
-
-    #[test]
-    fn the_next_process_gets_the_newest_notes_up_to_a_size() {
-        let cause = "x".repeat(HANDED_ON / 4);
-        let notes = (0..9).map(|n| TaskNote::failed(&n.to_string(), &cause));
-        let notes = LogNotes::starting_with(notes.collect());
-        let newest = notes.newest();
-        let tasks: Vec<&str> = newest.iter().map(|note| note.task.as_str()).collect();
-        assert_eq!(tasks, ["6", "7", "8"]);
-        assert!(serde_json::to_string(&newest).unwrap().len() <= HANDED_ON + 2);
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! The page is a client of A2A: it calls the same paths as any other client. What A2A does
 //! not show (attempts, steps, causes, deliveries) comes from paths below
-//! `/a2a-local/page/`, which need the token of this run.
+//! `/a2a-local/page/`, which need the token. It is in the data folder, so that an open page
+//! goes on after a restart.
 //!
 //! - `admission`: which requests the page accepts
 //! - `assets`: the files of the page and their headers
@@ -24,10 +25,10 @@ mod uploads;
 mod verdicts;
 mod webhooks;
 
-pub use restart::HandedOn;
+pub use log_notes::LogNotes;
 
 use crate::api_keys;
-use crate::local_settings::ConfigError;
+use crate::local_settings::{ConfigError, fresh_secret, secret};
 use crate::stream::Stream;
 use a2a_lambda::auth::{Authentication, Identity};
 use a2a_lambda::engine::{Clock as _, SystemClock};
@@ -45,9 +46,9 @@ use commits::CommitHistory;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use log_notes::LogNotes;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -55,27 +56,10 @@ use uploads::UploadError;
 
 /// The paths of the page, without `/` itself. No path of A2A begins like this.
 const BELOW: &str = "/a2a-local/page/";
+/// The file of the token in the data folder.
+const TOKEN: &str = "page.key";
 /// How long the program waits between the answer to a kill and the end of the process.
 const LAST_WORDS: Duration = Duration::from_millis(150);
-
-/// What the page is made of.
-#[derive(Debug)]
-pub struct PageParts<'a> {
-    /// The address of the agent.
-    pub address: SocketAddr,
-    /// The agent.
-    pub agent: &'a AgentDefinition,
-    /// Its settings.
-    pub settings: &'a Settings,
-    /// The clients of the table and the bucket.
-    pub clients: &'a AwsClients,
-    /// Where the table and its stream answer.
-    pub endpoints: &'a Endpoints,
-    /// What the process before has handed on, and what the log says about tasks.
-    pub handed_on: &'a HandedOn,
-    /// Whether the data outlives the process.
-    pub keeps_data: bool,
-}
 
 /// The page. It exists only if the agent listens on a loopback address.
 #[derive(Debug)]
@@ -124,26 +108,28 @@ impl PageError {
             Self::Absent => StatusCode::NOT_FOUND,
             Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Memory => StatusCode::CONFLICT,
-            Self::Upload(why) => why.status(),
+            Self::Upload(UploadError::Target) => StatusCode::BAD_REQUEST,
+            Self::Upload(UploadError::Store(_)) => StatusCode::BAD_GATEWAY,
         }
     }
 }
 
 impl AgentPage {
-    /// The page; `None` beyond loopback.
+    /// The page; `None` beyond loopback. `notes` is what the log says about tasks, and `folder`
+    /// the data folder, if there is one.
     ///
     /// # Errors
-    /// [`ConfigError`] when the settings name no issuer of the JWTs that they demand.
-    pub fn open(parts: &PageParts<'_>) -> Result<Option<Self>, ConfigError> {
-        let &PageParts {
-            address,
-            agent,
-            settings,
-            clients,
-            endpoints,
-            handed_on,
-            keeps_data,
-        } = parts;
+    /// [`ConfigError`] when the settings name no issuer of the JWTs that they demand, or the
+    /// data folder cannot hold the token.
+    pub fn open(
+        address: SocketAddr,
+        agent: &AgentDefinition,
+        settings: &Settings,
+        clients: &AwsClients,
+        endpoints: &Endpoints,
+        notes: &LogNotes,
+        folder: Option<&Path>,
+    ) -> Result<Option<Self>, ConfigError> {
         if !address.ip().is_loopback() {
             return Ok(None);
         }
@@ -155,17 +141,18 @@ impl AgentPage {
             .then(make_credentials)
             .transpose()?;
         let now = SystemClock.now();
+        let token = folder.map_or_else(|| Ok(fresh_secret()), |folder| secret(folder, TOKEN))?;
         Ok(Some(Self {
-            admission: Admission::new(address, handed_on.token.clone()),
+            admission: Admission::new(address, token),
             authentication: Authentication::new(settings.auth, credentials),
             tasks,
             commits: OnceCell::new(),
-            notes: handed_on.notes.clone(),
+            notes: notes.clone(),
             verdicts: verdicts::of(agent),
             facts: json!({
                 "agent": agent.manifest().name,
                 "auth": settings.auth.word(),
-                "keepsData": keeps_data,
+                "keepsData": folder.is_some(),
                 "maxBody": settings.max_body,
                 "maxUpload": settings.policy.upload_max,
                 "process": std::process::id(),
@@ -173,13 +160,13 @@ impl AgentPage {
                 "startedMs": now.as_millis(),
             }),
             port: address.port(),
-            keeps_data,
+            keeps_data: folder.is_some(),
             table: settings.table.clone(),
             endpoints: endpoints.clone(),
         }))
     }
 
-    /// The line that names the page to the user, with the token of this run.
+    /// The line that names the page to the user, with its token.
     #[must_use]
     pub fn line(&self) -> String {
         let Admission { host, token, .. } = &self.admission;
@@ -294,11 +281,10 @@ impl AgentPage {
         if !self.keeps_data {
             return Err(PageError::Memory);
         }
-        let (port, token) = (self.port, self.admission.token.clone());
-        let notes = self.notes.clone();
+        let port = self.port;
         tokio::spawn(async move {
             tokio::time::sleep(LAST_WORDS).await;
-            let error = restart::replace(port, &token, &notes);
+            let error = restart::replace(port);
             tracing::error!("failed to replace the process: {error}");
         });
         Ok(json!({"killed": std::process::id()}))

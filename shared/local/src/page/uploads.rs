@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, Request, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use std::io;
+use std::error::Error;
 use tokio::net::TcpStream;
 
 /// The header with the signed URL.
@@ -28,24 +28,9 @@ pub(super) enum UploadError {
     /// The request names no URL of the object store.
     #[error("the upload does not name a URL of the agent's object store")]
     Target,
-    /// There is no connection.
-    #[error("failed to reach the object store")]
-    Connect(#[from] io::Error),
-    /// The connection broke.
-    #[error("failed to send the file to the object store")]
-    Broken(#[from] hyper::Error),
-    /// The object store does not take the file.
-    #[error("the object store refused the file with status {}", .0.as_u16())]
-    Refused(StatusCode),
-}
-
-impl UploadError {
-    pub(super) const fn status(&self) -> StatusCode {
-        match self {
-            Self::Target => StatusCode::BAD_REQUEST,
-            Self::Connect(_) | Self::Broken(_) | Self::Refused(_) => StatusCode::BAD_GATEWAY,
-        }
-    }
+    /// The object store cannot be reached, or does not take the file.
+    #[error("the object store did not take the file: {0}")]
+    Store(String),
 }
 
 /// Sends the body of `request` to the URL in its header. `store` is the base URL of the
@@ -68,20 +53,26 @@ pub(super) async fn put(
         }
     }
     let put = put.body(body).map_err(|_| UploadError::Target)?;
-    let socket = TcpStream::connect(authority.as_str()).await?;
+    let status = send(authority.as_str(), put).await;
+    match status.map_err(|error| UploadError::Store(error.to_string()))? {
+        status if status.is_success() => Ok(()),
+        status => Err(UploadError::Store(format!("status {}", status.as_u16()))),
+    }
+}
+
+async fn send(
+    address: &str,
+    request: Request<Incoming>,
+) -> Result<StatusCode, Box<dyn Error + Send + Sync>> {
+    let socket = TcpStream::connect(address).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await?;
     // The connection is driven beside the request, and ends with it.
-    let status = tokio::select! {
-        answered = sender.send_request(put) => answered?.status(),
+    tokio::select! {
+        answered = sender.send_request(request) => Ok(answered?.status()),
         ended = connection => {
             ended?;
-            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            Err("the connection ended".into())
         }
-    };
-    if status.is_success() {
-        Ok(())
-    } else {
-        Err(UploadError::Refused(status))
     }
 }
 

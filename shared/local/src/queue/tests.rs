@@ -101,16 +101,6 @@ async fn a_receipt_deletes_only_its_own_message() {
 }
 
 #[tokio::test]
-async fn a_message_is_removed_after_too_many_receives() {
-    let (time, queue) = filled(&[1]).await;
-    for _ in 0..RECEIVES {
-        assert!(now(&queue).is_some());
-        time.advance(LEASE);
-    }
-    assert!(now(&queue).is_none() && queue.is_empty());
-}
-
-#[tokio::test]
 async fn a_new_message_wakes_a_waiting_receiver() {
     let (_, queue) = queue();
     let waiting = queue.receive();

@@ -18,6 +18,7 @@
 //! - `media`: media types
 //! - `tool`: skills as tools
 //! - `model`: the interface to a language model
+//! - `words`: the rank of texts by words
 
 mod artifact;
 pub(crate) mod build;
@@ -48,6 +49,7 @@ mod tests;
 mod tool;
 mod turn;
 pub(crate) mod turn_host;
+pub mod words;
 
 pub use crate::thread::Thread;
 pub use artifact::{Artifact, ReferencedTask};

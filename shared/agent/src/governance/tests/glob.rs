@@ -1,4 +1,4 @@
-use crate::governance::glob::{GlobFault, regex_of};
+use crate::governance::glob::regex_of;
 use regex_lite::Regex;
 
 fn matches(glob: &str, path: &str) -> bool {
@@ -48,25 +48,26 @@ fn a_glob_matches_whole_paths_by_its_signs() {
 #[test]
 fn a_glob_with_another_meaning_elsewhere_is_refused() {
     for (glob, fault) in [
-        ("", GlobFault::EmptySegment),
-        ("/a", GlobFault::EmptySegment),
-        ("a/", GlobFault::EmptySegment),
-        ("a//b", GlobFault::EmptySegment),
-        ("../a", GlobFault::DotSegment),
-        ("a/./b", GlobFault::DotSegment),
-        ("a**", GlobFault::DoubleStar),
-        ("***", GlobFault::DoubleStar),
-        ("a/**b/c", GlobFault::DoubleStar),
-        ("{a", GlobFault::Brace),
-        ("a}", GlobFault::Brace),
-        ("{a,{b,c}}", GlobFault::Brace),
-        ("{a/b,c}", GlobFault::Brace),
-        ("[ab]", GlobFault::Character('[')),
-        ("a]", GlobFault::Character(']')),
-        (r"a\*", GlobFault::Character('\\')),
-        ("!a", GlobFault::Character('!')),
+        ("", "has an empty segment"),
+        ("/a", "has an empty segment"),
+        ("a/", "has an empty segment"),
+        ("a//b", "has an empty segment"),
+        ("../a", "has the segment"),
+        ("a/./b", "has the segment"),
+        ("a**", "has `**`"),
+        ("***", "has `**`"),
+        ("a/**b/c", "has `**`"),
+        ("{a", "has a brace"),
+        ("a}", "has a brace"),
+        ("{a,{b,c}}", "has a brace"),
+        ("{a/b,c}", "has a brace"),
+        ("[ab]", "has one of"),
+        ("a]", "has one of"),
+        (r"a\*", "has one of"),
+        ("!a", "has one of"),
     ] {
-        assert_eq!(regex_of(glob), Err(fault), "{glob}");
+        let error = regex_of(glob).unwrap_err();
+        assert!(error.starts_with(fault), "{glob}: {error}");
     }
 }
 

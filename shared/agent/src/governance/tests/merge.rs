@@ -1,6 +1,6 @@
 use super::{compiled, facts, rule, validate, with};
 use crate::governance::compile::CompiledPolicy;
-use crate::governance::merge::{MergedPolicies, Weakening, merge};
+use crate::governance::merge::{DROPS, MergedPolicies, REPLACES, UN_MANDATES, merge};
 use crate::layer::KnowledgeLayer;
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ fn in_force(merged: &MergedPolicies<'_>) -> Vec<String> {
     names
 }
 
-fn weakenings<'a>(merged: &'a MergedPolicies<'_>) -> Vec<(Option<&'a str>, Weakening)> {
+fn weakenings<'a>(merged: &'a MergedPolicies<'_>) -> Vec<(Option<&'a str>, &'static str)> {
     let findings = merged.findings.iter();
     findings
         .map(|found| (found.rule_id.as_deref(), found.weakening))
@@ -59,23 +59,17 @@ fn a_mandatory_policy_keeps_its_rules_in_every_mode() {
         (
             "override",
             &["a of company", "b of company", "c of team"][..],
-            &[
-                (Some("a"), Weakening::Drops),
-                (Some("b"), Weakening::Replaces),
-            ][..],
+            &[(Some("a"), DROPS), (Some("b"), REPLACES)][..],
         ),
         (
             "merge",
             &["a of company", "b of company", "c of team"],
-            &[(Some("b"), Weakening::Replaces)],
+            &[(Some("b"), REPLACES)],
         ),
         (
             "intersect",
             &["a of company", "b of company"],
-            &[
-                (Some("a"), Weakening::Drops),
-                (Some("b"), Weakening::Replaces),
-            ],
+            &[(Some("a"), DROPS), (Some("b"), REPLACES)],
         ),
     ] {
         let policies = [
@@ -108,7 +102,7 @@ fn a_policy_without_mandatory_does_not_lift_it() {
     assert_eq!(in_force(&merged), ["a of company"]);
     assert_eq!(
         weakenings(&merged),
-        [(Some("a"), Weakening::Drops), (None, Weakening::UnMandates)]
+        [(Some("a"), DROPS), (None, UN_MANDATES)]
     );
     let text =
         "the policy of the layer `org` is not mandatory, but a broader one is; this is ignored";

@@ -2,7 +2,10 @@
 
 use super::{compiled, facts, rule, validate, with};
 use crate::governance::compile::CompiledPolicy;
-use crate::governance::merge::{EffectiveRule, MergedPolicies, Weakening, merge};
+use crate::governance::merge::{
+    DROPS, EffectiveRule, MergedPolicies, NARROWS_APPLIES_TO, REPLACES, UN_MANDATES,
+    WEAKENS_SEVERITY, merge,
+};
 use crate::governance::policy::Severity;
 use crate::layer::KnowledgeLayer;
 use proptest::prelude::*;
@@ -79,21 +82,21 @@ fn check(upper: Variant, lower: Option<Variant>, mode: &str, mandatory: bool) {
     match lower {
         Some(lower) => {
             if lower.pattern != upper.pattern {
-                expected.push((Some("r"), Weakening::Replaces));
+                expected.push((Some("r"), REPLACES));
             }
             if lower.severity < upper.severity {
-                expected.push((Some("r"), Weakening::WeakensSeverity));
+                expected.push((Some("r"), WEAKENS_SEVERITY));
             }
             if !COVERED_BY[upper.globs][lower.globs] {
-                expected.push((Some("r"), Weakening::NarrowsAppliesTo));
+                expected.push((Some("r"), NARROWS_APPLIES_TO));
             }
         }
         None if mode == "merge" => {}
-        None => expected.push((Some("r"), Weakening::Drops)),
+        None => expected.push((Some("r"), DROPS)),
     }
     let kept = lower.filter(|_| expected.is_empty()).unwrap_or(upper);
     if !mandatory {
-        expected.push((None, Weakening::UnMandates));
+        expected.push((None, UN_MANDATES));
     }
     expected.sort();
 
@@ -142,7 +145,7 @@ fn any_policy(layer: KnowledgeLayer) -> impl Strategy<Value = Option<CompiledPol
     parts.prop_map(move |(there, mandatory, mode, mut rules)| {
         rules.sort_by_key(|rule| rule["id"].to_string());
         rules.dedup_by_key(|rule| rule["id"].to_string());
-        there.then(|| policy(layer.as_str(), mandatory, MODES[mode], &rules))
+        there.then(|| policy(layer.layer().as_str(), mandatory, MODES[mode], &rules))
     })
 }
 

@@ -3,8 +3,10 @@
 use crate::knowledge::error::KnowledgeError;
 use crate::knowledge::objects::{GitObjects, LooseObject};
 use crate::knowledge::path::{ItemPath, ItemPlace};
-use crate::knowledge::repository::{CommitAuthor, FileChange, Repository};
+use crate::knowledge::repository::{NewVersion, Repository};
+use crate::layer::Layer;
 use a2a_lambda::store::StoreError;
+use a2a_lambda::task::{Owner, Subject, TenantId};
 use async_trait::async_trait;
 use gix_hash::ObjectId;
 use std::collections::BTreeMap;
@@ -76,20 +78,24 @@ impl MapObjects {
         self.stored.lock().unwrap().remove(&id).unwrap()
     }
 
-    /// Commits one change to a file of the team, at second `at_s`.
+    /// Commits a file of the team, at second `at_s`.
     pub(super) async fn commit(
         &self,
         head: Option<ObjectId>,
         path: &str,
-        content: Option<&str>,
-        at_s: u64,
+        content: &str,
+        at_s: i64,
     ) -> Result<Option<ObjectId>, KnowledgeError> {
-        let changes = [change(path, content)];
         let message = format!("Change {path}");
+        let (file, author) = (content.as_bytes().to_vec(), author());
+        let version = NewVersion {
+            file,
+            message: &message,
+            author: &author,
+            at_s,
+        };
         let repository = Repository::new(self);
-        repository
-            .commit(head, &changes, &message, &author(), at_s)
-            .await
+        repository.commit(head, &place(path), &version).await
     }
 
     /// Commits one file, which must change something.
@@ -99,7 +105,7 @@ impl MapObjects {
         path: &str,
         content: &str,
     ) -> Option<ObjectId> {
-        let commit = self.commit(head, path, Some(content), 1_700_000_000).await;
+        let commit = self.commit(head, path, content, 1_700_000_000).await;
         Some(commit.unwrap().unwrap())
     }
 
@@ -109,24 +115,41 @@ impl MapObjects {
         Some(String::from_utf8(bytes).unwrap())
     }
 
-    /// The files of a commit.
+    /// The files of a commit that are items, ordered by their place.
     pub(super) async fn files(&self, commit: Option<ObjectId>) -> Vec<String> {
-        let list = Repository::new(self).list(commit.unwrap()).await.unwrap();
-        list.iter().map(|it| it.place.file()).collect()
+        let repository = Repository::new(self);
+        let mut places = Vec::new();
+        let mut open = vec![(
+            String::new(),
+            repository.tree_of(commit.unwrap()).await.unwrap(),
+        )];
+        while let Some((above, tree)) = open.pop() {
+            for (name, entry) in repository.folder(tree).await.unwrap() {
+                let file = format!("{above}{name}");
+                if entry.mode.is_tree() {
+                    open.push((format!("{file}/"), entry.oid));
+                } else {
+                    places.extend(ItemPlace::of_file(&file));
+                }
+            }
+        }
+        places.sort();
+        places.iter().map(ItemPlace::file).collect()
     }
 }
 
-pub(super) fn author() -> CommitAuthor {
-    CommitAuthor::new("Ann Smith", "ann@tenant").unwrap()
+pub(super) fn author() -> Owner {
+    Owner {
+        tenant: TenantId::parse("tenant").unwrap(),
+        subject: Subject::parse("Ann Smith").unwrap(),
+    }
 }
 
 pub(super) fn place(path: &str) -> ItemPlace {
-    ItemPlace::new("team", Some("payments"), ItemPath::parse(path).unwrap()).unwrap()
-}
-
-pub(super) fn change(path: &str, content: Option<&str>) -> FileChange {
-    FileChange {
-        place: place(path),
-        content: content.map(|text| text.as_bytes().to_vec()),
-    }
+    ItemPlace::new(
+        Layer::Team,
+        Some("payments"),
+        ItemPath::parse(path).unwrap(),
+    )
+    .unwrap()
 }

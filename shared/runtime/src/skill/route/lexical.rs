@@ -2,16 +2,13 @@
 
 use super::{Skills, takes_any};
 use crate::skill::media::admits;
+use crate::skill::words::{self, WordMatch};
 use crate::skill::{AgentDefinition, AnySkill, Content, SkillMetadata};
 use crate::task::{Message, Part, PartContent, SkillId};
 use serde_json::{Map, Value};
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-/// BM25 parameters with their usual values: saturation of repeated words (`K1`) and
-/// discount for long texts (`B`).
-const K1: f64 = 1.2;
-const B: f64 = 0.75;
 /// The lowest score that decides. A word that only one of two skills has scores about 0.7.
 const FLOOR: f64 = 0.5;
 /// The factor by which the best score must exceed the second.
@@ -79,7 +76,7 @@ pub(super) fn bare_id<'a>(agent: &'a AgentDefinition, message: &Message) -> Opti
 
 /// The only skill that has the text as an example. Case and punctuation are ignored.
 pub(super) fn example<'a>(skills: &Skills<'a>, message: &Message) -> Option<&'a SkillId> {
-    let plain = |text: &str| words(text).collect::<Vec<_>>();
+    let plain = |text: &str| plain_words(text).collect::<Vec<_>>();
     let sentence = plain(&text(message));
     if sentence.is_empty() {
         return None;
@@ -120,82 +117,36 @@ impl<'a> Ranking<'a> {
 
 /// Ranks the skills by the text of the message.
 pub(super) fn rank<'a>(skills: &Skills<'a>, message: &Message) -> Ranking<'a> {
-    let documents: Vec<SkillTerms> = skills
+    let query: BTreeSet<String> = terms(&text(message)).collect();
+    let query: Vec<String> = query.into_iter().collect();
+    let texts: Vec<WordMatch> = skills
         .iter()
-        .map(|(_, skill)| SkillTerms::of(skill.metadata()))
+        .map(|(_, skill)| matched(skill.metadata(), &query))
         .collect();
-    let terms: BTreeSet<String> = terms(&text(message)).collect();
-    let corpus = Corpus::of(&documents);
-    let scores = documents.iter().map(|document| {
-        let score = |term: &String| corpus.score(document, term);
-        terms.iter().map(score).sum::<f64>()
-    });
+    let scores = words::rank(&texts).scores;
     let mut scores: Vec<_> = skills.iter().map(|(id, _)| *id).zip(scores).collect();
     scores.sort_by(|(_, a), (_, b)| b.partial_cmp(a).unwrap_or(Ordering::Equal));
     Ranking { scores }
 }
 
-/// The words of a skill with the sum of their weights.
-struct SkillTerms {
-    weights: BTreeMap<String, f64>,
-    length: f64,
+/// What a skill has of the words of a query.
+fn matched(skill: &SkillMetadata, query: &[String]) -> WordMatch {
+    let name = Some(skill.name).filter(|name| *name != skill.id);
+    // Id and name count twice: they describe a skill better than running text does.
+    let twice = name.into_iter().chain([skill.id]);
+    let once = skill.examples.iter().chain(skill.tags).copied();
+    let texts = twice
+        .clone()
+        .chain(twice)
+        .chain([skill.description])
+        .chain(once);
+    let words: Vec<String> = texts.flat_map(terms).collect();
+    let mut text = WordMatch::new(query.len(), words.len());
+    words.iter().for_each(|word| text.add(query, word, 1.0));
+    text
 }
 
-impl SkillTerms {
-    fn of(skill: &SkillMetadata) -> Self {
-        let mut weights = BTreeMap::new();
-        let mut add = |text: &str, weight: f64| {
-            for term in terms(text) {
-                *weights.entry(term).or_insert(0.0) += weight;
-            }
-        };
-        // Id and name weigh double: they describe a skill better than running text does.
-        add(skill.id, 2.0);
-        if skill.name != skill.id {
-            add(skill.name, 2.0);
-        }
-        add(skill.description, 1.0);
-        skill.examples.iter().for_each(|text| add(text, 1.0));
-        skill.tags.iter().for_each(|text| add(text, 1.0));
-        let length = weights.values().sum();
-        Self { weights, length }
-    }
-}
-
-struct Corpus<'a> {
-    documents: &'a [SkillTerms],
-    count: f64,
-    average: f64,
-}
-
-impl<'a> Corpus<'a> {
-    fn of(documents: &'a [SkillTerms]) -> Self {
-        let count = documents.iter().map(|_| 1.0).sum::<f64>();
-        let total = documents
-            .iter()
-            .map(|document| document.length)
-            .sum::<f64>();
-        Self {
-            documents,
-            count,
-            // At least 1, since it is a divisor and the skills may have no words.
-            average: (total / count).max(1.0),
-        }
-    }
-
-    fn score(&self, document: &SkillTerms, term: &str) -> f64 {
-        let Some(weight) = document.weights.get(term) else {
-            return 0.0;
-        };
-        let with = |document: &&SkillTerms| document.weights.contains_key(term);
-        let having = self.documents.iter().filter(with).map(|_| 1.0).sum::<f64>();
-        let rarity = (1.0 + (self.count - having + 0.5) / (having + 0.5)).ln();
-        let damping = K1 * (1.0 - B + B * document.length / self.average);
-        rarity * weight * (K1 + 1.0) / (weight + damping)
-    }
-}
-
-fn words(text: &str) -> impl Iterator<Item = String> {
+fn plain_words(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())
         .map(str::to_lowercase)
@@ -203,7 +154,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 
 /// The words of a text without stop words and without a plural `s`.
 fn terms(text: &str) -> impl Iterator<Item = String> {
-    words(text)
+    plain_words(text)
         .filter(|word| !STOP_WORDS.contains(&word.as_str()))
         .map(|word| match word.strip_suffix('s') {
             // Short words and words like `class` keep their `s`.

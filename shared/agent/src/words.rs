@@ -3,36 +3,31 @@
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
 
-/// Calls `each` for every word of the text, in order.
+/// The words of the text, in order.
 ///
 /// A word is a run of letters, digits and marks. In scripts that put no spaces between
 /// words, each character is a word.
-pub(super) fn words(text: &str, mut each: impl FnMut(&str)) {
+pub(crate) fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
     let mut word = String::new();
     for next in text.nfkc().flat_map(folded) {
         if is_a_word(next) {
-            flush(&mut word, &mut each);
-            word.push(next);
-            flush(&mut word, &mut each);
+            words.push(std::mem::take(&mut word));
+            words.push(next.to_string());
         } else if next.is_alphanumeric() || (is_combining_mark(next) && !word.is_empty()) {
             word.push(next);
         } else {
-            flush(&mut word, &mut each);
+            words.push(std::mem::take(&mut word));
         }
     }
-    flush(&mut word, &mut each);
+    words.push(word);
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 /// The text in the form in which words and tags are compared.
-pub(super) fn fold(text: &str) -> String {
+pub(crate) fn fold(text: &str) -> String {
     text.nfkc().flat_map(folded).collect()
-}
-
-fn flush(word: &mut String, each: &mut impl FnMut(&str)) {
-    if !word.is_empty() {
-        each(word);
-        word.clear();
-    }
 }
 
 /// The lower case of the upper case: `ß` becomes `ss`, and both forms of sigma one.
