@@ -10,6 +10,7 @@ mod thread;
 
 use self::contention::Races;
 use self::send_key::SendKey;
+use super::turn::write_buffer::registers_push;
 use super::{Engine, EngineError};
 use crate::store::{Committed, Expect, Keyed, TaskWrite, ThreadWrite, stored};
 use crate::task::{Change, TaskRecord, Timestamp, WriteId};
@@ -134,65 +135,58 @@ impl Engine {
     /// # Errors
     /// When the store is unavailable, or the base does not accept the changes.
     pub(super) async fn commit(&self, commit: Commit) -> Result<CommitOutcome, EngineError> {
-        let Commit {
-            mut base,
-            mut changes,
-            on_conflict,
-            thread,
-            has_pointer,
-            key,
-            write,
-        } = commit;
-        let id = write.unwrap_or_else(|| self.write_id(&base));
-        let registers = changes
-            .iter()
-            .all(|it| matches!(it, Change::RegisterPush(_)));
-        // Objects are stored before the commit, so that a stored pointer names existing
-        // bytes.
-        self.store_blobs(&base, &id, &mut changes).await?;
+        let mut commit = self.with_objects(commit).await?;
+        let registers = commit.changes.iter().all(registers_push);
         let mut races = Races::default();
         loop {
-            let write = self.task_write(&base, &changes, &id, key.as_ref())?;
-            let write = TaskWrite {
-                thread: thread.clone(),
-                has_pointer,
-                ..write
-            };
-            match self.tasks.commit(&write).await? {
+            let write = self.task_write(&commit)?;
+            let base = &commit.base;
+            commit.base = match self.tasks.commit(&write).await? {
                 Committed::Done => return Ok(CommitOutcome::Stored(write.record)),
                 Committed::ThreadConflict => return Ok(CommitOutcome::ThreadMoved),
                 Committed::KeyTaken(keyed) => return Ok(CommitOutcome::KeyTaken(keyed)),
                 // The task is gone. Only a create may see which task has the id now.
                 Committed::Conflict(Some(current))
-                    if base.version() > 0 && !current.is_same_task(&base) =>
+                    if base.version() > 0 && !current.is_same_task(base) =>
                 {
                     return Ok(CommitOutcome::Lost(None));
                 }
                 Committed::Conflict(Some(current))
-                    if on_conflict == OnConflict::Reapply && current.is_same_turn(&base) =>
+                    if commit.on_conflict == OnConflict::Reapply && current.is_same_turn(base) =>
                 {
-                    base = current;
+                    current
                 }
                 // Only a push config was added: the commit does not lose to it.
                 Committed::Conflict(Some(current))
-                    if !registers && current.differs_in_listeners_only(&base) =>
+                    if !registers && current.differs_in_listeners_only(base) =>
                 {
-                    base = current;
+                    current
                 }
                 Committed::Conflict(current) => return Ok(CommitOutcome::Lost(current)),
-            }
+            };
             races.lost()?;
         }
     }
 
-    /// The conditional write of `changes` on `base` under the write id `id`.
-    fn task_write(
-        &self,
-        base: &TaskRecord,
-        changes: &[Change],
-        id: &WriteId,
-        key: Option<&SendKey>,
-    ) -> Result<TaskWrite, EngineError> {
+    /// The commit with a write id, after its objects are stored, so that a stored pointer
+    /// names existing bytes.
+    ///
+    /// # Errors
+    /// Those of [`Engine::store_blobs`].
+    pub(super) async fn with_objects(&self, mut commit: Commit) -> Result<Commit, EngineError> {
+        let id = commit.write.take();
+        let id = id.unwrap_or_else(|| self.write_id(&commit.base));
+        self.store_blobs(&commit.base, &id, &mut commit.changes)
+            .await?;
+        Ok(commit.under(id))
+    }
+
+    /// The conditional write of a commit.
+    fn task_write(&self, commit: &Commit) -> Result<TaskWrite, EngineError> {
+        let Commit { base, changes, .. } = commit;
+        let id = commit.write.clone();
+        let id = id.unwrap_or_else(|| self.write_id(base));
+        let key = commit.key.as_ref();
         let now = self.reader.clock.now();
         let expires_at = now.plus(self.reader.policy.task_ttl);
         // Items beside the task outlive it, so that the task alone decides about
@@ -202,7 +196,7 @@ impl Engine {
         // task.
         let at = now.max(base.created_at());
         let mut next = base
-            .next(changes.iter().cloned(), id.clone(), at, expires_at)
+            .next(changes.iter().cloned(), id, at, expires_at)
             .map_err(|e| EngineError::broken(e.to_string()))?;
         // A task that is created finished keeps its log only for webhooks.
         if base.version() == 0 && next.state().is_terminal() && next.listeners().is_empty() {
@@ -213,10 +207,10 @@ impl Engine {
         Ok(TaskWrite {
             record: next,
             expect: Expect::of(base),
-            thread: None,
+            thread: commit.thread.clone(),
             pushes: self.push_records(base, changes, now),
             key: key.map(|key| key.write(kept_until)),
-            has_pointer: false,
+            has_pointer: commit.has_pointer,
             now,
         })
     }

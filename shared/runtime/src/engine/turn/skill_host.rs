@@ -10,12 +10,10 @@ use super::references::NamedTasks;
 use super::replayed_output::ReplayedOutput;
 use super::scopes::{Scopes, StepChangedError, StepPlace};
 use super::spec::TurnSpec;
-use super::state_size::{StateTooLargeError, check_state_size};
 use super::thread::TurnThread;
 use super::turn_break::{BreakSignal, TurnBreak};
 use crate::auth::Caller;
 use crate::engine::clock::lock;
-use crate::engine::files::chained_reader::ChainedReader;
 use crate::engine::files::object_key::Attempt;
 use crate::engine::{Engine, EngineError};
 use crate::skill::state::States;
@@ -35,10 +33,10 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::Cursor;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::io::AsyncReadExt as _;
 use tokio::sync::{mpsc, oneshot};
 
 /// The time left of a turn without a limit: 15 minutes, the longest timeout of a Lambda
@@ -64,7 +62,6 @@ pub(in crate::engine) struct TurnHandle<'e> {
     attempt: Attempt,
     stop_at: Option<Timestamp>,
     ends_at: Option<Timestamp>,
-    over: AtomicBool,
 }
 
 impl<'e> TurnHandle<'e> {
@@ -91,14 +88,8 @@ impl<'e> TurnHandle<'e> {
             attempt: Attempt::of(&spec.record, engine.reader.clock.now()),
             stop_at: spec.budget.stop_at,
             ends_at: spec.budget.ends_at(),
-            over: AtomicBool::new(false),
         };
         (turn, inbox)
-    }
-
-    /// Marks the turn as cancelled: another writer has the task.
-    pub(in crate::engine) fn end(&self) {
-        self.over.store(true, Ordering::Release);
     }
 
     /// The turn's view of its thread, with its own changes.
@@ -141,28 +132,35 @@ impl<'e> TurnHandle<'e> {
         self.signal.end(TurnBreak::Failed(error)).await
     }
 
-    /// Stores a file under a key of this attempt, before any commit names it. A file of
-    /// at most `inline_max` bytes goes into the commit instead.
-    async fn keep_file(&self, mut source: BlobReader) -> Result<PartContent, StoreError> {
+    /// Stores a file of at most `limit` bytes under a key of this attempt, before any commit
+    /// names it; `None` if it is longer. A file of at most `inline_max` bytes goes into the
+    /// commit instead.
+    async fn keep_file(
+        &self,
+        mut source: BlobReader,
+        limit: usize,
+    ) -> Result<Option<PartContent>, StoreError> {
         let inline_max = self.engine.reader.policy.inline_max;
         let head = read_up_to(&mut source, inline_max.saturating_add(1)).await?;
         if head.len() <= inline_max {
-            return Ok(PartContent::Raw(head));
+            return Ok(Some(PartContent::Raw(head)));
         }
-        let mut source: BlobReader = Box::pin(ChainedReader {
-            head,
-            rest: source,
-            remaining: self.engine.reader.policy.upload_max,
-        });
+        // One byte more shows that the file is too long.
+        let rest = (limit as u64).saturating_add(1);
+        let mut source: BlobReader = Box::pin(Cursor::new(head).chain(source).take(rest));
         let key = self.attempt.early_key(self.engine.ids.next());
         let blobs = &self.engine.blobs;
         let measure = blobs.put_from(&self.task, &key, &mut source).await?;
-        Ok(PartContent::Stored(Blob {
+        if measure.size > limit as u64 {
+            blobs.remove(&[key]).await?;
+            return Ok(None);
+        }
+        Ok(Some(PartContent::Stored(Blob {
             key,
             size: measure.size,
             sha256: measure.sha256,
             upload: None,
-        }))
+        })))
     }
 
     async fn ask(&self, command: SkillCommand) -> AgentResult<()> {
@@ -174,12 +172,11 @@ impl<'e> TurnHandle<'e> {
 
     /// Changes what the task keeps, unless it would keep too much. The skill may continue
     /// after the error, with the values from before.
-    fn keep(&self, change: impl FnOnce(&mut Saved)) -> Result<(), StateTooLargeError> {
+    fn keep(&self, change: impl FnOnce(&mut Saved)) -> AgentResult<()> {
         let mut saved_turn = lock(&self.saved_turn);
         let mut next = saved_turn.clone();
         change(&mut next);
-        let limit = self.engine.reader.policy.state_max_bytes;
-        check_state_size(stored::saved_size(&next), limit)?;
+        self.engine.check_state_size(stored::saved_size(&next))?;
         *saved_turn = next;
         Ok(())
     }
@@ -256,13 +253,12 @@ impl TurnHost for TurnHandle<'_> {
                 }
             }
             if let Some(source) = artifact.source() {
-                let content = self.keep_file(source.take()?).await;
-                if let Err(StoreError::Source(error)) = &content
-                    && error.kind() == ErrorKind::FileTooLarge
-                {
-                    return Err(AgentError::artifact_too_large(&artifact.name, None, limit));
-                }
-                artifact.fill(self.stored(content).await?);
+                let content = self.keep_file(source.take()?, limit).await;
+                let content = self
+                    .stored(content)
+                    .await?
+                    .ok_or_else(|| AgentError::artifact_too_large(&artifact.name, None, limit))?;
+                artifact.fill(content);
             }
             Ok(artifact)
         })
@@ -423,10 +419,6 @@ impl TurnHost for TurnHandle<'_> {
     fn time_left(&self) -> Duration {
         let now = self.engine.reader.clock.now();
         self.ends_at.map_or(UNBOUND, |end| end.since(now))
-    }
-
-    fn cancelled(&self) -> bool {
-        self.over.load(Ordering::Acquire)
     }
 }
 

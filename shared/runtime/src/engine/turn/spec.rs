@@ -71,6 +71,13 @@ impl TurnSpec {
     }
 }
 
+/// What a turn calls its skill with, and the key under which its opening is stored.
+pub(in crate::engine) struct TurnCall {
+    pub(in crate::engine) input: TurnInput,
+    pub(in crate::engine) facts: TurnFacts,
+    pub(in crate::engine) key: Option<SendKey>,
+}
+
 /// What a turn does.
 pub(in crate::engine) enum TurnInput {
     /// A skill runs.
