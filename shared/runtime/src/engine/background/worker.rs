@@ -1,12 +1,13 @@
-//! Runs turns outside of calls: `relay` forwards dispatch intents to the work queue,
-//! `work` runs the turn a message names. `sweep` finds what they lost. They take ids and
-//! values, not the event types of a platform.
+//! Runs turns outside of calls: `work` runs the turn that a message names.
 //!
 //! A task that needs a worker carries its dispatch intent in the same commit: the version
 //! that set it. The relay only moves ids, the queue may repeat them, and the claim of the
-//! task decides.
+//! task decides. The sweep finds what they lost.
 
 use crate::auth::Caller;
+use crate::engine::accept::context_status::LOOK;
+use crate::engine::accept::first_request;
+use crate::engine::accept::repeat::last_message;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::turn::event_sink::EventSink;
@@ -14,48 +15,13 @@ use crate::engine::turn::report::log_given_up;
 use crate::engine::turn::spec::{TurnEnd, TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
 use crate::skill::route::{self, RouteRequest, Routed, Words};
-use crate::skill::{AgentError, Content, TurnFacts, TurnStart};
-use crate::store::queue::{Ack, Receipt, TaskImage, WorkItem, WorkMessage, WorkQueue};
-use crate::task::{A2aError, Change, Message, Metadata, Role, TaskRecord, Timestamp};
+use crate::skill::{AgentError, Content, TurnStart};
+use crate::store::queue::{Ack, Receipt, WorkItem};
+use crate::task::{A2aError, Change, Message, Metadata, TaskRecord, Timestamp};
 use crate::telemetry::TraceContext;
 use crate::telemetry::scope::CallScope;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Forwards images with a dispatch intent to the queue; returns the indexes of those that
-/// the queue did not accept.
-///
-/// It keeps no state: it forwards an image only if the intent is the image's own version.
-/// So it skips a later image that still carries the intent, and each new intent is a new
-/// version. A turn that must not begin yet is sent with a delay.
-pub async fn relay(queue: &dyn WorkQueue, images: &[TaskImage], now: Timestamp) -> Vec<usize> {
-    let mut asking = Vec::new();
-    let mut messages = Vec::new();
-    for (index, image) in images.iter().enumerate() {
-        if let Some(item) = image.asks().filter(|item| item.dispatch == image.version) {
-            asking.push(index);
-            let delay = image.not_before.map_or(Duration::ZERO, |at| at.since(now));
-            messages.push(WorkMessage { item, delay });
-        }
-    }
-    if messages.is_empty() {
-        return Vec::new();
-    }
-    match queue.send(&messages).await {
-        Ok(results) => {
-            let is_lost = |index: usize| !results.get(index).copied().unwrap_or(false);
-            let places = asking.into_iter().enumerate();
-            places
-                .filter(|(index, _)| is_lost(*index))
-                .map(|(_, index)| index)
-                .collect()
-        }
-        Err(error) => {
-            tracing::warn!("failed to send work: {error}");
-            asking
-        }
-    }
-}
 
 /// How long the message of a turn is hidden after the first outage that keeps a worker
 /// from the task. Each further receive doubles the time.
@@ -135,13 +101,13 @@ impl Engine {
             return self.fenced(item).await;
         };
         // A claim is activity: the context stays alive while its task runs.
-        if self.needs_thread_extension(updated_at, record.updated_at()) {
+        if self.is_part_over(updated_at, LOOK, record.updated_at()) {
             self.extend_thread(&record).await;
         }
         let end = match self.load_turn(&record).await {
             Ok(messages) => {
                 let spec = self.claimed_turn(record, &messages, deadline);
-                let mut sink = EventSink::none();
+                let mut sink = EventSink::default();
                 // The turn continues the trace of the call that made it.
                 let request = spec.record.request();
                 let trace = request
@@ -159,8 +125,10 @@ impl Engine {
 
     /// Reads the messages of a claimed turn.
     async fn load_turn(&self, record: &TaskRecord) -> Result<LoadedMessage, EngineError> {
+        let answers_router = record.turn() >= 2 && record.saved().slot.is_none();
+        let first = first_request(record).filter(|_| answers_router);
         Ok(LoadedMessage {
-            first: self.load_message_files(first_request_of(record)).await?,
+            first: self.load_message_files(first).await?,
             last: match record.secret() {
                 Some(ciphertext) => self.open_answer(record, ciphertext).await?,
                 None => self.load_message_files(last_message(record)).await?,
@@ -268,19 +236,9 @@ impl Engine {
         deadline: Option<Timestamp>,
     ) -> TurnSpec {
         let caller = Caller::behind(record.owner(), record.request());
-        let mut facts = TurnFacts::of(&record, &caller);
-        if let Some(request) = record.request() {
-            let modes = &request.accepted_output_modes;
-            facts.accepted_output_modes.clone_from(modes);
-        }
-        facts.model.clone_from(&self.model);
-        facts.states.clone_from(self.agent.states());
-        facts
-            .instructions
-            .clone_from(&self.agent.manifest().instructions);
-        if let Some(message) = &messages.last {
-            facts.set_message(message);
-        }
+        let modes = record.request().map(|it| &*it.accepted_output_modes);
+        let modes = modes.unwrap_or_default();
+        let facts = self.facts(&record, &caller, modes, messages.last.as_ref());
         let input = self
             .turn_input(&record, messages)
             .unwrap_or_else(TurnInput::Fail);
@@ -385,21 +343,6 @@ struct LoadedMessage {
     first: Option<Message>,
     /// The message that opened the turn.
     last: Option<Message>,
-}
-
-/// The original request, if the current turn answers the router's question about it.
-fn first_request_of(record: &TaskRecord) -> Option<&Message> {
-    if record.turn() < 2 || record.saved().slot.is_some() {
-        return None;
-    }
-    let mut history = record.history().iter();
-    history.find(|message| message.role == Role::User)
-}
-
-/// The message that opened the current turn.
-fn last_message(record: &TaskRecord) -> Option<&Message> {
-    let mut messages = record.history().iter().rev();
-    messages.find(|message| message.role == Role::User)
 }
 
 #[cfg(test)]

@@ -65,8 +65,8 @@ enum TaskRemoval {
 }
 
 impl Engine {
-    /// Deletes a context with its tasks. No read finds it from now on. Its id is refused until the sweep has finished the
-    /// deletion; the ids of its tasks are free immediately.
+    /// Deletes a context with its tasks. No read finds it from now on. Its id is refused until
+    /// the sweep has finished the deletion; the ids of its tasks are free immediately.
     ///
     /// # Errors
     /// [`A2aError::ContextExpired`] if it is absent, expired or another caller's, or if
@@ -129,7 +129,7 @@ impl Engine {
                         record: head.cleared(now),
                         write: WriteId::made_of(self.ids.next()),
                     };
-                    if self.keep_thread(&write).await? {
+                    if self.threads.put_thread(&write).await? {
                         return Ok((write.record, true));
                     }
                     races.lost()?;
@@ -178,43 +178,32 @@ impl Engine {
         thread: &ThreadRecord,
         until: Option<Timestamp>,
     ) -> Result<ContextRemoval, EngineError> {
-        let mut so_far = ContextRemoval::default();
+        let mut removal = ContextRemoval::default();
         let (owner, id) = (&thread.owner, &thread.context_id);
         let mut after = None;
-        while !so_far.cut {
+        loop {
             let (heads, next) = self.tasks.tasks_in(owner, id, after, READ).await?;
-            self.remove_page(thread, heads, until, &mut so_far).await;
+            // The id may be in use again: later tasks are of a new context.
+            let is_deleted = |task: &TaskRecord| thread.deletes(task.created_at());
+            let heads = heads.into_iter().filter(is_deleted);
+            let removals = stream::iter(heads).map(|head| async move {
+                if self.time_is_up(until) {
+                    return Ok(TaskRemoval::TimeUp);
+                }
+                self.remove_deleted(thread, head).await
+            });
+            let mut removals = removals.buffer_unordered(AT_ONCE);
+            while let Some(one) = removals.next().await {
+                match one {
+                    Ok(TaskRemoval::Removed) => removal.tasks += 1,
+                    Ok(TaskRemoval::Busy) => removal.busy += 1,
+                    Ok(TaskRemoval::TimeUp) => removal.cut = true,
+                    Err(error) => drop(removal.error.get_or_insert(error)),
+                }
+            }
             after = next;
-            if after.is_none() {
-                break;
-            }
-        }
-        Ok(so_far)
-    }
-
-    async fn remove_page(
-        &self,
-        thread: &ThreadRecord,
-        heads: Vec<TaskRecord>,
-        until: Option<Timestamp>,
-        so_far: &mut ContextRemoval,
-    ) {
-        // The id may be in use again: later tasks are of a new context.
-        let is_deleted = |task: &TaskRecord| thread.deletes(task.created_at());
-        let heads = heads.into_iter().filter(is_deleted);
-        let removals = stream::iter(heads).map(|head| async move {
-            if self.time_is_up(until) {
-                return Ok(TaskRemoval::TimeUp);
-            }
-            self.remove_deleted(thread, head).await
-        });
-        let mut removals = removals.buffer_unordered(AT_ONCE);
-        while let Some(one) = removals.next().await {
-            match one {
-                Ok(TaskRemoval::Removed) => so_far.tasks += 1,
-                Ok(TaskRemoval::Busy) => so_far.busy += 1,
-                Ok(TaskRemoval::TimeUp) => so_far.cut = true,
-                Err(error) => drop(so_far.error.get_or_insert(error)),
+            if removal.cut || after.is_none() {
+                return Ok(removal);
             }
         }
     }

@@ -85,7 +85,7 @@ impl Reader {
         }
         // A2A 1.0 §3.1.2: the first event of a stream is the task.
         let Some(last_seq) = sink.last_seq() else {
-            let task = self.answer(record, sink.history_length()).await?;
+            let task = self.answer(record, sink.history_length).await?;
             sink.task(task, record.last_seq());
             return Ok(());
         };

@@ -20,7 +20,7 @@ impl Reader {
     pub async fn list(&self, caller: &Caller, query: &ListQuery) -> Result<Page, EngineError> {
         let now = self.clock.now();
         let token = query.page_token.as_deref();
-        let keys = self.policy.secrets.keys_of_token(token).await?;
+        let keys = self.policy.secrets.keys_of(token).await?;
         let list = PagedList::tasks(&keys, caller, query);
         let position: Option<TaskPosition> =
             token.map(|token| list.place(token, now)).transpose()?;

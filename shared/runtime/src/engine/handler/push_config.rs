@@ -7,13 +7,13 @@
 use crate::auth::Caller;
 use crate::engine::commit::Commit;
 use crate::engine::commit::contention::Races;
-use crate::engine::seal::{SealPlace, SealPurpose, Sealer};
-use crate::engine::{Engine, EngineError, Reader};
+use crate::engine::seal::SealPlace;
+use crate::engine::{Engine, EngineError, Reader, SecretKeySet};
 use crate::outbound::OutboundUrl;
 use crate::store::push::{ReadPushes, WritePushes};
 use crate::task::{
-    A2aError, Change, CreatePush, Delivery, MAX_PUSH_CONFIGS, Owner, PushConfig, PushId,
-    PushListQuery, PushOffer, PushPage, PushQuery, PushRecord, PushRegistration, Secret, TaskId,
+    A2aError, Change, CreatePush, Delivery, MAX_PUSH_CONFIGS, PushConfig, PushId, PushListQuery,
+    PushOffer, PushPage, PushQuery, PushRecord, PushRegistration, Sealed, Secret, TaskId,
     TaskRecord, Timestamp,
 };
 use crate::telemetry::scope::CallScope;
@@ -208,23 +208,16 @@ impl Engine {
         let id = offer.id.clone();
         let id = id.unwrap_or_else(|| PushId::made_of(self.ids.next()));
         // A config without secrets needs no key.
-        let sealer = match (&offer.token, &offer.credentials) {
+        let keys = match (&offer.token, &offer.credentials) {
             (None, None) => None,
-            _ => Some(Sealer::new(policy.secrets.keys().await?)),
+            _ => Some(policy.secrets.keys().await?),
         };
         let seal = |secret: &Option<Secret>, name| {
-            let seal_place = SealPlace {
-                owner: record.owner(),
-                task: record.id(),
-                of: SealPurpose::Webhook(&id, name),
-            };
-            let (Some(secret), Some(sealer)) = (secret, &sealer) else {
-                return Ok(None);
-            };
-            let ciphertext = sealer.seal(secret, seal_place, self.ids.next());
-            let ciphertext =
-                ciphertext.ok_or_else(|| EngineError::broken("failed to seal a secret"))?;
-            Ok::<_, EngineError>(Some(ciphertext))
+            let seal_place = SealPlace::of_webhook(record.owner(), record.id(), &id, name);
+            let secret = secret.as_ref().zip(keys.as_ref());
+            secret
+                .map(|(secret, keys)| keys.seal(secret, &seal_place, self.ids.next()))
+                .transpose()
         };
         Ok(PushRegistration {
             token: seal(&offer.token, TOKEN)?,
@@ -263,8 +256,8 @@ impl Engine {
 }
 
 /// Names of the two secrets of a push config.
-pub(in crate::engine) const TOKEN: &str = "token";
-pub(in crate::engine) const CREDENTIALS: &str = "credentials";
+const TOKEN: &str = "token";
+const CREDENTIALS: &str = "credentials";
 
 /// The opened secrets of a push config.
 #[derive(Default)]
@@ -274,21 +267,20 @@ pub(in crate::engine) struct PushSecrets {
 }
 
 /// Opens the secrets of a push config; `None` if they were sealed under another key.
-pub(in crate::engine) fn open_secrets(sealer: &Sealer, push: &PushRecord) -> Option<PushSecrets> {
-    let owner: &Owner = &push.owner;
+pub(in crate::engine) fn open_secrets(
+    keys: &SecretKeySet,
+    push: &PushRecord,
+) -> Option<PushSecrets> {
     let listener = &push.listener;
-    let seal_place = |name| SealPlace {
-        owner,
-        task: &push.task,
-        of: SealPurpose::Webhook(&listener.id, name),
+    let open = |ciphertext: &Option<Sealed>, name| {
+        let seal_place = SealPlace::of_webhook(&push.owner, &push.task, &listener.id, name);
+        match ciphertext {
+            Some(ciphertext) => keys.open(ciphertext, &seal_place).map(Some),
+            None => Some(None),
+        }
     };
-    let token = match &listener.token {
-        Some(ciphertext) => Some(sealer.open(ciphertext, seal_place(TOKEN))?),
-        None => None,
-    };
-    let credentials = match &listener.credentials {
-        Some(ciphertext) => Some(sealer.open(ciphertext, seal_place(CREDENTIALS))?),
-        None => None,
-    };
-    Some(PushSecrets { token, credentials })
+    Some(PushSecrets {
+        token: open(&listener.token, TOKEN)?,
+        credentials: open(&listener.credentials, CREDENTIALS)?,
+    })
 }

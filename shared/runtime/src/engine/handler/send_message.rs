@@ -35,7 +35,7 @@ impl Engine {
             command.mode = SendMode::Immediate;
         }
         let (history_length, mode) = (command.history_length, command.mode);
-        let mut sink = EventSink::none();
+        let mut sink = EventSink::default();
         let mut reset = false;
         let end = match self.accept(caller, command, budget).await? {
             Acceptance::Repeat(record) => TurnEnd::Duplicate(record),

@@ -45,9 +45,7 @@ impl Engine {
                 return self.reader.tail(caller, &record, budget, sink).await;
             }
         };
-        if spec.is_reset() {
-            sink.mark_context_reset();
-        }
+        sink.is_context_reset = spec.is_reset();
         if spec.is_queued {
             let record = Box::pin(self.enqueue(*spec, sink)).await?;
             return self.reader.tail(caller, &record, budget, sink).await;

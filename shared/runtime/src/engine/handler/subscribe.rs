@@ -3,7 +3,7 @@
 
 use crate::auth::Caller;
 use crate::engine::budget::CallBudget;
-use crate::engine::turn::event_sink::{EventSink, StreamEnd, seq_of};
+use crate::engine::turn::event_sink::{EventSink, StreamEnd};
 use crate::engine::{EngineError, Reader};
 use crate::store::Tail;
 use crate::task::{
@@ -113,8 +113,10 @@ impl Reader {
 /// Starts a resumed stream with the status as of the event that the client has seen. It
 /// is never a later one, so that the client gets an end it has not seen as an event.
 fn resume(record: &TaskRecord, id: EventId, sink: &mut EventSink) -> Result<(), EngineError> {
-    let seq = seq_of(record, id)
-        .ok_or_else(|| A2aError::invalid("Last-Event-ID", "not an event of this task"))?;
+    let event = record.log().iter().find(|event| event.id == id);
+    let seq = event
+        .ok_or_else(|| A2aError::invalid("Last-Event-ID", "not an event of this task"))?
+        .seq;
     // Only the encoders use the artifacts: 0.1 numbers them by their position. This
     // frame shows none of them.
     let mut task: Task = record.view(0, true);

@@ -7,6 +7,7 @@
 
 use crate::auth::Caller;
 use crate::engine::files::object_key;
+use crate::engine::lots::limited;
 use crate::engine::{Engine, EngineError};
 use crate::store::limits::Total;
 use crate::store::{BlobReader, StoreError, UploadTerms};
@@ -143,15 +144,7 @@ impl Engine {
         let addition = limits.add(&total, bytes, most, next_day.plus(COUNT_KEPT));
         match addition.await {
             Ok(true) => Ok(()),
-            Ok(false) => Err(A2aError::RateLimited {
-                retry_after: next_day
-                    .since(now)
-                    .as_millis()
-                    .div_ceil(1000)
-                    .try_into()
-                    .unwrap_or(u64::MAX),
-            }
-            .into()),
+            Ok(false) => Err(limited(now, next_day).into()),
             Err(error) => {
                 tracing::warn!("an upload was not counted: {error}");
                 Ok(())

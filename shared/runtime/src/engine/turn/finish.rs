@@ -113,7 +113,10 @@ impl WriteBuffer<'_> {
             let result = match turn_thread.write(None).await {
                 // The context was deleted meanwhile: nothing of it is kept.
                 Ok(None) => return Ok(true),
-                Ok(Some(thread)) => self.engine.keep_thread(&thread).await,
+                Ok(Some(thread)) => {
+                    let write = self.engine.threads.put_thread(&thread);
+                    write.await.map_err(EngineError::from)
+                }
                 Err(error) => Err(error),
             };
             match result {

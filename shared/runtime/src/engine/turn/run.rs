@@ -37,11 +37,8 @@ impl Engine {
         sink: &mut EventSink,
     ) -> Result<TurnEnd, EngineError> {
         let report = TurnReport::begin(self, &spec, receipt.is_some());
-        // Boxed here, so that the wrappers of the report hold a pointer, not the whole turn.
         let turn = Box::pin(self.run_turn(spec, receipt, sink));
-        let result = report.run(turn).await;
-        report.end(&result);
-        result
+        report.run(turn).await
     }
 
     async fn run_turn(

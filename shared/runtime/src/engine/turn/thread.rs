@@ -12,6 +12,7 @@ pub(in crate::engine) use self::operations::StepUpdates;
 use self::operations::{Operations, SessionView};
 
 use super::spec::TurnSpec;
+use crate::engine::accept::context_status::LOOK;
 use crate::engine::clock::lock;
 use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::{Engine, EngineError};
@@ -178,7 +179,7 @@ impl<'e> TurnThread<'e> {
     /// Refreshes the thread of a long turn.
     pub(in crate::engine) async fn extend(&self, record: &TaskRecord) {
         let now = self.engine.reader.clock.now();
-        if self.engine.needs_thread_extension(self.checked_at, now) {
+        if self.engine.is_part_over(self.checked_at, LOOK, now) {
             self.engine.extend_thread(record).await;
         }
     }

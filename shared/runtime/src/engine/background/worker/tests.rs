@@ -1,7 +1,7 @@
 //! Tests turns that a worker runs, over the memory store and tokio's paused clock. A
 //! crash is a dropped future.
 
-use super::relay;
+use crate::engine::relay;
 use crate::auth::Caller;
 use crate::engine::CallBudget;
 use crate::engine::doubles::{
