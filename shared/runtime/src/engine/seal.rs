@@ -59,9 +59,6 @@ impl SealPlace {
 impl SecretKeySet {
     /// Seals `secret` for `seal_place` under the current key. All bits of `number` must be
     /// random, since 96 of them are the nonce.
-    ///
-    /// # Errors
-    /// None that occurs.
     pub(super) fn seal(
         &self,
         secret: &Secret,
@@ -178,9 +175,6 @@ impl Engine {
 
     /// Whether `fingerprint` is that of `print` for the answer that opened the current turn
     /// of `record`. It is not if its key is no longer known.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the keys cannot be read.
     pub(super) async fn has_fingerprint(
         &self,
         record: &TaskRecord,

@@ -88,9 +88,6 @@ impl SecretKeys {
 
     /// The keys, with that of `text`, a token or what was sealed, if there is one: another
     /// process may already use a newer key.
-    ///
-    /// # Errors
-    /// As [`keys`](Self::keys).
     pub(super) async fn keys_of(
         &self,
         text: Option<&str>,

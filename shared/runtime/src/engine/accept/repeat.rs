@@ -39,9 +39,6 @@ impl MessagePrint {
 impl Engine {
     /// Whether the message is the client's last message in the task: the same id with the
     /// same content.
-    ///
-    /// # Errors
-    /// When the keys of a sealed answer cannot be read.
     pub(in crate::engine) async fn is_repeat(
         &self,
         record: &TaskRecord,

@@ -45,9 +45,6 @@ pub struct CollectReport {
 /// Removes the objects of an ended task, and those that earlier tasks with its id left.
 /// An object stored after its end stays, because it may belong to the next task with
 /// this id. The call can be repeated.
-///
-/// # Errors
-/// [`StoreError`] when the store does not answer, or cannot list objects.
 pub(in crate::engine) async fn remove_objects_of(
     blobs: &dyn Blobs,
     task: &TaskRecord,

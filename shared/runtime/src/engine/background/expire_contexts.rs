@@ -124,7 +124,7 @@ impl Engine {
                     threads.note_expiry(&head).await?;
                 // The thread drops its state first, on the condition of its version: if a
                 // message came meanwhile, the state stays.
-                } else if threads.put_thread(&self.stateless(head)).await? {
+                } else if threads.put_thread(&self.next_of(stateless(head))).await? {
                     report.removed(threads.remove_state(owner, id, now).await?);
                 }
             }
@@ -174,13 +174,12 @@ impl Engine {
             write: WriteId::made_of(self.ids.next()),
         }
     }
+}
 
-    /// The write that removes the state of a thread.
-    fn stateless(&self, thread: ThreadRecord) -> ThreadWrite {
-        self.next_of(ThreadRecord {
-            state_version: 0,
-            state: ThreadState::default(),
-            ..thread
-        })
+fn stateless(thread: ThreadRecord) -> ThreadRecord {
+    ThreadRecord {
+        state_version: 0,
+        state: ThreadState::default(),
+        ..thread
     }
 }

@@ -254,12 +254,7 @@ impl Engine {
             return Ok(Some(item));
         }
         // A write is decided on the whole task, not on its head.
-        let record = if head.is_partial() {
-            let now = self.reader.clock.now();
-            self.tasks.load(head.owner(), head.id(), now).await?
-        } else {
-            Some(head)
-        };
+        let record = self.whole(head).await?;
         let dead =
             |record: &TaskRecord| !record.state().is_at_rest() && self.is_overdue(record, leases);
         let Some(record) = record.filter(dead) else {

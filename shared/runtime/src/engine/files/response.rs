@@ -70,9 +70,6 @@ impl Reader {
     }
 
     /// Cuts a task to the response budget, and marks it if something was left out.
-    ///
-    /// # Errors
-    /// When stored bytes are missing or differ from their pointer.
     pub(in crate::engine) async fn fit(
         &self,
         task: &mut Task,
@@ -84,9 +81,6 @@ impl Reader {
 
     /// Decides from the sizes alone what the response shows of a task. Every pointer that
     /// remains has bytes that fit.
-    ///
-    /// # Errors
-    /// When no URL can be made.
     pub(in crate::engine) async fn plan(
         &self,
         task: &mut Task,
@@ -124,9 +118,6 @@ impl Reader {
     }
 
     /// Cuts an event to the budget of its own frame.
-    ///
-    /// # Errors
-    /// As [`Reader::fit`].
     pub(in crate::engine) async fn fit_event(&self, event: &mut Event) -> Result<(), EngineError> {
         let (parts, metadata) = match event {
             Event::Artifact(update) => (&mut update.artifact.parts, &mut update.metadata),

@@ -13,7 +13,7 @@ use crate::auth::Caller;
 use crate::engine::commit::contention::Races;
 use crate::engine::{Engine, EngineError};
 use crate::store::{ThreadRecord, ThreadWrite};
-use crate::task::{A2aError, ContextId, Owner, TaskId, TaskRecord, Timestamp, WriteId};
+use crate::task::{A2aError, ContextId, Owner, TaskRecord, Timestamp, WriteId};
 use futures::StreamExt as _;
 use futures::stream;
 
@@ -23,8 +23,6 @@ const READ: usize = 100;
 const AT_ONCE: usize = 8;
 /// Seconds after which the client may repeat a deletion that was cut off.
 const RETRY_AFTER: u64 = 1;
-/// A time at which no task had expired: a read as of this time finds ended tasks too.
-const EVER: Timestamp = Timestamp::from_millis(0);
 
 /// The result of removing the tasks of a deleted context.
 #[derive(Debug, Default)]
@@ -55,13 +53,6 @@ struct ContextTasks {
     busy: bool,
     /// When the first of them was created.
     began: Option<Timestamp>,
-}
-
-/// What became of one task.
-enum TaskRemoval {
-    Removed,
-    Busy,
-    TimeUp,
 }
 
 impl Engine {
@@ -97,9 +88,6 @@ impl Engine {
 
     /// Makes the thread of a context a cleared one; returns it, and whether this call did
     /// it. A thread that was cleared before may have tasks left.
-    ///
-    /// # Errors
-    /// [`A2aError::ContextExpired`] and [`A2aError::TaskBusy`].
     async fn delete_context_tasks(
         &self,
         owner: &Owner,
@@ -170,9 +158,6 @@ impl Engine {
 
     /// Removes the tasks of a deleted context until the time is up. A further call
     /// removes what is left.
-    ///
-    /// # Errors
-    /// When the tasks cannot be read.
     pub(in crate::engine) async fn remove_cleared(
         &self,
         thread: &ThreadRecord,
@@ -188,57 +173,25 @@ impl Engine {
             let heads = heads.into_iter().filter(is_deleted);
             let removals = stream::iter(heads).map(|head| async move {
                 if self.time_is_up(until) {
-                    return Ok(TaskRemoval::TimeUp);
+                    return None;
                 }
-                self.remove_deleted(thread, head).await
+                let is_same = |task: &TaskRecord| {
+                    *task.context_id() == thread.context_id && thread.deletes(task.created_at())
+                };
+                Some(self.remove_task(head, is_same).await)
             });
             let mut removals = removals.buffer_unordered(AT_ONCE);
             while let Some(one) = removals.next().await {
                 match one {
-                    Ok(TaskRemoval::Removed) => removal.tasks += 1,
-                    Ok(TaskRemoval::Busy) => removal.busy += 1,
-                    Ok(TaskRemoval::TimeUp) => removal.cut = true,
-                    Err(error) => drop(removal.error.get_or_insert(error)),
+                    None => removal.cut = true,
+                    Some(Ok(())) => removal.tasks += 1,
+                    Some(Err(error)) if error.a2a_error == A2aError::TaskBusy => removal.busy += 1,
+                    Some(Err(error)) => drop(removal.error.get_or_insert(error)),
                 }
             }
             after = next;
             if removal.cut || after.is_none() {
                 return Ok(removal);
-            }
-        }
-    }
-
-    /// Removes one of the tasks, in the order of [`Engine::delete_task`].
-    async fn remove_deleted(
-        &self,
-        thread: &ThreadRecord,
-        mut head: TaskRecord,
-    ) -> Result<TaskRemoval, EngineError> {
-        let (owner, id): (Owner, TaskId) = (head.owner().clone(), head.id().clone());
-        let mut races = Races::default();
-        loop {
-            let task = match self.end_at_rest(head).await {
-                Err(error) if error.a2a_error == A2aError::TaskBusy => {
-                    return Ok(TaskRemoval::Busy);
-                }
-                result => result?,
-            };
-            if let Some(task) = task
-                && self.delete_children(&task).await?
-            {
-                return Ok(TaskRemoval::Removed);
-            }
-            // Another write came first, or a new task has the id.
-            let current = self.tasks.head(&owner, &id, EVER).await?;
-            let same = |task: &TaskRecord| {
-                *task.context_id() == thread.context_id && thread.deletes(task.created_at())
-            };
-            let Some(again) = current.filter(same) else {
-                return Ok(TaskRemoval::Removed);
-            };
-            head = again;
-            if races.lost().is_err() {
-                return Ok(TaskRemoval::Busy);
             }
         }
     }

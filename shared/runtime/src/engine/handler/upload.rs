@@ -12,7 +12,8 @@ use crate::engine::{Engine, EngineError};
 use crate::store::limits::Total;
 use crate::store::{BlobReader, StoreError, UploadTerms};
 use crate::task::{
-    A2aError, Blob, Message, PartContent, TenantId, Timestamp, UploadGrant, UploadOrder,
+    A2aError, Blob, FieldViolation, Message, PartContent, TenantId, Timestamp, UploadGrant,
+    UploadOrder,
 };
 use a2a_lambda_model::store::measured_to_end;
 use std::collections::BTreeMap;
@@ -170,33 +171,28 @@ impl Engine {
             let PartContent::Url(url) = &part.content else {
                 continue;
             };
-            let outcome = match UploadReference::of(url) {
-                None => continue,
-                Some(Err(why)) => Err(why),
-                // A reference that occurs twice is checked and counted once.
-                Some(Ok(reference)) => match seen.get(url) {
-                    Some(outcome) => Result::clone(outcome),
-                    None => {
-                        let outcome = match remaining.checked_sub(reference.size) {
-                            Some(rest) => {
-                                remaining = rest;
-                                self.uploaded(caller, reference).await?
-                            }
-                            None => {
-                                Err("brings the uploads of the message above what one may hold")
-                            }
-                        };
-                        seen.insert(url.clone(), outcome.clone());
-                        outcome
-                    }
-                },
-            };
-            match outcome {
-                Ok(blob) => part.content = PartContent::Stored(blob),
-                Err(why) => {
+            // A reference that occurs twice is checked and counted once.
+            if !seen.contains_key(url) {
+                let outcome = match UploadReference::of(url) {
+                    None => continue,
+                    Some(Err(why)) => Err(why),
+                    Some(Ok(reference)) => match remaining.checked_sub(reference.size) {
+                        Some(rest) => {
+                            remaining = rest;
+                            self.uploaded(caller, reference).await?
+                        }
+                        None => Err("brings the uploads of the message above what one may hold"),
+                    },
+                };
+                seen.insert(url.clone(), outcome);
+            }
+            match seen.get(url) {
+                Some(Ok(blob)) => part.content = PartContent::Stored(blob.clone()),
+                Some(Err(why)) => {
                     let field = format!("message.parts[{index}]");
-                    violations.push(crate::task::FieldViolation::new(field, why));
+                    violations.push(FieldViolation::new(field, *why));
                 }
+                None => {}
             }
         }
         if violations.is_empty() {

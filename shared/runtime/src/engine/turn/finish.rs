@@ -8,7 +8,6 @@ use crate::engine::commit::{CommitOutcome, OnConflict};
 use crate::engine::{Engine, EngineError};
 use crate::skill::{AgentError, AuthHint, Content, Settled, TurnFacts};
 use crate::skill::{AnySkill, SkillOutcome};
-use crate::store::stored;
 use crate::task::metadata_keys;
 use crate::task::{Change, ContextId, Message, Part, TaskRecord};
 use a2a_lambda_model::redact::without_values;
@@ -22,9 +21,6 @@ const HOOK_TIME: Duration = Duration::from_secs(1);
 
 impl WriteBuffer<'_> {
     /// Stores the skill's outcome, with everything that is not stored yet.
-    ///
-    /// # Errors
-    /// When the store is unavailable; then the turn is released.
     pub(in crate::engine) async fn finish_turn(
         mut self,
         outcome: SkillOutcome,
@@ -133,24 +129,9 @@ impl WriteBuffer<'_> {
         }
     }
 
-    /// The outcome, or a failure if the task would keep too much with it.
-    fn within_limits(&self, outcome: SkillOutcome) -> SkillOutcome {
-        let slot = match &outcome {
-            SkillOutcome::InputRequired { slot, .. } | SkillOutcome::AuthRequired { slot, .. } => {
-                slot
-            }
-            _ => return outcome,
-        };
-        let size = stored::saved_size(&self.saved_with(slot));
-        match self.engine.check_state_size(size) {
-            Ok(()) => outcome,
-            Err(error) => SkillOutcome::Failed(error),
-        }
-    }
-
     /// Turns the skill's return value into changes.
     fn apply_outcome(&mut self, outcome: SkillOutcome) {
-        let last = match self.within_limits(outcome) {
+        let last = match outcome {
             SkillOutcome::Message(content) => Change::Complete {
                 message: Some(self.says(content)),
             },
@@ -222,11 +203,16 @@ impl Engine {
         facts: &TurnFacts,
         record: &TaskRecord,
     ) {
-        if !record.state().is_terminal() {
+        let Some(skill_id) = record.skill().filter(|_| record.state().is_terminal()) else {
             return;
-        }
-        let Some(settled_task) = settled(record, facts) else {
-            return;
+        };
+        let settled_task = Settled {
+            task_id: record.id().clone(),
+            context_id: record.context_id().clone(),
+            skill: skill_id.clone(),
+            state: record.state(),
+            artifacts: record.artifacts().iter().cloned().map(Into::into).collect(),
+            caller: facts.caller.clone(),
         };
         let hook = AssertUnwindSafe(skill.on_completed(&settled_task)).catch_unwind();
         let clock = &self.reader.clock;
@@ -250,17 +236,6 @@ fn log_failure(record: &TaskRecord, error: &AgentError) {
     } else {
         tracing::error!(task.id = %id, error.code = code, error.cause = cause, "a turn of task `{id}` failed");
     }
-}
-
-fn settled(record: &TaskRecord, facts: &TurnFacts) -> Option<Settled> {
-    Some(Settled {
-        task_id: record.id().clone(),
-        context_id: record.context_id().clone(),
-        skill: record.skill().cloned()?,
-        state: record.state(),
-        artifacts: record.artifacts().iter().cloned().map(Into::into).collect(),
-        caller: facts.caller.clone(),
-    })
 }
 
 #[cfg(test)]

@@ -92,10 +92,7 @@ impl Engine {
         mut buffer: WriteBuffer<'_>,
     ) -> Result<TurnEnd, EngineError> {
         let outcome = match ended_by {
-            Ok(LoopEnd::Returned(outcome)) => {
-                turn.check_end(&outcome);
-                outcome
-            }
+            Ok(LoopEnd::Returned(outcome)) => turn.checked(outcome),
             Ok(LoopEnd::Lost) => return Ok(TurnEnd::Superseded(buffer.winner)),
             Ok(LoopEnd::TimeUp) if !buffer.can_go_on() => {
                 SkillOutcome::Failed(AgentError::deadline())
@@ -161,17 +158,8 @@ fn guarded<'a>(
         let outcome = skill.turn(context, start).await;
         context.deliver(outcome).await
     });
-    Box::pin(
-        turn.catch_unwind()
-            .map(|result| result.unwrap_or_else(|_| panicked())),
-    )
+    let panicked = || SkillOutcome::Failed(AgentError::internal("the skill panicked"));
+    let turn = turn.catch_unwind();
+    turn.map(move |result| result.unwrap_or_else(|_| panicked()))
+        .boxed()
 }
-
-fn panicked() -> SkillOutcome {
-    SkillOutcome::Failed(AgentError::from(SkillPanicError))
-}
-
-/// A panic of a skill, as the private cause of its failure.
-#[derive(Debug, thiserror::Error)]
-#[error("the skill panicked")]
-struct SkillPanicError;

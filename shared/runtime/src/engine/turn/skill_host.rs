@@ -103,13 +103,23 @@ impl<'e> TurnHandle<'e> {
     }
 
     /// Checks what the skill has returned, and logs the results of steps that it has not
-    /// asked for.
-    pub(in crate::engine) fn check_end(&self, outcome: &SkillOutcome) {
-        self.output_rules.check_outcome(outcome);
+    /// asked for. Returns the outcome, or a failure if the task would keep too much with it.
+    pub(in crate::engine) fn checked(&self, outcome: SkillOutcome) -> SkillOutcome {
+        self.output_rules.check_outcome(&outcome);
         let steps = self.scopes.unasked();
         if !steps.is_empty() {
             let id = &self.task_id;
             tracing::warn!(task.id = %id, steps = ?steps, "a turn of task `{id}` ended without asking for the stored results of some steps");
+        }
+        let slot = match &outcome {
+            SkillOutcome::InputRequired { slot, .. } | SkillOutcome::AuthRequired { slot, .. } => {
+                slot.clone()
+            }
+            _ => return outcome,
+        };
+        match self.keep(|saved_turn| saved_turn.slot = Some(slot)) {
+            Ok(()) => outcome,
+            Err(error) => SkillOutcome::Failed(error),
         }
     }
 

@@ -263,9 +263,6 @@ impl Operations {
     }
 
     /// Applies the operations that `which` selects.
-    ///
-    /// # Errors
-    /// The error of an update.
     pub(in crate::engine) fn apply(
         &self,
         state: &mut ThreadState,
