@@ -149,7 +149,7 @@ impl Engine {
             .await?;
         let modes = &command.accepted_output_modes;
         let facts = self.facts(&record, caller, modes, Some(&command.message));
-        let listen = self.registers_push(&record, &command).await?;
+        let listen = self.listen(&record, command.push.as_ref()).await?;
         let message = placed(command.message, &record);
         let is_large = stored::message_size(&message) > LARGE;
         let mut opening = vec![Change::Accept { message }];
@@ -235,7 +235,7 @@ impl Engine {
             }
         }];
         opening.append(&mut pin);
-        opening.extend(self.registers_push(&record, &command).await?);
+        opening.extend(self.listen(&record, command.push.as_ref()).await?);
         opening.extend(kept_request(caller, modes, is_queued));
         self.refresh(&mut context_status, now).await?;
         let budget = TurnBudget::of_invocation(budget.deadline(), self.reader.clock.now());
@@ -247,18 +247,6 @@ impl Engine {
             context_status: Some(context_status),
             ..TurnSpec::new(record, input, facts, budget)
         })
-    }
-
-    /// The change that adds the push config of a message.
-    async fn registers_push(
-        &self,
-        record: &TaskRecord,
-        command: &SendCommand,
-    ) -> Result<Option<Change>, EngineError> {
-        match &command.push {
-            Some(offer) => Ok(Some(self.listen(record, offer).await?)),
-            None => Ok(None),
-        }
     }
 
     /// The facts that the skill of a turn can read. `message` opened the turn.

@@ -85,8 +85,7 @@ impl Engine {
             let swept = stream::iter(hints).map(|hint| async move {
                 let mut report = ThreadSweepReport::default();
                 let one = self.sweep_thread(threads, &hint, until, &mut report);
-                let result = Box::pin(one).await;
-                if let Err(error) = result {
+                if let Err(error) = one.await {
                     error.log();
                 }
                 report

@@ -27,14 +27,15 @@ mod send_push;
 pub(in crate::engine) use resend::resend_pushes;
 pub use send_push::{PushDelivery, PushDeliveryError, SendPush};
 
-use crate::engine::handler::push_config::{PushSecrets, open_secrets};
+use crate::engine::handler::push_config::open_secrets;
 use crate::engine::{Clock, EngineError, Ids, Policy};
 use crate::outbound::OutboundUrl;
 use crate::store::push::DeliverPushes;
 use crate::store::queue::{Ack, PushItem, PushQueue};
 use crate::store::{ReadTasks, StoreError, Tail};
 use crate::task::{
-    Delivery, EventId, Frame, Generation, PushLease, PushRecord, TaskRecord, Timestamp, WriteId,
+    Delivery, EventId, Frame, Generation, PushLease, PushRecord, Secret, TaskRecord, Timestamp,
+    WriteId,
 };
 use crate::telemetry::TraceContext;
 use pacing::ATTEMPTS;
@@ -326,8 +327,7 @@ impl PushDispatcher {
         // The policy may be stricter than at the registration, so the URL is checked
         // again.
         let url = OutboundUrl::parse(&listener.url, self.policy.reach)?;
-        let secrets = self.secrets_of(push).await?;
-        let PushSecrets { token, credentials } = secrets.ok_or(PushDeliveryError::Sealed)?;
+        let (token, credentials) = self.secrets_of(push).await?;
         let began = self.to.clock.now();
         let notice = PushDelivery {
             url,
@@ -354,19 +354,18 @@ impl PushDispatcher {
         Ok(self.to.clock.now().since(began))
     }
 
-    /// The secrets of a push config; `None` if they were sealed under a key that is not
-    /// known. A config without secrets needs no key.
+    /// The token and the credentials of a push config. A config without secrets needs no key.
     async fn secrets_of(
         &self,
         push: &PushRecord,
-    ) -> Result<Option<PushSecrets>, PushDeliveryError> {
+    ) -> Result<(Option<Secret>, Option<Secret>), PushDeliveryError> {
         let listener = &push.listener;
         let Some(ciphertext) = listener.token.as_ref().or(listener.credentials.as_ref()) else {
-            return Ok(Some(PushSecrets::default()));
+            return Ok((None, None));
         };
         let keys = self.policy.secrets.keys_of(Some(ciphertext.as_str())).await;
         let keys = keys.map_err(|error| PushDeliveryError::NoKeys(error.to_string()))?;
-        Ok(open_secrets(&keys, push))
+        open_secrets(&keys, push).ok_or(PushDeliveryError::Sealed)
     }
 
     /// Removes a task at rest from the index of the sweep, if no push config has events

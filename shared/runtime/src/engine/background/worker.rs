@@ -31,14 +31,6 @@ const OUTAGE_MAX: Duration = Duration::from_secs(15 * 60);
 /// The longest time for which the message of a turn with a live lease is hidden.
 const LIVE_MAX: Duration = Duration::from_secs(3600);
 
-/// What the stored task says about the message that names it.
-enum WorkDecision {
-    /// A worker can claim the turn.
-    Free(TaskRecord),
-    /// There is no turn to run: the message is deleted, or kept to be received again.
-    Settled(Ack),
-}
-
 impl Engine {
     /// Runs the turn a message names; returns whether to delete or keep the message. The
     /// message is deleted only if this worker's own commit is stored, if the task is at
@@ -74,15 +66,15 @@ impl Engine {
         // crash is noticed sooner.
         receipt.hide(self.reader.policy.lease).await?;
         let record = match self.inspect(item, receipt).await? {
-            WorkDecision::Free(record) => record,
-            WorkDecision::Settled(ack) => return Ok(ack),
+            Ok(record) => record,
+            Err(ack) => return Ok(ack),
         };
         // Each lease that runs out counts as an attempt, so a task that kills its workers
         // ends too.
         if record.is_spent(self.reader.policy.max_attempts) || self.run_limit(&record).is_some() {
             return Ok(ack_of(self.give_up_on(record).await?));
         }
-        Box::pin(self.claim_and_run(item, record, receipt, deadline)).await
+        self.claim_and_run(item, record, receipt, deadline).await
     }
 
     /// Claims the turn and runs it.
@@ -113,9 +105,9 @@ impl Engine {
                 let trace = request
                     .and_then(|request| TraceContext::parse(request.trace_parent.as_deref()?));
                 let turn = self.run(spec, Some(receipt), &mut sink);
-                Box::pin(CallScope::current().in_span(trace).run(turn)).await?
+                CallScope::current().in_span(trace).run(turn).await?
             }
-            Err(error) => Box::pin(self.release(record, error)).await?,
+            Err(error) => self.release(record, error).await?,
         };
         match end {
             TurnEnd::Stopped(_) | TurnEnd::HandedOver(_) | TurnEnd::Message(_) => Ok(Ack::Delete),
@@ -136,30 +128,30 @@ impl Engine {
         })
     }
 
-    /// Reads the task of a message and decides whether its turn can be claimed.
+    /// The task of a message whose turn can be claimed; else what to do with the message.
     async fn inspect(
         &self,
         item: &WorkItem,
         receipt: &dyn Receipt,
-    ) -> Result<WorkDecision, EngineError> {
+    ) -> Result<Result<TaskRecord, Ack>, EngineError> {
         let now = self.reader.clock.now();
         let record = self.tasks.load(&item.owner, &item.task, now).await?;
         let Some(record) = record.filter(|record| *record.incarnation() == item.incarnation) else {
             tracing::warn!(task.id = %item.task, "dropped a message: no task `{}`", item.task);
-            return Ok(WorkDecision::Settled(Ack::Delete));
+            return Ok(Err(Ack::Delete));
         };
         if is_settled(&record, item) {
-            return Ok(WorkDecision::Settled(Ack::Delete));
+            return Ok(Err(Ack::Delete));
         }
         let delay = match (record.lease_until(), record.not_before()) {
             // Another worker has the turn. Its own message brings it back if it dies, so this
             // one returns less often each time.
             (Some(until), _) if until > now => grown(until.since(now), receipt, LIVE_MAX),
             (_, Some(at)) if at > now => at.since(now),
-            _ => return Ok(WorkDecision::Free(record)),
+            _ => return Ok(Ok(record)),
         };
         receipt.hide(delay).await?;
-        Ok(WorkDecision::Settled(Ack::Keep))
+        Ok(Err(Ack::Keep))
     }
 
     /// Decides about a message when another writer has the task. The message is kept
@@ -220,7 +212,7 @@ impl Engine {
         error: &AgentError,
     ) -> Result<bool, EngineError> {
         let fail = self.failure(&record, error);
-        let outcome = Box::pin(self.commit(Commit::new(record, vec![fail]))).await?;
+        let outcome = self.commit(Commit::new(record, vec![fail])).await?;
         let CommitOutcome::Stored(record) = outcome else {
             return Ok(false);
         };

@@ -13,8 +13,8 @@ use crate::outbound::OutboundUrl;
 use crate::store::push::{ReadPushes, WritePushes};
 use crate::task::{
     A2aError, Change, CreatePush, Delivery, MAX_PUSH_CONFIGS, PushConfig, PushId, PushListQuery,
-    PushOffer, PushPage, PushQuery, PushRecord, PushRegistration, Sealed, Secret, TaskId,
-    TaskRecord, Timestamp,
+    PushOffer, PushPage, PushQuery, PushRecord, PushRegistration, Sealed, Secret, TaskRecord,
+    Timestamp,
 };
 use crate::telemetry::scope::CallScope;
 
@@ -29,7 +29,8 @@ impl Reader {
         caller: &Caller,
         query: &PushQuery,
     ) -> Result<PushConfig, EngineError> {
-        let record = self.load_for_push(caller, &query.task).await?;
+        self.push_store()?;
+        let record = self.load(caller, &query.task).await?;
         let pushes = self.pushes_of(&record).await?;
         let push = match &query.id {
             Some(id) => pushes.iter().find(|push| push.listener.id == *id),
@@ -49,7 +50,8 @@ impl Reader {
         caller: &Caller,
         query: &PushListQuery,
     ) -> Result<PushPage, EngineError> {
-        let record = self.load_for_push(caller, &query.task).await?;
+        self.push_store()?;
+        let record = self.load(caller, &query.task).await?;
         let after = query.page_token.as_deref().map(PushId::parse).transpose();
         let after = after.map_err(|_| A2aError::invalid("pageToken", "is not one of this list"))?;
         let mut rest: Vec<PushConfig> = self
@@ -67,15 +69,6 @@ impl Reader {
             next_page_token: last.map(|config| config.id.to_string()).unwrap_or_default(),
             configs: rest,
         })
-    }
-
-    async fn load_for_push(
-        &self,
-        caller: &Caller,
-        task: &TaskId,
-    ) -> Result<TaskRecord, EngineError> {
-        self.push_store()?;
-        self.load(caller, task).await
     }
 
     /// The push configs of this incarnation of the task, ordered by id.
@@ -147,18 +140,20 @@ impl Engine {
         Ok(())
     }
 
-    /// The change by which a send registers its push config.
+    /// The change by which a send registers its push config, if it has one.
     pub(in crate::engine) async fn listen(
         &self,
         record: &TaskRecord,
-        offer: &PushOffer,
-    ) -> Result<Change, EngineError> {
-        self.push_store()?;
+        offer: Option<&PushOffer>,
+    ) -> Result<Option<Change>, EngineError> {
+        let Some(offer) = offer else {
+            return Ok(None);
+        };
         let listener = self.listener(record, offer).await?;
         if record.version() > 0 {
             self.room_for(record, &listener, offer).await?;
         }
-        Ok(Change::RegisterPush(Box::new(listener)))
+        Ok(Some(Change::RegisterPush(Box::new(listener))))
     }
 
     /// The push configs that `changes` register, as stored with the commit on top of
@@ -169,13 +164,11 @@ impl Engine {
         changes: &[Change],
         now: Timestamp,
     ) -> Vec<PushRecord> {
-        changes
-            .iter()
-            .filter_map(|change| match change {
-                Change::RegisterPush(listener) => Some(self.push_record(base, listener, now)),
-                _ => None,
-            })
-            .collect()
+        let records = changes.iter().filter_map(|change| match change {
+            Change::RegisterPush(listener) => Some(self.push_record(base, listener, now)),
+            _ => None,
+        });
+        records.collect()
     }
 
     /// A push config that gets the events after those of `base`.
@@ -259,18 +252,12 @@ impl Engine {
 const TOKEN: &str = "token";
 const CREDENTIALS: &str = "credentials";
 
-/// The opened secrets of a push config.
-#[derive(Default)]
-pub(in crate::engine) struct PushSecrets {
-    pub(in crate::engine) token: Option<Secret>,
-    pub(in crate::engine) credentials: Option<Secret>,
-}
-
-/// Opens the secrets of a push config; `None` if they were sealed under another key.
+/// The token and the credentials of a push config; `None` if they were sealed under another
+/// key.
 pub(in crate::engine) fn open_secrets(
     keys: &SecretKeySet,
     push: &PushRecord,
-) -> Option<PushSecrets> {
+) -> Option<(Option<Secret>, Option<Secret>)> {
     let listener = &push.listener;
     let open = |ciphertext: &Option<Sealed>, name| {
         let seal_place = SealPlace::of_webhook(&push.owner, &push.task, &listener.id, name);
@@ -279,8 +266,5 @@ pub(in crate::engine) fn open_secrets(
             None => Some(None),
         }
     };
-    Some(PushSecrets {
-        token: open(&listener.token, TOKEN)?,
-        credentials: open(&listener.credentials, CREDENTIALS)?,
-    })
+    open(&listener.token, TOKEN).zip(open(&listener.credentials, CREDENTIALS))
 }

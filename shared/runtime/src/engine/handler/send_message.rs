@@ -56,7 +56,6 @@ impl Engine {
             | TurnEnd::Superseded(Some(record)) => record,
             // A2A 1.0 §3.2.2: a blocking send waits for a terminal or interrupted state.
             TurnEnd::Duplicate(record) if mode == SendMode::Blocking => {
-                // Boxed, since it is rare: a future is moved with room for all it awaits.
                 Box::pin(self.reader.rested(caller, record, waits_until)).await?
             }
             TurnEnd::Duplicate(record) => record,

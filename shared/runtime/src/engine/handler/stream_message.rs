@@ -28,7 +28,7 @@ impl Engine {
         // A stream always waits for its turn; `mode` is an option of unary calls.
         command.mode = SendMode::Blocking;
         let acceptance = self.accept(caller, command, budget).await?;
-        let result = Box::pin(self.show_turn(caller, acceptance, budget, &mut sink)).await;
+        let result = self.show_turn(caller, acceptance, budget, &mut sink).await;
         sink.close(result)
     }
 
@@ -50,7 +50,7 @@ impl Engine {
             let record = Box::pin(self.enqueue(*spec, sink)).await?;
             return self.reader.tail(caller, &record, budget, sink).await;
         }
-        match Box::pin(self.run(*spec, None, sink)).await? {
+        match self.run(*spec, None, sink).await? {
             TurnEnd::Stopped(_) => Ok(()),
             TurnEnd::Message(message) => {
                 sink.message(message);

@@ -53,8 +53,7 @@ impl WriteBuffer<'_> {
             }
         }
         let commit = self.next_commit(OnConflict::Reapply);
-        let result = Box::pin(turn_thread.commit(commit, None)).await;
-        let result = match result {
+        let result = match turn_thread.commit(commit, None).await {
             // The turn lost every race for its thread until its time was over. The skill does
             // not run again. The task keeps what the skill made.
             Ok(CommitOutcome::ThreadMoved) => {

@@ -37,6 +37,8 @@ impl Engine {
         sink: &mut EventSink,
     ) -> Result<TurnEnd, EngineError> {
         let report = TurnReport::begin(self, &spec, receipt.is_some());
+        // A future is moved with room for all that it awaits, so the engine boxes large ones at
+        // its borders: the turn here, a message that is accepted, and the work of a queue.
         let turn = Box::pin(self.run_turn(spec, receipt, sink));
         report.run(turn).await
     }
@@ -57,9 +59,7 @@ impl Engine {
         }
         let (skill, start) = match input.into_run() {
             Ok(run) => run,
-            Err(outcome) => {
-                return Box::pin(buffer.finish_turn(outcome, turn.turn_thread())).await;
-            }
+            Err(outcome) => return buffer.finish_turn(outcome, turn.turn_thread()).await,
         };
         let mut context = TaskContext::new(&turn, &facts);
         let adapter = self.agent.adapter(skill.metadata());
@@ -73,13 +73,13 @@ impl Engine {
         // that a hand-over never makes two runs of one turn overlap.
         drop(running);
         let last_record = buffer.record.clone();
-        match Box::pin(self.end_turn(ended_by, &turn, buffer)).await {
+        match self.end_turn(ended_by, &turn, buffer).await {
             Ok(TurnEnd::Stopped(record)) => {
                 self.completed(&*skill, &facts, &record).await;
                 Ok(TurnEnd::Stopped(record))
             }
             // A run that an outage ended releases its turn.
-            Err(error) => Box::pin(self.release(last_record, error)).await,
+            Err(error) => self.release(last_record, error).await,
             end => end,
         }
     }
@@ -153,7 +153,7 @@ fn guarded<'a>(
 ) -> BoxFuture<'a, SkillOutcome> {
     let turn = AssertUnwindSafe(async move {
         if let Some(adapter) = adapter {
-            Box::pin(session::begin(context, adapter, skill.makes_task())).await;
+            session::begin(context, adapter, skill.makes_task()).await;
         }
         let outcome = skill.turn(context, start).await;
         context.deliver(outcome).await

@@ -8,7 +8,7 @@ use super::command::SkillCommand;
 use super::output_rules::OutputRules;
 use super::references::NamedTasks;
 use super::replayed_output::ReplayedOutput;
-use super::scopes::{Scopes, StepChangedError, StepPlace};
+use super::scopes::{Scopes, StepPlace};
 use super::spec::TurnSpec;
 use super::thread::TurnThread;
 use super::turn_break::{BreakSignal, TurnBreak};
@@ -130,14 +130,6 @@ impl<'e> TurnHandle<'e> {
             Ok(value) => Ok(value),
             Err(error) => Err(self.store_failed(error).await),
         }
-    }
-
-    /// Ends the turn: the stored results are those of other steps.
-    async fn end_changed(&self, error: &StepChangedError) -> ! {
-        let id = &self.task_id;
-        tracing::error!(task.id = %id, "a step of task `{id}` has changed while its turn was open: {error}");
-        let error = AgentError::step_changed("").with_cause(error);
-        self.signal.end(TurnBreak::Failed(error)).await
     }
 
     /// Stores a file of at most `limit` bytes under a key of this attempt, before any commit
@@ -309,7 +301,11 @@ impl TurnHost for TurnHandle<'_> {
             } = step_place.clone();
             let result = lock(&self.saved_turn).steps.get(&key).cloned();
             if let Err(error) = self.scopes.check(&step_place, result.as_ref(), &input) {
-                self.end_changed(&error).await;
+                // The stored results are those of other steps.
+                let id = &self.task_id;
+                tracing::error!(task.id = %id, "a step of task `{id}` has changed while its turn was open: {error}");
+                let error = AgentError::step_changed("").with_cause(&error);
+                self.signal.end(TurnBreak::Failed(error)).await;
             }
             if let Some(result) = &result {
                 self.note_circumstances(&key, result.circumstances_hash.as_ref(), &input);
