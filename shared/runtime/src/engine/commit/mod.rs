@@ -8,7 +8,6 @@ pub(super) mod contention;
 mod thread;
 
 use self::contention::Races;
-use super::turn::write_buffer::registers_push;
 use super::{Engine, EngineError};
 use crate::store::{Committed, Expect, KeyWrite, Keyed, TaskWrite, ThreadWrite, stored};
 use crate::task::{A2aError, Change, KeyHash, TaskRecord, Timestamp, WriteId};
@@ -254,6 +253,11 @@ impl Engine {
         // platform killed is soon taken over.
         deadline.map_or(lease, |end| lease.min(end.plus(Duration::from_secs(5))))
     }
+}
+
+/// Whether the change adds a push config.
+pub(super) const fn registers_push(change: &Change) -> bool {
+    matches!(change, Change::RegisterPush(_))
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 //! artifact, and writers that end. The test bench fails where a rule is broken, and a server
 //! warns once in a turn.
 
-use super::spec::TurnSpec;
 use crate::engine::Engine;
 use crate::engine::clock::lock;
 use crate::skill::turn_host::{ChunkWriter, Emission, ScopeId};
@@ -62,12 +61,16 @@ pub(in crate::engine) struct OutputRules<'e> {
 }
 
 impl<'e> OutputRules<'e> {
-    /// The rules of a turn, of its skill if it runs one.
-    pub(in crate::engine) fn new(engine: &'e Engine, spec: &TurnSpec) -> Self {
+    /// The rules of a turn of this task, of its skill if it runs one.
+    pub(in crate::engine) fn new(
+        engine: &'e Engine,
+        task: TaskId,
+        skill: Option<SkillMetadata>,
+    ) -> Self {
         Self {
             engine,
-            task: spec.record.id().clone(),
-            skill: spec.input.skill().map(|skill| *skill.metadata()),
+            task,
+            skill,
             writers: Mutex::default(),
             faults: Mutex::default(),
         }

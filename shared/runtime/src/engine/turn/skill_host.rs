@@ -72,13 +72,14 @@ impl<'e> TurnHandle<'e> {
     ) -> (Self, mpsc::Receiver<SkillCommand>) {
         let (commands, inbox) = mpsc::channel(1);
         let (saved_turn, base) = spec.replay();
+        let skill = spec.input.skill().map(|skill| *skill.metadata());
         let turn = Self {
             engine,
             commands,
             earlier_saves: Mutex::new(base.saves),
             scopes: Scopes::new(&saved_turn, base.outputs),
             replay: ReplayedOutput::new(&spec.record),
-            output_rules: OutputRules::new(engine, spec),
+            output_rules: OutputRules::new(engine, spec.record.id().clone(), skill),
             signal: Arc::default(),
             saved_turn: Mutex::new(saved_turn),
             turn_thread: TurnThread::new(engine, spec),

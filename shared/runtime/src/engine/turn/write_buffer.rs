@@ -19,7 +19,7 @@ use crate::auth::Caller;
 use crate::engine::accept::repeat::MessagePrint;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::contention::exhausted;
-use crate::engine::commit::{Commit, CommitOutcome, OnConflict, SendKey};
+use crate::engine::commit::{Commit, CommitOutcome, OnConflict, SendKey, registers_push};
 use crate::engine::{Engine, EngineError};
 use crate::skill::AgentError;
 use crate::store::{Keyed, ThreadWrite};
@@ -453,10 +453,6 @@ const fn opens_a_turn(change: &Change) -> bool {
             | Change::RegisterPush(_)
             | Change::Start { .. }
     )
-}
-
-pub(in crate::engine) const fn registers_push(change: &Change) -> bool {
-    matches!(change, Change::RegisterPush(_))
 }
 
 /// Whether a repeated turn does not do this work again.
