@@ -178,8 +178,12 @@ impl PushDispatcher {
             return Ok(DispatchEnd::Late);
         }
         let clean_at = self.clean_at(&push, now);
-        let lease_write = self.to.pushes.lease_push(&push, &lease, now, clean_at);
-        if !lease_write.await? {
+        if !self
+            .to
+            .pushes
+            .lease_push(&push, &lease, now, clean_at)
+            .await?
+        {
             return Ok(DispatchEnd::Left);
         }
         // A webhook of 0.3 or 0.1 gets the task, so its content is read.

@@ -17,7 +17,7 @@ use crate::engine::{Engine, EngineError};
 use crate::skill::route::{self, RouteRequest, Routed, Words};
 use crate::skill::{AgentError, Content, TurnStart};
 use crate::store::queue::{Ack, Receipt, WorkItem};
-use crate::task::{A2aError, Change, Message, Metadata, TaskRecord, Timestamp};
+use crate::task::{Change, Message, Metadata, TaskRecord, Timestamp};
 use crate::telemetry::TraceContext;
 use crate::telemetry::scope::CallScope;
 use std::sync::Arc;
@@ -193,15 +193,13 @@ impl Engine {
         match self.commit(Commit::new(record.clone(), vec![change])).await {
             Ok(CommitOutcome::Stored(record)) => Ok(Some(record)),
             Ok(_) => Ok(None),
-            Err(EngineError {
-                a2a_error: A2aError::StateTooLarge { current, allowed },
-                ..
-            }) => {
-                let error = AgentError::state_too_large(current, allowed);
-                self.fail_unclaimed(record, &error).await?;
-                Ok(None)
-            }
-            Err(error) => Err(error),
+            Err(error) => match error.ends_task(0) {
+                Some(error) => {
+                    self.fail_unclaimed(record, &error).await?;
+                    Ok(None)
+                }
+                None => Err(error),
+            },
         }
     }
 

@@ -112,14 +112,6 @@ impl Commit {
             write: None,
         }
     }
-
-    /// The commit of a running turn: after a conflict its changes are applied again.
-    pub(super) fn of_turn(base: TaskRecord, changes: impl Into<Arc<Vec<Change>>>) -> Self {
-        Self {
-            on_conflict: OnConflict::Reapply,
-            ..Self::new(base, changes)
-        }
-    }
 }
 
 impl Engine {

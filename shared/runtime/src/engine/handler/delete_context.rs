@@ -68,7 +68,7 @@ impl Engine {
     pub async fn delete_context(&self, caller: &Caller, id: &ContextId) -> Result<(), EngineError> {
         let budget = self.reader.policy.blocking_budget;
         let until = self.reader.clock.now().plus(budget);
-        let (thread, next) = self.delete_context_tasks(&caller.owner, id).await?;
+        let (thread, next) = self.clear_thread(&caller.owner, id).await?;
         self.threads.forget_state(&thread).await?;
         let removal = self.remove_cleared(&thread, Some(until)).await?;
         if let Some(error) = removal.error {
@@ -88,7 +88,7 @@ impl Engine {
 
     /// Makes the thread of a context a cleared one; returns it, and whether this call did
     /// it. A thread that was cleared before may have tasks left.
-    async fn delete_context_tasks(
+    async fn clear_thread(
         &self,
         owner: &Owner,
         id: &ContextId,
