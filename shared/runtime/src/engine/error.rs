@@ -3,7 +3,7 @@
 
 use crate::auth::AuthError;
 use crate::skill::AgentError;
-use crate::store::{SizeError, StoreError};
+use crate::store::{SizeError, StoreError, stored};
 use crate::task::A2aError;
 
 /// Seconds after which a client may try again when the store is unavailable.
@@ -51,10 +51,18 @@ impl EngineError {
         }
     }
 
-    /// The error of the skill, if it is one.
-    pub(crate) const fn of_the_skill(&self) -> Option<&AgentError> {
-        match &self.cause {
-            Some(Cause::Skill(error)) => Some(error),
+    /// The error with which a task fails whose changes of `bytes` bytes can never be stored:
+    /// they are too large, or the skill makes them fail.
+    pub(crate) fn ends_task(&self, bytes: usize) -> Option<AgentError> {
+        match (&self.a2a_error, &self.cause) {
+            (_, Some(Cause::Skill(error))) => Some(error.clone()),
+            (&A2aError::StateTooLarge { current, allowed }, _) => {
+                Some(AgentError::state_too_large(current, allowed))
+            }
+            (_, Some(Cause::Store(StoreError::TooLarge(_)))) => Some(AgentError::state_too_large(
+                bytes as u64,
+                stored::OPEN_MAX_BYTES as u64,
+            )),
             _ => None,
         }
     }
@@ -63,9 +71,7 @@ impl EngineError {
     pub(crate) const fn is_contended(&self) -> bool {
         matches!(self.cause, Some(Cause::Store(StoreError::Contended(_))))
     }
-}
 
-impl EngineError {
     /// Whether a store, the bucket, a key service or a secret was unavailable. It says
     /// nothing about the task.
     pub(crate) const fn is_outage(&self) -> bool {
@@ -74,11 +80,10 @@ impl EngineError {
 
     /// Whether content of this one task cannot be read: it is damaged, or S3 refuses it.
     pub(crate) const fn is_unreadable(&self) -> bool {
-        let unreadable = matches!(
+        matches!(
             self.cause,
             Some(Cause::Store(StoreError::Corrupt(_) | StoreError::Denied(_)))
-        );
-        unreadable
+        )
     }
 
     /// Writes the cause to the log, once, at the edge. An error without a cause is the

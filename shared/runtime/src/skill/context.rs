@@ -377,13 +377,6 @@ impl<'a> TaskContext<'a> {
         self.host.write_stamp().0
     }
 
-    /// Whether the task was canceled. It reads what the engine already knows and makes no
-    /// request to the store.
-    #[must_use]
-    pub fn cancelled(&self) -> bool {
-        self.host.cancelled()
-    }
-
     /// The trace of the turn, as the value of a `traceparent` header (W3C Trace Context), for
     /// requests of the skill to other services. `Fetcher` adds it by itself. `None` in a
     /// task that the skill has spawned.

@@ -36,7 +36,6 @@ pub(super) struct RecordingHost {
     pub(super) begun: Mutex<BTreeMap<String, usize>>,
     pub(super) thread: Thread,
     pub(super) references: References,
-    pub(super) cancelled: bool,
 }
 
 impl RecordingHost {
@@ -189,10 +188,6 @@ impl TurnHost for RecordingHost {
 
     fn time_left(&self) -> Duration {
         Duration::from_secs(7)
-    }
-
-    fn cancelled(&self) -> bool {
-        self.cancelled
     }
 }
 

@@ -186,7 +186,4 @@ pub(crate) trait TurnHost: DocumentHost {
 
     /// The time until the turn must be finished or handed over.
     fn time_left(&self) -> Duration;
-
-    /// Whether the task was canceled, as far as the engine knows without a read.
-    fn cancelled(&self) -> bool;
 }

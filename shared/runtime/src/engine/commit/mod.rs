@@ -5,14 +5,12 @@
 //! recognises a write with a lost reply: the write is neither lost nor done twice.
 
 pub(super) mod contention;
-pub(super) mod send_key;
 mod thread;
 
 use self::contention::Races;
-use self::send_key::SendKey;
 use super::{Engine, EngineError};
-use crate::store::{Committed, Expect, Keyed, TaskWrite, ThreadWrite, stored};
-use crate::task::{Change, TaskRecord, Timestamp, WriteId};
+use crate::store::{Committed, Expect, KeyWrite, Keyed, TaskWrite, ThreadWrite, stored};
+use crate::task::{A2aError, Change, KeyHash, TaskRecord, Timestamp, WriteId};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,9 +46,6 @@ pub(super) enum CommitOutcome {
 impl CommitOutcome {
     /// The result of a commit without a thread and a key: the stored record, or what
     /// [`CommitOutcome::Lost`] holds.
-    ///
-    /// # Errors
-    /// When the commit had one of them.
     pub(super) fn of_task(self) -> Result<Result<TaskRecord, Option<TaskRecord>>, EngineError> {
         match self {
             Self::Stored(record) => Ok(Ok(record)),
@@ -62,22 +57,46 @@ impl CommitOutcome {
     }
 }
 
+/// The idempotency key of one send.
+#[derive(Debug, Clone)]
+pub(super) struct SendKey {
+    /// The hash under which the key is stored.
+    pub(super) hash: KeyHash,
+    /// The sealed hash of what the send asks for.
+    pub(super) content: String,
+}
+
+impl SendKey {
+    /// The task of the earlier send with this key.
+    ///
+    /// # Errors
+    /// [`A2aError::IdempotencyKeyReused`] if that send asked for something else.
+    pub(super) fn task_of(&self, entry: Keyed) -> Result<TaskRecord, A2aError> {
+        if entry.content == self.content {
+            Ok(entry.record)
+        } else {
+            Err(A2aError::IdempotencyKeyReused)
+        }
+    }
+}
+
 /// One change of a task, with what is stored together with it.
 #[derive(Debug, Clone)]
 pub(super) struct Commit {
     /// The record that the changes are applied to. One that is not stored yet
     /// (version 0) is created.
-    base: TaskRecord,
-    changes: Arc<Vec<Change>>,
-    on_conflict: OnConflict,
+    pub(super) base: TaskRecord,
+    pub(super) changes: Arc<Vec<Change>>,
+    pub(super) on_conflict: OnConflict,
     /// The thread as the turn leaves it, in the same transaction.
-    thread: Option<ThreadWrite>,
+    pub(super) thread: Option<ThreadWrite>,
     /// Whether the context has the pointer to the task.
-    has_pointer: bool,
+    pub(super) has_pointer: bool,
     /// The idempotency key of the send, in the same transaction.
-    key: Option<SendKey>,
-    /// The write id; a new one if it is absent.
-    write: Option<WriteId>,
+    pub(super) key: Option<SendKey>,
+    /// The write id; a new one if it is absent. A commit that is repeated under its id, with
+    /// another thread, is recognised if it was stored before.
+    pub(super) write: Option<WriteId>,
 }
 
 impl Commit {
@@ -93,106 +112,61 @@ impl Commit {
             write: None,
         }
     }
-
-    /// The commit of a running turn: after a conflict its changes are applied again.
-    pub(super) fn of_turn(base: TaskRecord, changes: impl Into<Arc<Vec<Change>>>) -> Self {
-        Self {
-            on_conflict: OnConflict::Reapply,
-            ..Self::new(base, changes)
-        }
-    }
-
-    /// Says whether the context has the pointer to the task.
-    pub(super) fn with_pointer(self, has_pointer: bool) -> Self {
-        Self {
-            has_pointer,
-            ..self
-        }
-    }
-
-    /// Stores an idempotency key in the same transaction.
-    pub(super) fn with_key(self, key: Option<SendKey>) -> Self {
-        Self { key, ..self }
-    }
-
-    /// Stores a thread in the same transaction.
-    pub(super) fn with_thread(self, thread: Option<ThreadWrite>) -> Self {
-        Self { thread, ..self }
-    }
-
-    /// Uses this write id. A commit that is repeated under its id, with another thread,
-    /// is recognised if it was stored before.
-    pub(super) fn under(self, write: WriteId) -> Self {
-        let write = Some(write);
-        Self { write, ..self }
-    }
 }
 
 impl Engine {
     /// Stores a commit durably, before a client sees its changes.
-    ///
-    /// # Errors
-    /// When the store is unavailable, or the base does not accept the changes.
     pub(super) async fn commit(&self, commit: Commit) -> Result<CommitOutcome, EngineError> {
-        let Commit {
-            mut base,
-            mut changes,
-            on_conflict,
-            thread,
-            has_pointer,
-            key,
-            write,
-        } = commit;
-        let id = write.unwrap_or_else(|| self.write_id(&base));
-        let registers = changes
-            .iter()
-            .all(|it| matches!(it, Change::RegisterPush(_)));
-        // Objects are stored before the commit, so that a stored pointer names existing
-        // bytes.
-        self.store_blobs(&base, &id, &mut changes).await?;
+        let mut commit = self.with_objects(commit).await?;
+        let registers = commit.changes.iter().all(registers_push);
         let mut races = Races::default();
         loop {
-            let write = self.task_write(&base, &changes, &id, key.as_ref())?;
-            let write = TaskWrite {
-                thread: thread.clone(),
-                has_pointer,
-                ..write
-            };
-            match self.tasks.commit(&write).await? {
+            let write = self.task_write(&commit)?;
+            let base = &commit.base;
+            commit.base = match self.tasks.commit(&write).await? {
                 Committed::Done => return Ok(CommitOutcome::Stored(write.record)),
                 Committed::ThreadConflict => return Ok(CommitOutcome::ThreadMoved),
                 Committed::KeyTaken(keyed) => return Ok(CommitOutcome::KeyTaken(keyed)),
                 // The task is gone. Only a create may see which task has the id now.
                 Committed::Conflict(Some(current))
-                    if base.version() > 0 && !current.is_same_task(&base) =>
+                    if base.version() > 0 && !current.is_same_task(base) =>
                 {
                     return Ok(CommitOutcome::Lost(None));
                 }
                 Committed::Conflict(Some(current))
-                    if on_conflict == OnConflict::Reapply && current.is_same_turn(&base) =>
+                    if commit.on_conflict == OnConflict::Reapply && current.is_same_turn(base) =>
                 {
-                    base = current;
+                    current
                 }
                 // Only a push config was added: the commit does not lose to it.
                 Committed::Conflict(Some(current))
-                    if !registers && current.differs_in_listeners_only(&base) =>
+                    if !registers && current.differs_in_listeners_only(base) =>
                 {
-                    base = current;
+                    current
                 }
                 Committed::Conflict(current) => return Ok(CommitOutcome::Lost(current)),
-            }
+            };
             races.lost()?;
         }
     }
 
-    /// The conditional write of `changes` on `base` under the write id `id`.
-    fn task_write(
-        &self,
-        base: &TaskRecord,
-        changes: &[Change],
-        id: &WriteId,
-        key: Option<&SendKey>,
-    ) -> Result<TaskWrite, EngineError> {
+    /// The commit with a write id, after its objects are stored, so that a stored pointer
+    /// names existing bytes.
+    pub(super) async fn with_objects(&self, mut commit: Commit) -> Result<Commit, EngineError> {
+        let id = commit.write.take();
+        let id = id.unwrap_or_else(|| self.write_id(&commit.base));
+        self.store_blobs(&commit.base, &id, &mut commit.changes)
+            .await?;
+        commit.write = Some(id);
+        Ok(commit)
+    }
+
+    /// The conditional write of a commit.
+    fn task_write(&self, commit: &Commit) -> Result<TaskWrite, EngineError> {
+        let Commit { base, changes, .. } = commit;
+        let id = commit.write.clone();
+        let id = id.unwrap_or_else(|| self.write_id(base));
+        let key = commit.key.as_ref();
         let now = self.reader.clock.now();
         let expires_at = now.plus(self.reader.policy.task_ttl);
         // Items beside the task outlive it, so that the task alone decides about
@@ -202,21 +176,25 @@ impl Engine {
         // task.
         let at = now.max(base.created_at());
         let mut next = base
-            .next(changes.iter().cloned(), id.clone(), at, expires_at)
+            .next(changes.iter().cloned(), id, at, expires_at)
             .map_err(|e| EngineError::broken(e.to_string()))?;
         // A task that is created finished keeps its log only for webhooks.
         if base.version() == 0 && next.state().is_terminal() && next.listeners().is_empty() {
             next.forget_log();
         }
-        next.hold_keys(key.map(SendKey::address), kept_until);
+        next.hold_keys(key.map(|key| &key.hash), kept_until);
         stored::arrange(&mut next);
         Ok(TaskWrite {
             record: next,
             expect: Expect::of(base),
-            thread: None,
+            thread: commit.thread.clone(),
             pushes: self.push_records(base, changes, now),
-            key: key.map(|key| key.write(kept_until)),
-            has_pointer: false,
+            key: key.map(|key| KeyWrite {
+                key: key.hash.clone(),
+                content: key.content.clone(),
+                kept_until,
+            }),
+            has_pointer: commit.has_pointer,
             now,
         })
     }
@@ -224,9 +202,6 @@ impl Engine {
     /// Expires a task at rest: no reader finds it from now on. What is stored for it can
     /// then be removed in steps, by this call or a later one. A task that has already
     /// expired is not written again. `None` if another write came first.
-    ///
-    /// # Errors
-    /// When the store is unavailable.
     pub(super) async fn end(&self, record: TaskRecord) -> Result<Option<TaskRecord>, EngineError> {
         let now = self.reader.clock.now();
         // A reader with a slow clock must not find it either.
@@ -270,6 +245,11 @@ impl Engine {
         // platform killed is soon taken over.
         deadline.map_or(lease, |end| lease.min(end.plus(Duration::from_secs(5))))
     }
+}
+
+/// Whether the change adds a push config.
+pub(super) const fn registers_push(change: &Change) -> bool {
+    matches!(change, Change::RegisterPush(_))
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Stores the thread of a context: the one that a task opens, and the one that a message
 //! refreshes.
 
-use crate::engine::turn::finish::too_large;
 use crate::engine::{Engine, EngineError};
 use crate::store::{StoreError, ThreadWrite};
 use crate::task::TaskRecord;
@@ -33,10 +32,12 @@ impl Engine {
         let result = futures::try_join!(point, open);
         // What is too large ends its task in a smaller write. This is not the task's, and the
         // task must not be stored without it.
-        result.map(|_| ()).map_err(|error| match too_large(&error) {
-            true => StoreError::Refused(error.to_string()).into(),
-            false => error,
-        })
+        result
+            .map(|_| ())
+            .map_err(|error| match error.ends_task(0) {
+                Some(_) => StoreError::Refused(error.to_string()).into(),
+                None => error,
+            })
     }
 
     /// Stores the thread of a new context, unless another task of the context has stored
@@ -59,18 +60,10 @@ impl Engine {
     async fn put_contended(&self, write: &ThreadWrite) -> Result<bool, EngineError> {
         let mut races = self.races(None);
         loop {
-            match self.keep_thread(write).await {
-                Err(error) if error.is_contended() && self.back_off(&mut races).await => {}
-                result => return result,
+            match self.threads.put_thread(write).await {
+                Err(StoreError::Contended(_)) if self.back_off(&mut races).await => {}
+                result => return Ok(result?),
             }
         }
-    }
-
-    /// Stores a thread; `false` if another write came first.
-    pub(in crate::engine) async fn keep_thread(
-        &self,
-        write: &ThreadWrite,
-    ) -> Result<bool, EngineError> {
-        Ok(self.threads.put_thread(write).await?)
     }
 }

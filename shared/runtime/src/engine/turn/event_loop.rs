@@ -37,9 +37,6 @@ type PendingWrite<'a> = Option<BoxFuture<'a, Result<Option<CommitOutcome>, Engin
 /// Polls everything until the skill returns, another writer has the task or the time is
 /// up. Then it applies the requests the skill has already sent and waits for the write in
 /// flight.
-///
-/// # Errors
-/// When the store fails.
 pub(in crate::engine) async fn drive(
     skill: &mut BoxFuture<'_, SkillOutcome>,
     turn: &TurnHandle<'_>,
@@ -56,7 +53,8 @@ pub(in crate::engine) async fn drive(
         // One write at a time: what arrives meanwhile goes into the next one.
         if writing.is_none() && buffer.due() {
             writing = placing(buffer).or_else(|| {
-                let commit = turn.turn_thread().commit(buffer.next_turn_commit());
+                let (commit, updates) = buffer.next_turn_commit();
+                let commit = turn.turn_thread().commit(commit, Some(updates));
                 Some(commit.map_ok(Some).boxed())
             });
         }
@@ -66,7 +64,7 @@ pub(in crate::engine) async fn drive(
             // run.
             biased;
             result = finished(&mut writing) => {
-                if !stored(buffer, result?).await? {
+                if let Some(outcome) = result? && !buffer.stored(outcome).await? {
                     return Ok(LoopEnd::Lost);
                 }
             }
@@ -94,7 +92,8 @@ pub(in crate::engine) async fn drive(
         buffer.note(command);
     }
     if let Some(writing) = writing
-        && !stored(buffer, writing.await?).await?
+        && let Some(outcome) = writing.await?
+        && !buffer.stored(outcome).await?
     {
         return Ok(LoopEnd::Lost);
     }
@@ -105,17 +104,6 @@ pub(in crate::engine) async fn drive(
 fn placing<'e>(buffer: &mut WriteBuffer<'e>) -> PendingWrite<'e> {
     let placement = buffer.placement(false)?;
     Some(placement.map_ok(|()| None).boxed())
-}
-
-/// Handles the result of a write; `false` if the task is lost.
-async fn stored(
-    buffer: &mut WriteBuffer<'_>,
-    outcome: Option<CommitOutcome>,
-) -> Result<bool, EngineError> {
-    match outcome {
-        Some(outcome) => buffer.stored(outcome).await,
-        None => Ok(true),
-    }
 }
 
 /// Waits for the write in flight; never returns if there is none.

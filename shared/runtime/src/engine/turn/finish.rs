@@ -1,24 +1,19 @@
 //! Finishes a turn: applies the skill's outcome as the task's last commit of the turn.
 
 use super::spec::TurnEnd;
-use super::state_size::check_state_size;
 use super::thread::TurnThread;
-use super::write_buffer::{WriteBuffer, opens_a_turn, size_of};
-use crate::engine::accept::context_status::serves_as_thread;
+use super::write_buffer::WriteBuffer;
 use crate::engine::commit::contention::exhausted;
-use crate::engine::commit::{Commit, CommitOutcome};
-use crate::engine::error::Cause;
+use crate::engine::commit::{CommitOutcome, OnConflict};
 use crate::engine::{Engine, EngineError};
 use crate::skill::{AgentError, AuthHint, Content, Settled, TurnFacts};
 use crate::skill::{AnySkill, SkillOutcome};
-use crate::store::{StoreError, stored};
 use crate::task::metadata_keys;
-use crate::task::{A2aError, Change, ContextId, Message, Part, TaskRecord, WriteId};
+use crate::task::{Change, ContextId, Message, Part, TaskRecord};
 use a2a_lambda_model::redact::without_values;
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The most time that `on_completed` may take.
@@ -26,9 +21,6 @@ const HOOK_TIME: Duration = Duration::from_secs(1);
 
 impl WriteBuffer<'_> {
     /// Stores the skill's outcome, with everything that is not stored yet.
-    ///
-    /// # Errors
-    /// When the store is unavailable; then the turn is released.
     pub(in crate::engine) async fn finish_turn(
         mut self,
         outcome: SkillOutcome,
@@ -60,100 +52,29 @@ impl WriteBuffer<'_> {
                 None => {}
             }
         }
-        let (base, changes) = self.take();
-        let changes = Arc::new(changes);
-        let result = if turn_thread.is_unchanged() {
-            let commit = self.commit_of(base.clone(), Arc::clone(&changes));
-            Box::pin(self.engine.commit(commit)).await
-        } else {
-            Box::pin(self.finish_with_thread(&base, &changes, turn_thread)).await
+        let commit = self.next_commit(OnConflict::Reapply);
+        let result = match turn_thread.commit(commit, None).await {
+            // The turn lost every race for its thread until its time was over. The skill does
+            // not run again. The task keeps what the skill made.
+            Ok(CommitOutcome::ThreadMoved) => {
+                let fail = match self.take_back() {
+                    Some(fail @ Change::Fail { .. }) => fail,
+                    _ => {
+                        let error = AgentError::deadline().with_cause(&exhausted());
+                        self.engine.failure(&self.record, &error)
+                    }
+                };
+                self.fail(fail).await
+            }
+            result => result,
         };
-        let commit_outcome = match result {
-            Err(error) if too_large(&error) || error.of_the_skill().is_some() => {
-                self.give_up(base, &changes, &error).await?
-            }
-            result => result?,
-        };
-        if self.stored(commit_outcome).await? {
-            Ok(TurnEnd::Stopped(self.record))
-        } else {
-            Ok(TurnEnd::Superseded(self.winner))
-        }
-    }
-
-    /// Makes the final commit, with the turn's thread changes in the same transaction.
-    /// After a lost race for the thread it applies them to the thread's new state.
-    async fn finish_with_thread(
-        &mut self,
-        base: &TaskRecord,
-        changes: &Arc<Vec<Change>>,
-        turn_thread: &TurnThread<'_>,
-    ) -> Result<CommitOutcome, EngineError> {
-        let mut changes = Arc::clone(changes);
-        // All tries share one write id, so that a try that was stored without a
-        // response is recognised. The objects are stored once, however many tries the
-        // commit needs.
-        let write = self.engine.write_id(base);
-        self.engine.store_blobs(base, &write, &mut changes).await?;
-        let mut races = self.engine.races(turn_thread.stop_at());
-        loop {
-            match self.attempt(&write, base, &changes, turn_thread).await {
-                // Another task may have written the thread: read it again.
-                Ok(CommitOutcome::ThreadMoved) => {}
-                Err(error) if error.is_contended() => {}
-                decided => return decided,
-            }
-            if !self.engine.back_off(&mut races).await {
-                return self.exhausted(base, changes).await;
-            }
-        }
-    }
-
-    /// One try of the final commit, on the thread as it is stored now.
-    async fn attempt(
-        &self,
-        write: &WriteId,
-        base: &TaskRecord,
-        changes: &Arc<Vec<Change>>,
-        turn_thread: &TurnThread<'_>,
-    ) -> Result<CommitOutcome, EngineError> {
-        let commit = self
-            .commit_of(base.clone(), Arc::clone(changes))
-            .with_thread(turn_thread.write().await?)
-            .under(write.clone());
-        self.engine.commit(commit).await
-    }
-
-    /// Fails a turn that lost every race for its thread until its time was over. The
-    /// skill does not run again. The task keeps what the skill made.
-    async fn exhausted(
-        &mut self,
-        base: &TaskRecord,
-        changes: Arc<Vec<Change>>,
-    ) -> Result<CommitOutcome, EngineError> {
-        let mut changes = Arc::unwrap_or_clone(changes);
-        let last = match changes.pop() {
-            Some(failed @ Change::Fail { .. }) => failed,
-            _ => {
-                let error = AgentError::deadline().with_cause(&exhausted());
-                self.engine.failure(base, &error)
-            }
-        };
-        changes.push(last);
-        self.place(false).await?;
-        let commit = self.commit_of(base.clone(), changes);
-        self.engine.commit(commit).await
-    }
-
-    /// A commit of the turn without its thread.
-    fn commit_of(&self, base: TaskRecord, changes: impl Into<Arc<Vec<Change>>>) -> Commit {
-        Commit::of_turn(base, changes).with_pointer(self.has_pointer)
+        self.end(result).await
     }
 
     /// A reply that is the whole response: it names no task.
     fn alone(&self, mut reply: Message, turn_thread: &TurnThread<'_>) -> Message {
         reply.task_id = None;
-        let is_stored = !turn_thread.is_unchanged() || !serves_as_thread(&self.record);
+        let is_stored = !turn_thread.is_unchanged() || !self.record.names_its_context();
         if !is_stored {
             // A2A 1.0, `Message` in a2a.proto: a message of the server names a context. Nothing
             // of this one is stored, so the client can begin it with its next message.
@@ -184,19 +105,20 @@ impl WriteBuffer<'_> {
         let mut races = self.engine.races(turn_thread.stop_at());
         loop {
             let mut last_error = exhausted().into();
-            let result = match turn_thread.write().await {
+            let result = match turn_thread.write(None).await {
                 // The context was deleted meanwhile: nothing of it is kept.
                 Ok(None) => return Ok(true),
-                Ok(Some(thread)) => self.engine.keep_thread(&thread).await,
+                Ok(Some(thread)) => {
+                    let write = self.engine.threads.put_thread(&thread);
+                    write.await.map_err(EngineError::from)
+                }
                 Err(error) => Err(error),
             };
             match result {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
                 // The client learns of this from a task, which fails when it is stored.
-                Err(error) if too_large(&error) || error.of_the_skill().is_some() => {
-                    return Ok(false);
-                }
+                Err(error) if error.ends_task(0).is_some() => return Ok(false),
                 Err(error) if error.is_contended() => last_error = error,
                 Err(error) => return Err(error),
             }
@@ -206,63 +128,9 @@ impl WriteBuffer<'_> {
         }
     }
 
-    /// Fails the task without the changes that can never be stored. A new task keeps its
-    /// opening.
-    ///
-    /// # Errors
-    /// [`A2aError::StateTooLarge`] if the opening alone is too large; then nothing is
-    /// stored.
-    pub(super) async fn give_up(
-        &mut self,
-        base: TaskRecord,
-        changes: &[Change],
-        error: &EngineError,
-    ) -> Result<CommitOutcome, EngineError> {
-        let size = changes.iter().map(size_of).sum::<usize>() as u64;
-        let (current, allowed) = match error.a2a_error {
-            A2aError::StateTooLarge { current, allowed } => (current, allowed),
-            _ => (size, stored::OPEN_MAX_BYTES as u64),
-        };
-        let opening = changes
-            .iter()
-            .filter(|it| base.version() == 0 && opens_a_turn(it));
-        let mut final_changes: Vec<Change> = opening.cloned().collect();
-        let error = match error.of_the_skill() {
-            Some(error) => error.clone(),
-            None => AgentError::state_too_large(current, allowed),
-        };
-        final_changes.push(self.engine.failure(&base, &error));
-        self.place(false).await?;
-        self.engine
-            .commit(self.commit_of(base, final_changes))
-            .await
-    }
-
-    /// The failure of a turn with output that cannot be stored. It drops what is not
-    /// stored.
-    pub(in crate::engine) fn overflow(&mut self) -> AgentError {
-        AgentError::state_too_large(self.discard() as u64, stored::OPEN_MAX_BYTES as u64)
-    }
-
-    /// The outcome, or a failure if the task would keep too much with it.
-    fn within_limits(&self, outcome: SkillOutcome) -> SkillOutcome {
-        let slot = match &outcome {
-            SkillOutcome::InputRequired { slot, .. } | SkillOutcome::AuthRequired { slot, .. } => {
-                slot
-            }
-            _ => return outcome,
-        };
-        let current = stored::saved_size(&self.saved_with(slot));
-        let limit = self.engine.reader.policy.state_max_bytes;
-        match check_state_size(current, limit) {
-            Ok(()) => outcome,
-            Err(error) => SkillOutcome::Failed(error.into()),
-        }
-    }
-
     /// Turns the skill's return value into changes.
     fn apply_outcome(&mut self, outcome: SkillOutcome) {
-        let last = match self.within_limits(outcome) {
+        let last = match outcome {
             SkillOutcome::Message(content) => Change::Complete {
                 message: Some(self.says(content)),
             },
@@ -334,11 +202,16 @@ impl Engine {
         facts: &TurnFacts,
         record: &TaskRecord,
     ) {
-        if !record.state().is_terminal() {
+        let Some(skill_id) = record.skill().filter(|_| record.state().is_terminal()) else {
             return;
-        }
-        let Some(settled_task) = settled(record, facts) else {
-            return;
+        };
+        let settled_task = Settled {
+            task_id: record.id().clone(),
+            context_id: record.context_id().clone(),
+            skill: skill_id.clone(),
+            state: record.state(),
+            artifacts: record.artifacts().iter().cloned().map(Into::into).collect(),
+            caller: facts.caller.clone(),
         };
         let hook = AssertUnwindSafe(skill.on_completed(&settled_task)).catch_unwind();
         let clock = &self.reader.clock;
@@ -362,23 +235,6 @@ fn log_failure(record: &TaskRecord, error: &AgentError) {
     } else {
         tracing::error!(task.id = %id, error.code = code, error.cause = cause, "a turn of task `{id}` failed");
     }
-}
-
-fn settled(record: &TaskRecord, facts: &TurnFacts) -> Option<Settled> {
-    Some(Settled {
-        task_id: record.id().clone(),
-        context_id: record.context_id().clone(),
-        skill: record.skill().cloned()?,
-        state: record.state(),
-        artifacts: record.artifacts().iter().cloned().map(Into::into).collect(),
-        caller: facts.caller.clone(),
-    })
-}
-
-/// Whether the store can never accept what was to be stored.
-pub(in crate::engine) const fn too_large(error: &EngineError) -> bool {
-    matches!(error.cause, Some(Cause::Store(StoreError::TooLarge(_))))
-        || matches!(error.a2a_error, A2aError::StateTooLarge { .. })
 }
 
 #[cfg(test)]

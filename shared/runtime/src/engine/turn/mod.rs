@@ -15,7 +15,8 @@ pub(super) mod run_limit;
 pub(super) mod scopes;
 pub(super) mod skill_host;
 pub(super) mod spec;
-pub(super) mod state_size;
+#[cfg(test)]
+mod state_size_tests;
 pub(super) mod thread;
 pub(super) mod turn_break;
 pub(super) mod write_buffer;

@@ -7,13 +7,13 @@
 
 use super::event_loop::{LoopEnd, drive};
 use super::event_sink::EventSink;
-use super::finish::too_large;
 use super::heartbeat::Heartbeat;
 use super::report::{TurnReport, note, skill_of};
 use super::skill_host::TurnHandle;
-use super::spec::{TurnEnd, TurnSpec};
+use super::spec::{TurnCall, TurnEnd, TurnSpec};
 use super::turn_break::TurnBreak;
-use super::write_buffer::{WriteBuffer, registers_push};
+use super::write_buffer::WriteBuffer;
+use crate::engine::commit::registers_push;
 use crate::engine::{Engine, EngineError};
 use crate::skill::session;
 use crate::skill::{AgentError, AnySkill, SessionAdapter, SkillOutcome, TaskContext, TurnStart};
@@ -38,11 +38,10 @@ impl Engine {
         sink: &mut EventSink,
     ) -> Result<TurnEnd, EngineError> {
         let report = TurnReport::begin(self, &spec, receipt.is_some());
-        // Boxed here, so that the wrappers of the report hold a pointer, not the whole turn.
+        // A future is moved with room for all that it awaits, so the engine boxes large ones at
+        // its borders: the turn here, a message that is accepted, and the work of a queue.
         let turn = Box::pin(self.run_turn(spec, receipt, sink));
-        let result = report.run(turn).await;
-        report.end(&result);
-        result
+        report.run(turn).await
     }
 
     async fn run_turn(
@@ -51,33 +50,22 @@ impl Engine {
         receipt: Option<&dyn Receipt>,
         sink: &mut EventSink,
     ) -> Result<TurnEnd, EngineError> {
-        let (_, base) = spec.replay();
         let (turn, inbox) = TurnHandle::new(self, &spec);
-        let makes_task = spec.input.makes_task();
         let is_stream = sink.is_stream();
         let is_watched = is_stream || spec.opening.iter().any(registers_push);
-        let opens = spec.context_status.and_then(|context| context.opens);
-        let budget = spec.budget;
-        let (record, opening) = (spec.record, spec.opening);
-        let buffer = WriteBuffer::new(self, record, opening, makes_task, budget, sink);
-        let mut buffer = buffer
-            .opening(opens, spec.print)
-            .after_outputs(base.outputs);
-        if spec.force
-            && let Some(first) = buffer.open_as(spec.key).await?
-        {
+        let (is_forced, budget) = (spec.force, spec.budget);
+        let (mut buffer, TurnCall { input, facts, key }) = WriteBuffer::new(self, spec, sink);
+        if is_forced && let Some(first) = buffer.open_as(key).await? {
             return Ok(TurnEnd::Duplicate(first));
         }
-        let (skill, start) = match spec.input.into_run() {
+        let (skill, start) = match input.into_run() {
             Ok(run) => run,
-            Err(outcome) => {
-                return Box::pin(buffer.finish_turn(outcome, turn.turn_thread())).await;
-            }
+            Err(outcome) => return buffer.finish_turn(outcome, turn.turn_thread()).await,
         };
-        let mut context = TaskContext::new(&turn, &spec.facts);
+        let mut context = TaskContext::new(&turn, &facts);
         let adapter = self.agent.adapter(skill.metadata());
         let mut running = guarded(&*skill, adapter, &mut context, start);
-        if is_watched && !spec.force {
+        if is_watched && !is_forced {
             poll_and_open(&mut running, &mut buffer).await?;
         }
         let mut heartbeat = Heartbeat::new(self, receipt, budget, is_stream);
@@ -85,50 +73,43 @@ impl Engine {
         // INVARIANT: the skill's future is dropped before the turn is handed over, so
         // that a hand-over never makes two runs of one turn overlap.
         drop(running);
-        if let Ok(LoopEnd::Returned(outcome)) = &ended_by {
-            turn.check_end(outcome);
-        }
         let last_record = buffer.record.clone();
-        let result = match self.outcome(ended_by, &mut buffer) {
-            Ok(Ok(outcome)) => Box::pin(buffer.finish_turn(outcome, turn.turn_thread())).await,
-            Ok(Err(reason)) => Box::pin(leave(reason, &turn, buffer)).await,
-            Err(error) => Err(error),
-        };
-        match result {
+        match self.end_turn(ended_by, &turn, buffer).await {
             Ok(TurnEnd::Stopped(record)) => {
-                self.completed(&*skill, &spec.facts, &record).await;
+                self.completed(&*skill, &facts, &record).await;
                 Ok(TurnEnd::Stopped(record))
             }
             // A run that an outage ended releases its turn.
-            Err(error) => Box::pin(self.release(last_record, error)).await,
-            result => result,
+            Err(error) => self.release(last_record, error).await,
+            end => end,
         }
     }
 
-    /// The outcome of the skill, or how its turn leaves this process.
-    ///
-    /// # Errors
-    /// When the store failed.
-    fn outcome(
+    /// Stores the outcome of the skill, or hands its turn over.
+    async fn end_turn(
         &self,
         ended_by: Result<LoopEnd, EngineError>,
-        buffer: &mut WriteBuffer<'_>,
-    ) -> Result<Result<SkillOutcome, Leave>, EngineError> {
-        Ok(match ended_by {
-            Ok(LoopEnd::Returned(outcome)) => Ok(outcome),
-            Ok(LoopEnd::Lost) => Err(Leave::Lost),
-            Ok(LoopEnd::TimeUp) if buffer.can_go_on() => {
-                match self.hand_over_limit(&buffer.record) {
-                    Some(error) => Ok(SkillOutcome::Failed(error)),
-                    None => Err(Leave::HandOver),
-                }
+        turn: &TurnHandle<'_>,
+        mut buffer: WriteBuffer<'_>,
+    ) -> Result<TurnEnd, EngineError> {
+        let outcome = match ended_by {
+            Ok(LoopEnd::Returned(outcome)) => turn.checked(outcome),
+            Ok(LoopEnd::Lost) => return Ok(TurnEnd::Superseded(buffer.winner)),
+            Ok(LoopEnd::TimeUp) if !buffer.can_go_on() => {
+                SkillOutcome::Failed(AgentError::deadline())
             }
-            Ok(LoopEnd::TimeUp) => Ok(SkillOutcome::Failed(AgentError::deadline())),
-            Ok(LoopEnd::Broken(TurnBreak::Failed(error))) => Ok(SkillOutcome::Failed(error)),
+            Ok(LoopEnd::TimeUp) => match self.hand_over_limit(&buffer.record) {
+                Some(error) => SkillOutcome::Failed(error),
+                None => return buffer.hand_over(turn.turn_thread()).await,
+            },
+            Ok(LoopEnd::Broken(TurnBreak::Failed(error))) => SkillOutcome::Failed(error),
             Ok(LoopEnd::Broken(TurnBreak::Outage(error))) => return Err(error.into()),
-            Err(error) if too_large(&error) => Ok(SkillOutcome::Failed(buffer.overflow())),
-            Err(error) => return Err(error),
-        })
+            Err(error) => match buffer.give_up(&error) {
+                Some(error) => SkillOutcome::Failed(error),
+                None => return Err(error),
+            },
+        };
+        buffer.finish_turn(outcome, turn.turn_thread()).await
     }
 
     /// Stores a turn for a worker and returns its task. If the message was accepted
@@ -139,33 +120,9 @@ impl Engine {
         sink: &mut EventSink,
     ) -> Result<TaskRecord, EngineError> {
         note(&spec, skill_of(&spec).as_deref());
-        let opens = spec.context_status.and_then(|context| context.opens);
-        let mut buffer = WriteBuffer::new(self, spec.record, spec.opening, true, spec.budget, sink)
-            .opening(opens, spec.print);
-        let repeat = buffer.open_as(spec.key).await?;
+        let (mut buffer, call) = WriteBuffer::new(self, spec, sink);
+        let repeat = buffer.open_as(call.key).await?;
         Ok(repeat.unwrap_or(buffer.record))
-    }
-}
-
-/// How a turn leaves this process before its end.
-enum Leave {
-    /// Another writer has the task.
-    Lost,
-    /// A worker continues the turn.
-    HandOver,
-}
-
-async fn leave(
-    reason: Leave,
-    turn: &TurnHandle<'_>,
-    buffer: WriteBuffer<'_>,
-) -> Result<TurnEnd, EngineError> {
-    match reason {
-        Leave::HandOver => buffer.hand_over(turn.turn_thread()).await,
-        Leave::Lost => {
-            turn.end();
-            Ok(TurnEnd::Superseded(buffer.winner))
-        }
     }
 }
 
@@ -197,22 +154,13 @@ fn guarded<'a>(
 ) -> BoxFuture<'a, SkillOutcome> {
     let turn = AssertUnwindSafe(async move {
         if let Some(adapter) = adapter {
-            Box::pin(session::begin(context, adapter, skill.makes_task())).await;
+            session::begin(context, adapter, skill.makes_task()).await;
         }
         let outcome = skill.turn(context, start).await;
         context.deliver(outcome).await
     });
-    Box::pin(
-        turn.catch_unwind()
-            .map(|result| result.unwrap_or_else(|_| panicked())),
-    )
+    let panicked = || SkillOutcome::Failed(AgentError::internal("the skill panicked"));
+    let turn = turn.catch_unwind();
+    turn.map(move |result| result.unwrap_or_else(|_| panicked()))
+        .boxed()
 }
-
-fn panicked() -> SkillOutcome {
-    SkillOutcome::Failed(AgentError::from(SkillPanicError))
-}
-
-/// A panic of a skill, as the private cause of its failure.
-#[derive(Debug, thiserror::Error)]
-#[error("the skill panicked")]
-struct SkillPanicError;

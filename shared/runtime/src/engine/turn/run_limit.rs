@@ -1,10 +1,11 @@
-//! How long a turn may take without progress, and how often a task may be handed over.
+//! How long a turn may take without progress, how often a task may be handed over, and how
+//! much a skill may keep.
 //!
 //! Each invocation of a turn ends, but a turn can be handed over or released again and
-//! again. These limits end a turn that makes no progress, or progress for ever.
+//! again. The first two limits end a turn that makes no progress, or progress for ever.
 
 use crate::engine::Engine;
-use crate::skill::AgentError;
+use crate::skill::{AgentError, AgentResult};
 use crate::task::TaskRecord;
 
 impl Engine {
@@ -29,6 +30,20 @@ impl Engine {
         let (idle, most) = (idle.as_secs(), most.as_secs());
         let text = format!("the task made no progress for {idle} s, and {most} s are allowed");
         Some(exceeded(text).with_detail("runMaxSeconds", most))
+    }
+
+    /// Checks that a skill may keep `current` bytes, before anything is written. The size is
+    /// that of the stored form: `stored::saved_size` of a task, `stored::state_size` of a
+    /// thread.
+    ///
+    /// # Errors
+    /// `STATE_TOO_LARGE`.
+    pub(in crate::engine) fn check_state_size(&self, current: usize) -> AgentResult<()> {
+        let allowed = self.reader.policy.state_max_bytes;
+        if current <= allowed {
+            return Ok(());
+        }
+        Err(AgentError::state_too_large(current as u64, allowed as u64))
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::engine::accept::context_status::ContextStatus;
 use crate::engine::accept::repeat::MessagePrint;
 use crate::engine::budget::TurnBudget;
-use crate::engine::commit::send_key::SendKey;
+use crate::engine::commit::SendKey;
 use crate::skill::{AgentError, AnySkill, Content, SkillOutcome, TurnFacts, TurnStart};
 use crate::task::{Base, Change, Message, Saved, SavedSlot, TaskRecord};
 use std::sync::Arc;
@@ -69,6 +69,13 @@ impl TurnSpec {
     pub(in crate::engine) fn is_reset(&self) -> bool {
         self.context_status.as_ref().is_some_and(|it| it.reset)
     }
+}
+
+/// What a turn calls its skill with, and the key under which its opening is stored.
+pub(in crate::engine) struct TurnCall {
+    pub(in crate::engine) input: TurnInput,
+    pub(in crate::engine) facts: TurnFacts,
+    pub(in crate::engine) key: Option<SendKey>,
 }
 
 /// What a turn does.

@@ -12,9 +12,8 @@ pub(in crate::engine) use self::operations::StepUpdates;
 use self::operations::{Operations, SessionView};
 
 use super::spec::TurnSpec;
-use super::state_size::check_state_size;
+use crate::engine::accept::context_status::LOOK;
 use crate::engine::clock::lock;
-use crate::engine::commit::contention::exhausted;
 use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::{Engine, EngineError};
 use crate::skill::{AgentResult, Content};
@@ -180,24 +179,16 @@ impl<'e> TurnThread<'e> {
     /// Refreshes the thread of a long turn.
     pub(in crate::engine) async fn extend(&self, record: &TaskRecord) {
         let now = self.engine.reader.clock.now();
-        if self.engine.needs_thread_extension(self.checked_at, now) {
+        if self.engine.is_part_over(self.checked_at, LOOK, now) {
             self.engine.extend_thread(record).await;
         }
     }
 
-    /// The write that applies this turn's changes to the thread as it is stored now;
-    /// `None` if the context was deleted. A task keeps its thread alive, so an expired
+    /// The write that applies this turn's changes, or those `updates` of its steps, to the
+    /// thread as it is stored now; `None` if the context was deleted. A task keeps its thread alive, so an expired
     /// thread continues without its old state. A thread that an earlier context with
     /// the same id left is replaced.
-    ///
-    /// # Errors
-    /// When the thread cannot be read, or its state would be too large.
-    pub(in crate::engine) async fn write(&self) -> Result<Option<ThreadWrite>, EngineError> {
-        self.write_of(None).await
-    }
-
-    /// The same for these updates of steps alone.
-    async fn write_of(
+    pub(in crate::engine) async fn write(
         &self,
         updates: Option<&[StepUpdates]>,
     ) -> Result<Option<ThreadWrite>, EngineError> {
@@ -222,52 +213,53 @@ impl<'e> TurnThread<'e> {
         }
         let result = lock(&self.operations).apply(&mut record.state, updates);
         result.map_err(EngineError::of_skill)?;
-        let limit = self.engine.reader.policy.state_max_bytes;
-        check_state_size(stored::state_size(&record.state), limit)?;
+        let size = self
+            .engine
+            .check_state_size(stored::state_size(&record.state));
+        size.map_err(EngineError::of_skill)?;
         let mut write = self.engine.renewed(record, now);
         write.record.state_version = write.record.version;
         Ok(Some(write))
     }
 
-    /// Stores a commit of the turn. If its steps update session values, it applies these
-    /// updates in the same transaction, and again after another task was faster.
-    ///
-    /// # Errors
-    /// Those of [`Engine::commit`], and of [`TurnThread::write`]. When every race was lost.
+    /// Stores a commit of the turn, in one transaction with the changes that
+    /// [`write`](Self::write) applies, if there are any. It applies them again after another
+    /// task was faster; [`CommitOutcome::ThreadMoved`] means that the time for it is over.
     pub(in crate::engine) async fn commit(
         &self,
-        commit: TurnCommit,
+        commit: Commit,
+        updates: Option<Vec<StepUpdates>>,
     ) -> Result<CommitOutcome, EngineError> {
-        let TurnCommit { commit, updates } = commit;
-        if updates.is_empty() {
+        let updates = updates.as_deref();
+        if updates.map_or_else(|| self.is_unchanged(), <[_]>::is_empty) {
             return self.engine.commit(commit).await;
         }
+        // All tries share the objects and the write id, so that a try that was stored without a
+        // response is recognised.
+        let commit = self.engine.with_objects(commit).await?;
         let mut races = self.engine.races(self.stop_at);
         loop {
-            let thread = self.write_of(Some(&updates)).await?;
+            let thread = self.write(updates).await?;
             let state = thread.as_ref().map(|write| write.record.state.clone());
-            match self.engine.commit(commit.clone().with_thread(thread)).await {
+            let commit = Commit {
+                thread,
+                ..commit.clone()
+            };
+            match self.engine.commit(commit).await {
                 Ok(CommitOutcome::ThreadMoved) => {}
                 Err(error) if error.is_contended() => {}
                 Ok(stored @ CommitOutcome::Stored(_)) => {
                     let state = state.unwrap_or_default();
-                    lock(&self.operations).note_applied(&updates, &state);
+                    lock(&self.operations).note_applied(updates.unwrap_or_default(), &state);
                     return Ok(stored);
                 }
                 decided => return decided,
             }
             if !self.engine.back_off(&mut races).await {
-                return Err(exhausted().into());
+                return Ok(CommitOutcome::ThreadMoved);
             }
         }
     }
-}
-
-/// A commit of a turn, with the session updates of its steps.
-#[derive(Debug)]
-pub(in crate::engine) struct TurnCommit {
-    pub(in crate::engine) commit: Commit,
-    pub(in crate::engine) updates: Vec<StepUpdates>,
 }
 
 /// The messages of a task, with the one in its status.

@@ -13,19 +13,18 @@ mod changes;
 mod chunked;
 
 use super::event_sink::EventSink;
-use super::finish::too_large;
-use super::spec::TurnEnd;
-use super::thread::{StepUpdates, TurnCommit, TurnThread};
+use super::spec::{TurnCall, TurnEnd, TurnSpec};
+use super::thread::{StepUpdates, TurnThread};
 use crate::auth::Caller;
 use crate::engine::accept::repeat::MessagePrint;
 use crate::engine::budget::TurnBudget;
-use crate::engine::commit::send_key::SendKey;
-use crate::engine::commit::{Commit, CommitOutcome, OnConflict};
+use crate::engine::commit::contention::exhausted;
+use crate::engine::commit::{Commit, CommitOutcome, OnConflict, SendKey, registers_push};
 use crate::engine::{Engine, EngineError};
+use crate::skill::AgentError;
 use crate::store::{Keyed, ThreadWrite};
 use crate::task::{
-    A2aError, Change, OutputCounts, PartContent, Saved, SavedSlot, SkillId, StepResult, TaskRecord,
-    Timestamp, WriteId,
+    A2aError, Change, OutputCounts, PartContent, SkillId, TaskRecord, Timestamp, WriteId,
 };
 use crate::telemetry::scope::CallScope;
 use futures::future::BoxFuture;
@@ -62,12 +61,12 @@ pub(in crate::engine) struct WriteBuffer<'e> {
     progress: bool,
     waiters: Vec<oneshot::Sender<()>>,
     in_flight: Vec<oneshot::Sender<()>>,
-    /// What the last write of a task that was not stored before it holds.
-    first: Option<Arc<Vec<Change>>>,
+    /// The group in the last write.
+    last_changes: Arc<Vec<Change>>,
     /// The thread to store before the first write.
     opens: Option<ThreadWrite>,
     /// Whether the context has the pointer to the task.
-    pub(super) has_pointer: bool,
+    has_pointer: bool,
     /// Recognises the message that opened the turn.
     print: Option<MessagePrint>,
     /// The artifact names to which this attempt can append.
@@ -83,27 +82,24 @@ pub(in crate::engine) struct WriteBuffer<'e> {
 }
 
 impl<'e> WriteBuffer<'e> {
+    /// The buffer of a turn, and what else `spec` has.
     pub(in crate::engine) fn new(
         engine: &'e Engine,
-        record: TaskRecord,
-        opening: Vec<Change>,
-        makes_task: bool,
-        budget: TurnBudget,
+        spec: TurnSpec,
         sink: &'e mut EventSink,
-    ) -> Self {
-        let artifact_names = record
-            .artifacts()
-            .iter()
-            .filter_map(|a| a.name.clone())
-            .collect();
-        Self {
+    ) -> (Self, TurnCall) {
+        let (_, base) = spec.replay();
+        let names = spec.record.artifacts().iter();
+        let names = names.filter_map(|artifact| artifact.name.clone());
+        let buffer = Self {
             sink,
             engine,
-            record,
-            makes_task,
+            artifact_names: names.collect(),
+            record: spec.record,
+            makes_task: spec.input.makes_task(),
             winner: None,
-            budget,
-            pending: opening,
+            budget: spec.budget,
+            pending: spec.opening,
             waits_since: None,
             bytes: 0,
             last_group_bytes: 0,
@@ -111,33 +107,21 @@ impl<'e> WriteBuffer<'e> {
             progress: false,
             waiters: Vec::new(),
             in_flight: Vec::new(),
-            first: None,
-            opens: None,
+            last_changes: Arc::default(),
+            opens: spec.context_status.and_then(|context| context.opens),
             has_pointer: false,
-            print: None,
-            artifact_names,
-            outputs: OutputCounts::new(),
+            print: spec.print,
+            outputs: base.outputs,
             updates: Vec::new(),
             last_group: None,
             last_write: None,
-        }
-    }
-
-    /// Sets the thread to store before the first write, and what recognises the message.
-    pub(in crate::engine) fn opening(
-        mut self,
-        opens: Option<ThreadWrite>,
-        print: Option<MessagePrint>,
-    ) -> Self {
-        self.opens = opens;
-        self.print = print;
-        self
-    }
-
-    /// Sets how many outputs the turn has said before, by scope.
-    pub(in crate::engine) fn after_outputs(mut self, outputs: OutputCounts) -> Self {
-        self.outputs = outputs;
-        self
+        };
+        let call = TurnCall {
+            input: spec.input,
+            facts: spec.facts,
+            key: spec.key,
+        };
+        (buffer, call)
     }
 
     /// What has to be stored before the next write: the thread that the task opens, and
@@ -190,7 +174,8 @@ impl<'e> WriteBuffer<'e> {
         key: Option<SendKey>,
     ) -> Result<Option<TaskRecord>, EngineError> {
         self.place(key.is_some()).await?;
-        let commit = self.next_commit(OnConflict::Return).with_key(key.clone());
+        let mut commit = self.next_commit(OnConflict::Return);
+        commit.key.clone_from(&key);
         let outcome = self.engine.commit(commit).await?;
         if let (CommitOutcome::KeyTaken(entry), Some(key)) = (&outcome, key) {
             return Ok(Some(key.task_of(Keyed::clone(entry))?));
@@ -268,23 +253,43 @@ impl<'e> WriteBuffer<'e> {
             Some(placement) => placement.await?,
             None => self.engine.extend_thread(&self.record).await,
         }
-        let commit = self.next_turn_commit();
-        let outcome = match turn_thread.commit(commit).await {
-            Err(error) if too_large(&error) => {
-                let first = self.first.take().unwrap_or_default();
-                let base = self.record.clone();
-                self.give_up(base, &first, &error).await?
-            }
-            outcome => outcome?,
-        };
-        if !self.stored(outcome).await? {
-            Ok(TurnEnd::Superseded(self.winner))
-        } else if self.record.state().is_terminal() {
-            Ok(TurnEnd::Stopped(self.record))
-        } else {
-            log_hand_over(&self.record, repeats);
-            Ok(TurnEnd::HandedOver(self.record))
+        let (commit, updates) = self.next_turn_commit();
+        let result = turn_thread.commit(commit, Some(updates)).await;
+        let end = self.end(result).await?;
+        if let TurnEnd::HandedOver(record) = &end {
+            log_hand_over(record, repeats);
         }
+        Ok(end)
+    }
+
+    /// Ends the turn with the result of its last write. A task for which that can never be
+    /// stored fails.
+    pub(in crate::engine) async fn end(
+        mut self,
+        result: Result<CommitOutcome, EngineError>,
+    ) -> Result<TurnEnd, EngineError> {
+        let outcome = match result {
+            Err(error) => match self.give_up(&error) {
+                Some(error) => self.fail(self.engine.failure(&self.record, &error)).await?,
+                None => return Err(error),
+            },
+            Ok(outcome) => outcome,
+        };
+        Ok(if !self.stored(outcome).await? {
+            TurnEnd::Superseded(self.winner)
+        } else if self.record.state().is_at_rest() {
+            TurnEnd::Stopped(self.record)
+        } else {
+            TurnEnd::HandedOver(self.record)
+        })
+    }
+
+    /// Fails the task, and stores with it what is in the buffer.
+    pub(super) async fn fail(&mut self, fail: Change) -> Result<CommitOutcome, EngineError> {
+        self.push(fail);
+        self.place(false).await?;
+        let commit = self.next_commit(OnConflict::Reapply);
+        self.engine.commit(commit).await
     }
 
     /// Whether the client of a task that is not stored yet reads text and no data.
@@ -296,18 +301,13 @@ impl<'e> WriteBuffer<'e> {
 
     /// Keeps the trace of the call for the worker that continues the turn.
     fn keep_trace(&mut self) {
-        let Some(trace) = CallScope::current().trace() else {
-            return;
-        };
-        let trace = Some(trace.to_string());
-        for change in &mut self.pending {
-            if let Change::Request(request) = change {
-                request.trace_parent = trace;
-                return;
-            }
-        }
-        let request = self.record.request();
-        if request.is_some_and(|request| request.trace_parent.is_some()) {
+        let trace = CallScope::current().trace().map(|trace| trace.to_string());
+        let pending = self.pending.iter().find_map(|change| match change {
+            Change::Request(request) => Some(request),
+            _ => None,
+        });
+        let request = pending.or(self.record.request());
+        if trace.is_none() || request.is_some_and(|request| request.trace_parent.is_some()) {
             return;
         }
         let caller = Caller::behind(self.record.owner(), request);
@@ -331,8 +331,8 @@ impl<'e> WriteBuffer<'e> {
         self.pending.len() >= MAX_CHANGES || self.bytes >= MAX_BYTES
     }
 
-    /// Takes the next group, with the record on which it builds.
-    pub(in crate::engine) fn take(&mut self) -> (TaskRecord, Vec<Change>) {
+    /// The next group as a commit.
+    pub(in crate::engine) fn next_commit(&mut self, on_conflict: OnConflict) -> Commit {
         self.progress |= self.pending.iter().any(is_progress);
         // A commit extends the lease too. It must not set back what a heartbeat has
         // extended since the record was read.
@@ -344,28 +344,22 @@ impl<'e> WriteBuffer<'e> {
         self.waits_since = None;
         self.last_group_bytes = std::mem::take(&mut self.bytes);
         self.in_flight = std::mem::take(&mut self.waiters);
-        (self.record.clone(), std::mem::take(&mut self.pending))
-    }
-
-    /// The next group as a commit.
-    pub(in crate::engine) fn next_commit(&mut self, on_conflict: OnConflict) -> Commit {
-        let (base, changes) = self.take();
+        let base = self.record.clone();
         let write = self.next_write(&base);
-        let changes = Arc::new(changes);
-        self.first = (base.version() == 0).then(|| Arc::clone(&changes));
-        let commit = match on_conflict {
-            OnConflict::Reapply => Commit::of_turn(base, changes),
-            OnConflict::Return => Commit::new(base, changes),
-        };
-        commit.under(write).with_pointer(self.has_pointer)
+        let changes = Arc::new(std::mem::take(&mut self.pending));
+        self.last_changes = Arc::clone(&changes);
+        Commit {
+            on_conflict,
+            write: Some(write),
+            has_pointer: self.has_pointer,
+            ..Commit::new(base, changes)
+        }
     }
 
-    /// The next group as a commit of the running turn.
-    pub(in crate::engine) fn next_turn_commit(&mut self) -> TurnCommit {
-        TurnCommit {
-            updates: std::mem::take(&mut self.updates),
-            commit: self.next_commit(OnConflict::Reapply),
-        }
+    /// The next group as a commit of the running turn, with the session updates of its steps.
+    pub(in crate::engine) fn next_turn_commit(&mut self) -> (Commit, Vec<StepUpdates>) {
+        let updates = std::mem::take(&mut self.updates);
+        (self.next_commit(OnConflict::Reapply), updates)
     }
 
     /// The id of the next write on `base`. Only the first one of a turn is random: the others
@@ -401,42 +395,31 @@ impl<'e> WriteBuffer<'e> {
                 self.winner = current;
                 Ok(false)
             }
-            CommitOutcome::ThreadMoved => {
-                Err(EngineError::broken("unexpected thread conflict in turn"))
-            }
+            CommitOutcome::ThreadMoved => Err(exhausted().into()),
             CommitOutcome::KeyTaken(_) => {
                 Err(EngineError::broken("unexpected key conflict in turn"))
             }
         }
     }
 
-    /// Drops what is not stored, the last group included: it can never be stored. A new
-    /// task keeps its opening. Returns the bytes.
-    pub(in crate::engine) fn discard(&mut self) -> usize {
-        let first = self.first.take().unwrap_or_default();
-        let opening = first.iter().filter(|change| opens_a_turn(change));
+    /// Drops what is not stored if `error` says that the last group can never be: returns the
+    /// error with which the task fails. A new task keeps its opening.
+    pub(super) fn give_up(&mut self, error: &EngineError) -> Option<AgentError> {
+        let error = error.ends_task(self.last_group_bytes + self.bytes)?;
+        let is_new = self.record.version() == 0;
+        let group = self.last_changes.iter();
+        let opening = group.filter(|change| is_new && opens_a_turn(change));
         self.pending = opening.cloned().collect();
+        self.bytes = 0;
         self.waiters.clear();
         self.in_flight.clear();
-        self.last_group_bytes + std::mem::take(&mut self.bytes)
+        Some(error)
     }
 
-    /// What the task would keep if the turn ended with this slot.
-    pub(in crate::engine) fn saved_with(&self, slot: &SavedSlot) -> Saved {
-        let mut saved_turn = self.record.saved().clone();
-        for change in &self.pending {
-            match change {
-                Change::Save { key, value, .. } => {
-                    saved_turn.data.insert(key.clone(), value.clone());
-                }
-                Change::Step { key, result, .. } => {
-                    saved_turn.complete_step(key.clone(), StepResult::clone(result));
-                }
-                _ => {}
-            }
-        }
-        saved_turn.slot = Some(slot.clone());
-        saved_turn
+    /// Takes the last group back; returns its last change, which ends the turn.
+    pub(super) fn take_back(&mut self) -> Option<Change> {
+        self.pending = self.last_changes.to_vec();
+        self.pending.pop()
     }
 
     /// Adds a change to the next group.
@@ -461,7 +444,7 @@ fn log_hand_over(record: &TaskRecord, repeats: bool) {
 }
 
 /// Whether the change belongs to the opening of a turn, and not to the output of its skill.
-pub(super) const fn opens_a_turn(change: &Change) -> bool {
+const fn opens_a_turn(change: &Change) -> bool {
     matches!(
         change,
         Change::Accept { .. }
@@ -472,17 +455,13 @@ pub(super) const fn opens_a_turn(change: &Change) -> bool {
     )
 }
 
-pub(super) const fn registers_push(change: &Change) -> bool {
-    matches!(change, Change::RegisterPush(_))
-}
-
 /// Whether a repeated turn does not do this work again.
 const fn is_progress(change: &Change) -> bool {
     matches!(change, Change::Save { .. } | Change::Step { .. })
 }
 
 /// About how many bytes a change adds to the store.
-pub(in crate::engine) fn size_of(change: &Change) -> usize {
+fn size_of(change: &Change) -> usize {
     let parts = match change {
         Change::Update {
             message: Some(message),

@@ -217,10 +217,7 @@ fn artifacts_of_a_referenced_task_are_found_by_name() {
 
 #[test]
 fn a_turn_knows_its_task_caller_and_time() {
-    let host = RecordingHost {
-        cancelled: true,
-        ..RecordingHost::default()
-    };
+    let host = RecordingHost::default();
     let facts = TurnFacts {
         turn: 3,
         accepted_output_modes: vec!["text/plain".to_owned()],
@@ -231,7 +228,6 @@ fn a_turn_knows_its_task_caller_and_time() {
     assert_eq!(cx.context_id().first_task(), Some(TaskId::made_of(1)));
     assert_eq!((cx.turn(), cx.caller()), (3, &caller()));
     assert_eq!(cx.time_left(), Duration::from_secs(7));
-    assert!(cx.cancelled());
     assert_eq!(cx.accepted_output_modes(), ["text/plain"]);
     assert!(block_on(cx.thread()).unwrap().is_empty());
 }
