@@ -8,14 +8,19 @@
 //! short call would be copies. Members are in the order of their names. A test compares
 //! what they write with what the official types write.
 
+use crate::Dialect;
+use crate::state_name::state_name;
 use a2a_lambda_model::task::{
-    Artifact, ContextId, Event, Frame, LoggedEvent, Message, Page, Part, PartContent, Role, Sent,
-    Status, Task, TaskId, TaskState,
+    Artifact, ContextId, Event, Frame, Generation, LoggedEvent, Message, Page, Part, PartContent,
+    Role, Sent, Status, Task, TaskId,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::ser::{SerializeMap as _, SerializeSeq as _};
 use serde::{Serialize, Serializer};
+
+/// Both bindings have the same objects.
+const DIALECT: Dialect = Dialect::rest(Generation::V10);
 
 /// Writes the result of a send (A2A 1.0 §3.1.1): `{"task": …}` or `{"message": …}`.
 #[derive(Debug, Clone, Copy)]
@@ -199,23 +204,10 @@ impl Serialize for StatusWriter<'_> {
         if let Some(message) = &status.message {
             map.serialize_entry("message", &MessageWriter(message, *place))?;
         }
-        map.serialize_entry("state", state(status.state))?;
+        map.serialize_entry("state", state_name(status.state, DIALECT))?;
         // A2A 1.0 §5.6.1: UTC with `Z` and milliseconds.
         map.serialize_entry("timestamp", &status.timestamp.to_rfc3339())?;
         map.end()
-    }
-}
-
-pub(super) const fn state(state: TaskState) -> &'static str {
-    match state {
-        TaskState::Submitted => "TASK_STATE_SUBMITTED",
-        TaskState::Working => "TASK_STATE_WORKING",
-        TaskState::InputRequired => "TASK_STATE_INPUT_REQUIRED",
-        TaskState::AuthRequired => "TASK_STATE_AUTH_REQUIRED",
-        TaskState::Completed => "TASK_STATE_COMPLETED",
-        TaskState::Failed => "TASK_STATE_FAILED",
-        TaskState::Canceled => "TASK_STATE_CANCELED",
-        TaskState::Rejected => "TASK_STATE_REJECTED",
     }
 }
 
