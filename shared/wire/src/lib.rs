@@ -40,8 +40,8 @@ mod version;
 
 pub use call::{Call, OpenedRequest, RawRequest, Rejected};
 pub use card::{
-    ApiKeyLocation, Capabilities, CardDocument, CardError, CardInfo, CardShape, CardSignature,
-    EXTENSIONS, Extension, Provider, SecurityScheme, SignatureError, SkillInfo, Unsigned,
+    Capabilities, CardDocument, CardError, CardInfo, CardShape, CardSignature, EXTENSIONS,
+    Extension, SecurityScheme, SignatureError, SkillInfo, Unsigned,
 };
 pub use error::ErrorRow;
 pub use jsonrpc::RpcId;
