@@ -137,7 +137,7 @@ fn refused(error: &A2aError, dialect: Dialect, id: &RpcId, media: &'static str) 
     let row = super::ErrorRow::of(error, dialect.generation);
     let body = error::body(error, dialect);
     let body = match dialect.binding {
-        Binding::JsonRpc => jsonrpc::error(id, body),
+        Binding::JsonRpc => jsonrpc::error(id, &body),
         Binding::Rest => body,
     };
     let mut headers = vec![("content-type", media.to_owned())];

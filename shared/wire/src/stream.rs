@@ -48,7 +48,7 @@ impl StreamEncoder {
             Frame::Refused(error) => {
                 let body = error::body(error, self.dialect);
                 Some(match self.dialect.binding {
-                    Binding::JsonRpc => sse::event(None, &jsonrpc::error(self.rpc_id(), body)),
+                    Binding::JsonRpc => sse::event(None, &jsonrpc::error(self.rpc_id(), &body)),
                     Binding::Rest => sse::error(&body),
                 })
             }
