@@ -17,8 +17,6 @@ use std::path::{Path, PathBuf};
 
 /// The `A2A_AUTH` with which everybody may call.
 const DEV: &str = AuthMode::Dev.word();
-/// The port when neither the command line nor a setting names one.
-const PORT: u16 = 8080;
 
 /// Where `cargo lambda watch` serves functions, if nothing says another port.
 const WATCH_URL: &str = "http://127.0.0.1:9000";
@@ -41,12 +39,6 @@ pub enum ConfigError {
     /// `A2A_AUTH` is nothing that the program can do.
     #[error("setting `A2A_AUTH` is `{0}`: here {1}")]
     Auth(String, String),
-    /// `A2A_BIND` is not an IP address.
-    #[error("setting `A2A_BIND` is `{0}`: an IP address")]
-    Bind(String),
-    /// `A2A_PORT` is not a port.
-    #[error("setting `A2A_PORT` is `{0}`: a port, 0 to 65535")]
-    Port(String),
     /// The file of `--env-file` cannot be written.
     #[error("failed to write `{path}`: {source}")]
     EnvFile {
@@ -96,21 +88,11 @@ impl Serve {
     ///
     /// # Errors
     /// [`ConfigError::Exposed`] for an address beyond loopback without `--insecure-dev`;
-    /// [`ConfigError::Auth`], [`ConfigError::Bind`] and [`ConfigError::Port`] for a value of
-    /// the setting that is not allowed.
+    /// [`ConfigError::Auth`] for a value of the setting that is not allowed.
     pub fn address(&self, configuration: &dyn Source) -> Result<SocketAddr, ConfigError> {
-        let port = match (self.port, configuration.get("A2A_PORT")) {
-            (Some(port), _) => port,
-            (None, Some(text)) => text.parse().map_err(|_| ConfigError::Port(text))?,
-            (None, None) => PORT,
-        };
-        let address = match (self.bind, configuration.get("A2A_BIND")) {
-            (Some(address), _) => address,
-            (None, Some(text)) => text.parse().map_err(|_| ConfigError::Bind(text))?,
-            (None, None) => IpAddr::from([127, 0, 0, 1]),
-        };
+        let address = self.bind;
         if address.is_loopback() || self.insecure_dev || self.auth(configuration)? != DEV {
-            Ok(SocketAddr::new(address, port))
+            Ok(SocketAddr::new(address, self.port))
         } else {
             Err(ConfigError::Exposed(address))
         }
