@@ -116,8 +116,8 @@ pub(crate) fn read_part(part: &Object<'_>, form: PartForm) -> Option<Part> {
 /// Reads a part of 0.3 over REST: one with `kind` follows the prose (A2A 0.3 §6.5), any other
 /// the proto.
 pub(crate) fn read_rest_part(part: &Object<'_>) -> Option<Part> {
-    let of_prose = part.member("kind").is_some();
-    read_part(part, if of_prose { V03 } else { PROTO })
+    let is_prose = part.member("kind").is_some();
+    read_part(part, if is_prose { V03 } else { PROTO })
 }
 
 /// The data of a `DataPart`, which the proto puts in a member `data`. A client that
@@ -175,8 +175,8 @@ fn wrapped<'v>(data: &'v Value, mark: Option<&Value>) -> Option<&'v Value> {
 /// The path from the member `data` of a part, as the client wrote it, to the data that it
 /// wraps: `.value`, `.data`, `.data.value` or empty.
 pub(crate) fn wrapping(part: &Value, data: &Value, is_rest: bool) -> String {
-    let of_proto = is_rest && part.get("kind").is_none();
-    let inner = if of_proto { proto_data(data) } else { data };
+    let is_proto = is_rest && part.get("kind").is_none();
+    let inner = if is_proto { proto_data(data) } else { data };
     let level = if std::ptr::eq(inner, data) {
         ""
     } else {

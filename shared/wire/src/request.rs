@@ -290,10 +290,10 @@ impl Call {
 
     /// The member that names the task.
     fn task_member(&self) -> &'static str {
-        let sets_push = self.operation == O::CreatePushConfig;
+        let is_set = self.operation == O::CreatePushConfig;
         match self.dialect.generation {
             Generation::V10 if self.operation.is_push() => "taskId",
-            Generation::V03 if sets_push && self.dialect.binding == Binding::JsonRpc => "taskId",
+            Generation::V03 if is_set && self.dialect.binding == Binding::JsonRpc => "taskId",
             Generation::V10 | Generation::V03 | Generation::V01 => "id",
         }
     }
