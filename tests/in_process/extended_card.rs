@@ -1,7 +1,7 @@
 //! The extended agent card and the catalogue of skills.
 
 use a2a_lambda::auth::Identity;
-use a2a_lambda::http::{Backend, Cards, CardsByUrl, Function, HttpService};
+use a2a_lambda::http::{Backend, BaseUrl, Cards, CardsByUrl, Function, HttpService};
 use a2a_lambda::protocol::{Capabilities, CardInfo, CardShape, SkillInfo};
 use a2a_lambda_tests::dialect::{Dialect, at};
 use a2a_lambda_tests::error_rows::{
@@ -131,11 +131,12 @@ async fn an_extended_card_that_is_declared_but_missing_has_its_own_error() {
         ..CardInfo::default()
     };
     let cards = Cards::new(&info, CardShape::Union).unwrap();
-    let cards = Arc::new(CardsByUrl::fixed(cards));
-    let auth = a2a_lambda::auth::AuthMode::Dev;
+    let url = BaseUrl::new(Some(info.base_url), None);
+    let cards = Arc::new(CardsByUrl::new(url, move |_| Ok(cards.clone())));
+    let auth = a2a_lambda::auth::Authentication::new(a2a_lambda::auth::AuthMode::Dev, None);
     for (dialect, request) in ways() {
         let door = Function::of(request.method, request.path());
-        let edge = HttpService::new(door, Backend::Cards, Arc::clone(&cards), auth, 1_000);
+        let edge = HttpService::new(door, Backend::Cards, Arc::clone(&cards), auth.clone());
         let identity = Identity {
             authorizer: None,
             authorization: Some("Bearer dev:acme:ann".to_owned()),

@@ -2,7 +2,7 @@
 //! how its turn ended, and one for each turn that no such line contains.
 
 use a2a_lambda::auth::{AuthMode, Identity};
-use a2a_lambda::http::{Function, InvocationInfo};
+use a2a_lambda::http::{Function, InvocationInfo, MAX_BODY};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::log_lines::LogLines;
 use a2a_lambda_tests::per_dialect;
@@ -148,10 +148,10 @@ async fn every_entry_of_a_batch_has_its_own_line() {
 #[tokio::test(start_paused = true)]
 async fn every_refusal_is_a_line_with_its_reason() {
     let gateway = World::with(behind_a_gateway).unwrap();
-    let open = World::with(|settings| settings.max_body = 200).unwrap();
+    let open = World::new().unwrap();
     let lines = LogLines::default();
     let _guard = lines.capture();
-    let big = "x".repeat(300);
+    let big = "x".repeat(MAX_BODY + 1);
     let json = |body: &str| {
         Request::new("POST", "/")
             .header("content-type", "application/json")

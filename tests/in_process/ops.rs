@@ -200,7 +200,7 @@ async fn the_report_shows_whether_a_changed_setting_is_in_force() {
     );
     let same = shown(|settings| settings.deployed_at = None).await;
     assert_eq!(same, (build.clone(), settings.clone()));
-    let changed = shown(|settings| settings.max_body += 1).await;
+    let changed = shown(|settings| settings.push = !settings.push).await;
     assert_eq!(changed.0, build);
     assert_ne!(changed.1, settings);
     // A secret must not be guessed from the hash.

@@ -28,7 +28,7 @@ class Agent:
     """The program with a rate limit, until the end of the `with` block."""
 
     def __init__(self, program, rate):
-        limit = {"A2A_RATE_LIMIT": str(rate), "A2A_RATE_BURST": str(max(1, rate // 10))}
+        limit = {"A2A_RATE_LIMIT": str(rate)}
         self.settings = {**os.environ, **limit, "A2A_LOG": "error"}
         self.program = program
 

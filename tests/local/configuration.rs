@@ -1,6 +1,6 @@
 //! The program reads a configuration file behind its flags and the environment.
 
-use crate::agent::{Folder, Running, refusal};
+use crate::agent::{Folder, Running, refusal_in};
 use crate::calls::Call;
 
 /// A folder with the file `a2a.json`.
@@ -10,9 +10,9 @@ fn folder(text: &str) -> Folder {
     folder
 }
 
-/// Starts the agent in `folder`, without a port on the command line.
-async fn started(folder: &Folder, arguments: &[&str], settings: &[(&str, &str)]) -> Running {
-    let arguments = [&["--memory"], arguments].concat();
+/// Starts the agent in `folder`.
+async fn started(folder: &Folder, settings: &[(&str, &str)]) -> Running {
+    let arguments = ["--memory", "--port", "0"];
     Running::start(folder, &arguments, settings, "listening on ").await
 }
 
@@ -24,33 +24,24 @@ async fn url_on_the_card(agent: &Running) -> String {
 
 #[tokio::test]
 async fn a_file_in_the_working_folder_sets_what_nothing_else_sets() {
-    let folder =
-        folder(r#"{"A2A_PORT": 0, "A2A_PUBLIC_URL": "https://file.example", "A2A_PUSH": false}"#);
-    let agent = started(&folder, &[], &[]).await;
+    let folder = folder(r#"{"A2A_PUBLIC_URL": "https://file.example", "A2A_PUSH": false}"#);
+    let agent = started(&folder, &[]).await;
     assert!(agent.said.contains("file   a2a.json"), "{}", agent.said);
     assert_eq!(url_on_the_card(&agent).await, "https://file.example");
 }
 
 #[tokio::test]
-async fn the_environment_wins_over_the_file_and_a_flag_over_both() {
-    let folder = folder(r#"{"A2A_PORT": 1, "A2A_PUBLIC_URL": "https://file.example"}"#);
-    let settings = [
-        ("A2A_PORT", "2"),
-        ("A2A_PUBLIC_URL", "https://environment.example"),
-    ];
-    let agent = started(&folder, &["--port", "0"], &settings).await;
+async fn the_environment_wins_over_the_file() {
+    let folder = folder(r#"{"A2A_PUBLIC_URL": "https://file.example"}"#);
+    let settings = [("A2A_PUBLIC_URL", "https://environment.example")];
+    let agent = started(&folder, &settings).await;
     assert_eq!(url_on_the_card(&agent).await, "https://environment.example");
 }
 
 #[tokio::test]
 async fn a_file_that_cannot_be_used_stops_the_start_and_names_the_member() {
     for (text, named) in [
-        (r#"{"A2A_PROT": 0}"#, "`A2A_PROT` is not a setting"),
-        (
-            r#"{"A2A_PORT": 0, "A2A_PORT": 1}"#,
-            "`A2A_PORT` is there twice",
-        ),
-        (r#"{"A2A_PORT": 65536}"#, "`A2A_PORT` is `65536`: a port"),
+        (r#"{"A2A_PUHS": "on"}"#, "`A2A_PUHS` is not a setting"),
         (r#"{"A2A_TASK_TTL": "bad"}"#, "`A2A_TASK_TTL` is `bad`"),
         (r#"{"A2A_TASK_TTL": null}"#, "`A2A_TASK_TTL`"),
         (
@@ -61,20 +52,11 @@ async fn a_file_that_cannot_be_used_stops_the_start_and_names_the_member() {
             r#"{"A2A_SECRET_KEY": "0123456789012345678901234567890123456789"}"#,
             "`A2A_SECRET_KEY` does not belong there",
         ),
-        (r#"["A2A_PORT"]"#, "an object whose members are settings"),
+        (r#"["A2A_PUSH"]"#, "an object of settings"),
         ("{", "a2a.json"),
     ] {
-        let folder = folder(text);
-        let path = folder.path().join("a2a.json");
-        let settings = [("A2A_CONFIG", path.to_str().unwrap())];
-        let said = refusal(&["--memory"], &settings).await;
+        let said = refusal_in(&folder(text), &["--memory", "--port", "0"], &[]).await;
         assert!(said.contains(named), "{text}: {said}");
         assert_eq!(said.lines().count(), 1, "{said}");
     }
-}
-
-#[tokio::test]
-async fn a_named_file_that_is_not_there_stops_the_start() {
-    let said = refusal(&["--memory"], &[("A2A_CONFIG", "elsewhere.json")]).await;
-    assert!(said.contains("`elsewhere.json`"), "{said}");
 }

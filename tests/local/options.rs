@@ -36,8 +36,6 @@ async fn an_address_beyond_this_machine_needs_insecure_dev() {
         let said = refusal(arguments, &[]).await;
         assert!(said.contains("--insecure-dev"), "{said}");
     }
-    let said = refusal(&[], &[("A2A_BIND", "0.0.0.0")]).await;
-    assert!(said.contains("--insecure-dev"), "{said}");
 }
 
 #[tokio::test]
@@ -55,8 +53,7 @@ async fn a_bad_setting_stops_the_start_and_is_explained() {
     for (name, value, allowed) in [
         ("A2A_TASK_TTL", "bad", "`ms`, `s`, `m`, `h` or `d`"),
         ("A2A_CARD", "v2", "`union` or `v1`"),
-        ("A2A_MAX_BODY", "1 MiB", "a whole number"),
-        ("A2A_BIND", "here", "an IP address"),
+        ("A2A_UPLOAD_MAX", "1 MiB", "a whole number"),
     ] {
         let said = refusal(&["--memory", "--port", "0"], &[(name, value)]).await;
         assert!(said.contains(&format!("`{name}` is `{value}`")), "{said}");

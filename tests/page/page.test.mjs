@@ -317,8 +317,8 @@ const file = (name, bytes, mimeType = "text/plain") => ({ name, mimeType, buffer
 
 describe("files of a message", () => {
   let agent;
-  const most = 3_000_000;
-  before(async () => { agent = await startWith({ A2A_UPLOAD_MAX: String(most), A2A_RESPONSE_MAX: "1500000" }, "--agent", "conformance"); });
+  const most = 6_000_000;
+  before(async () => { agent = await startWith({ A2A_UPLOAD_MAX: String(most) }, "--agent", "conformance"); });
   after(() => agent?.stop());
 
   const send = async (page, text) => {
@@ -356,8 +356,8 @@ describe("files of a message", () => {
 
   test("a large file is uploaded, and the link of the answer has its bytes", async () => {
     const page = await visit(agent, { path: "#/chat" });
-    // Above half of `A2A_MAX_BODY`, so that the page uploads it.
-    const bytes = Buffer.alloc(2_900_000, "large ");
+    // Above half of the largest request body, so that the page uploads it, and above the response budget.
+    const bytes = Buffer.alloc(4_900_000, "large ");
     await attach(page, file("large.txt", bytes));
     await attached(page).first().waitFor();
     await send(page, "back");
@@ -393,7 +393,7 @@ describe("files of a message", () => {
   test("a file that is too large is refused with the limit", async () => {
     const page = await visit(agent, { path: "#/chat" });
     await attach(page, file("huge.bin", Buffer.alloc(most + 1)), file("fits.txt", "fits"));
-    await page.getByText("huge.bin is too large: it has 3 000 001 bytes, and a message takes at most 3 000 000 bytes.").waitFor();
+    await page.getByText("huge.bin is too large: it has 6 000 001 bytes, and a message takes at most 6 000 000 bytes.").waitFor();
     assert.equal(await attached(page).count(), 1);
     await send(page, "back");
     await inState(page, "completed").waitFor();

@@ -139,7 +139,7 @@ FORWARDED = [
 _CALLED = {"A2A_TABLE", "A2A_BUCKET", "A2A_SECRET_KEY_ID"}
 _SKILLS = {"A2A_SKILL_SECRET"}
 # The functions with streams share pools of slots.
-_STREAMS = {"A2A_CONCURRENCY", "A2A_STREAM_POOL"}
+_STREAMS = {"A2A_CONCURRENCY"}
 NAMED = {
     "agent-card": set(),
     "tasks-send": _CALLED | _SKILLS,

@@ -3,9 +3,7 @@
 
 use crate::deployment::{DeploymentError, ReachedTable, Table};
 use crate::local_settings::fresh_secret;
-use a2a_lambda::auth::{
-    ApiKey, AuthMode, Credentials, HttpKeys, JwtVerifier, NoRandomError, is_word,
-};
+use a2a_lambda::auth::{ApiKey, AuthMode, Credentials, JwtVerifier, NoRandomError, is_word};
 use a2a_lambda::engine::{Clock, SystemClock};
 use a2a_lambda::settings::{Settings, SettingsError, parse_duration};
 use a2a_lambda::store::StoreError;
@@ -198,8 +196,8 @@ pub(crate) fn credentials(
         return Ok(credentials);
     }
     let issuer = settings.credentials.required_issuer()?;
-    let fetch = Arc::new(HttpKeys::new(settings.credentials.reach));
-    Ok(credentials.with_jwt(JwtVerifier::new(issuer, fetch, clock)))
+    let reach = settings.credentials.reach;
+    Ok(credentials.with_jwt(JwtVerifier::new(issuer, reach, clock)))
 }
 
 fn tier(text: &str) -> Result<String, &'static str> {

@@ -152,7 +152,7 @@ async fn agent(
     let mut interruption = Box::pin(interrupted());
     let _not_yet = futures::poll!(&mut interruption);
     print(&(page.as_ref().map(AgentPage::line).unwrap_or_default() + &banner))?;
-    let functions = Functions::new(&runtime, settings.max_body, page);
+    let functions = Functions::new(&runtime, page);
     serve(listener, Arc::new(functions), interruption).await;
     pumps.stop().await;
     if let Some(embedded) = embedded {

@@ -90,13 +90,13 @@ pub enum Command {
 /// The options of serving.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Serve {
-    /// The port; 0 takes a free one, which is printed. Else `A2A_PORT`, else 8080.
-    #[arg(long, value_name = "N")]
-    pub port: Option<u16>,
+    /// The port; 0 takes a free one, which is printed.
+    #[arg(long, value_name = "N", default_value_t = 8080)]
+    pub port: u16,
     /// The address to listen on. Beyond loopback only with --insecure-dev,
-    /// since anybody who reaches it can name any tenant. Else `A2A_BIND`, else 127.0.0.1.
-    #[arg(long, value_name = "ADDR")]
-    pub bind: Option<IpAddr>,
+    /// since anybody who reaches it can name any tenant.
+    #[arg(long, value_name = "ADDR", default_value_t = IpAddr::from([127, 0, 0, 1]))]
+    pub bind: IpAddr,
     /// Where tasks and artifacts are kept.
     #[arg(long, value_name = "DIR", default_value = DATA)]
     pub data: PathBuf,

@@ -14,12 +14,9 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 /// The `A2A_AUTH` with which everybody may call.
 const DEV: &str = AuthMode::Dev.word();
-/// The port when neither the command line nor a setting names one.
-const PORT: u16 = 8080;
 /// The file of the `A2A_SECRET_KEY` in the data folder.
 const SECRET_KEY: &str = "secret.key";
 /// Where `cargo lambda watch` serves functions, if nothing says another port.
@@ -40,9 +37,9 @@ pub enum ConfigError {
     /// Nobody could make a key.
     #[error("`keys` with --memory accepts nobody, since no key can be made; use --data DIR")]
     NoKeys,
-    /// A setting has a value that the program cannot use.
-    #[error("setting `{0}` is `{1}`: {2}")]
-    Value(&'static str, String, String),
+    /// `A2A_AUTH` is nothing that the program can do.
+    #[error("setting `A2A_AUTH` is `{0}`: here {1}")]
+    Auth(String, String),
     /// The file of `--env-file` or the data folder cannot be used.
     #[error("failed to use `{path}`: {source}")]
     File {
@@ -84,20 +81,11 @@ impl Serve {
     ///
     /// # Errors
     /// [`ConfigError::Exposed`] for an address beyond loopback without `--insecure-dev`;
-    /// [`ConfigError::Value`] for a value of a setting that is not allowed.
+    /// [`ConfigError::Auth`] for a value of the setting that is not allowed.
     pub fn address(&self, configuration: &dyn Source) -> Result<SocketAddr, ConfigError> {
-        let port = match (self.port, configuration.get("A2A_PORT")) {
-            (Some(port), _) => port,
-            (None, Some(text)) => parsed("A2A_PORT", text, "a port, 0 to 65535")?,
-            (None, None) => PORT,
-        };
-        let address = match (self.bind, configuration.get("A2A_BIND")) {
-            (Some(address), _) => address,
-            (None, Some(text)) => parsed("A2A_BIND", text, "an IP address")?,
-            (None, None) => IpAddr::from([127, 0, 0, 1]),
-        };
+        let address = self.bind;
         if address.is_loopback() || self.insecure_dev || self.auth(configuration)? != DEV {
-            Ok(SocketAddr::new(address, port))
+            Ok(SocketAddr::new(address, self.port))
         } else {
             Err(ConfigError::Exposed(address))
         }
@@ -204,13 +192,7 @@ fn auth_of(configuration: &dyn Source) -> Result<String, ConfigError> {
     if AUTH.contains(&auth.as_str()) {
         return Ok(auth);
     }
-    let text = format!("here {}", AUTH.join(", "));
-    Err(ConfigError::Value("A2A_AUTH", auth, text))
-}
-
-fn parsed<T: FromStr>(name: &'static str, text: String, expected: &str) -> Result<T, ConfigError> {
-    let value = text.parse();
-    value.map_err(|_| ConfigError::Value(name, text, expected.to_owned()))
+    Err(ConfigError::Auth(auth, AUTH.join(", ")))
 }
 
 /// The secret in this file of a data folder. The first run makes it.

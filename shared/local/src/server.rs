@@ -3,7 +3,7 @@
 use crate::accept::{ConnectionLimits, accept};
 use crate::page::AgentPage;
 use a2a_lambda::auth::Identity;
-use a2a_lambda::http::{Body, Edges};
+use a2a_lambda::http::{Body, Edges, MAX_BODY};
 use a2a_lambda::runtime::Runtime;
 use bytes::{Bytes, BytesMut};
 use http::header::CONNECTION;
@@ -32,18 +32,15 @@ const LIMITS: ConnectionLimits = ConnectionLimits {
 pub struct Functions {
     edges: Edges,
     page: Option<AgentPage>,
-    max_body: usize,
 }
 
 impl Functions {
-    /// The functions of `runtime`, and the page for the developer. Bodies above `max_body`
-    /// bytes are cut.
+    /// The functions of `runtime`, and the page for the developer.
     #[must_use]
-    pub fn new(runtime: &Runtime, max_body: usize, page: Option<AgentPage>) -> Self {
+    pub fn new(runtime: &Runtime, page: Option<AgentPage>) -> Self {
         Self {
             edges: runtime.edges(),
             page,
-            max_body,
         }
     }
 
@@ -61,7 +58,7 @@ impl Functions {
         let edge = self.edges.for_route(method, path);
         let identity = Identity::of(request.headers());
         let (parts, body) = request.into_parts();
-        let body = match timeout(BODY, read(body, self.max_body)).await {
+        let body = match timeout(BODY, read(body)).await {
             Ok(Ok(body)) => body,
             Ok(Err(error)) => {
                 tracing::debug!("failed to read the body of a request: {error}");
@@ -92,15 +89,15 @@ fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
     response
 }
 
-/// The body, cut one byte above `max`, so that the edge refuses it. Up to [`DRAIN`] more
+/// The body, cut one byte above [`MAX_BODY`], so that the edge refuses it. Up to [`DRAIN`] more
 /// bytes are read and dropped, so that the client reads the response.
 ///
 /// # Errors
 /// When the body breaks off.
-async fn read(mut body: Incoming, max: usize) -> Result<Bytes, hyper::Error> {
+async fn read(mut body: Incoming) -> Result<Bytes, hyper::Error> {
     let mut bytes = BytesMut::new();
     let mut count = 0_usize;
-    let enough = max.saturating_add(1);
+    let enough = MAX_BODY + 1;
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else {
             continue;
@@ -108,7 +105,7 @@ async fn read(mut body: Incoming, max: usize) -> Result<Bytes, hyper::Error> {
         count = count.saturating_add(data.len());
         let room = enough.saturating_sub(bytes.len());
         bytes.extend_from_slice(data.get(..room.min(data.len())).unwrap_or_default());
-        if count.saturating_sub(max) > DRAIN {
+        if count.saturating_sub(MAX_BODY) > DRAIN {
             break;
         }
     }
@@ -155,7 +152,7 @@ mod tests {
         let mut client = TcpStream::connect(listener.local_addr().unwrap())
             .await
             .unwrap();
-        let functions = Arc::new(Functions::new(&runtime, 1000, None));
+        let functions = Arc::new(Functions::new(&runtime, None));
         let serving = tokio::spawn(serve(listener, functions, pending()));
         let half = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{";
         client.write_all(half.as_bytes()).await.unwrap();

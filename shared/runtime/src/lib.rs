@@ -143,8 +143,8 @@ pub use a2a_lambda_store::table_contract_cases;
 /// The types of the agent card. The crate `a2a-lambda-wire` has the wire formats.
 pub mod protocol {
     pub use a2a_lambda_wire::{
-        ApiKeyLocation, Capabilities, CardDocument, CardError, CardInfo, CardShape, CardSignature,
-        EXTENSIONS, Extension, Provider, SecurityScheme, SignatureError, SkillInfo, Unsigned,
+        Capabilities, CardDocument, CardError, CardInfo, CardShape, CardSignature, EXTENSIONS,
+        Extension, SecurityScheme, SignatureError, SkillInfo, Unsigned,
     };
 }
 pub use testing::SkillTest;

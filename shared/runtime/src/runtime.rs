@@ -6,7 +6,7 @@ mod tenant_documents;
 pub use agent_card::cards;
 pub use tenant_documents::TenantDocuments;
 
-use crate::auth::Credentials;
+use crate::auth::{Authentication, Credentials};
 use crate::engine::{Clock, Engine, Ids, RandomIds, RatePolicy, Services, SystemClock};
 use crate::health::{Checks, Health};
 use crate::http::{Backend, CardsByUrl, EdgeLog, Edges, Function, HttpService, MetricsSource, Ops};
@@ -115,8 +115,8 @@ impl Runtime {
     /// The edge of one function. It has only the part of the engine that the
     /// function needs: nothing, the reader, or everything.
     #[must_use]
-    pub fn edge(&self, door: Function) -> HttpService {
-        let backend = match door {
+    pub fn edge(&self, function: Function) -> HttpService {
+        let backend = match function {
             Function::AgentCard => Backend::Cards,
             Function::TasksGet => Backend::Reader(self.engine.reader().clone()),
             Function::TasksSend | Function::TasksStream | Function::Rpc => {
@@ -124,10 +124,10 @@ impl Runtime {
             }
             Function::Ops => Backend::Ops(Arc::clone(&self.ops)),
         };
-        let edge = edge(door, backend, &self.cards, &self.settings).with_log(self.log.clone());
-        match &self.credentials {
-            Some(credentials) => edge.with_credentials(Arc::clone(credentials)),
-            None => edge,
+        HttpService {
+            auth: Authentication::new(self.settings.auth, self.credentials.clone()),
+            log: self.log.clone(),
+            ..edge(function, backend, &self.cards, &self.settings)
         }
     }
 }
@@ -418,29 +418,23 @@ fn cards_by_url(
     agent_card::check(&agent, settings)?;
     let kept = settings.clone();
     let make = move |url: &str| cards(&agent, &kept, url);
-    let cards = CardsByUrl::new(settings.public_url.clone(), make);
-    // The log says at the start if a signature belongs to another card.
-    let signed = !settings.card_signatures.is_empty();
-    Ok(Arc::new(if signed { cards.made_now()? } else { cards }))
+    Ok(Arc::new(CardsByUrl::new(settings.public_url.clone(), make)))
 }
 
 fn edge(
-    door: Function,
+    function: Function,
     backend: Backend,
     cards: &Arc<CardsByUrl>,
     settings: &Settings,
 ) -> HttpService {
-    HttpService::new(
-        door,
-        backend,
-        Arc::clone(cards),
-        settings.auth,
-        settings.max_body,
-    )
-    .with_push(settings.push)
-    .with_streaming(settings.streaming)
-    .with_hosts(settings.hosts.clone())
-    .with_cors(settings.cors.clone())
+    let auth = Authentication::new(settings.auth, None);
+    HttpService {
+        push: settings.push,
+        streaming: settings.streaming,
+        hosts: settings.hosts.clone(),
+        cors: settings.cors.clone(),
+        ..HttpService::new(function, backend, Arc::clone(cards), auth)
+    }
 }
 
 impl std::fmt::Debug for RuntimeBuilder {

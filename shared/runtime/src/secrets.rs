@@ -117,15 +117,19 @@ impl SkillSecrets {
     }
 }
 
+/// Secrets Manager, or the emulator that the environment names. Most processes never read a
+/// secret, so a client is made when it is needed.
+#[cfg(feature = "secrets")]
+pub(crate) async fn secrets_manager() -> crate::store::secretsmanager::Secrets {
+    let everywhere = || Environment.get("AWS_ENDPOINT_URL");
+    let endpoint = Environment.get("AWS_ENDPOINT_URL_SECRETS_MANAGER");
+    let endpoint = endpoint.or_else(everywhere);
+    crate::store::secretsmanager::Secrets::connect(endpoint.as_deref()).await
+}
+
 #[cfg(feature = "secrets")]
 async fn stored(secret_name: &str) -> Result<String, SecretsError> {
-    use crate::store::secretsmanager::Secrets;
-    let everywhere = || Environment.get("AWS_ENDPOINT_URL");
-    let endpoint = Environment
-        .get("AWS_ENDPOINT_URL_SECRETS_MANAGER")
-        .or_else(everywhere);
-    let secrets = Secrets::connect(endpoint.as_deref()).await;
-    let result = secrets.secret(secret_name).await;
+    let result = secrets_manager().await.secret(secret_name).await;
     result.map_err(|error| SecretsError::Unavailable(error.to_string()))
 }
 

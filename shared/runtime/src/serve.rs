@@ -5,7 +5,6 @@
 //! - `services`: the services of AWS that functions use
 //! - `start`: the settings, the log and the counters of a function
 //! - `event`: reads the events of API Gateway
-//! - `request`: hands an event to the HTTP edge
 //! - `function`: one program for all functions of a deployment
 //! - `invocation`: answers the invocations of the functions behind API Gateway
 //! - `buffered`, `streaming`: the two forms of their responses
@@ -30,7 +29,6 @@ mod path;
 mod push;
 #[cfg(feature = "aws")]
 mod relay;
-mod request;
 #[cfg(feature = "aws")]
 mod services;
 mod start;
@@ -63,8 +61,8 @@ use crate::http::{Body, HttpService};
 use crate::skill::BuildAgent;
 use crate::telemetry::metrics::Reporter;
 use futures::{StreamExt as _, stream};
-use http::Response;
-use http_body_util::{BodyExt as _, BodyStream, StreamBody};
+use http::{Method, Response};
+use http_body_util::{BodyExt as _, BodyStream, Empty, StreamBody};
 use invocation::{Also, Integration};
 use start::{Start, Started};
 use std::sync::Arc;
@@ -89,7 +87,7 @@ pub async fn agent_card(agent: impl BuildAgent) -> Result<(), ServeError> {
     let settings = start.public_settings()?;
     let agent = agent.build().map_err(ServeError::Agent)?;
     let edge = crate::runtime::card_edge(agent, &settings)?;
-    buffered(edge, start.ready(None)).await
+    serve(Integration::Buffered, edge, start.ready(None), None).await
 }
 
 /// Serves the path operations that write.
@@ -99,8 +97,13 @@ pub async fn agent_card(agent: impl BuildAgent) -> Result<(), ServeError> {
 #[cfg(feature = "aws")]
 pub async fn tasks_send(agent: impl BuildAgent) -> Result<(), ServeError> {
     const { check_turns() };
-    let (edge, instance) = edge(agent, "tasks-send", Function::TasksSend).await?;
-    buffered(edge, instance).await
+    api(
+        agent,
+        "tasks-send",
+        Function::TasksSend,
+        Integration::Buffered,
+    )
+    .await
 }
 
 /// Serves the path operations that read, and `GET /tasks/{id}:subscribe`.
@@ -109,8 +112,13 @@ pub async fn tasks_send(agent: impl BuildAgent) -> Result<(), ServeError> {
 /// [`ServeError`] when the function cannot start.
 #[cfg(feature = "aws")]
 pub async fn tasks_get(agent: impl BuildAgent) -> Result<(), ServeError> {
-    let (edge, instance) = edge(agent, "tasks-get", Function::TasksGet).await?;
-    streaming(edge, instance).await
+    api(
+        agent,
+        "tasks-get",
+        Function::TasksGet,
+        Integration::Streaming,
+    )
+    .await
 }
 
 /// Serves the path operations that stream, and `POST /tasks/{id}:cancel`.
@@ -120,8 +128,13 @@ pub async fn tasks_get(agent: impl BuildAgent) -> Result<(), ServeError> {
 #[cfg(feature = "aws")]
 pub async fn tasks_stream(agent: impl BuildAgent) -> Result<(), ServeError> {
     const { check_turns() };
-    let (edge, instance) = edge(agent, "tasks-stream", Function::TasksStream).await?;
-    streaming(edge, instance).await
+    api(
+        agent,
+        "tasks-stream",
+        Function::TasksStream,
+        Integration::Streaming,
+    )
+    .await
 }
 
 /// Serves JSON-RPC: all methods on one URL.
@@ -131,8 +144,7 @@ pub async fn tasks_stream(agent: impl BuildAgent) -> Result<(), ServeError> {
 #[cfg(feature = "aws")]
 pub async fn rpc(agent: impl BuildAgent) -> Result<(), ServeError> {
     const { check_turns() };
-    let (edge, instance) = edge(agent, "rpc", Function::Rpc).await?;
-    streaming(edge, instance).await
+    api(agent, "rpc", Function::Rpc, Integration::Streaming).await
 }
 
 /// Serves health and metrics, for operators. `checks` are the dependencies of the skills. It also
@@ -179,13 +191,14 @@ async fn ops_edge(
     Ok((edge, start.ready(None), unknown))
 }
 
-/// The edge of a function with a store.
+/// Serves a function with a store.
 #[cfg(feature = "aws")]
-async fn edge(
+async fn api(
     agent: impl BuildAgent,
     name: &'static str,
     function: Function,
-) -> Result<(HttpService, Started), ServeError> {
+    integration: Integration,
+) -> Result<(), ServeError> {
     let start = Start::begin(name)?;
     let settings = start.settings()?;
     let agent = agent.build().map_err(ServeError::Agent)?;
@@ -196,19 +209,7 @@ async fn edge(
     let counters = counters(&clients, &settings);
     let runtime = Runtime::builder(agent, settings.clone()).aws(&clients);
     let edge = runtime.build()?.edge(function);
-    Ok((edge, start.ready(counters)))
-}
-
-/// Serves a function whose API Gateway integration sends whole responses.
-async fn buffered(edge: HttpService, instance: Started) -> Result<(), ServeError> {
-    serve(Integration::Buffered, edge, instance, None).await
-}
-
-/// Serves a function whose API Gateway integration streams, also responses that are
-/// not streams.
-#[cfg(feature = "aws")]
-async fn streaming(edge: HttpService, instance: Started) -> Result<(), ServeError> {
-    serve(Integration::Streaming, edge, instance, None).await
+    serve(integration, edge, start.ready(counters), None).await
 }
 
 async fn serve(
@@ -222,11 +223,23 @@ async fn serve(
         let pair = Arc::clone(&pair);
         async move {
             let (edge, instance) = &*pair;
-            let response = request::answer(edge, instance.process, GatewayEvent::of(request));
-            counted(Box::pin(response).await, Arc::clone(&instance.reporter))
+            answer(edge, instance, GatewayEvent::of(request)).await
         }
     };
     Ok(invocation::run(integration, handler, also).await?)
+}
+
+/// Answers the request of an event.
+async fn answer(edge: &HttpService, instance: &Started, event: GatewayEvent) -> Response<Body> {
+    let is_head = event.request.method() == Method::HEAD;
+    let deadline = instance.process.deadline(event.deadline);
+    let response = Box::pin(edge.handle(event.request, event.identity, deadline)).await;
+    let response = match is_head {
+        // RFC 9110 §9.3.2: a response to HEAD has no body.
+        true => response.map(|_| Empty::new().boxed_unsync()),
+        false => response,
+    };
+    counted(response, Arc::clone(&instance.reporter))
 }
 
 /// The response, which ends once the reporter has sent what was counted. Lambda freezes a

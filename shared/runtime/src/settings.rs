@@ -73,8 +73,6 @@ pub struct Settings {
     pub card_signatures: Vec<CardSignature>,
     /// When the cards last changed: the file time of the executable, if that is 2020 or later.
     pub deployed_at: Option<Timestamp>,
-    /// `A2A_MAX_BODY`: most bytes of a request body.
-    pub max_body: usize,
     /// `A2A_WORK_QUEUE_URL`: the work queue, which holds the turns for the workers.
     pub work_queue_url: Option<String>,
     /// `A2A_STREAMING`: whether clients may stream.
@@ -127,13 +125,7 @@ impl Settings {
         let auth = read.choice(
             "A2A_AUTH",
             "`gateway`, `dev`, `keys` or `jwt`",
-            &[
-                AuthMode::Gateway,
-                AuthMode::Dev,
-                AuthMode::Keys,
-                AuthMode::Jwt,
-            ]
-            .map(|mode| (mode.word(), mode)),
+            &AuthMode::ALL.map(|mode| (mode.word(), mode)),
             AuthMode::Gateway,
         )?;
         if auth != AuthMode::Gateway && deployed(source) {
@@ -151,7 +143,7 @@ impl Settings {
         if reach == Reach::Anything && deployed(source) {
             return Err(SettingsError::PrivateDeployed);
         }
-        let setting = read.optional_url("A2A_PUBLIC_URL")?;
+        let setting = read.url("A2A_PUBLIC_URL")?;
         // On AWS a card with an address of this machine would be wrong for every client.
         let otherwise = (!deployed(source)).then(|| LOCAL_URL.to_owned());
         let public_url = BaseUrl::new(setting, otherwise);
@@ -169,20 +161,19 @@ impl Settings {
                 &[("union", CardShape::Union), ("v1", CardShape::V1)],
                 CardShape::Union,
             )?,
-            card_signatures: read.signatures("A2A_CARD_SIGNATURES")?,
+            card_signatures: read.card_signatures()?,
             deployed_at: source.built_at(),
-            max_body: read.size("A2A_MAX_BODY", 5 * 1024 * 1024)?,
-            work_queue_url: read.optional_url("A2A_WORK_QUEUE_URL")?,
+            work_queue_url: read.url("A2A_WORK_QUEUE_URL")?,
             streaming: read.switch("A2A_STREAMING", true)?,
             push: read.switch("A2A_PUSH", true)?,
-            push_queue_url: read.optional_url("A2A_PUSH_QUEUE_URL")?,
+            push_queue_url: read.url("A2A_PUSH_QUEUE_URL")?,
             metrics: read.metrics()?,
             sweep_interval: read.duration("A2A_SWEEP_INTERVAL", SWEEP_INTERVAL)?,
             secret_key_id: None,
             model: read.model()?,
             routing: read.routing()?,
             policy: read.policy(reach, !deployed(source))?,
-            tck_streaming_timeout: read.seconds("TCK_STREAMING_TIMEOUT", 2.0)?,
+            tck_streaming_timeout: read.tck_streaming_timeout()?,
         })
     }
 
@@ -204,12 +195,7 @@ impl Settings {
     /// # Errors
     /// [`SettingsError::Missing`] when it is not set.
     pub fn push_queue(&self) -> Result<&str, SettingsError> {
-        self.push_queue_url
-            .as_deref()
-            .ok_or(SettingsError::Missing {
-                name: "A2A_PUSH_QUEUE_URL",
-                allowed: URL,
-            })
+        required(self.push_queue_url.as_deref(), "A2A_PUSH_QUEUE_URL")
     }
 
     /// The URL of the work queue, for the functions that require it.
@@ -217,12 +203,41 @@ impl Settings {
     /// # Errors
     /// [`SettingsError::Missing`] when it is not set.
     pub fn work_queue(&self) -> Result<&str, SettingsError> {
-        self.work_queue_url
-            .as_deref()
-            .ok_or(SettingsError::Missing {
-                name: "A2A_WORK_QUEUE_URL",
-                allowed: URL,
-            })
+        required(self.work_queue_url.as_deref(), "A2A_WORK_QUEUE_URL")
+    }
+}
+
+fn required<'a>(url: Option<&'a str>, name: &'static str) -> Result<&'a str, SettingsError> {
+    url.ok_or(SettingsError::Missing { name, allowed: URL })
+}
+
+impl Read<'_> {
+    /// The origin whose pages may call the agent. Development identities are not for every
+    /// page that the developer opens.
+    fn cors_origin(&self, auth: AuthMode) -> Result<Option<CorsOrigin>, SettingsError> {
+        let allowed = "`*`, or an origin as `https://app.example.com`, without a path";
+        let origin = self.parsed("A2A_CORS_ORIGIN", allowed, CorsOrigin::parse)?;
+        if auth == AuthMode::Dev && origin.as_ref().is_some_and(CorsOrigin::is_any) {
+            return Err(SettingsError::EveryPageInDevelopment);
+        }
+        Ok(origin)
+    }
+
+    fn card_signatures(&self) -> Result<Vec<CardSignature>, SettingsError> {
+        let allowed = "what `a2a-local sign-card --print setting` prints";
+        let signatures = self.parsed("A2A_CARD_SIGNATURES", allowed, |text| {
+            let signatures = text.split_whitespace().map(|it| it.parse().ok());
+            signatures.collect()
+        })?;
+        Ok(signatures.unwrap_or_default())
+    }
+
+    fn tck_streaming_timeout(&self) -> Result<Duration, SettingsError> {
+        let seconds = self.parsed("TCK_STREAMING_TIMEOUT", "seconds, 0-3600", |text| {
+            let seconds = text.parse::<f64>().ok();
+            seconds.filter(|seconds| (0.0..=3600.0).contains(seconds))
+        })?;
+        Ok(Duration::from_secs_f64(seconds.unwrap_or(2.0)))
     }
 }
 

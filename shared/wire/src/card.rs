@@ -8,7 +8,6 @@
 mod build;
 mod extension;
 mod jcs;
-mod security;
 mod signature;
 
 pub(crate) use self::extension::WEBHOOK_SIGNATURES;
@@ -17,7 +16,6 @@ pub use self::signature::{CardSignature, SignatureError, Unsigned};
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use std::collections::BTreeMap;
 
 /// The content of a card, independent of a generation's format.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -31,14 +29,6 @@ pub struct CardInfo {
     /// The public base URL of every binding. It is configured and never taken
     /// from a request.
     pub base_url: String,
-    /// The organisation that runs the agent.
-    pub provider: Option<Provider>,
-    /// The URL of the documentation.
-    pub documentation_url: Option<String>,
-    /// The URL of a picture.
-    pub icon_url: Option<String>,
-    /// The routing value clients have to send as `tenant`, if any.
-    pub tenant: Option<String>,
     /// Media types that a skill reads unless it names its own.
     pub default_input_modes: Vec<String>,
     /// Media types that a skill writes unless it names its own.
@@ -47,20 +37,8 @@ pub struct CardInfo {
     pub capabilities: Capabilities,
     /// The skills, in the order in which the card lists them.
     pub skills: Vec<SkillInfo>,
-    /// Ways to authenticate, by name.
-    pub security_schemes: BTreeMap<String, SecurityScheme>,
-    /// Alternatives of which a caller needs one; each maps the names of schemes
-    /// to their scopes.
-    pub security: Vec<BTreeMap<String, Vec<String>>>,
-}
-
-/// The organisation that runs an agent (A2A 1.0 §4.4.2).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Provider {
-    /// The organisation.
-    pub organization: String,
-    /// Its web site.
-    pub url: String,
+    /// Ways to authenticate, of which a caller needs one.
+    pub security: Vec<SecurityScheme>,
 }
 
 /// The optional features of an agent (A2A 1.0 §4.4.3).
@@ -100,53 +78,13 @@ pub struct SkillInfo {
 /// A way to authenticate (A2A 1.0 §4.5.1; A2A 0.3 §5.5.3).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecurityScheme {
-    /// A key in a header, query parameter or cookie.
-    ApiKey {
-        /// The part of the request that carries it.
-        location: ApiKeyLocation,
-        /// The name of the header, parameter or cookie.
-        name: String,
-    },
-    /// An HTTP authentication scheme.
-    Http {
-        /// Its registered name, for example `Bearer`.
-        scheme: String,
-        /// A hint about the token, for example `JWT`.
-        bearer_format: Option<String>,
-    },
-    /// OAuth 2 with client credentials.
-    ClientCredentials {
-        /// The URL that issues tokens.
-        token_url: String,
-        /// The scopes, each with its description.
-        scopes: BTreeMap<String, String>,
-    },
+    /// A bearer token.
+    Bearer,
     /// `OpenID` Connect.
     OpenIdConnect {
         /// The URL of the discovery document.
         url: String,
     },
-}
-
-/// The part of a request that carries an API key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ApiKeyLocation {
-    /// A header.
-    Header,
-    /// A query parameter.
-    Query,
-    /// A cookie.
-    Cookie,
-}
-
-impl ApiKeyLocation {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Header => "header",
-            Self::Query => "query",
-            Self::Cookie => "cookie",
-        }
-    }
 }
 
 /// The readers of the document at `/.well-known/agent-card.json`.
@@ -204,18 +142,6 @@ pub enum CardError {
         /// Path of the member.
         member: String,
     },
-    /// Two skills have the same id.
-    #[error("the card has two skills `{id}`")]
-    DuplicateSkill {
-        /// The id.
-        id: String,
-    },
-    /// A security requirement names a scheme that the card does not define.
-    #[error("the card requires the scheme `{name}`, which it does not define")]
-    UnknownScheme {
-        /// The name.
-        name: String,
-    },
 }
 
 impl CardInfo {
@@ -254,28 +180,12 @@ impl CardInfo {
         filled_list("defaultInputModes", &self.default_input_modes)?;
         filled_list("defaultOutputModes", &self.default_output_modes)?;
         filled_list("skills", &self.skills)?;
-        if let Some(provider) = &self.provider {
-            filled("provider.organization", &provider.organization)?;
-            filled("provider.url", &provider.url)?;
-        }
-        let mut ids = std::collections::BTreeSet::new();
         for (index, skill) in self.skills.iter().enumerate() {
             let member = |name: &str| format!("skills[{index}].{name}");
             filled(&member("id"), &skill.id)?;
             filled(&member("name"), &skill.name)?;
             filled(&member("description"), &skill.description)?;
             filled_list(&member("tags"), &skill.tags)?;
-            if !ids.insert(&skill.id) {
-                return Err(CardError::DuplicateSkill {
-                    id: skill.id.clone(),
-                });
-            }
-        }
-        let names = self.security.iter().flat_map(BTreeMap::keys);
-        for name in names {
-            if !self.security_schemes.contains_key(name) {
-                return Err(CardError::UnknownScheme { name: name.clone() });
-            }
         }
         Ok(())
     }

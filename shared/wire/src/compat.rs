@@ -12,14 +12,12 @@
 //! | artifact id | same | `index`, the id in the artifact's metadata |
 //! | context id, message id | same | `sessionId`, none |
 
+use super::Dialect;
 use super::json_object::JsonObject;
-use super::params::{self, FieldCase, Object, SCHEME_RULE, is_scheme};
+use super::params::Object;
+use super::state_name::state_name;
 use a2a_lambda_model::task::metadata_keys::STATE_TRANSITIONS;
-use a2a_lambda_model::task::{
-    A2aError, CancelCommand, EventId, Generation, GetQuery, MAX_PUSH_CONFIGS, MAX_PUSH_CREDENTIALS,
-    MAX_PUSH_TOKEN, MAX_PUSH_URL, Metadata, Part, PartContent, PushConfig, PushId, PushOffer,
-    Secret, Status, SubscribeCommand, Task, TaskState,
-};
+use a2a_lambda_model::task::{Metadata, Part, PartContent, Role, Status, Task, Transition};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
@@ -35,75 +33,55 @@ const WRAPPED: &str = "data_part_compat";
 /// The member that holds wrapped data.
 const VALUE: &str = "value";
 
-/// The names of one state.
+/// How a dialect writes a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct StateNames {
-    /// In 0.1.
-    pub(crate) v01: &'static str,
-    /// In 0.3 over JSON-RPC.
-    pub(crate) v03: &'static str,
-    /// In 0.3 over REST.
-    pub(crate) rest: &'static str,
-}
-
-/// The names of `state`.
-pub(crate) const fn state_names(state: TaskState) -> StateNames {
-    // A2A 0.1 §6.3; A2A 0.3 §6.3. The REST names are those of the 0.3 proto, which
-    // spells `CANCELLED` with two `L`.
-    let (v01, rest) = match state {
-        TaskState::Submitted => ("submitted", "TASK_STATE_SUBMITTED"),
-        TaskState::Working => ("working", "TASK_STATE_WORKING"),
-        TaskState::InputRequired => ("input-required", "TASK_STATE_INPUT_REQUIRED"),
-        // 0.1 has neither `auth-required` nor `rejected`.
-        TaskState::AuthRequired => ("input-required", "TASK_STATE_AUTH_REQUIRED"),
-        TaskState::Completed => ("completed", "TASK_STATE_COMPLETED"),
-        TaskState::Failed => ("failed", "TASK_STATE_FAILED"),
-        TaskState::Canceled => ("canceled", "TASK_STATE_CANCELLED"),
-        TaskState::Rejected => ("failed", "TASK_STATE_REJECTED"),
-    };
-    StateNames {
-        v01,
-        v03: state.as_str(),
-        rest,
-    }
-}
-
-/// How a generation writes tagged parts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PartTags {
-    /// The member that names the kind of content.
-    pub(crate) tag: &'static str,
+pub(crate) struct PartForm {
+    /// The member that names the kind of content. `ProtoJSON` has none.
+    tag: Option<&'static str>,
     /// Whether data may be an array, too.
-    pub(crate) arrays: bool,
+    arrays: bool,
+    /// The members of a file for its bytes and its URI.
+    file: [&'static str; 2],
 }
 
 /// Parts of 0.1 (A2A 0.1 §6.5).
-pub(crate) const V01: PartTags = PartTags {
-    tag: "type",
+pub(crate) const V01: PartForm = PartForm {
+    tag: Some("type"),
     arrays: true,
+    file: ["bytes", "uri"],
 };
 /// Parts of 0.3 (A2A 0.3 §6.5).
-pub(crate) const V03: PartTags = PartTags {
-    tag: "kind",
+pub(crate) const V03: PartForm = PartForm {
+    tag: Some("kind"),
     arrays: false,
+    file: ["bytes", "uri"],
+};
+/// Parts of 0.3 over REST, as its proto has them: the member `data` holds a `DataPart`, whose
+/// member `data` is the data.
+pub(crate) const PROTO: PartForm = PartForm {
+    tag: None,
+    arrays: false,
+    file: ["fileWithBytes", "fileWithUri"],
 };
 
 /// The three kinds of content; each is also the name of the member that holds it.
 const KINDS: [(&str, &str); 3] = [("text", "text"), ("file", "file"), ("data", "data")];
 
-/// Reads a tagged part. If the tag is missing, the content gives the kind.
-pub(crate) fn read_part(part: &Object<'_>, shape: PartTags) -> Option<Part> {
-    let tag = part.choice(shape.tag, &KINDS);
+/// Reads a part. If the tag is missing, the content gives the kind.
+pub(crate) fn read_part(part: &Object<'_>, form: PartForm) -> Option<Part> {
+    let tag = form.tag.map(|name| (name, part.choice(name, &KINDS)));
     let metadata = part.metadata("metadata");
     let kind = match tag {
-        Some(tag) if KINDS.iter().all(|(kind, _)| part.member(kind).is_none()) => {
-            part.refuse(tag, "is required");
+        Some((_, Some(kind))) if KINDS.iter().all(|(kind, _)| part.member(kind).is_none()) => {
+            part.refuse(kind, "is required");
             return None;
         }
         _ => part.exactly_one(&KINDS.map(|(kind, _)| kind))?,
     };
-    if tag.is_some_and(|tag| tag != kind) {
-        part.refuse(shape.tag, format!("does not fit the content `{kind}`"));
+    if let Some((name, Some(tag))) = tag
+        && tag != kind
+    {
+        part.refuse(name, format!("does not fit the content `{kind}`"));
     }
     match kind {
         "text" => Some(Part {
@@ -112,27 +90,53 @@ pub(crate) fn read_part(part: &Object<'_>, shape: PartTags) -> Option<Part> {
         }),
         "file" => Some(Part {
             metadata,
-            ..read_file(&part.required_object("file")?, ["bytes", "uri"])?
+            ..read_file(&part.required_object("file")?, form)?
         }),
         _ => {
             let data = part.member("data")?;
             // A2A 0.3 §6.5.3: an object. A2A 0.1 §6.5.3: an object or an array.
-            if !(data.is_object() || shape.arrays && data.is_array()) {
-                let allowed = if shape.arrays {
-                    "must be an object or an array"
-                } else {
-                    "must be an object"
+            if !(data.is_object() || form.arrays && data.is_array()) {
+                let allowed = match form.arrays {
+                    true => "must be an object or an array",
+                    false => "must be an object",
                 };
                 part.refuse("data", allowed);
                 return None;
             }
+            let data = if form == PROTO {
+                proto_data(data)
+            } else {
+                data
+            };
             Some(unwrap_data(data, metadata))
         }
     }
 }
 
-/// Reads a file; the names are those of the members for its bytes and its URI.
-pub(crate) fn read_file(file: &Object<'_>, [bytes, uri]: [&'static str; 2]) -> Option<Part> {
+/// Reads a part of 0.3 over REST: one with `kind` follows the prose (A2A 0.3 §6.5), any other
+/// the proto.
+pub(crate) fn read_rest_part(part: &Object<'_>) -> Option<Part> {
+    let is_prose = part.member("kind").is_some();
+    read_part(part, if is_prose { V03 } else { PROTO })
+}
+
+/// The data of a `DataPart`, which the proto puts in a member `data`. A client that
+/// follows the prose leaves that level out.
+fn proto_data(data: &Value) -> &Value {
+    match data.as_object() {
+        Some(object) if object.len() == 1 => object
+            .get("data")
+            .filter(|it| it.is_object())
+            .unwrap_or(data),
+        _ => data,
+    }
+}
+
+fn read_file(file: &Object<'_>, form: PartForm) -> Option<Part> {
+    let [mut bytes, mut uri] = form.file;
+    if form == PROTO {
+        (bytes, uri) = (file.either(bytes, "bytes"), file.either(uri, "uri"));
+    }
     let filename = file.string("name").filter(|text| !text.is_empty());
     let media_type = file.string("mimeType").filter(|text| !text.is_empty());
     let given = file.exactly_one(&[bytes, uri])?;
@@ -149,7 +153,7 @@ pub(crate) fn read_file(file: &Object<'_>, [bytes, uri]: [&'static str; 2]) -> O
 }
 
 /// The data part that a client wrote as `data` with `metadata`, unwrapped.
-pub(crate) fn unwrap_data(data: &Value, mut metadata: Metadata) -> Part {
+fn unwrap_data(data: &Value, mut metadata: Metadata) -> Part {
     let inner = wrapped(data, metadata.get(WRAPPED));
     if inner.is_some() {
         metadata.remove(WRAPPED);
@@ -168,18 +172,23 @@ fn wrapped<'v>(data: &'v Value, mark: Option<&Value>) -> Option<&'v Value> {
     }
 }
 
-/// The path from `data` to the data that it wraps, in a part as the client wrote
-/// it: `.value`, or empty.
-pub(crate) fn wrapping(part: &Value, data: &Value) -> &'static str {
+/// The path from the member `data` of a part, as the client wrote it, to the data that it
+/// wraps: `.value`, `.data`, `.data.value` or empty.
+pub(crate) fn wrapping(part: &Value, data: &Value, is_rest: bool) -> String {
+    let is_proto = is_rest && part.get("kind").is_none();
+    let inner = if is_proto { proto_data(data) } else { data };
+    let level = if std::ptr::eq(inner, data) {
+        ""
+    } else {
+        ".data"
+    };
     let mark = part.get("metadata").and_then(|it| it.get(WRAPPED));
-    match wrapped(data, mark) {
-        Some(_) => ".value",
-        None => "",
-    }
+    let value = wrapped(inner, mark).map_or("", |_| ".value");
+    format!("{level}{value}")
 }
 
 /// `data` as it is written, and the part's metadata with the mark if it is wrapped.
-pub(crate) fn wrap_data(data: &Value, arrays: bool, metadata: &Metadata) -> (Value, Metadata) {
+fn wrap_data(data: &Value, arrays: bool, metadata: &Metadata) -> (Value, Metadata) {
     let mut metadata = metadata.clone();
     if data.is_object() || arrays && data.is_array() {
         return (data.clone(), metadata);
@@ -189,30 +198,30 @@ pub(crate) fn wrap_data(data: &Value, arrays: bool, metadata: &Metadata) -> (Val
     (Value::Object(wrapped), metadata)
 }
 
-/// Writes a tagged part.
-pub(crate) fn write_part(part: &Part, shape: PartTags) -> Value {
-    let PartTags { tag, arrays } = shape;
+/// Writes a part.
+pub(crate) fn write_part(part: &Part, form: PartForm) -> Value {
+    let object = |kind: &str| match form.tag {
+        Some(tag) => JsonObject::new().with(tag, kind),
+        None => JsonObject::new(),
+    };
     let members = match &part.content {
-        PartContent::Text(text) => JsonObject::new()
-            .with(tag, "text")
-            .with("text", text.as_str()),
+        PartContent::Text(text) => object("text").with("text", text.as_str()),
         PartContent::Data(data) => {
-            let (data, metadata) = wrap_data(data, arrays, &part.metadata);
-            return JsonObject::new()
-                .with(tag, "data")
-                .with("data", data)
-                .metadata(metadata)
-                .build();
+            let (data, metadata) = wrap_data(data, form.arrays, &part.metadata);
+            let data = match form.tag {
+                Some(_) => data,
+                None => JsonObject::new().with("data", data).build(),
+            };
+            return object("data").with("data", data).metadata(metadata).build();
         }
-        PartContent::Raw(_) | PartContent::Url(_) | PartContent::Stored(_) => JsonObject::new()
-            .with(tag, "file")
-            .with("file", write_file(part, ["bytes", "uri"])),
+        PartContent::Raw(_) | PartContent::Url(_) | PartContent::Stored(_) => {
+            object("file").with("file", write_file(part, form.file))
+        }
     };
     members.metadata(part.metadata.clone()).build()
 }
 
-/// Writes a file; the names are those of the members for its bytes and its URI.
-pub(crate) fn write_file(part: &Part, [bytes, uri]: [&str; 2]) -> Value {
+fn write_file(part: &Part, [bytes, uri]: [&str; 2]) -> Value {
     let file = JsonObject::new()
         .maybe("name", part.filename.as_deref())
         .maybe("mimeType", part.media_type.as_deref());
@@ -226,131 +235,37 @@ pub(crate) fn write_file(part: &Part, [bytes, uri]: [&str; 2]) -> Value {
     .build()
 }
 
-/// Writes a status; `state` and `message` are already in the target format.
-pub(crate) fn write_status(status: &Status, state: &str, message: Option<Value>) -> Value {
+/// Writes a status; `message` is already in the dialect.
+pub(crate) fn write_status(status: &Status, dialect: Dialect, message: Option<Value>) -> Value {
     JsonObject::new()
-        .with("state", state)
+        .with("state", state_name(status.state, dialect))
         .maybe("message", message)
         .with("timestamp", status.timestamp.to_rfc3339())
         .build()
 }
 
+/// The role of a message in plain JSON.
+pub(crate) const fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::User => "user",
+        Role::Agent => "agent",
+    }
+}
+
 /// The metadata of `task` with its state changes.
-pub(crate) fn task_metadata(task: &Task, name: impl Fn(TaskState) -> &'static str) -> Metadata {
+pub(crate) fn task_metadata(task: &Task, dialect: Dialect) -> Metadata {
     // A2A 0.3 §5.5.2: the card announces `stateTransitionHistory`, but the task has no
     // member for it.
     let mut metadata = task.metadata.clone();
-    let changes: Vec<Value> = task
-        .transitions
-        .iter()
-        .map(|change| {
-            JsonObject::new()
-                .with("state", name(change.state))
-                .with("timestamp", change.at.to_rfc3339())
-                .build()
-        })
-        .collect();
+    let change = |change: &Transition| {
+        JsonObject::new()
+            .with("state", state_name(change.state, dialect))
+            .with("timestamp", change.at.to_rfc3339())
+            .build()
+    };
+    let changes: Vec<Value> = task.transitions.iter().map(change).collect();
     if !changes.is_empty() {
         metadata.insert(STATE_TRANSITIONS.to_owned(), Value::Array(changes));
     }
     metadata
-}
-
-/// Reads a push config, alone or inside a send (A2A 0.3 §6.8; A2A 0.1 §6.8), its
-/// authentication schemes with `read_schemes`.
-pub(crate) fn read_push(
-    config: &Object<'_>,
-    generation: Generation,
-    read_schemes: fn(&Object<'_>) -> Vec<String>,
-) -> Option<PushOffer> {
-    let url = config.required_text("url");
-    config.printable("url", MAX_PUSH_URL);
-    let id = config.push_id("id");
-    let token = config.printable("token", MAX_PUSH_TOKEN).map(Secret::new);
-    let authentication = config.object("authentication");
-    let schemes = authentication.as_ref().map(read_schemes);
-    let credentials =
-        authentication.and_then(|it| it.printable("credentials", MAX_PUSH_CREDENTIALS));
-    Some(PushOffer {
-        at: config.path().to_owned(),
-        id,
-        url: url?.to_owned(),
-        token,
-        schemes: schemes.unwrap_or_default(),
-        credentials: credentials.map(Secret::new),
-        generation,
-        signs: false,
-    })
-}
-
-/// Reads the schemes of the authentication of a push config of 0.3 or 0.1.
-pub(crate) fn read_schemes(authentication: &Object<'_>) -> Vec<String> {
-    let schemes = authentication.strings("schemes");
-    for (index, scheme) in schemes.iter().enumerate() {
-        if !is_scheme(scheme) {
-            authentication.refuse(&format!("schemes[{index}]"), SCHEME_RULE);
-        }
-    }
-    if schemes.len() > MAX_PUSH_CONFIGS {
-        authentication.refuse(
-            "schemes",
-            format!("must have at most {MAX_PUSH_CONFIGS} elements"),
-        );
-    }
-    schemes
-}
-
-/// Writes a push config. `token` and `credentials` are write-only and left out.
-pub(crate) fn write_push(config: &PushConfig, id: Option<&PushId>) -> JsonObject {
-    let schemes = config.schemes.iter().map(String::as_str);
-    let authentication =
-        (!config.schemes.is_empty()).then(|| JsonObject::new().list("schemes", schemes));
-    JsonObject::new()
-        .maybe("id", id.map(PushId::as_str))
-        .with("url", config.url.as_str())
-        .maybe("authentication", authentication)
-}
-
-/// Reads the parameters of `tasks/get` (A2A 0.3 §7.3.1; A2A 0.1 §7.3.1).
-///
-/// # Errors
-/// [`A2aError::InvalidParams`] naming each faulty field.
-pub(crate) fn read_get(params: &Value, history_default: usize) -> Result<GetQuery, A2aError> {
-    params::read(params, FieldCase::Json, |params| {
-        let history_length = params.history_length("historyLength", history_default);
-        Some(GetQuery {
-            id: params.required_task_id("id")?,
-            history_length,
-        })
-    })
-}
-
-/// Reads the parameters of `tasks/cancel` (A2A 0.3 §7.4.1; A2A 0.1 §7.4.1).
-///
-/// # Errors
-/// [`A2aError::InvalidParams`] naming each faulty field.
-pub(crate) fn read_cancel(params: &Value) -> Result<CancelCommand, A2aError> {
-    params::read(params, FieldCase::Json, |params| {
-        let metadata = params.metadata("metadata");
-        Some(CancelCommand {
-            id: params.required_task_id("id")?,
-            metadata,
-        })
-    })
-}
-
-/// Reads the parameters of `tasks/resubscribe` (A2A 0.3 §7.9; A2A 0.1 §7.7).
-///
-/// # Errors
-/// [`A2aError::InvalidParams`] naming each faulty field.
-pub(crate) fn read_subscribe(
-    params: &Value,
-    last_event: Option<EventId>,
-) -> Result<SubscribeCommand, A2aError> {
-    params::read(params, FieldCase::Json, |params| {
-        Some(SubscribeCommand {
-            id: params.required_task_id("id")?,
-            last_event,
-        })
-    })
 }

@@ -6,7 +6,7 @@
 use super::json::{self, PathStep};
 use a2a_lambda_model::task::{A2aError, FieldViolation};
 use serde::Serialize;
-use serde_json::{Map, Number, Value, json};
+use serde_json::{Number, Value, json};
 
 /// The value of `jsonrpc` (JSON-RPC 2.0 §4).
 const VERSION: &str = "2.0";
@@ -37,14 +37,6 @@ impl RpcId {
             Some(Value::String(text)) if text.len() <= MAX_ID => Some(Self::Text(text.clone())),
             Some(Value::Number(number)) => Some(Self::Number(number.clone())),
             Some(_) => None,
-        }
-    }
-
-    fn to_value(&self) -> Value {
-        match self {
-            Self::Null => Value::Null,
-            Self::Number(number) => Value::Number(number.clone()),
-            Self::Text(text) => Value::String(text.clone()),
         }
     }
 }
@@ -136,17 +128,8 @@ pub(super) struct RpcResult<'a, T> {
 }
 
 /// The response with an error.
-pub(super) fn error(id: &RpcId, error: Value) -> Value {
-    let mut response = head(id);
-    response.insert("error".to_owned(), error);
-    Value::Object(response)
-}
-
-fn head(id: &RpcId) -> Map<String, Value> {
-    let mut response = Map::new();
-    response.insert("jsonrpc".to_owned(), json!(VERSION));
-    response.insert("id".to_owned(), id.to_value());
-    response
+pub(super) fn error(id: &RpcId, error: &Value) -> Value {
+    json!({"jsonrpc": VERSION, "id": id, "error": error})
 }
 
 #[cfg(test)]

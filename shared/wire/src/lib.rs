@@ -23,12 +23,14 @@ mod media;
 mod method;
 mod params;
 mod payload;
+mod push;
 mod push_payload;
 mod request;
 mod response;
 mod rest;
 mod routed_request;
 mod sse;
+mod state_name;
 mod stream;
 mod upload;
 mod v01;
@@ -38,8 +40,8 @@ mod version;
 
 pub use call::{Call, OpenedRequest, RawRequest, Rejected};
 pub use card::{
-    ApiKeyLocation, Capabilities, CardDocument, CardError, CardInfo, CardShape, CardSignature,
-    EXTENSIONS, Extension, Provider, SecurityScheme, SignatureError, SkillInfo, Unsigned,
+    Capabilities, CardDocument, CardError, CardInfo, CardShape, CardSignature, EXTENSIONS,
+    Extension, SecurityScheme, SignatureError, SkillInfo, Unsigned,
 };
 pub use error::ErrorRow;
 pub use jsonrpc::RpcId;

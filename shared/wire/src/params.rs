@@ -15,7 +15,7 @@ pub(crate) use request::{MessageForm, PAGE_SIZE, SendOptions, read_list};
 #[cfg(test)]
 pub(crate) use value::base64;
 
-use a2a_lambda_model::task::{A2aError, FieldViolation, IdError, MAX_PUSH_SCHEME, PushId, TaskId};
+use a2a_lambda_model::task::{A2aError, FieldViolation, IdError, MAX_PUSH_SCHEME};
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 
@@ -90,17 +90,6 @@ pub(crate) fn read<T>(
     read_map(map, spelling, decode)
 }
 
-/// Reads query parameters of 0.3 or 0.1 with `decode`.
-///
-/// # Errors
-/// [`A2aError::InvalidParams`] with every fault, also when a parameter is repeated.
-pub(crate) fn read_query<T>(
-    pairs: &[(String, String)],
-    decode: impl FnOnce(&Object<'_>) -> Option<T>,
-) -> Result<T, A2aError> {
-    read_map(&members(pairs)?, FieldCase::ProtoJson, decode)
-}
-
 /// Query parameters as the members of a request.
 ///
 /// # Errors
@@ -128,20 +117,12 @@ pub(crate) fn members(pairs: &[(String, String)]) -> Result<Map<String, Value>, 
     }
 }
 
-/// Reads a task id in a path.
+/// An id in a path.
 ///
 /// # Errors
 /// [`A2aError::InvalidParams`] when it is malformed.
-pub(crate) fn task_id(text: &str) -> Result<TaskId, A2aError> {
-    TaskId::parse(text).map_err(|error| A2aError::invalid("id", rule(&error)))
-}
-
-/// Reads the id of a push config in a path.
-///
-/// # Errors
-/// [`A2aError::InvalidParams`] when it is malformed.
-pub(crate) fn push_id(text: &str) -> Result<PushId, A2aError> {
-    PushId::parse(text).map_err(|error| A2aError::invalid("id", rule(&error)))
+pub(crate) fn path_id<T>(id: Result<T, IdError>) -> Result<T, A2aError> {
+    id.map_err(|error| A2aError::invalid("id", rule(&error)))
 }
 
 /// Whether a text has 1 to `max` printable ASCII characters.
@@ -162,10 +143,11 @@ pub(crate) fn is_scheme(text: &str) -> bool {
     (1..=MAX_PUSH_SCHEME).contains(&text.len()) && text.bytes().all(token)
 }
 
-/// The rule of [`is_scheme`] as the text of a violation.
-pub(crate) const SCHEME_RULE: &str = "must be the name of an HTTP authentication scheme";
-
-fn read_map<T>(
+/// Reads the members of an object with `decode`.
+///
+/// # Errors
+/// [`A2aError::InvalidParams`] with every fault.
+pub(crate) fn read_map<T>(
     map: &Map<String, Value>,
     spelling: FieldCase,
     decode: impl FnOnce(&Object<'_>) -> Option<T>,

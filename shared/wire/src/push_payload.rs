@@ -1,7 +1,7 @@
 //! Writes the body of a push notification.
 
 use super::payload::text;
-use super::{media, v01, v1, v03};
+use super::{Binding, media, v01, v1, v03};
 use a2a_lambda_model::task::{Frame, Generation};
 
 /// The media type and body of a push delivery, in the generation in which the
@@ -16,7 +16,9 @@ pub fn push_payload(generation: Generation, frame: &Frame) -> Option<(&'static s
             let frame = v1::FrameWriter::of(frame)?;
             return Some((media::A2A_JSON, text(&frame)));
         }
-        (Generation::V03, Frame::Task(task)) => (media::JSON, v03::encode_task(task)),
+        (Generation::V03, Frame::Task(task)) => {
+            (media::JSON, v03::Writer(Binding::JsonRpc).task(task))
+        }
         (Generation::V01, Frame::Task(task)) => (media::JSON, v01::encode_task(task)),
         (Generation::V03 | Generation::V01, _) => return None,
     };

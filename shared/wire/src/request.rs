@@ -2,13 +2,16 @@
 
 use super::card::WEBHOOK_SIGNATURES;
 use super::method::Operation as O;
-use super::{Binding, Call, context_list, idempotency, params, upload, v01, v1, v03};
+use super::params::{FieldCase, MAX_HISTORY, Object, PAGE_SIZE};
+use super::state_name::state_filter;
+use super::{Binding, Call, Dialect, idempotency, params, push, upload, v01, v1, v03};
 use a2a_lambda_model::task::{
     A2aError, CancelCommand, ContextId, ContextQuery, CreatePush, EventId, EventIdError,
-    Generation, GetQuery, ListQuery, PushListQuery, PushOffer, PushQuery, SendCommand,
+    Generation, GetQuery, ListQuery, PushId, PushListQuery, PushOffer, PushQuery, SendCommand,
     SubscribeCommand, TaskId, UploadOrder,
 };
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// The forms of the public card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,25 +101,31 @@ impl Call {
             O::Send => MethodCall::Send(Box::new(self.decode_send()?)),
             O::Stream => MethodCall::Stream(Box::new(self.decode_send()?)),
             O::Get => MethodCall::Get(self.decode_get()?),
-            O::List => MethodCall::List(self.decode_list()?),
+            O::List => {
+                let states = state_filter(self.dialect.generation);
+                MethodCall::List(self.read(|params| Some(params::read_list(params, &states)))?)
+            }
             O::Cancel => MethodCall::Cancel(self.decode_cancel()?),
             O::Subscribe => MethodCall::Subscribe(self.decode_subscribe()?),
-            O::ListContexts => {
-                MethodCall::ListContexts(context_list::decode_list(&self.own_pairs())?)
+            O::ListContexts => MethodCall::ListContexts(self.read(|params| {
+                Some(ContextQuery {
+                    page_size: params.page_size().unwrap_or(PAGE_SIZE),
+                    page_token: params.text("pageToken").map(str::to_owned),
+                })
+            })?),
+            O::DeleteContext => {
+                MethodCall::DeleteContext(params::path_id(ContextId::parse(self.path_id()))?)
             }
-            O::DeleteContext => MethodCall::DeleteContext(context_list::decode_id(self.path_id())?),
-            O::DeleteTask => MethodCall::DeleteTask(params::task_id(self.path_id())?),
+            O::DeleteTask => {
+                MethodCall::DeleteTask(params::path_id(TaskId::parse(self.path_id()))?)
+            }
             O::Card => MethodCall::Card(CardForm::AgentCard),
             O::LegacyCard => MethodCall::Card(CardForm::LegacyAgentJson),
             O::ExtendedCard => MethodCall::ExtendedCard,
-            O::CreatePushConfig => {
-                let mut create = self.decode_create_push()?;
-                self.note_signatures(&mut create.offer)?;
-                MethodCall::CreatePush(Box::new(create))
-            }
-            O::GetPushConfig => MethodCall::GetPush(self.decode_get_push()?),
+            O::CreatePushConfig => MethodCall::CreatePush(Box::new(self.decode_create_push()?)),
+            O::GetPushConfig => MethodCall::GetPush(self.decode_push()?),
             O::ListPushConfigs => MethodCall::ListPushes(self.decode_list_pushes()?),
-            O::DeletePushConfig => MethodCall::DeletePush(self.decode_delete_push()?),
+            O::DeletePushConfig => MethodCall::DeletePush(self.decode_push()?),
             O::CreateUpload => MethodCall::CreateUpload(upload::decode(&self.params.value)?),
             O::ListSkills => MethodCall::Skills,
         })
@@ -139,13 +148,11 @@ impl Call {
     }
 
     fn decode_send(&self) -> Result<SendCommand, A2aError> {
-        let params = &self.params.value;
-        let mut command = match (self.dialect.generation, self.dialect.binding) {
-            (Generation::V10, _) => v1::decode_send(params),
-            (Generation::V03, Binding::JsonRpc) => v03::decode_send(params),
-            (Generation::V03, Binding::Rest) => v03::rest::decode_send(self.body()),
-            (Generation::V01, _) => v01::decode_send(params),
-        }?;
+        let mut command = self.read(|params| match self.dialect.generation {
+            Generation::V10 => v1::read_send(params),
+            Generation::V03 => v03::read_send(params, self.dialect.binding),
+            Generation::V01 => v01::read_send(params),
+        })?;
         command.idempotency_key = idempotency::key(self.idempotency_key.as_deref(), &command)?;
         if let Some(offer) = &mut command.push {
             self.note_signatures(offer)?;
@@ -154,144 +161,141 @@ impl Call {
     }
 
     fn decode_get(&self) -> Result<GetQuery, A2aError> {
-        let (params, pairs) = (&self.params.value, self.own_pairs());
-        match (self.dialect.generation, self.params.id.as_deref()) {
-            (Generation::V10, Some(id)) => v1::decode_get_pairs(id, &pairs),
-            (Generation::V10, None) => v1::decode_get(params),
-            (Generation::V03, Some(id)) => v03::rest::decode_get(id, &pairs),
-            (Generation::V03, None) => v03::decode_get(params),
-            (Generation::V01, Some(id)) => v01::decode_get_path(id, &pairs),
-            (Generation::V01, None) => v01::decode_get(params),
-        }
-    }
-
-    fn decode_list(&self) -> Result<ListQuery, A2aError> {
-        match (self.dialect.generation, self.dialect.binding) {
-            (Generation::V10, Binding::JsonRpc) => v1::decode_list(&self.params.value),
-            (Generation::V10, Binding::Rest) => v1::decode_list_pairs(&self.own_pairs()),
-            (Generation::V03, Binding::Rest) => v03::rest::decode_list(&self.own_pairs()),
-            // A2A 0.3 §3.5.6: `tasks/list` exists over gRPC and REST only.
-            (Generation::V03, Binding::JsonRpc) | (Generation::V01, _) => {
-                Err(A2aError::MethodNotFound)
-            }
-        }
+        let default = match self.dialect.generation {
+            Generation::V03 | Generation::V10 => MAX_HISTORY,
+            // A2A 0.1 §7.3.1: no history unless the client names a number.
+            Generation::V01 => 0,
+        };
+        self.read(|params| {
+            let id = params.required_task_id("id");
+            let history_length = params.history_length("historyLength", default);
+            Some(GetQuery {
+                id: id?,
+                history_length,
+            })
+        })
     }
 
     fn decode_cancel(&self) -> Result<CancelCommand, A2aError> {
-        let params = &self.params.value;
-        match (self.dialect.generation, self.params.id.as_deref()) {
-            (Generation::V10, _) => v1::decode_cancel(&self.with_id()?),
-            (Generation::V03, Some(id)) => v03::rest::decode_cancel(id, params),
-            (Generation::V03, None) => v03::decode_cancel(params),
-            (Generation::V01, _) => v01::decode_cancel(params),
-        }
+        self.read(|params| {
+            let id = params.required_task_id("id");
+            let metadata = params.metadata("metadata");
+            Some(CancelCommand { id: id?, metadata })
+        })
     }
 
     fn decode_subscribe(&self) -> Result<SubscribeCommand, A2aError> {
         let last_event = self.last_event()?;
-        let params = &self.params.value;
-        match (self.dialect.generation, self.params.id.as_deref()) {
-            (Generation::V10, _) => v1::decode_subscribe(&self.with_id()?, last_event),
-            (Generation::V03, Some(id)) => v03::rest::decode_subscribe(id, last_event),
-            (Generation::V03, None) => v03::decode_subscribe(params, last_event),
-            (Generation::V01, _) => v01::decode_subscribe(params, last_event),
-        }
+        self.read(|params| {
+            Some(SubscribeCommand {
+                id: params.required_task_id("id")?,
+                last_event,
+            })
+        })
     }
 
     fn decode_create_push(&self) -> Result<CreatePush, A2aError> {
-        let params = &self.params.value;
-        match (self.dialect.generation, self.params.id.as_deref()) {
-            (Generation::V10, Some(id)) => v1::decode_create_push(&self.with(&[("taskId", id)])?),
-            (Generation::V10, None) => v1::decode_create_push(params),
-            (Generation::V03, Some(id)) => v03::rest::decode_create_push(id, self.body()),
-            (Generation::V03, None) => v03::decode_set_push(params),
-            (Generation::V01, _) => v01::decode_set_push(params),
-        }
+        let mut create = self.read(|params| {
+            let task = params.required_task_id(self.task_member());
+            let offer = push::read_new(params, self.dialect);
+            Some(CreatePush {
+                task: task?,
+                offer: offer?,
+            })
+        })?;
+        self.note_signatures(&mut create.offer)?;
+        Ok(create)
     }
 
-    fn decode_get_push(&self) -> Result<PushQuery, A2aError> {
-        let params = &self.params.value;
-        match (self.dialect.generation, self.push_of_path()?) {
-            (_, Some(query)) => Ok(query),
-            (Generation::V10, None) => v1::decode_one_push(params),
-            (Generation::V03, None) => v03::decode_get_push(params),
-            (Generation::V01, None) => v01::decode_get_push(params),
+    /// Reads which push config to get or to delete.
+    fn decode_push(&self) -> Result<PushQuery, A2aError> {
+        // A2A 0.3 §7.6.1, §7.8.1: the name of its id.
+        const OF_V03: &str = "pushNotificationConfigId";
+        if let (Some(task), Some(config)) = (&self.params.id, &self.params.config) {
+            return Ok(PushQuery {
+                task: params::path_id(TaskId::parse(task.as_str()))?,
+                id: Some(params::path_id(PushId::parse(config.as_str()))?),
+            });
         }
-    }
-
-    fn decode_delete_push(&self) -> Result<PushQuery, A2aError> {
-        let params = &self.params.value;
-        match (self.dialect.generation, self.push_of_path()?) {
-            (_, Some(query)) => Ok(query),
-            (Generation::V10, None) => v1::decode_one_push(params),
-            (Generation::V03, None) => v03::decode_delete_push(params),
-            // Unreachable: 0.1 has no method that deletes a push config.
-            (Generation::V01, None) => Err(A2aError::MethodNotFound),
-        }
+        self.read(|params| {
+            let task = params.required_task_id(self.task_member());
+            let id = match (self.dialect.generation, self.operation) {
+                (Generation::V10, _) => Some(params.required_push_id("id")?),
+                // A2A 0.3 §7.6.1: the id is optional.
+                (Generation::V03, O::GetPushConfig) => params.push_id(OF_V03),
+                (Generation::V03, _) => Some(params.required_push_id(OF_V03)?),
+                (Generation::V01, _) => Some(PushId::only()),
+            };
+            Some(PushQuery { task: task?, id })
+        })
     }
 
     fn decode_list_pushes(&self) -> Result<PushListQuery, A2aError> {
-        let (params, pairs) = (&self.params.value, self.own_pairs());
-        match (self.dialect.generation, self.params.id.as_deref()) {
-            (Generation::V10, Some(id)) => v1::decode_list_pushes_pairs(id, &pairs),
-            (Generation::V10, None) => v1::decode_list_pushes(params),
-            (Generation::V03, Some(id)) => v03::rest::decode_list_pushes(id, &pairs),
-            (Generation::V03, None) => v03::decode_list_pushes(params),
-            (Generation::V01, _) => Err(A2aError::MethodNotFound),
-        }
+        // A2A 0.3 §7.7: over JSON-RPC the result is a list without pages.
+        let has_pages = self.dialect != Dialect::json_rpc(Generation::V03);
+        self.read(|params| {
+            let task = params.required_task_id(self.task_member());
+            let (page_size, page_token) = match has_pages {
+                true => (params.page_size(), params.text("pageToken")),
+                false => (None, None),
+            };
+            Some(PushListQuery {
+                task: task?,
+                page_size,
+                page_token: page_token.map(str::to_owned),
+            })
+        })
     }
 
-    /// The push config that a path names, in any generation.
-    fn push_of_path(&self) -> Result<Option<PushQuery>, A2aError> {
-        let (Some(task), Some(config)) = (&self.params.id, &self.params.config) else {
-            return Ok(None);
-        };
-        Ok(Some(PushQuery {
-            task: params::task_id(task)?,
-            id: Some(params::push_id(config)?),
-        }))
-    }
-
-    /// The body of a REST request; an absent one is an empty object.
-    fn body(&self) -> &Value {
-        static EMPTY: std::sync::LazyLock<Value> =
-            std::sync::LazyLock::new(|| Value::Object(Map::new()));
-        if self.params.value.is_null() {
-            &EMPTY
-        } else {
-            &self.params.value
-        }
-    }
-
-    /// The query parameters of the operation.
-    fn own_pairs(&self) -> Vec<(String, String)> {
-        // A2A 1.0 §3.6.1: the version may be a query parameter of any request.
-        let is_own = |name: &str| !name.eq_ignore_ascii_case("a2a-version");
-        let pairs = self.params.pairs.iter();
-        pairs.filter(|(name, _)| is_own(name)).cloned().collect()
-    }
-
-    /// The parameters of 1.0, with the id replaced by that of the path.
-    fn with_id(&self) -> Result<Value, A2aError> {
-        match &self.params.id {
-            Some(id) => self.with(&[("id", id)]),
-            None => Ok(self.params.value.clone()),
-        }
-    }
-
-    /// The parameters of 1.0, with members replaced by those of the path.
-    fn with(&self, additions: &[(&str, &str)]) -> Result<Value, A2aError> {
+    /// Reads the parameters with `decode`: those of JSON-RPC, the body, or the query of a
+    /// request that only reads. An id in the path replaces that member.
+    fn read<T>(&self, decode: impl FnOnce(&Object<'_>) -> Option<T>) -> Result<T, A2aError> {
+        let case = self.field_case();
         let mut members = match &self.params.value {
-            Value::Null => Map::new(),
-            Value::Object(members) => members.clone(),
+            Value::Object(members) => Cow::Borrowed(members),
+            // Absent parameters count as an empty object, so that each missing field is named.
+            Value::Null if case != FieldCase::Json => match self.operation {
+                O::Get | O::List | O::ListPushConfigs | O::ListContexts => {
+                    Cow::Owned(params::members(&self.params.pairs)?)
+                }
+                _ => Cow::Owned(Map::new()),
+            },
             _ => return Err(A2aError::invalid("params", "must be an object")),
         };
-        for (name, value) in additions {
+        if let Some(id) = &self.params.id {
+            let (members, name) = (members.to_mut(), self.task_member());
             // A2A 1.0 §5.5: ProtoJSON readers take the proto name too, so it is replaced as well.
             members.remove(&params::snake(name));
-            members.insert((*name).to_owned(), (*value).into());
+            members.insert(name.to_owned(), id.as_str().into());
         }
-        Ok(Value::Object(members))
+        params::read_map(&members, case, |params| {
+            let request = decode(params);
+            if self.dialect.generation == Generation::V10 {
+                // The route names the tenant; a request repeats it.
+                params.string("tenant");
+            }
+            request
+        })
+    }
+
+    const fn field_case(&self) -> FieldCase {
+        match (self.dialect.generation, self.dialect.binding) {
+            (Generation::V10, _) => FieldCase::V10,
+            (Generation::V03, Binding::Rest) => FieldCase::ProtoJson,
+            // The parameters are a query, in which a number is a text.
+            (Generation::V01, _) if self.params.id.is_some() => FieldCase::ProtoJson,
+            (Generation::V03 | Generation::V01, _) => FieldCase::Json,
+        }
+    }
+
+    /// The member that names the task.
+    fn task_member(&self) -> &'static str {
+        let is_set = self.operation == O::CreatePushConfig;
+        match self.dialect.generation {
+            Generation::V10 if self.operation.is_push() => "taskId",
+            Generation::V03 if is_set && self.dialect.binding == Binding::JsonRpc => "taskId",
+            Generation::V10 | Generation::V03 | Generation::V01 => "id",
+        }
     }
 
     fn last_event(&self) -> Result<Option<EventId>, A2aError> {

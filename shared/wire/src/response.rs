@@ -6,7 +6,7 @@ use super::method::GenerationRule;
 use super::payload::{Payload, text};
 use super::{
     Binding, Call, Dialect, Rejected, RpcId, StreamEncoder, compat, context_list, error, jsonrpc,
-    media, sse, upload, v01, v1, v03,
+    media, push, sse, upload, v01, v1, v03,
 };
 use a2a_lambda_model::task::{
     A2aError, ContextPage, Frame, Generation, Page, PushConfig, PushPage, Sent, Task, TaskId,
@@ -63,10 +63,10 @@ pub fn answer(call: &Call, reply: &MethodResult) -> WireResponse {
         MethodResult::Page(page) => match call.dialect.generation {
             Generation::V10 => Payload::Page(v1::PageWriter(page)),
             // Unreachable for 0.1, which cannot list tasks.
-            Generation::V03 | Generation::V01 => v03::rest::encode_page(page).into(),
+            Generation::V03 | Generation::V01 => v03::Writer(Binding::Rest).page(page).into(),
         },
-        MethodResult::Push(config) => call.push(config).into(),
-        MethodResult::Pushes(page) => call.pushes(page).into(),
+        MethodResult::Push(config) => push::write(config, call.dialect).into(),
+        MethodResult::Pushes(page) => push::write_page(page, call.dialect).into(),
         // A2A 0.3 §7.8: the JSON-RPC result of a delete is `null`. Elsewhere it is an
         // empty object.
         MethodResult::PushDeleted => match (call.dialect.generation, call.dialect.binding) {
@@ -137,7 +137,7 @@ fn refused(error: &A2aError, dialect: Dialect, id: &RpcId, media: &'static str) 
     let row = super::ErrorRow::of(error, dialect.generation);
     let body = error::body(error, dialect);
     let body = match dialect.binding {
-        Binding::JsonRpc => jsonrpc::error(id, body),
+        Binding::JsonRpc => jsonrpc::error(id, &body),
         Binding::Rest => body,
     };
     let mut headers = vec![("content-type", media.to_owned())];
@@ -216,9 +216,8 @@ impl Call {
             .ok()
             .and_then(|index| message.get(list)?.get(index));
         let wrapping = match part.and_then(|part| Some((part, part.get("data")?))) {
-            Some((part, data)) if rest_03 => v03::rest::wrapping(part, data),
             Some((part, data)) if self.dialect.generation != Generation::V10 => {
-                compat::wrapping(part, data).to_owned()
+                compat::wrapping(part, data, rest_03)
             }
             _ => String::new(),
         };
@@ -227,46 +226,27 @@ impl Call {
 
     /// Writes the result of a send.
     fn sent<'a>(&self, response: &'a Sent) -> Payload<'a> {
-        match (self.dialect.generation, self.dialect.binding) {
+        let of_v03 = v03::Writer(self.dialect.binding);
+        match (self.dialect.generation, response) {
             (Generation::V10, _) => Payload::Sent(v1::SentWriter(response)),
-            (Generation::V03, Binding::JsonRpc) => v03::encode_sent(response).into(),
-            (Generation::V03, Binding::Rest) => v03::rest::encode_sent(response).into(),
-            (Generation::V01, _) => match (response, self.client_task_id()) {
-                (Sent::Task(task), _) => v01::encode_task(task).into(),
-                (Sent::Message(_), Some(id)) => v01::encode_sent(response, &id).into(),
+            (Generation::V03, _) => of_v03.sent(response).into(),
+            (Generation::V01, Sent::Task(task)) => v01::encode_task(task).into(),
+            (Generation::V01, Sent::Message(message)) => match self.client_task_id() {
+                Some(id) => v01::encode_message_as_task(message, &id).into(),
                 // Unreachable: the decoder refuses a send of 0.1 without an id.
-                (Sent::Message(message), None) => v03::encode_message(message).into(),
+                None => of_v03.message(message, None).into(),
             },
         }
     }
 
-    fn push(&self, config: &PushConfig) -> Value {
-        match (self.dialect.generation, self.dialect.binding) {
-            (Generation::V10, _) => v1::encode_push(config),
-            (Generation::V03, Binding::JsonRpc) => v03::encode_push(config),
-            (Generation::V03, Binding::Rest) => v03::rest::encode_push(config),
-            (Generation::V01, _) => v01::encode_push(config),
-        }
-    }
-
-    fn pushes(&self, page: &PushPage) -> Value {
-        match (self.dialect.generation, self.dialect.binding) {
-            (Generation::V10, _) => v1::encode_pushes(page),
-            (Generation::V03, Binding::Rest) => v03::rest::encode_pushes(page),
-            // Unreachable for 0.1, which cannot list push configs.
-            (Generation::V03 | Generation::V01, _) => v03::encode_pushes(page),
-        }
-    }
-
     fn task<'a>(&self, task: &'a Task) -> Payload<'a> {
-        match (self.generation_of(task), self.dialect.binding) {
-            (Generation::V10, _) => Payload::Task(v1::TaskWriter::of(task)),
-            (Generation::V03, Binding::JsonRpc) => v03::encode_task(task).into(),
-            (Generation::V03, Binding::Rest) => v03::rest::encode_task(task).into(),
-            (Generation::V01, _) if self.rule == GenerationRule::OfTask => {
+        match self.generation_of(task) {
+            Generation::V10 => Payload::Task(v1::TaskWriter::of(task)),
+            Generation::V03 => v03::Writer(self.dialect.binding).task(task).into(),
+            Generation::V01 if self.rule == GenerationRule::OfTask => {
                 v01::encode_task(&self.with_history_of_v01(task)).into()
             }
-            (Generation::V01, _) => v01::encode_task(task).into(),
+            Generation::V01 => v01::encode_task(task).into(),
         }
     }
 

@@ -48,7 +48,7 @@ impl StreamEncoder {
             Frame::Refused(error) => {
                 let body = error::body(error, self.dialect);
                 Some(match self.dialect.binding {
-                    Binding::JsonRpc => sse::event(None, &jsonrpc::error(self.rpc_id(), body)),
+                    Binding::JsonRpc => sse::event(None, &jsonrpc::error(self.rpc_id(), &body)),
                     Binding::Rest => sse::error(&body),
                 })
             }
@@ -71,11 +71,10 @@ impl StreamEncoder {
     }
 
     fn payload<'f>(&mut self, frame: &'f Frame) -> Option<Payload<'f>> {
-        Some(match (self.dialect.generation, self.dialect.binding) {
-            (Generation::V10, _) => Payload::Frame(v1::FrameWriter::of(frame)?),
-            (Generation::V03, Binding::JsonRpc) => v03::encode_frame(frame)?.into(),
-            (Generation::V03, Binding::Rest) => v03::rest::encode_frame(frame)?.into(),
-            (Generation::V01, _) => {
+        Some(match self.dialect.generation {
+            Generation::V10 => Payload::Frame(v1::FrameWriter::of(frame)?),
+            Generation::V03 => v03::Writer(self.dialect.binding).frame(frame)?.into(),
+            Generation::V01 => {
                 let id = task_of(frame)
                     .cloned()
                     .or_else(|| self.call.client_task_id())?;

@@ -1,11 +1,9 @@
 //! Bodies that are not JSON, of the wrong media type, too large, too deep or too long.
 
 use super::Table;
+use a2a_lambda::http::MAX_BODY;
 use a2a_lambda_tests::dialect::Dialect;
 use a2a_lambda_tests::error_rows::{MEDIA_TYPE, PARAMS, PARSE, REQUEST, TOO_LARGE};
-
-/// The largest body: `A2A_MAX_BODY`.
-const MOST: usize = 5 * 1024 * 1024;
 
 pub(super) fn add(table: &mut Table) {
     malformed(table);
@@ -89,7 +87,7 @@ fn headers(table: &mut Table) {
 }
 
 fn large(table: &mut Table) {
-    let long = "a".repeat(MOST);
+    let long = "a".repeat(MAX_BODY);
     let text = table
         .good()
         .to_string()
@@ -103,11 +101,13 @@ fn large(table: &mut Table) {
     let too_large = table.early(TOO_LARGE);
     table.add(
         "one byte over the largest size",
-        table.raw_body(vec![b' '; MOST + 1]),
+        table.raw_body(vec![b' '; MAX_BODY + 1]),
         too_large,
     );
     let too_large = table.early(TOO_LARGE);
-    let no_json = table.raw_body(vec![b'{'; MOST + 1]).without("content-type");
+    let no_json = table
+        .raw_body(vec![b'{'; MAX_BODY + 1])
+        .without("content-type");
     table.add("over the largest size of anything", no_json, too_large);
 }
 

@@ -1,6 +1,7 @@
 //! The runtime's own paths: uploads, contexts, deletions and the catalogue.
 
 use super::{Scene, Table};
+use a2a_lambda::http::MAX_BODY;
 use a2a_lambda_tests::dialect::Dialect;
 use a2a_lambda_tests::error_rows::{
     BUSY, CONTEXT_EXPIRED, MEDIA_TYPE, METHOD, NOT_FOUND, PARAMS, PARSE, REQUEST, Row, TOO_LARGE,
@@ -10,8 +11,6 @@ use a2a_lambda_tests::world::Request;
 use serde_json::{Value, json};
 
 const UPLOADS: &str = "/a2a-lambda/uploads";
-/// The largest body: `A2A_MAX_BODY`.
-const MOST: usize = 5 * 1024 * 1024;
 
 pub(super) fn add(table: &mut Table, scene: &Scene) {
     // These paths give errors in the form of REST 1.0 in every dialect.
@@ -85,7 +84,7 @@ fn bodies(table: &mut Table) {
         ("half a pair", upload(r#"{"filename":"\ud800"}"#), PARSE),
         ("too deep", upload(&deep), REQUEST),
         ("too many", upload(&many), REQUEST),
-        ("too large", upload(&" ".repeat(MOST + 1)), TOO_LARGE),
+        ("too large", upload(&" ".repeat(MAX_BODY + 1)), TOO_LARGE),
         (
             "a form",
             upload("{}").header("content-type", "multipart/form-data"),

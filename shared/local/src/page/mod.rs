@@ -32,7 +32,7 @@ use crate::local_settings::{ConfigError, fresh_secret, secret};
 use crate::stream::Stream;
 use a2a_lambda::auth::{Authentication, Identity};
 use a2a_lambda::engine::{Clock as _, SystemClock};
-use a2a_lambda::http::Body;
+use a2a_lambda::http::{Body, MAX_BODY};
 use a2a_lambda::runtime::stores;
 use a2a_lambda::settings::Settings;
 use a2a_lambda::skill::AgentDefinition;
@@ -153,7 +153,7 @@ impl AgentPage {
                 "agent": agent.manifest().name,
                 "auth": settings.auth.word(),
                 "keepsData": folder.is_some(),
-                "maxBody": settings.max_body,
+                "maxBody": MAX_BODY,
                 "maxUpload": settings.policy.upload_max,
                 "process": std::process::id(),
                 "startedAt": now.to_rfc3339(),

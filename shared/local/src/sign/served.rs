@@ -88,7 +88,8 @@ async fn card(url: String, headers: HeaderMap) -> Result<Value, ServedError> {
         Err(source) => return Err(ServedError::Url { url, source }),
     };
     let fetcher = Fetcher::new(reach, PATIENCE);
-    match fetcher.get_with(&address, headers, LIMIT).await {
+    let (method, body) = (http::Method::GET, bytes::Bytes::new());
+    match fetcher.send(&address, method, headers, body, LIMIT).await {
         Ok(response) => read(&response).map_err(|why| ServedError::NoCard { url, why }),
         Err(source) => Err(ServedError::Fetch { url, source }),
     }

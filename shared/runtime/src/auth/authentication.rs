@@ -1,9 +1,8 @@
 //! Finds the caller of a request at the HTTP edge.
 
-use super::gateway::{self, ContextFault};
-use super::{Admitted, AuthError, AuthMode, Credentials, Identity, dev};
+use super::{Admitted, AuthError, AuthMode, Credentials, Identity, dev, gateway};
 use crate::task::Timestamp;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 
 /// Finds the caller of each request, as a mode says.
 #[derive(Debug, Clone)]
@@ -11,19 +10,13 @@ pub struct Authentication {
     mode: AuthMode,
     /// Without them the modes that check credentials refuse everybody.
     credentials: Option<Arc<Credentials>>,
-    /// Done when the process has logged that the authorizer names no subject.
-    warning: Arc<Once>,
 }
 
 impl Authentication {
     /// The authentication of a mode.
     #[must_use]
-    pub fn new(mode: AuthMode, credentials: Option<Arc<Credentials>>) -> Self {
-        Self {
-            mode,
-            credentials,
-            warning: Arc::new(Once::new()),
-        }
+    pub const fn new(mode: AuthMode, credentials: Option<Arc<Credentials>>) -> Self {
+        Self { mode, credentials }
     }
 
     /// The mode.
@@ -40,7 +33,12 @@ impl Authentication {
     pub async fn caller(&self, identity: &Identity, now: Timestamp) -> Result<Admitted, AuthError> {
         let authorization = identity.authorization.as_deref();
         let admission = match (self.mode, &self.credentials) {
-            (AuthMode::Gateway, _) => self.named(identity)?,
+            (AuthMode::Gateway, _) => {
+                let context = identity.authorizer.as_ref();
+                context
+                    .and_then(gateway::caller)
+                    .ok_or(AuthError::Refused)?
+            }
             (AuthMode::Dev, _) => {
                 let caller = dev::caller(authorization).ok_or(AuthError::Refused)?;
                 Admitted { caller, ends: None }
@@ -63,21 +61,6 @@ impl Authentication {
     #[must_use]
     pub fn proves(&self, identity: &Identity) -> bool {
         self.mode != AuthMode::Dev || identity.authorization.is_some()
-    }
-
-    fn named(&self, identity: &Identity) -> Result<Admitted, AuthError> {
-        let context = identity.authorizer.as_ref().ok_or(AuthError::Refused)?;
-        gateway::caller(context).map_err(|fault| {
-            if fault == ContextFault::NoSubject {
-                self.warning.call_once(|| {
-                    tracing::error!(
-                        "the authorizer names a tenant and no `subject`, so every call is \
-                         refused; its context needs `tenant` and `subject`"
-                    );
-                });
-            }
-            AuthError::Refused
-        })
     }
 }
 

@@ -8,7 +8,7 @@ use super::AuthError;
 use super::issuer::{JwtIssuer, configuration_url};
 use super::signatures::is_rsa_size;
 use crate::engine::Clock;
-use crate::outbound::{Fetcher, OutboundUrl, Reach};
+use crate::outbound::{Fetcher, OutboundUrl};
 use crate::store::StoreError;
 use crate::task::Timestamp;
 use async_trait::async_trait;
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How long one fetch may take.
-const TIMEOUT: Duration = Duration::from_secs(2);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(2);
 /// The most bytes of one response: 256 KB.
 const MOST: usize = 256 * 1024;
 /// The age at which a set is fetched again.
@@ -35,62 +35,24 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Fetches the documents of an issuer.
 #[async_trait]
-pub trait FetchKeys: Send + Sync {
-    /// The document at `url`.
-    ///
-    /// # Errors
-    /// Why there is none; for the log only.
-    async fn get(&self, url: &str) -> Result<Bytes, FetchKeysError>;
+pub(super) trait FetchKeys: Send + Sync {
+    /// The document at `url`; an error says for the log why there is none.
+    async fn get(&self, url: &str) -> Result<Bytes, String>;
 }
 
-/// Why an issuer's keys cannot be used. The text is for the log.
-#[derive(Debug, thiserror::Error)]
-pub enum FetchKeysError {
-    /// The document cannot be fetched.
-    #[error("failed to fetch `{url}`: {why}")]
-    Fetch {
-        /// Its address.
-        url: String,
-        /// The cause.
-        why: String,
-    },
-    /// The document is not what it should be.
-    #[error("`{url}` has no {what}")]
-    Content {
-        /// Its address.
-        url: String,
-        /// What is missing.
-        what: &'static str,
-    },
-}
-
-/// Fetches over HTTPS from public addresses.
-#[derive(Debug, Clone)]
-pub struct HttpKeys(Fetcher);
-
-impl HttpKeys {
-    /// A client. With [`Reach::Loopback`] it also uses HTTP to this machine.
-    #[must_use]
-    pub fn new(reach: Reach) -> Self {
-        Self(Fetcher::new(reach, TIMEOUT))
-    }
-}
-
+/// Fetches over HTTPS from public addresses. With [`Reach::Loopback`] it also uses HTTP to this
+/// machine.
 #[async_trait]
-impl FetchKeys for HttpKeys {
-    async fn get(&self, url: &str) -> Result<Bytes, FetchKeysError> {
-        let fault = |why: String| FetchKeysError::Fetch {
-            url: url.to_owned(),
-            why,
-        };
-        let target = OutboundUrl::parse(url, self.0.reach());
-        let target = target.map_err(|error| fault(format!("the URL {error}")))?;
-        let response = self.0.get(&target, MOST).await;
-        let response = response.map_err(|error| fault(error.to_string()))?;
+impl FetchKeys for Fetcher {
+    async fn get(&self, url: &str) -> Result<Bytes, String> {
+        let target = OutboundUrl::parse(url, self.reach());
+        let target = target.map_err(|error| format!("the URL {error}"))?;
+        let response = Self::get(self, &target, MOST).await;
+        let response = response.map_err(|error| error.to_string())?;
         match (response.status, response.cut) {
             (200, false) => Ok(response.body),
-            (200, true) => Err(fault(format!("it has more than {MOST} bytes"))),
-            (status, _) => Err(fault(format!("its status is {status}"))),
+            (200, true) => Err(format!("it has more than {MOST} bytes")),
+            (status, _) => Err(format!("its status is {status}")),
         }
     }
 }
@@ -98,7 +60,6 @@ impl FetchKeys for HttpKeys {
 /// The keys of an issuer.
 pub(super) struct KeySet {
     issuer: String,
-    jwks_url: Option<String>,
     fetch: Arc<dyn FetchKeys>,
     clock: Arc<dyn Clock>,
     state: Mutex<KnownKeys>,
@@ -171,7 +132,6 @@ impl KeySet {
     ) -> Self {
         Self {
             issuer: issuer.issuer.clone(),
-            jwks_url: issuer.jwks_url.clone(),
             fetch,
             clock,
             state: Mutex::default(),
@@ -238,17 +198,9 @@ impl KeySet {
         }
     }
 
-    async fn fetched(&self) -> Result<Vec<Jwk>, FetchKeysError> {
-        let url = match &self.jwks_url {
-            Some(url) => url.clone(),
-            None => self.discovered().await?,
-        };
-        let body = self.fetch.get(&url).await?;
-        let missing = FetchKeysError::Content {
-            url,
-            what: "key for signatures that this program knows",
-        };
-        let set: Value = serde_json::from_slice(&body).unwrap_or_default();
+    async fn fetched(&self) -> Result<Vec<Jwk>, String> {
+        let url = self.discovered().await?;
+        let set = self.document(&url).await?;
         let entries = set.get("keys").and_then(Value::as_array);
         // RFC 7517 §5: a reader ignores keys of a kind that it does not know.
         let readable_keys = entries
@@ -257,25 +209,32 @@ impl KeySet {
             .filter_map(|key| serde_json::from_value::<Jwk>(key.clone()).ok());
         let keys: Vec<Jwk> = readable_keys.filter(is_usable).collect();
         if keys.is_empty() {
-            return Err(missing);
+            let what = "key for signatures that this program knows";
+            return Err(format!("`{url}` has no {what}"));
         }
         Ok(keys)
     }
 
     /// The address of the keys, from the issuer's `OpenID` configuration.
-    async fn discovered(&self) -> Result<String, FetchKeysError> {
+    async fn discovered(&self) -> Result<String, String> {
         let url = configuration_url(&self.issuer);
-        let body = self.fetch.get(&url).await?;
-        let document: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let document = self.document(&url).await?;
         let text = |name: &str| document.get(name).and_then(Value::as_str);
         // OpenID Connect Discovery 1.0 §4.3: the issuer must be the same text.
         if text("issuer") != Some(self.issuer.as_str()) {
-            let what = "`issuer` that is the configured one";
-            return Err(FetchKeysError::Content { url, what });
+            return Err(format!(
+                "`{url}` has no `issuer` that is the configured one"
+            ));
         }
         let keys = text("jwks_uri").map(str::to_owned);
-        let what = "`jwks_uri`";
-        keys.ok_or(FetchKeysError::Content { url, what })
+        keys.ok_or_else(|| format!("`{url}` has no `jwks_uri`"))
+    }
+
+    /// The document at `url`; null if it is not JSON.
+    async fn document(&self, url: &str) -> Result<Value, String> {
+        let body = self.fetch.get(url).await;
+        let body = body.map_err(|why| format!("failed to fetch `{url}`: {why}"))?;
+        Ok(serde_json::from_slice(&body).unwrap_or_default())
     }
 
     fn state(&self) -> MutexGuard<'_, KnownKeys> {

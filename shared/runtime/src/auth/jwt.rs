@@ -1,10 +1,11 @@
 //! Verifies JWTs of one issuer (RFC 7519; algorithms as RFC 8725 advises).
 
-use super::issuer::{JwtAlgorithm, JwtIssuer};
-use super::jwks::{FetchKeys, KeySet};
+use super::issuer::JwtIssuer;
+use super::jwks::{FetchKeys, KeySet, TIMEOUT};
 use super::signatures::is_signed;
 use super::{Admitted, AuthError, Caller, DEFAULT_TIER, is_word, scopes};
 use crate::engine::Clock;
+use crate::outbound::{Fetcher, Reach};
 use crate::task::{Owner, Subject, TenantId, Timestamp};
 use jsonwebtoken::dangerous::insecure_decode;
 use jsonwebtoken::{Algorithm, Header, decode_header};
@@ -17,6 +18,20 @@ const LEEWAY: f64 = 60.0;
 /// The latest time of a claim, in seconds since 1970: the end of the year 9999.
 const LATEST: f64 = 253_402_300_799.0;
 
+/// The algorithms that sign JWTs (RFC 7518 §3.1, RFC 8037). All are asymmetric: a key that
+/// verifies cannot sign.
+const ALGORITHMS: [Algorithm; 9] = [
+    Algorithm::RS256,
+    Algorithm::RS384,
+    Algorithm::RS512,
+    Algorithm::PS256,
+    Algorithm::PS384,
+    Algorithm::PS512,
+    Algorithm::ES256,
+    Algorithm::ES384,
+    Algorithm::EdDSA,
+];
+
 /// Verifies the JWTs of one issuer.
 pub struct JwtVerifier {
     issuer: JwtIssuer,
@@ -25,9 +40,14 @@ pub struct JwtVerifier {
 }
 
 impl JwtVerifier {
-    /// A verifier that gets the issuer's keys through `fetch` when it needs one.
+    /// A verifier that fetches the issuer's keys when it needs one, from the addresses that
+    /// `reach` allows.
     #[must_use]
-    pub fn new(issuer: JwtIssuer, fetch: Arc<dyn FetchKeys>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(issuer: JwtIssuer, reach: Reach, clock: Arc<dyn Clock>) -> Self {
+        Self::with(issuer, Arc::new(Fetcher::new(reach, TIMEOUT)), clock)
+    }
+
+    fn with(issuer: JwtIssuer, fetch: Arc<dyn FetchKeys>, clock: Arc<dyn Clock>) -> Self {
         Self {
             keys: KeySet::new(&issuer, fetch, clock.clone()),
             issuer,
@@ -42,7 +62,9 @@ impl JwtVerifier {
     /// when the issuer's keys were never read.
     pub(super) async fn verify(&self, token: &str) -> Result<Admitted, AuthError> {
         let header = decode_header(token).map_err(|_| AuthError::Refused)?;
-        self.allowed(&header)?;
+        if !self.is_allowed(&header) {
+            return Err(AuthError::Refused);
+        }
         let key = self.keys.key(header.kid.as_deref(), header.alg).await?;
         if !is_signed(token, header.alg, &key) {
             return Err(AuthError::Refused);
@@ -58,21 +80,16 @@ impl JwtVerifier {
         })
     }
 
-    /// Checks the header. The lists of types and algorithms are ours: the token does not choose.
-    fn allowed(&self, header: &Header) -> Result<(), AuthError> {
-        let mut algorithms = self.issuer.algorithms.iter();
+    /// Whether the header is one that the lists allow: the token does not choose.
+    fn is_allowed(&self, header: &Header) -> bool {
         // RFC 8725 §3.11: an ID token is no access token. RFC 7515 §4.1.9: a media type.
         let name = header.typ.as_deref().unwrap_or("JWT").to_ascii_lowercase();
         let name = name.strip_prefix("application/").unwrap_or(&name);
         let mut types = self.issuer.types.iter();
-        let is_accepted = types.any(|it| it.eq_ignore_ascii_case(name));
         // RFC 7515 §4.1.11: a header with extensions that are not understood is not valid.
-        if is_accepted && header.crit.is_none() && algorithms.any(|it| algorithm(*it) == header.alg)
-        {
-            Ok(())
-        } else {
-            Err(AuthError::Refused)
-        }
+        types.any(|it| it.eq_ignore_ascii_case(name))
+            && header.crit.is_none()
+            && ALGORITHMS.contains(&header.alg)
     }
 
     /// Whether the token is for this agent (RFC 7519 §4.1.3): one text, or one of several.
@@ -137,21 +154,6 @@ fn granted(claims: &Map<String, Value>, names: &[String]) -> BTreeSet<String> {
         }
     }
     scope_set
-}
-
-/// The algorithm as the library names it.
-pub(super) const fn algorithm(algorithm: JwtAlgorithm) -> Algorithm {
-    match algorithm {
-        JwtAlgorithm::Rs256 => Algorithm::RS256,
-        JwtAlgorithm::Rs384 => Algorithm::RS384,
-        JwtAlgorithm::Rs512 => Algorithm::RS512,
-        JwtAlgorithm::Ps256 => Algorithm::PS256,
-        JwtAlgorithm::Ps384 => Algorithm::PS384,
-        JwtAlgorithm::Ps512 => Algorithm::PS512,
-        JwtAlgorithm::Es256 => Algorithm::ES256,
-        JwtAlgorithm::Es384 => Algorithm::ES384,
-        JwtAlgorithm::EdDsa => Algorithm::EdDSA,
-    }
 }
 
 impl std::fmt::Debug for JwtVerifier {

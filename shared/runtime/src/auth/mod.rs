@@ -26,9 +26,7 @@ pub use self::api_key::{ApiKey, NoRandomError};
 pub use self::authentication::Authentication;
 pub use self::credentials::Credentials;
 pub use self::first_key::{FIRST, FirstKey, FirstSecret};
-pub use self::issuer::{JwtAlgorithm, JwtIssuer, configuration_url};
-#[cfg(feature = "jwt")]
-pub use self::jwks::{FetchKeys, FetchKeysError, HttpKeys};
+pub use self::issuer::{JwtIssuer, configuration_url};
 #[cfg(feature = "jwt")]
 pub use self::jwt::JwtVerifier;
 
@@ -87,6 +85,9 @@ pub enum AuthMode {
 }
 
 impl AuthMode {
+    /// All of them.
+    pub(crate) const ALL: [Self; 4] = [Self::Gateway, Self::Dev, Self::Keys, Self::Jwt];
+
     /// The value of `A2A_AUTH`.
     #[must_use]
     pub const fn word(self) -> &'static str {

@@ -1,9 +1,10 @@
 //! Answers the calls of one request: one call, or the entries of a batch.
 
 use super::call_log::{CallLog, RequestLog};
+use super::caller::caller;
 use super::{Body, Cards, HttpService, StageUrl, encode, stream};
 use crate::auth::{Admitted, Caller, Identity};
-use crate::engine::{CallBudget, Engine, EngineError, Reader};
+use crate::engine::{CallBudget, Clock as _, Engine, EngineError, Reader, SystemClock};
 use crate::task::{A2aError, Sent};
 use crate::telemetry::scope;
 use a2a_lambda_wire::{self, Call, CardForm, MethodCall, MethodResult, Rejected, WireResponse};
@@ -271,5 +272,21 @@ impl CallContext<'_> {
             scope::note_task(task.as_str());
         }
         Ok((admission, method_call))
+    }
+
+    /// The caller of this request. The calls of a batch share one lookup.
+    async fn admitted(&self) -> Result<Admitted, A2aError> {
+        let look = || {
+            let now = self.edge.reader().map(|reader| reader.clock.now());
+            let now = now.unwrap_or_else(|_| SystemClock.now());
+            caller(&self.edge.auth, &self.identity, now)
+        };
+        self.admission.get_or_init(look).await.clone()
+    }
+
+    /// Checks that the sender of an admitted request has credentials.
+    fn proven(&self) -> Result<(), A2aError> {
+        let is_proven = self.edge.auth.proves(&self.identity);
+        is_proven.then_some(()).ok_or(A2aError::Unauthenticated)
     }
 }

@@ -191,7 +191,7 @@ impl CallLog {
 
     /// Logs that the call got its answer.
     pub(super) fn answered(&self, status: u16) {
-        self.in_span(|| events::call(&self.fields(status)));
+        events::call(&self.fields(status));
     }
 
     /// Logs that the call got an error.
@@ -210,10 +210,10 @@ impl CallLog {
                 lock(&self.edge.process.sampler).admit(reason, fields.tenant, now)
             }
         };
-        self.in_span(|| match decision {
+        match decision {
             Some(left_out) => events::refused(&fields, reason, left_out),
             None => events::left_out(&fields, reason),
-        });
+        }
     }
 
     fn fields(&self, status: u16) -> CallFields<'_> {

@@ -12,8 +12,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The most base URLs whose cards a process keeps. With more it begins again.
 const KEPT: usize = 8;
-/// The key of cards that are served under every base URL.
-const EVERYWHERE: &str = "";
 
 type Make = dyn Fn(&str) -> Result<Cards, CardError> + Send + Sync;
 
@@ -35,30 +33,6 @@ impl CardsByUrl {
             url,
             make: Box::new(make),
             by_url: Mutex::default(),
-        }
-    }
-
-    /// The same, with the cards of a request without a stage variable made now.
-    ///
-    /// # Errors
-    /// [`CardError`] when they cannot be made.
-    pub fn made_now(self) -> Result<Self, CardError> {
-        if let Some(url) = self.url.without_stage() {
-            let cards = Arc::new((self.make)(url)?);
-            let by_url = Mutex::new(BTreeMap::from([(url.to_owned(), cards)]));
-            return Ok(Self { by_url, ..self });
-        }
-        Ok(self)
-    }
-
-    /// Serves `cards` under every base URL.
-    #[must_use]
-    pub fn fixed(cards: Cards) -> Self {
-        let by_url = BTreeMap::from([(EVERYWHERE.to_owned(), Arc::new(cards.clone()))]);
-        Self {
-            url: BaseUrl::new(Some(EVERYWHERE.to_owned()), None),
-            make: Box::new(move |_| Ok(cards.clone())),
-            by_url: Mutex::new(by_url),
         }
     }
 

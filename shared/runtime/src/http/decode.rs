@@ -1,7 +1,7 @@
 //! Decodes a request into a call, and makes the checks that need no identity.
 
 use super::ops::OpsPath;
-use super::{Function, HttpService};
+use super::{Function, HttpService, MAX_BODY};
 use crate::task::A2aError;
 use a2a_lambda_wire::{
     Endpoint, OpenedRequest, Operation, RawRequest, Rejected, RoutedRequest, WireResponse,
@@ -19,9 +19,9 @@ pub(super) fn open(
     let headers = request.headers();
     let lists = Lists::of(headers);
     let routed_request = routed(request, &lists);
-    if request.body().len() > edge.max_body {
-        let limit = edge.max_body as u64;
-        return Err(routed_request.reject(A2aError::PayloadTooLarge { allowed: limit }));
+    if request.body().len() > MAX_BODY {
+        let allowed = MAX_BODY as u64;
+        return Err(routed_request.reject(A2aError::PayloadTooLarge { allowed }));
     }
     // The limit counts bytes of JSON: a small compressed body could unpack to gigabytes.
     if text(headers, "content-encoding").is_some_and(|coding| coding != "identity") {

@@ -35,7 +35,7 @@ pub use hosts::Hosts;
 pub(crate) use ops::MetricsSource;
 pub use ops::Ops;
 
-use crate::auth::{AuthMode, Authentication, Credentials, Identity};
+use crate::auth::{AuthMode, Authentication, Identity};
 use crate::engine::{CallBudget, Engine, Reader};
 use crate::task::{A2aError, Timestamp};
 use a2a_lambda_wire::OpenedRequest;
@@ -79,88 +79,50 @@ impl Function {
     }
 }
 
+/// The most bytes of a request body: 5 MiB. An event of Lambda has at most 6 MB.
+pub const MAX_BODY: usize = 5 * 1024 * 1024;
+
 /// The HTTP edge of one function.
 #[derive(Debug, Clone)]
 pub struct HttpService {
-    function: Function,
-    backend: Backend,
-    cards: Arc<CardsByUrl>,
-    auth: Authentication,
-    max_body: usize,
-    push: bool,
-    streaming: bool,
-    hosts: Hosts,
-    cors: Option<CorsOrigin>,
-    log: EdgeLog,
+    pub(crate) function: Function,
+    pub(crate) backend: Backend,
+    pub(crate) cards: Arc<CardsByUrl>,
+    pub(crate) auth: Authentication,
+    /// Whether clients may register webhooks.
+    pub(crate) push: bool,
+    /// Whether clients may stream.
+    pub(crate) streaming: bool,
+    /// The hosts that a request with a development identity may name. API Gateway knows its own
+    /// host names.
+    pub(crate) hosts: Hosts,
+    /// The origin whose pages may read responses. With development identities they may also make
+    /// requests that other pages may not.
+    pub(crate) cors: Option<CorsOrigin>,
+    /// What the edges of the process share.
+    pub(crate) log: EdgeLog,
 }
 
 impl HttpService {
-    /// An edge for `function`; `max_body` is the most bytes of a request body.
+    /// An edge for `function`, without push notifications.
     #[must_use]
     pub fn new(
         function: Function,
         backend: Backend,
         cards: Arc<CardsByUrl>,
-        auth: AuthMode,
-        max_body: usize,
+        auth: Authentication,
     ) -> Self {
         Self {
             function,
             backend,
             cards,
-            auth: Authentication::new(auth, None),
-            max_body,
+            auth,
             push: false,
             streaming: true,
             hosts: Hosts::Any,
             cors: None,
             log: EdgeLog::default(),
         }
-    }
-
-    /// Sets the credentials that the modes `keys` and `jwt` accept. Without them these modes
-    /// refuse every caller.
-    #[must_use]
-    pub fn with_credentials(mut self, credentials: Arc<Credentials>) -> Self {
-        self.auth = Authentication::new(self.auth.mode(), Some(credentials));
-        self
-    }
-
-    /// Turns push notifications on or off.
-    #[must_use]
-    pub const fn with_push(mut self, on: bool) -> Self {
-        self.push = on;
-        self
-    }
-
-    /// Turns the operations that stream on or off.
-    #[must_use]
-    pub const fn with_streaming(mut self, on: bool) -> Self {
-        self.streaming = on;
-        self
-    }
-
-    /// Refuses requests to other hosts than `hosts`, if identities are those of
-    /// development. Otherwise this has no effect: API Gateway knows its own host names.
-    #[must_use]
-    pub fn with_hosts(mut self, hosts: Hosts) -> Self {
-        self.hosts = hosts;
-        self
-    }
-
-    /// Lets pages of `origin` read responses. With development identities, they may also make
-    /// requests that other pages may not.
-    #[must_use]
-    pub fn with_cors(mut self, origin: Option<CorsOrigin>) -> Self {
-        self.cors = origin;
-        self
-    }
-
-    /// Shares `log` with the other edges of the process.
-    #[must_use]
-    pub fn with_log(mut self, log: EdgeLog) -> Self {
-        self.log = log;
-        self
     }
 
     /// Answers one request. `deadline` is the end of the invocation, if it has one. The response

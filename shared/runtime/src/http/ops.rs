@@ -1,7 +1,8 @@
 //! Answers the paths for operators: health and metrics.
 
-use crate::auth::{AuthMode, Authentication, Identity};
-use crate::engine::{Clock as _, EngineError, SystemClock};
+use super::caller::caller;
+use crate::auth::{Admitted, AuthMode, Authentication, Identity};
+use crate::engine::{Clock as _, SystemClock};
 use crate::health::{Health, HealthReport};
 use crate::settings::{Settings, build};
 use crate::store::counters::Counters;
@@ -162,13 +163,7 @@ impl Ops {
 
     /// Checks tenant and scope of the caller. Everybody may read this on a developer's machine.
     async fn allowed(&self, auth: &Authentication, identity: &Identity) -> Result<(), A2aError> {
-        let result = auth.caller(identity, SystemClock.now()).await;
-        let admission = result.map_err(|error| {
-            let error = EngineError::from(error);
-            error.log();
-            error.a2a_error
-        })?;
-        let caller = admission.caller;
+        let Admitted { caller, .. } = caller(auth, identity, SystemClock.now()).await?;
         let operates = caller.owner.tenant == self.operator && caller.scopes.contains(SCOPE);
         if auth.mode() == AuthMode::Dev || operates {
             return Ok(());

@@ -17,7 +17,7 @@ use aws_smithy_runtime_api::client::http::{HttpConnector as _, HttpConnectorSett
 use aws_smithy_runtime_api::http::Request as SdkRequest;
 use aws_smithy_types::body::SdkBody;
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, Method};
 use http_body::Body;
 use http_body_util::BodyExt as _;
 use std::fmt::Display;
@@ -94,54 +94,9 @@ impl Fetcher {
     /// [`FetchError`] when there is no response, or its body breaks off. A status other
     /// than 2xx is not an error.
     pub async fn get(&self, url: &OutboundUrl, limit: usize) -> Result<Fetched, FetchError> {
-        self.get_with(url, HeaderMap::new(), limit).await
-    }
-
-    /// [`Fetcher::get`] with the headers of the request.
-    ///
-    /// # Errors
-    /// As [`Fetcher::get`].
-    pub async fn get_with(
-        &self,
-        url: &OutboundUrl,
-        headers: HeaderMap,
-        limit: usize,
-    ) -> Result<Fetched, FetchError> {
-        let mut request = http::Request::get(url.as_str());
-        if let Some(map) = request.headers_mut() {
-            *map = headers;
-        }
-        self.send(url, request, Bytes::new(), limit).await
-    }
-
-    /// Posts `body` to `url` and reads at most `limit` bytes of the response. If the
-    /// response body breaks off, the status still counts, and [`Fetched::cut`] is set.
-    ///
-    /// # Errors
-    /// [`FetchError`] when there is no response. A status other than 2xx is not an
-    /// error.
-    pub async fn post(
-        &self,
-        url: &OutboundUrl,
-        headers: HeaderMap,
-        body: Bytes,
-        limit: usize,
-    ) -> Result<Fetched, FetchError> {
-        let mut request = http::Request::post(url.as_str());
-        if let Some(map) = request.headers_mut() {
-            *map = headers;
-        }
-        self.send(url, request, body, limit).await
-    }
-
-    /// Puts `body` to `url`.
-    ///
-    /// # Errors
-    /// As [`Fetcher::post`].
-    #[cfg(feature = "lambda")]
-    pub(crate) async fn put(&self, url: &OutboundUrl, body: Bytes) -> Result<Fetched, FetchError> {
-        let request = http::Request::put(url.as_str());
-        self.send(url, request, body, 0).await
+        let headers = HeaderMap::new();
+        self.send(url, Method::GET, headers, Bytes::new(), limit)
+            .await
     }
 
     /// Sends `request`, and returns the response when its head is there: its body is a stream.
@@ -171,18 +126,26 @@ impl Fetcher {
         }
     }
 
-    async fn send(
+    /// Sends `body` to `url` and reads at most `limit` bytes of the response. If the body of a
+    /// response to a write breaks off, the status still counts, and [`Fetched::cut`] is set.
+    ///
+    /// # Errors
+    /// [`FetchError`] when there is no response. A status other than 2xx is not an error.
+    pub async fn send(
         &self,
         url: &OutboundUrl,
-        request: http::request::Builder,
+        method: Method,
+        headers: HeaderMap,
         body: Bytes,
         limit: usize,
     ) -> Result<Fetched, FetchError> {
         // Checked again: the client does not resolve an IP address in a URL, and the URL
         // may have been stored under settings that allowed more.
         OutboundUrl::parse(url.as_str(), self.reach).map_err(spelled)?;
-        let reads = request.method_ref() == Some(&http::Method::GET);
+        let reads = method == Method::GET;
+        let request = http::Request::builder().method(method).uri(url.as_str());
         let mut request = request.body(SdkBody::from(body)).map_err(spelled)?;
+        *request.headers_mut() = headers;
         // The service that a skill calls joins the trace of the turn.
         let value = CallScope::current().trace().map(|trace| trace.to_string());
         let value = value.and_then(|value| HeaderValue::from_str(&value).ok());

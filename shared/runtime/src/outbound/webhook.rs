@@ -22,8 +22,8 @@ use crate::outbound::{FetchError, Fetcher, Reach};
 use crate::task::Secret;
 use crate::telemetry::trace::TRACEPARENT;
 use async_trait::async_trait;
-use bytes::Bytes;
 use hmac::{Hmac, KeyInit as _, Mac as _};
+use http::Method;
 use http::header::{
     AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue, USER_AGENT,
 };
@@ -64,7 +64,7 @@ impl SendPush for WebhookClient {
             .map_err(|_| PushDeliveryError::NoResponse("a header value is not valid".to_owned()))?;
         let response = self
             .fetcher
-            .post(&notice.url, headers, Bytes::from(body), ANSWER)
+            .send(&notice.url, Method::POST, headers, body.into(), ANSWER)
             .await
             .map_err(|error: FetchError| PushDeliveryError::NoResponse(error.to_string()))?;
         match response.status {

@@ -8,7 +8,7 @@ use a2a_lambda_wire::{
     Capabilities, CardError, CardInfo, CardSignature, SecurityScheme, SkillInfo,
 };
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// The cards and the catalogue of an agent under these settings and `base_url`. All
 /// functions of a deployment publish the same bytes; no client changes them.
@@ -103,7 +103,6 @@ fn card_info(
             .collect();
         all.into_iter().collect()
     };
-    let schemes = security(settings);
     CardInfo {
         name: manifest.name.clone(),
         description: description.to_owned(),
@@ -115,8 +114,7 @@ fn card_info(
             push_notifications: settings.push,
             extended_agent_card: manifest.has_extended_card(),
         },
-        security: alternatives(&schemes),
-        security_schemes: schemes,
+        security: security(settings),
         skills,
         ..CardInfo::default()
     }
@@ -146,36 +144,18 @@ fn without_schemas(skill: &SkillManifest) -> SkillInfo {
     }
 }
 
-/// The name of the scheme for bearer tokens.
-const BEARER: &str = "bearer";
-/// The name of the scheme for the tokens of an issuer.
-const OPEN_ID: &str = "openid";
-
 /// The security schemes on the card: a bearer token, and where it comes from if the settings
 /// name an issuer. With development identities there is none.
-fn security(settings: &Settings) -> BTreeMap<String, SecurityScheme> {
+fn security(settings: &Settings) -> Vec<SecurityScheme> {
     if settings.auth == AuthMode::Dev {
-        return BTreeMap::new();
+        return Vec::new();
     }
-    let bearer = SecurityScheme::Http {
-        scheme: "Bearer".to_owned(),
-        bearer_format: None,
-    };
     let issuer = settings.credentials.issuer.as_deref();
     let open_id = issuer.map(|issuer| SecurityScheme::OpenIdConnect {
         url: configuration_url(issuer),
     });
-    let entry = open_id.map(|scheme| (OPEN_ID.to_owned(), scheme));
-    [(BEARER.to_owned(), bearer)]
+    [SecurityScheme::Bearer]
         .into_iter()
-        .chain(entry)
-        .collect()
-}
-
-/// Each scheme alone is enough.
-fn alternatives(schemes: &BTreeMap<String, SecurityScheme>) -> Vec<BTreeMap<String, Vec<String>>> {
-    let names = schemes.keys();
-    names
-        .map(|name| BTreeMap::from([(name.clone(), Vec::new())]))
+        .chain(open_id)
         .collect()
 }

@@ -5,15 +5,15 @@
 //! request.
 
 use super::error::ServeError;
-use super::services::{clients, endpoint};
+use super::services::clients;
 use super::start::Start;
-use crate::auth::{Admitted, AuthError, Credentials, FirstKey, FirstSecret, HttpKeys, JwtVerifier};
+use crate::auth::{Admitted, AuthError, Credentials, FirstKey, FirstSecret, JwtVerifier};
 use crate::engine::{Clock, SystemClock};
+use crate::secrets::secrets_manager;
 use crate::store::StoreError;
 use crate::store::dynamodb::DynamoStore;
-use crate::store::secretsmanager::Secrets;
 use async_trait::async_trait;
-use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
+use lambda_runtime::Diagnostic;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -38,30 +38,21 @@ pub async fn authorizer() -> Result<(), ServeError> {
         credentials = credentials.with_first_key(FirstKey::new(owner, source));
     }
     if let Some(issuer) = issuer {
-        let fetch = Arc::new(HttpKeys::new(settings.credentials.reach));
-        credentials = credentials.with_jwt(JwtVerifier::new(issuer, fetch, clock));
+        let reach = settings.credentials.reach;
+        credentials = credentials.with_jwt(JwtVerifier::new(issuer, reach, clock));
     }
-    let credentials = &credentials;
-    let started = start.ready(None);
-    let reporter = &started.reporter;
-    let handler = service_fn(move |event: LambdaEvent<GatewayRequest>| async move {
-        let answer = authorize(credentials, &event.payload).await;
-        reporter.end_of_invocation().await;
-        answer
-    });
-    Ok(lambda_runtime::run(handler).await?)
+    let authorize = async |request, _| authorize(&credentials, &request).await;
+    start.ready(None).run(authorize).await
 }
 
-/// The secret of the first key, in Secrets Manager. Most environments of the authorizer
-/// never see this key, so the client is made when it is needed.
+/// The secret of the first key, in Secrets Manager.
 struct StoredSecret(String);
 
 #[async_trait]
 impl FirstSecret for StoredSecret {
     async fn secret(&self) -> Result<String, StoreError> {
-        let at = endpoint("AWS_ENDPOINT_URL_SECRETS_MANAGER");
-        let found = Secrets::connect(at.as_deref()).await.secret(&self.0).await;
-        found.map_err(|error| StoreError::Unavailable(error.to_string()))
+        let secret = secrets_manager().await.secret(&self.0).await;
+        secret.map_err(|error| StoreError::Unavailable(error.to_string()))
     }
 }
 

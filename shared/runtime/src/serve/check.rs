@@ -7,6 +7,7 @@ use super::invocation::Also;
 use crate::outbound::{Fetcher, OutboundUrl, Reach};
 use bytes::Bytes;
 use futures::FutureExt as _;
+use http::{HeaderMap, Method};
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -54,7 +55,8 @@ impl CheckRequest {
             return;
         };
         let body = Bytes::from(self.response(fault).to_string());
-        if let Err(error) = Fetcher::new(reach, TIMEOUT).put(&url, body).await {
+        let (fetcher, headers) = (Fetcher::new(reach, TIMEOUT), HeaderMap::new());
+        if let Err(error) = fetcher.send(&url, Method::PUT, headers, body, 0).await {
             tracing::error!("failed to answer CloudFormation: {error}");
         }
     }

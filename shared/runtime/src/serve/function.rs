@@ -6,8 +6,8 @@ use super::invocation::Integration;
 use super::services::{clients, counters};
 use super::start::Start;
 use super::{
-    agent_card, authorizer, invocation, ops, push, relay, request, rpc, sweep, tasks_get,
-    tasks_send, tasks_stream, worker,
+    agent_card, authorizer, invocation, ops, push, relay, rpc, sweep, tasks_get, tasks_send,
+    tasks_stream, worker,
 };
 use crate::health::Checks;
 use crate::runtime::Runtime;
@@ -93,8 +93,7 @@ async fn every_route(agent: impl BuildAgent) -> Result<(), ServeError> {
             let event = GatewayEvent::of(request);
             let (method, uri) = (event.request.method().as_str(), event.request.uri());
             let edge = edges.for_route(method, uri.path());
-            let answer = request::answer(edge, started.process, event);
-            super::counted(Box::pin(answer).await, Arc::clone(&started.reporter))
+            super::answer(edge, started, event).await
         }
     };
     Ok(invocation::run(Integration::Streaming, handler, None).await?)

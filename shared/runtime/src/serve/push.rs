@@ -1,6 +1,6 @@
 //! Runs the function `push`, which posts events to webhooks.
 
-use super::batch::BatchResponse;
+use super::batch;
 use super::error::ServeError;
 use super::services::{clients, counters, endpoint};
 use super::start::Start;
@@ -8,13 +8,8 @@ use crate::engine::{PushDispatcher, PushServices, RandomIds, SystemClock};
 use crate::outbound::webhook::WebhookClient;
 use crate::runtime::stores;
 use crate::store::aws::sqs_client;
-use crate::store::queue::Ack;
 use crate::store::sqs::{self, SqsQueue};
-use crate::task::Timestamp;
-use a2a_lambda_model::redact::without_values;
-use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage};
-use aws_lambda_events::event::streams::SqsEventResponse;
-use lambda_runtime::{LambdaEvent, service_fn};
+use aws_lambda_events::event::sqs::SqsMessage;
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -39,45 +34,10 @@ pub async fn push() -> Result<(), ServeError> {
         clock: Arc::new(SystemClock),
         ids: Arc::new(RandomIds),
     };
-    let deliveries = &PushWorker {
-        dispatcher: PushDispatcher::new(outgoing, settings.policy),
+    let dispatcher = PushDispatcher::new(outgoing, settings.policy);
+    let run = async |event, deadline| {
+        let deliver = async |item, _: &SqsMessage| dispatcher.deliver(&item, deadline).await;
+        Ok::<_, Infallible>(batch::respond(event, sqs::push::decode, deliver).await)
     };
-    let (process, reporter) = (started.process, &started.reporter);
-    let handler = service_fn(move |event: LambdaEvent<SqsEvent>| async move {
-        let deadline = process.deadline(event.context.deadline);
-        let answer = deliveries.run(event.payload, deadline).await;
-        reporter.end_of_invocation().await;
-        Ok::<_, Infallible>(answer)
-    });
-    Ok(lambda_runtime::run(handler).await?)
-}
-
-struct PushWorker {
-    dispatcher: PushDispatcher,
-}
-
-impl PushWorker {
-    /// Handles a batch; the response names the messages to deliver again.
-    async fn run(&self, event: SqsEvent, deadline: Option<Timestamp>) -> SqsEventResponse {
-        let mut answer = BatchResponse::default();
-        for message in event.records {
-            let ack = self.message(&message, deadline).await;
-            answer.note(message.message_id, ack);
-        }
-        answer.build()
-    }
-
-    async fn message(&self, message: &SqsMessage, deadline: Option<Timestamp>) -> Ack {
-        let item = match sqs::push::decode(message.body.as_deref().unwrap_or_default()) {
-            Ok(item) => item,
-            // Not deleted: a newer version of the function may be able to read it. If
-            // not, SQS moves it to the dead-letter queue.
-            Err(error) => {
-                let error = without_values(&error.to_string());
-                tracing::error!("failed to read a message of the push queue: {error}");
-                return Ack::Keep;
-            }
-        };
-        self.dispatcher.deliver(&item, deadline).await
-    }
+    started.run(run).await
 }

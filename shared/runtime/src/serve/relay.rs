@@ -9,7 +9,6 @@ use crate::store::queue::{PushQueue, WorkQueue};
 use a2a_lambda_model::redact::without_values;
 use aws_lambda_events::event::dynamodb::EventRecord;
 use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
-use lambda_runtime::{LambdaEvent, service_fn};
 use serde::Deserialize;
 use serde_json::Value;
 use std::convert::Infallible;
@@ -25,18 +24,12 @@ pub async fn relay() -> Result<(), ServeError> {
     let settings = start.public_settings()?;
     let queue = queue(&settings).await?;
     let pushes = push_queue(&settings).await;
-    let relay = &Relay {
+    let relay = Relay {
         queue: &queue,
         pushes: pushes.as_ref().map(|queue| queue as &dyn PushQueue),
     };
-    let started = start.ready(None);
-    let reporter = &started.reporter;
-    let handler = service_fn(move |event: LambdaEvent<Batch>| async move {
-        let answer = relay.forward(event.payload).await;
-        reporter.end_of_invocation().await;
-        Ok::<_, Infallible>(answer)
-    });
-    Ok(lambda_runtime::run(handler).await?)
+    let forward = async |batch, _| Ok::<_, Infallible>(relay.forward(batch).await);
+    start.ready(None).run(forward).await
 }
 
 /// A batch of the stream. Each record is decoded alone, so that an unreadable one does

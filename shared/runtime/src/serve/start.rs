@@ -11,6 +11,12 @@ use crate::store::counters::Counters;
 use crate::task::Timestamp;
 use crate::telemetry::metrics::Reporter;
 use crate::telemetry::{self, LogFormat, Metrics, events};
+#[cfg(feature = "aws")]
+use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
+#[cfg(feature = "aws")]
+use serde::{Serialize, de::DeserializeOwned};
+#[cfg(feature = "aws")]
+use std::fmt::Debug;
 use std::sync::Arc;
 
 /// A function that is starting.
@@ -90,6 +96,33 @@ impl Start {
             process: self.process,
             reporter: Arc::new(reporter),
         }
+    }
+}
+
+#[cfg(feature = "aws")]
+impl Started {
+    /// Runs `work` for each event. The process sends what it has counted before its response,
+    /// since Lambda freezes it afterwards.
+    ///
+    /// # Errors
+    /// [`ServeError::Lambda`] when the Runtime API cannot be reached.
+    pub(super) async fn run<A, R, E>(
+        self,
+        work: impl AsyncFn(A, Option<Timestamp>) -> Result<R, E>,
+    ) -> Result<(), ServeError>
+    where
+        A: DeserializeOwned,
+        R: Serialize,
+        E: Into<Diagnostic> + Debug,
+    {
+        let (started, work) = (&self, &work);
+        let handler = service_fn(move |event: LambdaEvent<A>| async move {
+            let deadline = started.process.deadline(event.context.deadline);
+            let response = work(event.payload, deadline).await;
+            started.reporter.end_of_invocation().await;
+            response
+        });
+        Ok(lambda_runtime::run(handler).await?)
     }
 }
 

@@ -1,9 +1,9 @@
 //! Reads the secret keys of a deployment from Secrets Manager.
 
-use super::services::endpoint;
 use crate::engine::{ReadSecretKeys, SECRET_KEY_MIN};
+use crate::secrets::secrets_manager;
 use crate::store::StoreError;
-use crate::store::secretsmanager::{Secrets, Version};
+use crate::store::secretsmanager::Version;
 use crate::task::Secret;
 use async_trait::async_trait;
 
@@ -17,9 +17,7 @@ pub(super) struct SecretsManagerKeys {
 #[async_trait]
 impl ReadSecretKeys for SecretsManagerKeys {
     async fn read(&self) -> Result<Vec<Secret>, StoreError> {
-        // Most invocations need no key, so the client is made when one is needed.
-        let at = endpoint("AWS_ENDPOINT_URL_SECRETS_MANAGER");
-        let secrets = Secrets::connect(at.as_deref()).await;
+        let secrets = secrets_manager().await;
         let mut keys = Vec::new();
         for version in [Version::Current, Version::Previous] {
             let key = secrets.version(&self.id, version).await;

@@ -6,7 +6,7 @@ use super::start::Start;
 use crate::engine::{EngineError, SweepPlaces};
 use crate::runtime::{Runtime, stores};
 use crate::skill::BuildAgent;
-use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
+use lambda_runtime::Diagnostic;
 use serde::de::IgnoredAny;
 use std::sync::Arc;
 use tokio::sync::Mutex;
@@ -21,7 +21,7 @@ pub async fn sweep(agent: impl BuildAgent) -> Result<(), ServeError> {
     let clients = clients().await;
     let counters = counters(&clients, &settings);
     let store = Arc::new(stores(&clients, &settings).0);
-    let turns = &queue(&settings).await?;
+    let turns = queue(&settings).await?;
     let pushes = push_queue(&settings).await;
     let tasks = store.clone();
     let agent = agent.build().map_err(ServeError::Agent)?;
@@ -32,21 +32,16 @@ pub async fn sweep(agent: impl BuildAgent) -> Result<(), ServeError> {
     if let Some(queue) = pushes {
         engine = engine.with_push_queue(store, Arc::new(queue));
     }
-    let (engine, tasks) = (&engine, &*tasks);
-    let places = &Mutex::new(SweepPlaces::default());
-    let started = start.ready(counters);
-    let (process, reporter) = (started.process, &started.reporter);
-    let handler = service_fn(move |tick: LambdaEvent<IgnoredAny>| async move {
-        let deadline = process.deadline(tick.context.deadline);
+    let places = Mutex::new(SweepPlaces::default());
+    let sweep = async |_: IgnoredAny, deadline| {
         // Never contended: Lambda runs one invocation at a time in a process.
         let mut places = places.lock().await;
-        let swept = Box::pin(engine.sweep_round(tasks, turns, &mut places, deadline)).await;
-        reporter.end_of_invocation().await;
+        let swept = Box::pin(engine.sweep_round(&*tasks, &turns, &mut places, deadline)).await;
         swept
             .error
             .map_or(Ok(()), |error| Err(SweepError::from(error)))
-    });
-    Ok(lambda_runtime::run(handler).await?)
+    };
+    start.ready(counters).run(sweep).await
 }
 
 /// Why a sweep ended early. The next one starts again.

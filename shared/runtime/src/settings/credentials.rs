@@ -2,7 +2,7 @@
 
 use super::SettingsError;
 use super::read::Read;
-use crate::auth::{JwtAlgorithm, JwtIssuer};
+use crate::auth::JwtIssuer;
 use crate::outbound::{OutboundUrl, Reach};
 use crate::task::{Owner, Subject, TenantId};
 
@@ -72,75 +72,37 @@ impl Read<'_> {
         } else {
             Reach::Loopback
         };
+        // As it is written: a slash at the end of an issuer is part of its name.
+        let issuer = self.parsed("A2A_JWT_ISSUER", ISSUER_URL, |text| {
+            let url = OutboundUrl::parse(text, reach).ok();
+            url.map(|_| text.to_owned())
+        })?;
+        let owner_of = |text: &str| {
+            let (tenant, subject) = (TenantId::parse(text).ok()?, Subject::parse("owner").ok()?);
+            Some(Owner { tenant, subject })
+        };
+        let (name, allowed) = ("A2A_FIRST_KEY_TENANT", "a tenant");
+        let first_owner = self.parsed(name, allowed, owner_of)?;
+        let first_owner = first_owner.or_else(|| owner_of("main"));
         Ok(CredentialSettings {
-            issuer: self.issuer_url("A2A_JWT_ISSUER", reach)?,
+            issuer,
             audience: self.given("A2A_JWT_AUDIENCE"),
             template: JwtIssuer {
                 issuer: String::new(),
                 audience: String::new(),
-                jwks_url: self.issuer_url("A2A_JWT_JWKS_URL", reach)?,
-                algorithms: self.algorithms("A2A_JWT_ALGORITHMS")?,
                 types: self.words("A2A_JWT_TYPES", "JWT"),
                 tenant_claim: self.text("A2A_JWT_TENANT_CLAIM", "tenant"),
                 scope_claims: self.words("A2A_JWT_SCOPE_CLAIMS", "scope,scp"),
                 tier_claim: self.text("A2A_JWT_TIER_CLAIM", "tier"),
             },
             first_key: self.given("A2A_FIRST_KEY"),
-            first_owner: self.first_owner()?,
+            first_owner: first_owner.ok_or(SettingsError::Missing { name, allowed })?,
             reach,
         })
     }
 
-    fn words(&self, name: &'static str, default: &str) -> Vec<String> {
+    fn words(&self, name: &str, default: &str) -> Vec<String> {
         let value = self.text(name, default);
         value.split(',').map(|it| it.trim().to_owned()).collect()
-    }
-
-    pub(super) fn given(&self, name: &'static str) -> Option<String> {
-        Some(self.text(name, "")).filter(|value| !value.is_empty())
-    }
-
-    /// A URL as it is written: a slash at the end of an issuer is part of its name.
-    fn issuer_url(
-        &self,
-        name: &'static str,
-        reach: Reach,
-    ) -> Result<Option<String>, SettingsError> {
-        let Some(value) = self.given(name) else {
-            return Ok(None);
-        };
-        match OutboundUrl::parse(&value, reach) {
-            Ok(_) => Ok(Some(value)),
-            Err(_) => Err(SettingsError::Bad {
-                name,
-                value,
-                allowed: ISSUER_URL,
-            }),
-        }
-    }
-
-    fn algorithms(&self, name: &'static str) -> Result<Vec<JwtAlgorithm>, SettingsError> {
-        let value = self.text(name, "RS256,ES256");
-        let algorithms = value.split(',').map(|it| JwtAlgorithm::named(it.trim()));
-        let algorithms: Option<Vec<_>> = algorithms.collect();
-        algorithms.ok_or(SettingsError::Bad {
-            name,
-            value,
-            allowed: "names with commas between them: `RS256`, `RS384`, `RS512`, `PS256`, \
-                      `PS384`, `PS512`, `ES256`, `ES384`, `EdDSA`",
-        })
-    }
-
-    fn first_owner(&self) -> Result<Owner, SettingsError> {
-        let name = "A2A_FIRST_KEY_TENANT";
-        let value = self.text(name, "main");
-        match (TenantId::parse(&value), Subject::parse("owner")) {
-            (Ok(tenant), Ok(subject)) => Ok(Owner { tenant, subject }),
-            _ => Err(SettingsError::Bad {
-                name,
-                value,
-                allowed: "a tenant",
-            }),
-        }
     }
 }

@@ -57,9 +57,6 @@ pub enum SettingsError {
 /// Why a configuration file, or the object of `A2A_SETTINGS`, cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
-    /// `A2A_CONFIG` names it, and it does not exist.
-    #[error("there is no such file; `A2A_CONFIG` names it")]
-    Missing,
     /// It cannot be read.
     #[error("{0}")]
     Unreadable(String),

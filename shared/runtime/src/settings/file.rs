@@ -1,32 +1,28 @@
 //! Reads JSON objects whose members are settings: `A2A_SETTINGS`, and the configuration file.
 //!
 //! The environment wins over `A2A_SETTINGS`, and that over the file. A stack has one parameter for
-//! the object. The file is the one that `A2A_CONFIG` names, else `a2a.json` in the working folder,
-//! if there is one.
+//! the object. The file is `a2a.json` in the working folder, if there is one.
 //!
 //! Lambda changes the variables of a function seconds before its code. So a function that runs
 //! tolerates a member of `A2A_SETTINGS` that it does not know, and reports it. `ops` refuses it
 //! in the deployment that brings it.
 
-use super::names::{NAMES, PREFIX};
+use super::names::NAMES;
 use super::source::{Environment, Source, read_file};
 use super::{FileError, SettingsError};
 use crate::task::Timestamp;
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// The setting that holds settings.
 const OBJECT: &str = "A2A_SETTINGS";
-/// The setting that names the file.
-const NAME: &str = "A2A_CONFIG";
-/// The file that is read when no setting names one.
-const DEFAULT: &str = "a2a.json";
+/// The file.
+const FILE: &str = "a2a.json";
 /// The most bytes of the file: 256 KiB.
 const MAX_BYTES: u64 = 256 * 1024;
 /// Settings that do not belong in an object, and why.
-const MISPLACED: [(&str, &str); 4] = [
+const MISPLACED: [(&str, &str); 3] = [
     (
         "A2A_SECRET_KEY",
         "a secret; set it in the environment, or name a secret of Secrets Manager",
@@ -35,12 +31,11 @@ const MISPLACED: [(&str, &str); 4] = [
         "A2A_MODEL_KEY",
         "a secret; set it in the environment, or in the secret of the skills",
     ),
-    (NAME, "the place of a file; set it in the environment"),
     (OBJECT, "an object of settings; set it in the environment"),
 ];
 /// Settings that the template sets, and so the object of a stack does not. A test compares them
 /// with it.
-const OF_THE_TEMPLATE: [&str; 14] = [
+const OF_THE_TEMPLATE: [&str; 13] = [
     "A2A_AUTH",
     "A2A_BUCKET",
     "A2A_CONCURRENCY",
@@ -52,7 +47,6 @@ const OF_THE_TEMPLATE: [&str; 14] = [
     "A2A_PUSH_QUEUE_URL",
     "A2A_SECRET_KEY_ID",
     "A2A_SKILL_SECRET",
-    "A2A_STREAM_POOL",
     "A2A_TABLE",
     "A2A_WORK_QUEUE_URL",
 ];
@@ -72,8 +66,8 @@ impl Configuration {
     /// Reads `A2A_SETTINGS`, and the configuration file, if there is one.
     ///
     /// # Errors
-    /// [`SettingsError::File`] when a named file cannot be read, or the file has a member
-    /// that is not a setting, is there twice, or does not belong in a file.
+    /// [`SettingsError::File`] when the file cannot be read, or has a member that is not a
+    /// setting, or does not belong in a file.
     /// [`SettingsError::Object`] in the same cases, except that of an unknown member.
     pub fn load() -> Result<Self, SettingsError> {
         let object = Environment.get(OBJECT).unwrap_or_default();
@@ -88,16 +82,14 @@ impl Configuration {
 
     /// The configuration file and its members.
     fn file() -> Result<(Option<PathBuf>, BTreeMap<String, String>), SettingsError> {
-        let path_text = Environment.get(NAME).filter(|path| !path.is_empty());
-        let path = PathBuf::from(path_text.as_deref().unwrap_or(DEFAULT));
+        let path = PathBuf::from(FILE);
         let fail = |why| SettingsError::File {
             path: path.display().to_string(),
             why,
         };
         let text = match read_file(&path, MAX_BYTES) {
             Ok(Some(text)) => text,
-            Ok(None) if path_text.is_none() => return Ok((None, BTreeMap::new())),
-            Ok(None) => return Err(fail(FileError::Missing)),
+            Ok(None) => return Ok((None, BTreeMap::new())),
             Err(error) => return Err(fail(FileError::Unreadable(error.to_string()))),
         };
         match members(&text).map_err(&fail)? {
@@ -170,85 +162,33 @@ fn object_of(text: &str) -> Result<KnownAndUnknown, FileError> {
     }
 }
 
-/// The members of an object as the texts that the environment would have.
+/// The members of an object as the texts that the environment would have: `true` is `on`.
 fn members(text: &str) -> Result<KnownAndUnknown, FileError> {
-    let Members(members) =
-        serde_json::from_str(text).map_err(|error| FileError::Content(error.to_string()))?;
+    let members: BTreeMap<String, Value> = serde_json::from_str(text)
+        .map_err(|error| FileError::Content(format!("an object of settings: {error}")))?;
     if let Some((name, why)) = MISPLACED.iter().find(|it| members.contains_key(it.0)) {
         return Err(FileError::Misplaced { name, why });
     }
-    // `TCK_…` belongs to the conformance kits, and is a setting too.
-    let is_known = |name: &str| NAMES.contains(&name) || name == "TCK_STREAMING_TIMEOUT";
-    let (settings, unknown): (BTreeMap<_, _>, BTreeMap<_, _>) =
-        members.into_iter().partition(|(name, _)| is_known(name));
-    Ok((settings, unknown.into_keys().collect()))
-}
-
-/// An object of texts, numbers and switches, each name once.
-struct Members(BTreeMap<String, String>);
-
-impl<'de> Deserialize<'de> for Members {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_map(MembersVisitor)
-    }
-}
-
-struct MembersVisitor;
-
-impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an object whose members are settings ({PREFIX}…)")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
-        let mut members = BTreeMap::new();
-        while let Some(name) = map.next_key::<String>()? {
-            let Text(value) = map
-                .next_value()
-                .map_err(|error| A::Error::custom(format!("member `{name}`: {error}")))?;
-            if members.insert(name.clone(), value).is_some() {
-                return Err(A::Error::custom(format!("member `{name}` is there twice")));
+    let (mut settings, mut unknown) = KnownAndUnknown::default();
+    for (name, value) in members {
+        let text = match value {
+            Value::String(text) => text,
+            Value::Bool(true) => "on".to_owned(),
+            Value::Bool(false) => "off".to_owned(),
+            Value::Number(number) if !number.is_f64() => number.to_string(),
+            _ => {
+                let why = "a text, a whole number, `true` or `false`";
+                return Err(FileError::Content(format!("member `{name}`: {why}")));
             }
+        };
+        // `TCK_…` belongs to the conformance kits, and is a setting too.
+        if NAMES.contains(&name.as_str()) || name == "TCK_STREAMING_TIMEOUT" {
+            settings.insert(name, text);
+        } else {
+            unknown.push(name);
         }
-        Ok(Members(members))
     }
-}
-
-/// A value as the text that the environment would have: `true` is `on`.
-struct Text(String);
-
-impl<'de> Deserialize<'de> for Text {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(TextVisitor)
-    }
-}
-
-struct TextVisitor;
-
-impl Visitor<'_> for TextVisitor {
-    type Value = Text;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text, a whole number, `true` or `false`")
-    }
-
-    fn visit_bool<E>(self, on: bool) -> Result<Text, E> {
-        Ok(Text(if on { "on" } else { "off" }.to_owned()))
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<Text, E> {
-        Ok(Text(number.to_string()))
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<Text, E> {
-        Ok(Text(number.to_string()))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Text, E> {
-        Ok(Text(text.to_owned()))
-    }
+    Ok((settings, unknown))
 }
 
 #[cfg(test)]
@@ -268,11 +208,10 @@ mod tests {
 
     #[test]
     fn a_file_sets_what_the_environment_could_set() {
-        let text =
-            r#"{"A2A_AUTH": "dev", "A2A_TASK_TTL": "7d", "A2A_MAX_BODY": 2048, "A2A_PUSH": false}"#;
+        let text = r#"{"A2A_AUTH": "dev", "A2A_TASK_TTL": "7d", "A2A_UPLOAD_MAX": 2048, "A2A_PUSH": false}"#;
         let read = Settings::read(&File(members(text).unwrap().0)).unwrap();
         assert_eq!(read.policy.task_ttl, Duration::from_secs(7 * 24 * 3600));
-        assert_eq!((read.max_body, read.push), (2048, false));
+        assert_eq!((read.policy.upload_max, read.push), (2048, false));
     }
 
     #[test]
@@ -324,7 +263,7 @@ mod tests {
     fn a_file_with_an_unknown_or_misplaced_member_is_refused() {
         let (_, unknown) = members(r#"{"A2A_TASK_TLT": "7d"}"#).unwrap();
         assert_eq!(unknown, ["A2A_TASK_TLT"]);
-        for name in ["A2A_SECRET_KEY", "A2A_CONFIG"] {
+        for name in ["A2A_SECRET_KEY", "A2A_SETTINGS"] {
             let refused = members(&format!(r#"{{"{name}": "x"}}"#)).unwrap_err();
             assert!(matches!(refused, FileError::Misplaced { .. }), "{refused}");
         }
@@ -332,11 +271,6 @@ mod tests {
 
     #[test]
     fn a_file_that_contradicts_itself_is_refused() {
-        let twice = members(r#"{"A2A_PUSH": "on", "A2A_PUSH": "off"}"#).unwrap_err();
-        assert!(
-            twice.to_string().contains("`A2A_PUSH` is there twice"),
-            "{twice}"
-        );
         let text = r#"{"A2A_AUTH": "dev", "A2A_STATE_TTL": "2d", "A2A_THREAD_TTL": "1d"}"#;
         let refused = Settings::read(&File(members(text).unwrap().0));
         assert!(matches!(
@@ -354,7 +288,7 @@ mod tests {
             "{",
             r#"{"A2A_PUSH": null}"#,
             r#"{"A2A_PUSH": ["on"]}"#,
-            r#"{"A2A_MAX_BODY": 1.5}"#,
+            r#"{"A2A_UPLOAD_MAX": 1.5}"#,
         ] {
             let refused = members(text).unwrap_err();
             assert!(

@@ -8,64 +8,61 @@ use std::collections::BTreeMap;
 /// The text of [`SettingsError::Bad`] for rates by name.
 const RATES: &str = "names with calls a minute, as `gold=1000,free=20`";
 
-/// The limits of a deployed function that its settings do not change: calls a minute, those of
-/// the first key, streams, and bytes of uploads (10 GiB).
-const DEPLOYED: [&str; 4] = ["100", "first=6000", "20", "10737418240"];
-/// Those of other programs: none.
-const ELSEWHERE: [&str; 4] = ["0", "", "0", "0"];
+/// The limits of a deployed function that its settings do not change: calls a minute, streams,
+/// and bytes of uploads (10 GiB).
+const DEPLOYED: (u32, u32, u64) = (100, 20, 10_737_418_240);
 
 impl Read<'_> {
     /// The limits of a tenant.
     pub(super) fn limits(&self) -> Result<LimitPolicy, SettingsError> {
         let is_deployed = deployed(self.0);
-        let [calls, tiers, streams, uploads] = if is_deployed { DEPLOYED } else { ELSEWHERE };
-        let burst = self.optional("A2A_RATE_BURST", "0")?;
+        let (calls, streams, uploads) = if is_deployed { DEPLOYED } else { (0, 0, 0) };
         let calls = self.optional("A2A_RATE_LIMIT", calls)?;
-        let calls = calls.map(|per_minute| CallRate {
-            per_minute,
-            burst: burst.unwrap_or(per_minute),
-        });
-        let pool = self.text("A2A_STREAM_POOL", "streams");
-        let concurrency: Option<u32> = self.optional("A2A_CONCURRENCY", "0")?;
+        let tiers = self.rates("A2A_RATE_TIERS")?;
+        // Of a deployed function the calls of the first key.
+        let first = || [("first".to_owned(), CallRate::per_minute(6_000))].into();
+        let default = || is_deployed.then(first).unwrap_or_default();
         Ok(LimitPolicy {
             rates: RatePolicy {
-                calls,
-                tiers: self.rates("A2A_RATE_TIERS", tiers)?,
-                skills: self.rates("A2A_RATE_SKILLS", "")?,
+                calls: calls.map(CallRate::per_minute),
+                tiers: tiers.unwrap_or_else(default),
+                skills: self.rates("A2A_RATE_SKILLS")?.unwrap_or_default(),
             },
             streams_per_tenant: self.optional("A2A_STREAMS_PER_TENANT", streams)?,
-            // The other half stays free for calls that end soon.
-            shared_streams: concurrency.map(|calls| SharedStreams {
-                pool,
-                cap: (calls / 2).max(1),
-            }),
+            shared_streams: self.shared_streams()?,
             upload_bytes_per_day: self.optional("A2A_UPLOAD_PER_DAY", uploads)?,
         })
+    }
+
+    /// The pool of streams of this function, from the concurrency of the pool: `account=10`.
+    fn shared_streams(&self) -> Result<Option<SharedStreams>, SettingsError> {
+        let allowed = "a stream pool with its concurrency, as `account=10`; 0 is off";
+        let pool = self.parsed("A2A_CONCURRENCY", allowed, |text| {
+            let (pool, calls) = text.split_once('=')?;
+            Some((pool.to_owned(), calls.parse::<u32>().ok()?))
+        })?;
+        let pool = pool.filter(|(_, calls)| *calls > 0);
+        Ok(pool.map(|(pool, calls)| SharedStreams {
+            pool,
+            // The other half stays free for calls that end soon.
+            cap: (calls / 2).max(1),
+        }))
     }
 
     /// Rates by name: `gold=1000,free=20`.
     fn rates(
         &self,
         name: &'static str,
-        default: &str,
-    ) -> Result<BTreeMap<String, CallRate>, SettingsError> {
-        let value = self.text(name, default);
-        let entries = value.split(',').map(str::trim).filter(|it| !it.is_empty());
-        let mut rates = BTreeMap::new();
-        for entry in entries {
-            match rate(entry) {
-                Some((of, rate)) if rates.insert(of.to_owned(), rate).is_none() => {}
-                _ => {
-                    let allowed = RATES;
-                    return Err(SettingsError::Bad {
-                        name,
-                        value,
-                        allowed,
-                    });
-                }
+    ) -> Result<Option<BTreeMap<String, CallRate>>, SettingsError> {
+        self.parsed(name, RATES, |text| {
+            let mut rates = BTreeMap::new();
+            for entry in text.split(',').map(str::trim).filter(|it| !it.is_empty()) {
+                let (of, rate) = rate(entry)?;
+                let is_new = rates.insert(of.to_owned(), rate).is_none();
+                is_new.then_some(())?;
             }
-        }
-        Ok(rates)
+            Some(rates)
+        })
     }
 }
 

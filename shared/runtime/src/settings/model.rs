@@ -70,6 +70,9 @@ impl ModelProvider {
 impl Read<'_> {
     /// The model; `None` if the settings name none.
     pub(super) fn model(&self) -> Result<Option<ModelSettings>, SettingsError> {
+        let options = self.parsed("A2A_MODEL_OPTIONS", "a JSON object", |text| {
+            serde_json::from_str(text).ok()
+        })?;
         let settings = ModelSettings {
             provider: self.choice(
                 "A2A_MODEL_PROVIDER",
@@ -78,9 +81,9 @@ impl Read<'_> {
                 ModelProvider::Bedrock,
             )?,
             id: self.text("A2A_MODEL_ID", ""),
-            endpoint: self.optional_url("A2A_MODEL_ENDPOINT_URL")?,
-            options: self.object("A2A_MODEL_OPTIONS")?,
-            router_id: Some(self.text("A2A_ROUTER_MODEL_ID", "")).filter(|id| !id.is_empty()),
+            endpoint: self.url("A2A_MODEL_ENDPOINT_URL")?,
+            options: options.unwrap_or_default(),
+            router_id: self.given("A2A_ROUTER_MODEL_ID"),
         };
         Ok((!settings.id.is_empty()).then_some(settings))
     }
@@ -97,14 +100,5 @@ impl Read<'_> {
             ],
             Routing::AmbiguousOnly,
         )
-    }
-
-    fn object(&self, name: &'static str) -> Result<Map<String, Value>, SettingsError> {
-        let value = self.text(name, "{}");
-        serde_json::from_str(&value).map_err(|_| SettingsError::Bad {
-            name,
-            value,
-            allowed: "a JSON object",
-        })
     }
 }

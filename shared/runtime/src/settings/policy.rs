@@ -1,7 +1,7 @@
 //! Reads the settings of the engine: its durations and sizes, and the secret key.
 
 use super::SettingsError;
-use super::read::{Most, Read};
+use super::read::Read;
 use crate::auth::AuthMode;
 use crate::engine::{Policy, ReadSecretKeys, SECRET_KEY_MIN, SecretKeys};
 use crate::outbound::Reach;
@@ -17,13 +17,7 @@ const SECRET_KEY: &str = "A2A_SECRET_KEY";
 const DEVELOPMENT_KEY: &[u8] = b"a2a-lambda development key, not a secret";
 
 /// 5 GiB: the largest object that S3 takes in one PUT.
-const UPLOAD_MOST: Most = (
-    5 * 1024 * 1024 * 1024,
-    "a whole number from 1 to 5368709120",
-);
-/// A response of a Lambda function has at most 6 MB. The JSON around a body
-/// escapes each of its quotes with a second byte, which counts too.
-const RESPONSE_MOST: Most = (5_900_000, "a whole number from 1 to 5900000");
+const UPLOAD_MOST: usize = 5 * 1024 * 1024 * 1024;
 
 /// No place for keys: each use of a key fails.
 struct Unread;
@@ -45,7 +39,11 @@ impl Read<'_> {
     ) -> Result<Policy, SettingsError> {
         let defaults = Policy::default();
         let (thread_ttl, state_ttl) = self.conversation(&defaults)?;
-        let (of_answer, answer) = ("A2A_RESPONSE_MAX", defaults.response_max);
+        let allowed = "a whole number from 1 to 5368709120";
+        let upload_max = self.parsed("A2A_UPLOAD_MAX", allowed, |text| {
+            let size = text.parse().ok();
+            size.filter(|size| (1..=UPLOAD_MOST).contains(size))
+        })?;
         Ok(Policy {
             task_ttl: self.duration("A2A_TASK_TTL", defaults.task_ttl)?,
             thread_ttl,
@@ -54,8 +52,7 @@ impl Read<'_> {
             blocking_budget: self.duration("A2A_BLOCKING_BUDGET", defaults.blocking_budget)?,
             task_run_max: self.duration("A2A_TASK_RUN_MAX", defaults.task_run_max)?,
             flush_interval: self.duration("A2A_FLUSH_INTERVAL", defaults.flush_interval)?,
-            response_max: self.limited(of_answer, answer, RESPONSE_MOST)?,
-            upload_max: self.limited("A2A_UPLOAD_MAX", defaults.upload_max, UPLOAD_MOST)?,
+            upload_max: upload_max.unwrap_or(defaults.upload_max),
             reach,
             may_reach_private,
             limits: self.limits()?,

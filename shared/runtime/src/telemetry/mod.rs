@@ -5,7 +5,7 @@
 //!
 //! - here: starts logging
 //! - `events`: the lines of calls, turns and starts, with the names of their fields
-//! - `format`, `json`: how lines look for people, and in functions
+//! - `format`: how lines look for people
 //! - [`metrics`]: counts what the lines of calls, turns, sweeps and starts say
 //! - `panics`: logs the place of a panic, not its text
 //! - `sampling`: limits how often the same refusal is logged
@@ -14,7 +14,6 @@
 
 pub mod events;
 mod format;
-mod json;
 #[cfg(test)]
 pub(crate) mod lines;
 pub mod metrics;
@@ -28,7 +27,6 @@ pub use scope::CurrentMeter;
 pub use trace::TraceContext;
 
 use format::ShortLines;
-use json::{JsonLines, JsonSpans};
 use tracing_subscriber::filter::{FilterExt as _, LevelFilter, Targets, filter_fn};
 use tracing_subscriber::layer::{Identity, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -73,14 +71,10 @@ where
         .with(metrics.layer());
     // An error means that logging has started already: the first start counts.
     let _started = match format {
-        LogFormat::Json => counting
-            .with(
-                lines
-                    .fmt_fields(JsonSpans)
-                    .event_format(JsonLines)
-                    .with_filter(filter),
-            )
-            .try_init(),
+        LogFormat::Json => {
+            let lines = lines.json().flatten_event(true).with_current_span(false);
+            counting.with(lines.with_filter(filter)).try_init()
+        }
         LogFormat::Text => {
             let short = ShortLines(fmt::format::format().compact());
             counting

@@ -1,8 +1,7 @@
 //! Writes the JSON documents of the cards.
 
 use super::extension::{OFFERED, SKILL_SCHEMAS, WEBHOOK_SIGNATURES};
-use super::security;
-use super::{CardInfo, SkillInfo};
+use super::{CardInfo, SecurityScheme, SkillInfo};
 use serde_json::{Map, Value, json};
 
 const JSON_RPC: &str = "JSONRPC";
@@ -13,12 +12,6 @@ type CardMembers = Map<String, Value>;
 
 fn put(members: &mut CardMembers, name: &str, value: impl Into<Value>) {
     members.insert(name.to_owned(), value.into());
-}
-
-fn put_text(members: &mut CardMembers, name: &str, text: Option<&String>) {
-    if let Some(text) = text {
-        put(members, name, text.as_str());
-    }
 }
 
 fn put_list(members: &mut CardMembers, name: &str, items: &[String]) {
@@ -32,7 +25,7 @@ pub(super) fn v1(info: &CardInfo) -> Value {
     let mut card = common(info);
     put(&mut card, "supportedInterfaces", interfaces(info, &["1.0"]));
     put(&mut card, "capabilities", capabilities(info));
-    put_security(&mut card, info, security::v1);
+    put_security(&mut card, info, scheme_v1);
     Value::Object(card)
 }
 
@@ -47,7 +40,7 @@ pub(super) fn union(info: &CardInfo) -> Value {
     // A2A 0.3 §5.5.2: the member exists in 0.1 and 0.3 only.
     put(&mut capabilities, "stateTransitionHistory", true);
     put(&mut card, "capabilities", capabilities);
-    put_security(&mut card, info, security::union);
+    put_security(&mut card, info, scheme_union);
     // A2A 0.3 §5.6.1: `preferredTransport` is the transport at `url`.
     put(&mut card, "url", info.base_url.as_str());
     put(&mut card, "preferredTransport", JSON_RPC);
@@ -73,8 +66,8 @@ pub(super) fn legacy(info: &CardInfo) -> Value {
         "stateTransitionHistory": true,
     });
     put(&mut card, "capabilities", capabilities);
-    if !info.security_schemes.is_empty() {
-        put(&mut card, "securitySchemes", schemes(info, security::v03));
+    if !info.security.is_empty() {
+        put(&mut card, "securitySchemes", schemes(info, scheme_v03));
     }
     put_legacy_security(&mut card, info);
     Value::Object(card)
@@ -90,16 +83,6 @@ fn common(info: &CardInfo) -> CardMembers {
     put_list(&mut card, "defaultOutputModes", &info.default_output_modes);
     let skills: Vec<Value> = info.skills.iter().map(skill).collect();
     put(&mut card, "skills", skills);
-    if let Some(provider) = &info.provider {
-        let provider = json!({"organization": provider.organization, "url": provider.url});
-        put(&mut card, "provider", provider);
-    }
-    put_text(
-        &mut card,
-        "documentationUrl",
-        info.documentation_url.as_ref(),
-    );
-    put_text(&mut card, "iconUrl", info.icon_url.as_ref());
     card
 }
 
@@ -119,16 +102,9 @@ fn skill(info: &SkillInfo) -> Value {
 fn interfaces(info: &CardInfo, versions: &[&str]) -> Vec<Value> {
     // A2A 1.0 §8.3.1: the first interface is the preferred one.
     let interface = |version: &str, binding: &str| {
-        let mut interface = CardMembers::new();
-        put(&mut interface, "url", info.base_url.as_str());
-        put(&mut interface, "protocolBinding", binding);
-        put(&mut interface, "protocolVersion", version);
-        // A2A 1.0 §8.3.2: a client sends this tenant in each request. Requests of 0.3
-        // have no such member.
-        if version == "1.0" {
-            put_text(&mut interface, "tenant", info.tenant.as_ref());
-        }
-        Value::Object(interface)
+        json!({
+            "url": info.base_url, "protocolBinding": binding, "protocolVersion": version,
+        })
     };
     versions
         .iter()
@@ -182,24 +158,17 @@ fn skill_schemas(info: &CardInfo) -> Option<Value> {
     (!skills.is_empty()).then(|| json!({"skills": skills}))
 }
 
-fn schemes(info: &CardInfo, spell: fn(&super::SecurityScheme) -> CardMembers) -> Value {
-    let schemes = info.security_schemes.iter();
-    schemes
-        .map(|(name, scheme)| (name.clone(), Value::Object(spell(scheme))))
-        .collect::<CardMembers>()
-        .into()
+fn schemes(info: &CardInfo, write: fn(&SecurityScheme) -> Value) -> Value {
+    let schemes = info.security.iter();
+    let entry = |scheme| (name(scheme).to_owned(), write(scheme));
+    Value::Object(schemes.map(entry).collect())
 }
 
-fn put_security(
-    card: &mut CardMembers,
-    info: &CardInfo,
-    spell: fn(&super::SecurityScheme) -> CardMembers,
-) {
-    if !info.security_schemes.is_empty() {
-        put(card, "securitySchemes", schemes(info, spell));
-    }
+fn put_security(card: &mut CardMembers, info: &CardInfo, write: fn(&SecurityScheme) -> Value) {
     if !info.security.is_empty() {
-        let requirements: Vec<Value> = info.security.iter().map(security::requirement).collect();
+        put(card, "securitySchemes", schemes(info, write));
+        let requirement = |scheme| json!({"schemes": {name(scheme): {"list": []}}});
+        let requirements: Vec<Value> = info.security.iter().map(requirement).collect();
         put(card, "securityRequirements", requirements);
     }
 }
@@ -207,12 +176,61 @@ fn put_security(
 /// Puts `security` for 0.2 and 0.3, and `authentication` for 0.1.
 fn put_legacy_security(card: &mut CardMembers, info: &CardInfo) {
     if !info.security.is_empty() {
-        put(card, "security", json!(info.security));
+        let requirement = |scheme| json!({name(scheme): []});
+        let requirements: Vec<Value> = info.security.iter().map(requirement).collect();
+        put(card, "security", requirements);
+        let names = info.security.iter().map(|scheme| match scheme {
+            SecurityScheme::Bearer => "Bearer",
+            SecurityScheme::OpenIdConnect { .. } => "OpenIdConnect",
+        });
+        put(
+            card,
+            "authentication",
+            json!({"schemes": names.collect::<Vec<_>>()}),
+        );
     }
-    if !info.security_schemes.is_empty() {
-        let mut names: Vec<&str> = info.security_schemes.values().map(security::v01).collect();
-        names.sort_unstable();
-        names.dedup();
-        put(card, "authentication", json!({"schemes": names}));
+}
+
+/// The name of a scheme on the card.
+const fn name(scheme: &SecurityScheme) -> &'static str {
+    match scheme {
+        SecurityScheme::Bearer => "bearer",
+        SecurityScheme::OpenIdConnect { .. } => "openid",
+    }
+}
+
+/// A scheme of 1.0: one member, named after its kind (A2A 1.0 §4.5.1).
+fn scheme_v1(scheme: &SecurityScheme) -> Value {
+    match scheme {
+        SecurityScheme::Bearer => json!({"httpAuthSecurityScheme": {"scheme": "Bearer"}}),
+        SecurityScheme::OpenIdConnect { url } => {
+            json!({"openIdConnectSecurityScheme": {"openIdConnectUrl": url}})
+        }
+    }
+}
+
+/// A scheme of 0.3: the format of `OpenAPI` (A2A 0.3 §5.5.3).
+fn scheme_v03(scheme: &SecurityScheme) -> Value {
+    match scheme {
+        SecurityScheme::Bearer => json!({"type": "http", "scheme": "bearer"}),
+        SecurityScheme::OpenIdConnect { url } => {
+            json!({"type": "openIdConnect", "openIdConnectUrl": url})
+        }
+    }
+}
+
+/// In both formats. The generations share the name `securitySchemes`, and no
+/// member inside a scheme has two meanings. Some readers of 1.0 read a scheme
+/// that has a `type` from its 0.3 members. So both formats use the same text in
+/// the same case, and one signature fits what either reader keeps.
+fn scheme_union(scheme: &SecurityScheme) -> Value {
+    match scheme {
+        SecurityScheme::Bearer => json!({
+            "type": "http", "scheme": "bearer", "httpAuthSecurityScheme": {"scheme": "bearer"},
+        }),
+        SecurityScheme::OpenIdConnect { url } => json!({
+            "type": "openIdConnect", "openIdConnectUrl": url,
+            "openIdConnectSecurityScheme": {"openIdConnectUrl": url},
+        }),
     }
 }

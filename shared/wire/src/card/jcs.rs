@@ -1,99 +1,11 @@
 //! Writes JSON in its canonical form (RFC 8785), over which a card is signed.
 
-use serde_json::{Number, Value, json};
+use serde_json::Value;
 
 /// The canonical text of a value.
 pub(super) fn canonical(value: &Value) -> String {
-    let mut text = String::new();
-    write(value, &mut text);
-    text
-}
-
-fn write(value: &Value, out: &mut String) {
-    match value {
-        Value::Null | Value::Bool(_) | Value::String(_) => out.push_str(&plain(value)),
-        Value::Number(number) => out.push_str(&ecmascript(number)),
-        Value::Array(items) => {
-            out.push('[');
-            for (index, item) in items.iter().enumerate() {
-                separate(index, out);
-                write(item, out);
-            }
-            out.push(']');
-        }
-        Value::Object(members) => {
-            let mut members: Vec<_> = members.iter().collect();
-            // RFC 8785 §3.2.3: members are sorted by UTF-16 code units. UTF-8 sorts
-            // characters above U+FFFF differently.
-            members.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
-            out.push('{');
-            for (index, (name, value)) in members.into_iter().enumerate() {
-                separate(index, out);
-                out.push_str(&plain(&Value::from(name.as_str())));
-                out.push(':');
-                write(value, out);
-            }
-            out.push('}');
-        }
-    }
-}
-
-fn separate(index: usize, out: &mut String) {
-    if index > 0 {
-        out.push(',');
-    }
-}
-
-/// A literal or a string.
-fn plain(value: &Value) -> String {
-    // RFC 8785 §3.2.2.2: `serde_json` escapes the same characters in the same way.
-    value.to_string()
-}
-
-/// A number as ECMAScript prints it.
-fn ecmascript(number: &Number) -> String {
-    // RFC 8785 §3.2.2.3: a number is an IEEE double, written with the fewest digits
-    // that identify it.
-    let value = number.as_f64().unwrap_or_default();
-    if value == 0.0 {
-        return "0".to_owned();
-    }
-    // `serde_json` writes the fewest digits and takes the even digit of two that are
-    // equally near, as ECMAScript does; `format!` does not.
-    let text = json!(value).to_string();
-    let (sign, unsigned) = match text.strip_prefix('-') {
-        Some(rest) => ("-", rest),
-        None => ("", text.as_str()),
-    };
-    let (mantissa, exponent) = unsigned.split_once('e').unwrap_or((unsigned, "0"));
-    let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let all = format!("{integer}{fraction}");
-    let digits = all.trim_start_matches('0');
-    let before_point = i32::try_from(integer.len()).unwrap_or(i32::MAX);
-    let zeros = i32::try_from(all.len() - digits.len()).unwrap_or(i32::MAX);
-    let exponent = exponent.parse::<i32>().unwrap_or_default() + before_point - 1 - zeros;
-    format!("{sign}{}", placed(digits.trim_end_matches('0'), exponent))
-}
-
-/// `digits` with a decimal point or an exponent; the first digit has the value
-/// 10^`exponent`.
-fn placed(digits: &str, exponent: i32) -> String {
-    let length = i32::try_from(digits.len()).unwrap_or(i32::MAX);
-    let zeros = |count: i32| "0".repeat(usize::try_from(count).unwrap_or_default());
-    match exponent {
-        0..=20 if length <= exponent + 1 => format!("{digits}{}", zeros(exponent + 1 - length)),
-        0..=20 => {
-            let at = usize::try_from(exponent + 1).unwrap_or_default();
-            let (integer, fraction) = digits.split_at_checked(at).unwrap_or((digits, ""));
-            format!("{integer}.{fraction}")
-        }
-        -6..=-1 => format!("0.{}{digits}", zeros(-exponent - 1)),
-        _ => {
-            let (first, rest) = digits.split_at_checked(1).unwrap_or((digits, ""));
-            let point = if rest.is_empty() { "" } else { "." };
-            format!("{first}{point}{rest}e{exponent:+}")
-        }
-    }
+    // Infallible: a value has text keys and finite numbers.
+    serde_json_canonicalizer::to_string(value).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! Holds sample values for the tests of the older generations.
+//! Holds sample values for the tests of the generations, and decodes their requests.
 
+use crate::{MethodCall, OpenedRequest, RawRequest, open};
 use a2a_lambda_model::task::{
     A2aError, Artifact, ArtifactUpdate, ContextId, Event, EventId, Frame, Generation, LoggedEvent,
     Message, Metadata, Part, Status, StatusUpdate, Task, TaskId, TaskState, Timestamp, Transition,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(crate) fn task_id() -> TaskId {
     TaskId::parse("t-1").unwrap()
@@ -121,3 +122,51 @@ pub(crate) fn fields<T: std::fmt::Debug>(result: Result<T, A2aError>) -> Vec<Str
         other => panic!("{other:?}"),
     }
 }
+
+/// Decodes a call over JSON-RPC.
+pub(crate) fn rpc(method: &str, params: &Value) -> Result<MethodCall, A2aError> {
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    rest("POST", "/", &[], &body)
+}
+
+/// Decodes a call with a path.
+pub(crate) fn rest(
+    method: &str,
+    path: &str,
+    pairs: &[(String, String)],
+    body: &Value,
+) -> Result<MethodCall, A2aError> {
+    let code = |text: &str| {
+        text.bytes()
+            .map(|it| format!("%{it:02x}"))
+            .collect::<String>()
+    };
+    let pairs = pairs
+        .iter()
+        .map(|(name, value)| format!("{}={}", code(name), code(value)));
+    let body = body.to_string();
+    let request = RawRequest {
+        method,
+        path,
+        query: Some(&pairs.collect::<Vec<_>>().join("&")),
+        content_type: Some("application/json"),
+        body: body.as_bytes(),
+        ..RawRequest::default()
+    };
+    match open(&request) {
+        Ok(OpenedRequest::One(call)) => call.decode(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The command of a call, which is of the kind that the pattern names.
+macro_rules! command {
+    ($call:expr, $kind:ident) => {
+        match $call {
+            Ok(crate::MethodCall::$kind(command)) => Ok(command),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => Err(error),
+        }
+    };
+}
+pub(crate) use command;

@@ -2,20 +2,19 @@
 
 use super::samples::{artifact, context_id, full_task, status, task, task_id};
 use super::*;
-use crate::v03::rest;
-use crate::{v01, v03};
-use a2a_lambda_model::task::{ContextId, Message};
+use crate::v03::Writer;
+use crate::{Binding, v01, v03};
+use a2a_lambda_model::task::{ContextId, Generation, Message, TaskState};
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::json;
 
+const RPC: Writer = Writer(Binding::JsonRpc);
+const REST: Writer = Writer(Binding::Rest);
+
 /// A task in 0.3, 0.3 REST and 0.1.
 fn in_all(task: &Task) -> [Value; 3] {
-    [
-        v03::encode_task(task),
-        rest::encode_task(task),
-        v01::encode_task(task),
-    ]
+    [RPC.task(task), REST.task(task), v01::encode_task(task)]
 }
 
 /// The first part of the first artifact of a task with this part, in 0.3, 0.3
@@ -64,8 +63,11 @@ fn the_other_states_keep_their_names() {
         (TaskState::Failed, "failed", "TASK_STATE_FAILED"),
         (TaskState::Canceled, "canceled", "TASK_STATE_CANCELLED"),
     ] {
-        let names = state_names(state);
-        assert_eq!([names.v01, names.v03, names.rest], [word, word, proto]);
+        let of = |dialect| state_name(state, dialect);
+        let (v03, v01) = (Generation::V03, Generation::V01);
+        assert_eq!(of(Dialect::json_rpc(v01)), word);
+        assert_eq!(of(Dialect::json_rpc(v03)), word);
+        assert_eq!(of(Dialect::rest(v03)), proto);
     }
 }
 
@@ -118,7 +120,7 @@ fn wrapped_data_is_unwrapped_when_it_is_read() {
         "data": {"value": [1, 2]},
         "metadata": {"data_part_compat": true, "k": "v"},
     });
-    let sent = v03::decode_send(&json!({"message": message(part)})).unwrap();
+    let sent = v03::tests::decode_send(&json!({"message": message(part)})).unwrap();
     let [read] = sent.message.parts.as_slice() else {
         panic!("{sent:?}")
     };
@@ -126,7 +128,7 @@ fn wrapped_data_is_unwrapped_when_it_is_read() {
     assert_eq!(Value::from(read.metadata.clone()), json!({"k": "v"}));
 
     let unmarked = json!({"kind": "data", "data": {"value": 1}});
-    let sent = v03::decode_send(&json!({"message": message(unmarked)})).unwrap();
+    let sent = v03::tests::decode_send(&json!({"message": message(unmarked)})).unwrap();
     assert_eq!(
         sent.message.parts,
         [Part::data(json!({"value": 1}))],
@@ -241,7 +243,7 @@ fn a_faulty_part_is_named_by_its_path() {
         (json!("x"), "message.parts[1]"),
     ] {
         let message = json!({"messageId": "m", "role": "user", "parts": [{"text": "fine"}, part]});
-        let result = v03::decode_send(&json!({"message": message}));
+        let result = v03::tests::decode_send(&json!({"message": message}));
         assert_eq!(super::samples::fields(result), [field], "{part}");
     }
 }
@@ -300,12 +302,12 @@ proptest! {
             context_id: Some(context_id()),
             ..Message::from_user("m-1", parts)
         };
-        let sent = v03::decode_send(&json!({"message": v03::encode_message(&message)}));
+        let sent = v03::tests::decode_send(&json!({"message": RPC.message(&message, None)}));
         prop_assert_eq!(sent.map(|it| it.message), Ok(message.clone()));
-        let sent = rest::decode_send(&json!({"message": rest::encode_message(&message)}));
+        let sent = v03::tests::rest::decode_send(&json!({"message": REST.message(&message, None)}));
         prop_assert_eq!(sent.map(|it| it.message), Ok(message.clone()));
-        let old = v01::encode_message_as_task(&message, &task_id(), None);
-        let sent = v01::decode_send(&json!({"id": "t", "message": old["status"]["message"]}));
+        let old = v01::encode_message_as_task(&message, &task_id());
+        let sent = v01::tests::decode_send(&json!({"id": "t", "message": old["status"]["message"]}));
         prop_assert_eq!(sent.map(|it| it.message.parts), Ok(message.parts));
     }
 
@@ -313,9 +315,9 @@ proptest! {
     fn any_input_is_read_or_refused(params in json_value(), part in json_value()) {
         let message = json!({"messageId": "m", "role": "user", "parts": [part]});
         for params in [&params, &json!({"id": "t", "message": message})] {
-            let _ = v03::decode_send(params);
-            let _ = rest::decode_send(params);
-            let _ = v01::decode_send(params);
+            let _ = v03::tests::decode_send(params);
+            let _ = v03::tests::rest::decode_send(params);
+            let _ = v01::tests::decode_send(params);
         }
     }
 }
@@ -326,6 +328,6 @@ fn a_malformed_context_id_is_refused() {
     let params = json!({
         "message": {"messageId": "m", "role": "user", "parts": [{"text": "x"}], "contextId": "a b"},
     });
-    let result = v03::decode_send(&params);
+    let result = v03::tests::decode_send(&params);
     assert_eq!(super::samples::fields(result), ["message.contextId"]);
 }

@@ -1,9 +1,33 @@
 use super::*;
 use crate::compat::samples::{
-    artifact, chunk, context_id, fields, full_task, status, status_change, task, task_id,
+    artifact, chunk, command, context_id, fields, full_task, rest, rpc, status, status_change,
+    task, task_id,
 };
-use a2a_lambda_model::task::{Frame, PartContent};
+use a2a_lambda_model::task::{
+    A2aError, CancelCommand, Frame, GetQuery, PartContent, SubscribeCommand,
+};
 use serde_json::json;
+
+pub(crate) fn decode_send(params: &Value) -> Result<SendCommand, A2aError> {
+    command!(rpc("tasks/send", params), Send).map(|it| *it)
+}
+
+fn decode_get(params: &Value) -> Result<GetQuery, A2aError> {
+    command!(rest("POST", "/tasks/get", &[], params), Get)
+}
+
+fn decode_get_path(id: &str, pairs: &[(String, String)]) -> Result<GetQuery, A2aError> {
+    let path = format!("/tasks/{id}/get");
+    command!(rest("GET", &path, pairs, &Value::Null), Get)
+}
+
+fn decode_cancel(params: &Value) -> Result<CancelCommand, A2aError> {
+    command!(rest("POST", "/tasks/cancel", &[], params), Cancel)
+}
+
+fn decode_subscribe(params: &Value) -> Result<SubscribeCommand, A2aError> {
+    command!(rest("POST", "/tasks/resubscribe", &[], params), Subscribe)
+}
 
 fn params() -> Value {
     json!({
@@ -99,7 +123,7 @@ fn a_faulty_send_is_refused_by_field() {
         assert_eq!(fields(decode_send(&params)), expected, "{params}");
     }
     assert_eq!(fields(decode_cancel(&json!({}))), ["id"]);
-    assert_eq!(fields(decode_subscribe(&json!(1), None)), ["params"]);
+    assert_eq!(fields(decode_subscribe(&json!(1))), ["params"]);
 }
 
 #[test]
@@ -107,7 +131,7 @@ fn a_task_is_written_in_the_shape_of_0_1() {
     let mut task = full_task();
     task.transitions.clear();
     assert_eq!(
-        encode_sent(&Sent::Task(Box::new(task)), &task_id()),
+        encode_task(&task),
         json!({
             "id": "t-1",
             "sessionId": "c-1",
@@ -139,7 +163,7 @@ fn a_reply_without_a_task_becomes_a_completed_task() {
         "message": {"role": "agent", "parts": [{"type": "text", "text": "hi"}]},
     });
     assert_eq!(
-        encode_sent(&Sent::Message(reply.clone()), &task_id()),
+        encode_message_as_task(&reply, &task_id()),
         json!({"id": "t-1", "sessionId": "c-1", "status": status})
     );
     let mut stream = Stream::new(task_id());

@@ -1,183 +1,249 @@
 //! Reads and writes A2A 0.3, and 0.2 with the same methods: `message/send` and its
 //! relatives.
 //!
-//! This file holds the JSON-RPC format of `types.ts`. [`rest`] holds the other
-//! dialect, `ProtoJSON` of the 0.3 proto.
+//! Over JSON-RPC the format is that of `types.ts`. Over REST both official SDKs use the
+//! `ProtoJSON` of the 0.3 proto, while the prose (A2A 0.3 §3.2.3) describes another
+//! JSON. This module reads both. It writes `ProtoJSON` without any member that the proto lacks,
+//! as the Python SDK refuses unknown members.
 
-mod push;
-pub(crate) mod rest;
-
-pub(crate) use push::{
-    decode_delete_push, decode_get_push, decode_list_pushes, decode_set_push, encode_push,
-    encode_pushes,
-};
-
-use super::compat::{self, V03};
+use super::compat::{self, PROTO, V03};
 use super::json_object::JsonObject;
-use super::params::{self, FieldCase, MAX_HISTORY, MessageForm, Object, SendOptions};
+use super::params::{MAX_HISTORY, MessageForm, Object, SendOptions};
+use super::{Binding, Dialect, push};
 use a2a_lambda_model::task::{
-    A2aError, Artifact, ArtifactUpdate, CancelCommand, ContextId, Event, EventId, Frame,
-    Generation, GetQuery, Message, Part, Role, SendCommand, SendMode, Sent, Status, StatusUpdate,
-    SubscribeCommand, Task, TaskId, TaskState,
+    Artifact, ContextId, Event, Frame, Generation, Message, Page, Part, Role, SendCommand,
+    SendMode, Sent, Status, Task, TaskId,
 };
 use serde_json::Value;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
-/// Reads `MessageSendParams` of `message/send` and `message/stream`
-/// (A2A 0.3 §7.1.1).
-///
-/// # Errors
-/// [`A2aError::InvalidParams`] naming each faulty field.
-pub(crate) fn decode_send(params: &Value) -> Result<SendCommand, A2aError> {
-    params::read(params, FieldCase::Json, |params| {
-        let configuration = params.object("configuration");
-        let options = configuration.map_or_else(SendOptions::unset, |it| {
-            read_options(&it, "pushNotificationConfig", SendMode::Blocking)
-        });
-        let message = params.required_object("message");
-        let message = message.and_then(|message| {
+/// Reads a send (A2A 0.3 §7.1.1).
+pub(crate) fn read_send(params: &Object<'_>, binding: Binding) -> Option<SendCommand> {
+    let is_rest = binding == Binding::Rest;
+    let configuration = params.object("configuration");
+    let options = configuration.map_or_else(SendOptions::unset, |it| read_options(&it, is_rest));
+    let name = match is_rest {
+        true => params.either("message", "request"),
+        false => "message",
+    };
+    let message = params.required_object(name);
+    let message = message.and_then(|message| {
+        let form = if is_rest {
+            MessageForm {
+                role: |message| message.required_choice("role", &[("ROLE_USER", ()), ("user", ())]),
+                parts: message.either("content", "parts"),
+                part: compat::read_rest_part,
+            }
+        } else {
             message.choice("kind", &[("message", ())]);
-            let form = MessageForm {
+            MessageForm {
                 role: |message| message.required_choice("role", &[("user", ())]),
                 parts: "parts",
                 part: |part| compat::read_part(part, V03),
-            };
-            form.read(&message)
-        });
-        options.command(params, message, Generation::V03)
-    })
+            }
+        };
+        form.read(&message)
+    });
+    options.command(params, message, Generation::V03)
 }
 
-/// Reads the parameters of `tasks/get`.
-///
-/// # Errors
-/// [`A2aError::InvalidParams`] naming each faulty field.
-pub(crate) fn decode_get(params: &Value) -> Result<GetQuery, A2aError> {
-    compat::read_get(params, MAX_HISTORY)
-}
-
-/// Reads the parameters of `tasks/cancel`.
-///
-/// # Errors
-/// [`A2aError::InvalidParams`] naming each faulty field.
-pub(crate) fn decode_cancel(params: &Value) -> Result<CancelCommand, A2aError> {
-    compat::read_cancel(params)
-}
-
-/// Reads the parameters of `tasks/resubscribe`; `last_event` is the
-/// `Last-Event-ID` that came with it.
-///
-/// # Errors
-/// [`A2aError::InvalidParams`] naming each faulty field.
-pub(crate) fn decode_subscribe(
-    params: &Value,
-    last_event: Option<EventId>,
-) -> Result<SubscribeCommand, A2aError> {
-    compat::read_subscribe(params, last_event)
-}
-
-/// Reads the options of a send. `push` is the member that may hold a push config,
-/// `unsaid` the mode if `blocking` is absent.
-fn read_options(configuration: &Object<'_>, push: &str, unsaid: SendMode) -> SendOptions {
+fn read_options(configuration: &Object<'_>, is_rest: bool) -> SendOptions {
+    let (push, default) = match is_rest {
+        // ProtoJSON leaves out a member that is false, so an absent `blocking` is false.
+        true => (
+            configuration.either("pushNotification", "pushNotificationConfig"),
+            SendMode::Immediate,
+        ),
+        false => ("pushNotificationConfig", SendMode::Blocking),
+    };
     SendOptions {
         mode: match configuration.boolean("blocking") {
             Some(false) => SendMode::Immediate,
             Some(true) => SendMode::Blocking,
-            None => unsaid,
+            None => default,
         },
         history_length: configuration.history_length("historyLength", MAX_HISTORY),
         accepted_output_modes: configuration.strings("acceptedOutputModes"),
         push: configuration
             .object(push)
-            .and_then(|push| compat::read_push(&push, Generation::V03, compat::read_schemes)),
+            .and_then(|push| push::read(&push, Generation::V03)),
     }
 }
 
-/// Writes the result of a send: the task or the message itself (A2A 0.3 §7.1).
-pub(crate) fn encode_sent(sent: &Sent) -> Value {
-    match sent {
-        Sent::Task(task) => encode_task(task),
-        Sent::Message(message) => encode_message(message),
+/// Writes the objects of 0.3 in one binding.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Writer(pub(crate) Binding);
+
+impl Writer {
+    const fn dialect(self) -> Dialect {
+        Dialect {
+            generation: Generation::V03,
+            binding: self.0,
+        }
     }
-}
 
-/// Writes a task (A2A 0.3 §6.1).
-pub(crate) fn encode_task(task: &Task) -> Value {
-    let form = TaskForm {
-        members: task_members,
-        artifact: encode_artifact,
-        message: message_members,
-        state: state_name,
-    };
-    form.write(task)
-}
+    /// Begins an object. Over JSON-RPC it says what it is.
+    fn object(self, kind: &str) -> JsonObject {
+        match self.0 {
+            Binding::JsonRpc => JsonObject::new().with("kind", kind),
+            Binding::Rest => JsonObject::new(),
+        }
+    }
 
-/// The differences of a task between the dialects.
-struct TaskForm {
-    /// Writes its members without artifacts, history and metadata.
-    members: fn(&Task) -> JsonObject,
-    /// Writes an artifact.
-    artifact: fn(&Artifact) -> Value,
-    /// Writes a message of its history.
-    message: fn(&Message, Option<Scope<'_>>) -> JsonObject,
-    /// The name of a state.
-    state: fn(TaskState) -> &'static str,
-}
+    /// A result of a send or an element of a stream. Over REST the member `name` holds it.
+    fn element(self, name: &str, value: impl Into<Value>) -> Value {
+        match self.0 {
+            Binding::JsonRpc => value.into(),
+            Binding::Rest => JsonObject::new().with(name, value).build(),
+        }
+    }
 
-impl TaskForm {
-    fn write(&self, task: &Task) -> Value {
+    /// Writes the result of a send (A2A 0.3 §7.1).
+    pub(crate) fn sent(self, sent: &Sent) -> Value {
+        match sent {
+            Sent::Task(task) => self.element("task", self.task(task)),
+            Sent::Message(message) => self.element("message", self.message(message, None)),
+        }
+    }
+
+    /// Writes a task (A2A 0.3 §6.1).
+    pub(crate) fn task(self, task: &Task) -> Value {
         let scope = Scope::of(task);
+        let artifacts = task.artifacts.iter().flatten();
         let history = task.history.iter().flatten();
-        (self.members)(task)
-            .list(
-                "artifacts",
-                task.artifacts.iter().flatten().map(self.artifact),
-            )
-            .list(
-                "history",
-                history.map(|message| (self.message)(message, Some(scope))),
-            )
-            .metadata(compat::task_metadata(task, self.state))
+        self.task_members(task)
+            .list("artifacts", artifacts.map(|it| self.artifact(it)))
+            .list("history", history.map(|it| self.message(it, Some(scope))))
+            .metadata(compat::task_metadata(task, self.dialect()))
             .build()
     }
-}
 
-/// Writes a message that is not part of a task.
-pub(crate) fn encode_message(message: &Message) -> Value {
-    message_members(message, None).build()
-}
+    fn task_members(self, task: &Task) -> JsonObject {
+        self.object("task")
+            .with("id", task.id.as_str())
+            .with("contextId", task.context_id.as_str())
+            .with("status", self.status(&task.status, Scope::of(task)))
+    }
 
-/// Writes one element of a stream (A2A 0.3 §7.2.1); `None` for a frame that is not
-/// an event of the task.
-pub(crate) fn encode_frame(frame: &Frame) -> Option<Value> {
-    match frame {
-        Frame::Task(task) => Some(encode_task(task)),
-        Frame::Resumed(task) => Some(task_members(task).build()),
-        Frame::Message(message) => Some(encode_message(message)),
-        Frame::Event {
-            task_id,
-            context_id,
-            event,
-            last,
-        } => {
-            let scope = Scope {
+    /// Writes a page of tasks.
+    pub(crate) fn page(self, page: &Page) -> Value {
+        let tasks: Vec<Value> = page.tasks.iter().map(|task| self.task(task)).collect();
+        JsonObject::new()
+            .with("tasks", tasks)
+            .with("nextPageToken", page.next_page_token.as_str())
+            .with("pageSize", page.page_size)
+            .with("totalSize", page.total_size)
+            .build()
+    }
+
+    /// Writes one element of a stream (A2A 0.3 §7.2); `None` for a frame that is not an
+    /// event of the task.
+    pub(crate) fn frame(self, frame: &Frame) -> Option<Value> {
+        Some(match frame {
+            Frame::Task(task) => self.element("task", self.task(task)),
+            Frame::Resumed(task) => self.element("task", self.task_members(task)),
+            Frame::Message(message) => self.element("message", self.message(message, None)),
+            Frame::Event {
                 task_id,
                 context_id,
-            };
-            Some(match &event.event {
-                Event::Status(update) => encode_status_update(update, scope, *last),
-                Event::Artifact(update) => encode_artifact_update(update, scope),
-            })
+                event,
+                last,
+            } => {
+                let scope = Scope {
+                    task_id,
+                    context_id,
+                };
+                self.event(&event.event, scope, *last)
+            }
+            Frame::Refused(_) | Frame::KeepAlive | Frame::ComeBack => return None,
+        })
+    }
+
+    fn event(self, event: &Event, scope: Scope<'_>, last: bool) -> Value {
+        let object = |kind| {
+            self.object(kind)
+                .with("taskId", scope.task_id.as_str())
+                .with("contextId", scope.context_id.as_str())
+        };
+        match event {
+            Event::Status(update) => {
+                let update = object("status-update")
+                    .with("status", self.status(&update.status, scope))
+                    // A2A 0.3 §7.2.2: `final` marks the last event of the stream.
+                    .with("final", last)
+                    .metadata(update.metadata.clone());
+                self.element("statusUpdate", update)
+            }
+            // A2A 0.3 §7.2.3: an artifact update has no `final`.
+            Event::Artifact(update) => {
+                let update = object("artifact-update")
+                    .with("artifact", self.artifact(&update.artifact))
+                    .with("append", update.append)
+                    .with("lastChunk", update.last_chunk)
+                    .metadata(update.metadata.clone());
+                self.element("artifactUpdate", update)
+            }
         }
-        Frame::Refused(_) | Frame::KeepAlive | Frame::ComeBack => None,
+    }
+
+    fn status(self, status: &Status, scope: Scope<'_>) -> Value {
+        let message = status.message.as_ref();
+        let message = message.map(|message| self.message(message, Some(scope)));
+        compat::write_status(status, self.dialect(), message)
+    }
+
+    /// Writes a message. One of the agent gets the ids of its task if it has none.
+    pub(crate) fn message(self, message: &Message, scope: Option<Scope<'_>>) -> Value {
+        let scope = scope.filter(|_| message.role == Role::Agent);
+        let task = message.task_id.as_ref().or(scope.map(|it| it.task_id));
+        let context = message.context_id.as_ref();
+        let context = context.or(scope.map(|it| it.context_id));
+        let (role, parts) = match (self.0, message.role) {
+            (Binding::JsonRpc, role) => (compat::role_name(role), "parts"),
+            (Binding::Rest, Role::User) => ("ROLE_USER", "content"),
+            (Binding::Rest, Role::Agent) => ("ROLE_AGENT", "content"),
+        };
+        let references = message.reference_task_ids.iter().map(String::as_str);
+        // The proto has no member for them.
+        let references = references.filter(|_| self.0 == Binding::JsonRpc);
+        self.object("message")
+            .with("messageId", message.id.as_str())
+            .with("role", role)
+            .with(parts, self.parts(&message.parts))
+            .maybe("taskId", task.map(TaskId::as_str))
+            .maybe("contextId", context.map(ContextId::as_str))
+            .list("referenceTaskIds", references)
+            .list("extensions", message.extensions.iter().map(String::as_str))
+            .metadata(message.metadata.clone())
+            .build()
+    }
+
+    fn artifact(self, artifact: &Artifact) -> Value {
+        JsonObject::new()
+            .with("artifactId", artifact.id.as_str())
+            .maybe("name", artifact.name.as_deref())
+            .maybe("description", artifact.description.as_deref())
+            .with("parts", self.parts(&artifact.parts))
+            .list("extensions", artifact.extensions.iter().map(String::as_str))
+            .metadata(artifact.metadata.clone())
+            .build()
+    }
+
+    fn parts(self, parts: &[Part]) -> Vec<Value> {
+        let form = match self.0 {
+            Binding::JsonRpc => V03,
+            Binding::Rest => PROTO,
+        };
+        let write = |part| compat::write_part(part, form);
+        parts.iter().map(write).collect()
     }
 }
 
 /// The task and context that a message or an update belongs to.
 #[derive(Debug, Clone, Copy)]
-struct Scope<'a> {
+pub(crate) struct Scope<'a> {
     task_id: &'a TaskId,
     context_id: &'a ContextId,
 }
@@ -189,106 +255,4 @@ impl<'a> Scope<'a> {
             context_id: &task.context_id,
         }
     }
-
-    /// The task id and context id of a message. A message of the agent gets those of
-    /// its task if it has none.
-    fn ids_of(scope: Option<Self>, message: &'a Message) -> (Option<&'a str>, Option<&'a str>) {
-        let scope = scope.filter(|_| message.role == Role::Agent);
-        let task = message.task_id.as_ref().or(scope.map(|it| it.task_id));
-        let context = message
-            .context_id
-            .as_ref()
-            .or(scope.map(|it| it.context_id));
-        (task.map(TaskId::as_str), context.map(ContextId::as_str))
-    }
-
-    fn members(self) -> JsonObject {
-        JsonObject::new()
-            .with("taskId", self.task_id.as_str())
-            .with("contextId", self.context_id.as_str())
-    }
-}
-
-const fn state_name(state: TaskState) -> &'static str {
-    compat::state_names(state).v03
-}
-
-fn task_members(task: &Task) -> JsonObject {
-    JsonObject::new()
-        .with("kind", "task")
-        .with("id", task.id.as_str())
-        .with("contextId", task.context_id.as_str())
-        .with("status", task_status(&task.status, Scope::of(task)))
-}
-
-fn task_status(status: &Status, scope: Scope<'_>) -> Value {
-    let message = status.message.as_ref();
-    let message = message.map(|message| message_members(message, Some(scope)).build());
-    compat::write_status(status, state_name(status.state), message)
-}
-
-fn message_members(message: &Message, scope: Option<Scope<'_>>) -> JsonObject {
-    let role = match message.role {
-        Role::User => "user",
-        Role::Agent => "agent",
-    };
-    let (task_id, context_id) = Scope::ids_of(scope, message);
-    JsonObject::new()
-        .with("kind", "message")
-        .with("messageId", message.id.as_str())
-        .with("role", role)
-        .with("parts", encode_parts(&message.parts))
-        .maybe("taskId", task_id)
-        .maybe("contextId", context_id)
-        .list(
-            "referenceTaskIds",
-            message.reference_task_ids.iter().map(String::as_str),
-        )
-        .list("extensions", message.extensions.iter().map(String::as_str))
-        .metadata(message.metadata.clone())
-}
-
-fn encode_parts(parts: &[Part]) -> Vec<Value> {
-    parts
-        .iter()
-        .map(|part| compat::write_part(part, V03))
-        .collect()
-}
-
-fn encode_artifact(artifact: &Artifact) -> Value {
-    artifact_members(artifact, encode_parts(&artifact.parts))
-}
-
-fn artifact_members(artifact: &Artifact, parts: Vec<Value>) -> Value {
-    JsonObject::new()
-        .with("artifactId", artifact.id.as_str())
-        .maybe("name", artifact.name.as_deref())
-        .maybe("description", artifact.description.as_deref())
-        .with("parts", parts)
-        .list("extensions", artifact.extensions.iter().map(String::as_str))
-        .metadata(artifact.metadata.clone())
-        .build()
-}
-
-fn encode_status_update(update: &StatusUpdate, scope: Scope<'_>, last: bool) -> Value {
-    scope
-        .members()
-        // A2A 0.3 §7.2.2: `final` marks the last event of the stream.
-        .with("kind", "status-update")
-        .with("status", task_status(&update.status, scope))
-        .with("final", last)
-        .metadata(update.metadata.clone())
-        .build()
-}
-
-fn encode_artifact_update(update: &ArtifactUpdate, scope: Scope<'_>) -> Value {
-    scope
-        .members()
-        // A2A 0.3 §7.2.3: an artifact update has no `final`.
-        .with("kind", "artifact-update")
-        .with("artifact", encode_artifact(&update.artifact))
-        .with("append", update.append)
-        .with("lastChunk", update.last_chunk)
-        .metadata(update.metadata.clone())
-        .build()
 }

@@ -1,7 +1,31 @@
 use super::*;
-use crate::compat::samples::{artifact, chunk, fields, full_task, status, status_change};
-use a2a_lambda_model::task::{Metadata, PushOffer};
+use crate::compat::samples::{
+    artifact, chunk, command, fields, full_task, rpc, status, status_change,
+};
+use a2a_lambda_model::task::{
+    A2aError, CancelCommand, GetQuery, Metadata, PushOffer, SubscribeCommand, TaskState,
+};
 use serde_json::json;
+
+pub(crate) mod rest;
+
+const RPC: Writer = Writer(Binding::JsonRpc);
+
+pub(crate) fn decode_send(params: &Value) -> Result<SendCommand, A2aError> {
+    command!(rpc("message/send", params), Send).map(|it| *it)
+}
+
+fn decode_get(params: &Value) -> Result<GetQuery, A2aError> {
+    command!(rpc("tasks/get", params), Get)
+}
+
+fn decode_cancel(params: &Value) -> Result<CancelCommand, A2aError> {
+    command!(rpc("tasks/cancel", params), Cancel)
+}
+
+fn decode_subscribe(params: &Value) -> Result<SubscribeCommand, A2aError> {
+    command!(rpc("tasks/resubscribe", params), Subscribe)
+}
 
 fn message() -> Value {
     json!({"messageId": "m-1", "role": "user", "parts": [{"kind": "text", "text": "hi"}]})
@@ -150,20 +174,15 @@ fn a_task_is_named_by_its_id() {
     assert_eq!(query.history_length, 0);
     let cancel = decode_cancel(&json!({"id": "t-1", "metadata": {"k": 1}})).unwrap();
     assert_eq!(Value::from(cancel.metadata), json!({"k": 1}));
-    let last = EventId {
-        version: 3,
-        n: 1,
-        mark: None,
-    };
-    let subscribe = decode_subscribe(&json!({"id": "t-1"}), Some(last)).unwrap();
-    assert_eq!(subscribe.last_event, Some(last));
+    let subscribe = decode_subscribe(&json!({"id": "t-1"})).unwrap();
+    assert_eq!((subscribe.id.as_str(), subscribe.last_event), ("t-1", None));
 
     assert_eq!(
         fields(decode_get(&json!({"historyLength": -1}))),
-        ["historyLength", "id"]
+        ["id", "historyLength"]
     );
     assert_eq!(fields(decode_cancel(&json!({"id": 1}))), ["id"]);
-    assert_eq!(fields(decode_subscribe(&json!({}), None)), ["id"]);
+    assert_eq!(fields(decode_subscribe(&json!({}))), ["id"]);
 }
 
 #[test]
@@ -171,7 +190,7 @@ fn a_task_is_written_with_its_kind() {
     let mut task = full_task();
     task.transitions.clear();
     assert_eq!(
-        encode_sent(&Sent::Task(Box::new(task))),
+        RPC.sent(&Sent::Task(Box::new(task))),
         json!({
             "kind": "task",
             "id": "t-1",
@@ -210,7 +229,7 @@ fn a_task_is_written_with_its_kind() {
 fn a_message_is_written_with_its_kind() {
     let message = Message::from_agent("m-2", vec![Part::text("hi")]);
     assert_eq!(
-        encode_sent(&Sent::Message(message)),
+        RPC.sent(&Sent::Message(message)),
         json!({
             "kind": "message",
             "messageId": "m-2",
@@ -224,7 +243,7 @@ fn a_message_is_written_with_its_kind() {
 fn each_stream_event_has_its_kind_and_the_last_is_final() {
     let frame = status_change(status(TaskState::Working, None), false);
     assert_eq!(
-        encode_frame(&frame),
+        RPC.frame(&frame),
         Some(json!({
             "kind": "status-update",
             "taskId": "t-1",
@@ -235,9 +254,9 @@ fn each_stream_event_has_its_kind_and_the_last_is_final() {
         }))
     );
     let frame = status_change(status(TaskState::Completed, None), true);
-    assert_eq!(encode_frame(&frame).unwrap()["final"], true);
+    assert_eq!(RPC.frame(&frame).unwrap()["final"], true);
     assert_eq!(
-        encode_frame(&chunk(artifact("a-1", "x", "1"), false, true)),
+        RPC.frame(&chunk(artifact("a-1", "x", "1"), false, true)),
         Some(json!({
             "kind": "artifact-update",
             "taskId": "t-1",
@@ -247,14 +266,14 @@ fn each_stream_event_has_its_kind_and_the_last_is_final() {
             "lastChunk": true,
         }))
     );
-    assert_eq!(encode_frame(&Frame::KeepAlive), None);
-    assert_eq!(encode_frame(&Frame::Refused(A2aError::Internal)), None);
+    assert_eq!(RPC.frame(&Frame::KeepAlive), None);
+    assert_eq!(RPC.frame(&Frame::Refused(A2aError::Internal)), None);
 }
 
 #[test]
 fn a_resumed_stream_begins_with_the_status_only() {
     let frame = Frame::Resumed(Box::new(full_task()));
-    let shown = encode_frame(&frame).unwrap();
+    let shown = RPC.frame(&frame).unwrap();
     let members: Vec<&String> = shown.as_object().unwrap().keys().collect();
     assert_eq!(members, ["contextId", "id", "kind", "status"]);
 }

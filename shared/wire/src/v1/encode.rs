@@ -8,14 +8,19 @@
 //! short call would be copies. Members are in the order of their names. A test compares
 //! what they write with what the official types write.
 
+use crate::Dialect;
+use crate::state_name::state_name;
 use a2a_lambda_model::task::{
-    Artifact, ContextId, Event, Frame, LoggedEvent, Message, Page, Part, PartContent, Role, Sent,
-    Status, Task, TaskId, TaskState,
+    Artifact, ContextId, Event, Frame, Generation, LoggedEvent, Message, Metadata, Page, Part,
+    PartContent, Role, Sent, Status, Task, TaskId,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::ser::{SerializeMap as _, SerializeSeq as _};
+use serde::ser::{SerializeMap, SerializeSeq as _};
 use serde::{Serialize, Serializer};
+
+/// Both bindings have the same objects.
+const DIALECT: Dialect = Dialect::rest(Generation::V10);
 
 /// Writes the result of a send (A2A 1.0 §3.1.1): `{"task": …}` or `{"message": …}`.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +44,27 @@ fn one<S: Serializer, T: Serialize>(
     let mut map = serializer.serialize_map(Some(1))?;
     map.serialize_entry(name, value)?;
     map.end()
+}
+
+/// A member, if it has a value.
+fn put<M: SerializeMap, T: Serialize + ?Sized>(
+    map: &mut M,
+    name: &'static str,
+    value: Option<&T>,
+) -> Result<(), M::Error> {
+    value.map_or(Ok(()), |value| map.serialize_entry(name, value))
+}
+
+fn put_list<M: SerializeMap>(
+    map: &mut M,
+    name: &'static str,
+    list: &[String],
+) -> Result<(), M::Error> {
+    put(map, name, (!list.is_empty()).then_some(list))
+}
+
+fn put_metadata<M: SerializeMap>(map: &mut M, metadata: &Metadata) -> Result<(), M::Error> {
+    put(map, "metadata", (!metadata.is_empty()).then_some(metadata))
 }
 
 /// Writes a task (A2A 1.0 §4.1.1).
@@ -74,9 +100,7 @@ impl Serialize for TaskWriter<'_> {
             map.serialize_entry("history", &List(history, message))?;
         }
         map.serialize_entry("id", task.id.as_str())?;
-        if !task.metadata.is_empty() {
-            map.serialize_entry("metadata", &task.metadata)?;
-        }
+        put_metadata(&mut map, &task.metadata)?;
         map.serialize_entry("status", &StatusWriter(&task.status, place))?;
         map.end()
     }
@@ -175,9 +199,7 @@ impl Serialize for EventWriter<'_> {
                 &update.metadata
             }
         };
-        if !metadata.is_empty() {
-            map.serialize_entry("metadata", metadata)?;
-        }
+        put_metadata(&mut map, metadata)?;
         if let Event::Status(update) = event {
             let status = StatusWriter(&update.status, Some((task_id, context_id)));
             map.serialize_entry("status", &status)?;
@@ -196,26 +218,13 @@ impl Serialize for StatusWriter<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(status, place) = self;
         let mut map = serializer.serialize_map(None)?;
-        if let Some(message) = &status.message {
-            map.serialize_entry("message", &MessageWriter(message, *place))?;
-        }
-        map.serialize_entry("state", state(status.state))?;
+        let message = status.message.as_ref();
+        let message = message.map(|message| MessageWriter(message, *place));
+        put(&mut map, "message", message.as_ref())?;
+        map.serialize_entry("state", state_name(status.state, DIALECT))?;
         // A2A 1.0 §5.6.1: UTC with `Z` and milliseconds.
         map.serialize_entry("timestamp", &status.timestamp.to_rfc3339())?;
         map.end()
-    }
-}
-
-pub(super) const fn state(state: TaskState) -> &'static str {
-    match state {
-        TaskState::Submitted => "TASK_STATE_SUBMITTED",
-        TaskState::Working => "TASK_STATE_WORKING",
-        TaskState::InputRequired => "TASK_STATE_INPUT_REQUIRED",
-        TaskState::AuthRequired => "TASK_STATE_AUTH_REQUIRED",
-        TaskState::Completed => "TASK_STATE_COMPLETED",
-        TaskState::Failed => "TASK_STATE_FAILED",
-        TaskState::Canceled => "TASK_STATE_CANCELED",
-        TaskState::Rejected => "TASK_STATE_REJECTED",
     }
 }
 
@@ -228,28 +237,20 @@ impl Serialize for MessageWriter<'_> {
         let context = message.context_id.as_ref();
         let task = message.task_id.as_ref();
         let mut map = serializer.serialize_map(None)?;
-        if let Some(context) = context.or(place.map(|(_, context)| context)) {
-            map.serialize_entry("contextId", context.as_str())?;
-        }
-        if !message.extensions.is_empty() {
-            map.serialize_entry("extensions", &message.extensions)?;
-        }
+        let context = context.or(place.map(|(_, context)| context));
+        put(&mut map, "contextId", context.map(ContextId::as_str))?;
+        put_list(&mut map, "extensions", &message.extensions)?;
         map.serialize_entry("messageId", &message.id)?;
-        if !message.metadata.is_empty() {
-            map.serialize_entry("metadata", &message.metadata)?;
-        }
+        put_metadata(&mut map, &message.metadata)?;
         map.serialize_entry("parts", &PartsWriter(&message.parts))?;
-        if !message.reference_task_ids.is_empty() {
-            map.serialize_entry("referenceTaskIds", &message.reference_task_ids)?;
-        }
+        put_list(&mut map, "referenceTaskIds", &message.reference_task_ids)?;
         let role = match message.role {
             Role::User => "ROLE_USER",
             Role::Agent => "ROLE_AGENT",
         };
         map.serialize_entry("role", role)?;
-        if let Some(task) = task.or(place.map(|(task, _)| task)) {
-            map.serialize_entry("taskId", task.as_str())?;
-        }
+        let task = task.or(place.map(|(task, _)| task));
+        put(&mut map, "taskId", task.map(TaskId::as_str))?;
         map.end()
     }
 }
@@ -261,18 +262,10 @@ impl Serialize for ArtifactWriter<'_> {
         let artifact = self.0;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("artifactId", &artifact.id)?;
-        if let Some(description) = &artifact.description {
-            map.serialize_entry("description", description)?;
-        }
-        if !artifact.extensions.is_empty() {
-            map.serialize_entry("extensions", &artifact.extensions)?;
-        }
-        if !artifact.metadata.is_empty() {
-            map.serialize_entry("metadata", &artifact.metadata)?;
-        }
-        if let Some(name) = &artifact.name {
-            map.serialize_entry("name", name)?;
-        }
+        put(&mut map, "description", artifact.description.as_ref())?;
+        put_list(&mut map, "extensions", &artifact.extensions)?;
+        put_metadata(&mut map, &artifact.metadata)?;
+        put(&mut map, "name", artifact.name.as_ref())?;
         map.serialize_entry("parts", &PartsWriter(&artifact.parts))?;
         map.end()
     }
@@ -300,15 +293,9 @@ impl Serialize for PartWriter<'_> {
         if let PartContent::Data(data) = &part.content {
             map.serialize_entry("data", data)?;
         }
-        if let Some(filename) = &part.filename {
-            map.serialize_entry("filename", filename)?;
-        }
-        if let Some(media_type) = &part.media_type {
-            map.serialize_entry("mediaType", media_type)?;
-        }
-        if !part.metadata.is_empty() {
-            map.serialize_entry("metadata", &part.metadata)?;
-        }
+        put(&mut map, "filename", part.filename.as_ref())?;
+        put(&mut map, "mediaType", part.media_type.as_ref())?;
+        put_metadata(&mut map, &part.metadata)?;
         match &part.content {
             PartContent::Data(_) => {}
             PartContent::Raw(bytes) => map.serialize_entry("raw", &STANDARD.encode(bytes))?,

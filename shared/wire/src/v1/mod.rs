@@ -9,17 +9,9 @@
 
 mod decode;
 mod encode;
-mod push;
 
-pub(super) use decode::{
-    decode_cancel, decode_get, decode_get_pairs, decode_list, decode_list_pairs, decode_send,
-    decode_subscribe,
-};
+pub(super) use decode::read_send;
 pub(super) use encode::{FrameWriter, PageWriter, SentWriter, TaskWriter};
-pub(super) use push::{
-    decode_create_push, decode_list_pushes, decode_list_pushes_pairs, decode_one_push, encode_push,
-    encode_pushes,
-};
 
 #[cfg(test)]
 mod tests;

@@ -80,7 +80,13 @@ async fn a_broken_off_body_fails_a_get_but_not_a_post() {
         }
     };
     let asks = async {
-        let posted = fetcher.post(&url, http::HeaderMap::new(), bytes::Bytes::new(), 10);
+        let posted = fetcher.send(
+            &url,
+            http::Method::POST,
+            http::HeaderMap::new(),
+            bytes::Bytes::new(),
+            10,
+        );
         let posted = posted.await.unwrap();
         assert_eq!((posted.status, posted.cut), (200, true));
         let read = fetcher.get(&url, 10).await;

@@ -1,0 +1,162 @@
+//! Reads and writes push configs in every dialect.
+//!
+//! `token` and `credentials` are write-only: no response has them.
+
+use super::json_object::JsonObject;
+use super::params::{Object, is_scheme};
+use super::{Binding, Dialect};
+use a2a_lambda_model::task::{
+    Generation, MAX_PUSH_CONFIGS, MAX_PUSH_CREDENTIALS, MAX_PUSH_TOKEN, MAX_PUSH_URL, PushConfig,
+    PushId, PushOffer, PushPage, Secret,
+};
+use serde_json::Value;
+
+/// The member of 0.1 and 0.3 that holds the push config.
+const CONFIG: &str = "pushNotificationConfig";
+/// The rule of [`is_scheme`] as the text of a violation.
+const SCHEME_RULE: &str = "must be the name of an HTTP authentication scheme";
+
+/// Reads the push config of a request that creates it.
+pub(crate) fn read_new(params: &Object<'_>, dialect: Dialect) -> Option<PushOffer> {
+    let Dialect {
+        generation,
+        binding,
+    } = dialect;
+    match (generation, binding) {
+        // A2A 1.0 §4.3.1: the members of the config are those of the request.
+        (Generation::V10, _) => read(params, generation),
+        (Generation::V03, Binding::Rest) => read_resource(params),
+        (Generation::V03 | Generation::V01, _) => {
+            let mut offer = read(&params.required_object(CONFIG)?, generation)?;
+            // A config without an id replaces an earlier one without, as the official kit of
+            // 0.3 expects.
+            offer.id.get_or_insert_with(PushId::only);
+            Some(offer)
+        }
+    }
+}
+
+/// Reads the body of 0.3 over REST (A2A 0.3 §3.5.6):
+/// `{"parent", "configId", "config": {"name", "pushNotificationConfig"}}`. The JSON-RPC format
+/// is read too.
+fn read_resource(body: &Object<'_>) -> Option<PushOffer> {
+    let id = body.push_id("configId");
+    let outer = body.object("config");
+    let outer = outer.as_ref().unwrap_or(body);
+    let mut offer = read(&outer.required_object(CONFIG)?, Generation::V03)?;
+    offer.id = id.or(offer.id).or_else(|| id_in_name(outer));
+    Some(offer)
+}
+
+/// The id at the end of `tasks/{task}/pushNotificationConfigs/{id}`. The server gives
+/// the name, so a malformed one is ignored and not refused.
+fn id_in_name(config: &Object<'_>) -> Option<PushId> {
+    let (_, id) = config
+        .text("name")?
+        .rsplit_once("/pushNotificationConfigs/")?;
+    PushId::parse(id).ok()
+}
+
+/// Reads a push config, alone or inside a send (A2A 1.0 §4.3.1; A2A 0.3 §6.8; A2A 0.1 §6.8).
+pub(crate) fn read(config: &Object<'_>, generation: Generation) -> Option<PushOffer> {
+    let url = config.required_text("url");
+    config.printable("url", MAX_PUSH_URL);
+    let id = config.push_id("id");
+    let token = config.printable("token", MAX_PUSH_TOKEN).map(Secret::new);
+    let authentication = config.object("authentication");
+    let schemes = authentication.as_ref().map(|it| schemes(it, generation));
+    let credentials =
+        authentication.and_then(|it| it.printable("credentials", MAX_PUSH_CREDENTIALS));
+    Some(PushOffer {
+        at: config.path().to_owned(),
+        // A2A 0.1 §7.5: a task has one, without an id.
+        id: match generation {
+            Generation::V01 => Some(PushId::only()),
+            Generation::V03 | Generation::V10 => id,
+        },
+        url: url?.to_owned(),
+        token,
+        schemes: schemes.unwrap_or_default(),
+        credentials: credentials.map(Secret::new),
+        generation,
+        signs: false,
+    })
+}
+
+fn schemes(authentication: &Object<'_>, generation: Generation) -> Vec<String> {
+    if generation == Generation::V10 {
+        // A2A 1.0 §4.3.2: one scheme.
+        let scheme = authentication.required_text("scheme");
+        if scheme.is_some_and(|scheme| !is_scheme(scheme)) {
+            authentication.refuse("scheme", SCHEME_RULE);
+        }
+        return scheme.map(str::to_owned).into_iter().collect();
+    }
+    let schemes = authentication.strings("schemes");
+    for (index, scheme) in schemes.iter().enumerate() {
+        if !is_scheme(scheme) {
+            authentication.refuse(&format!("schemes[{index}]"), SCHEME_RULE);
+        }
+    }
+    if schemes.len() > MAX_PUSH_CONFIGS {
+        let rule = format!("must have at most {MAX_PUSH_CONFIGS} elements");
+        authentication.refuse("schemes", rule);
+    }
+    schemes
+}
+
+/// Writes a push config.
+pub(crate) fn write(config: &PushConfig, dialect: Dialect) -> Value {
+    let object = JsonObject::new();
+    let task = config.task.as_str();
+    match (dialect.generation, dialect.binding) {
+        (Generation::V10, _) => {
+            let scheme = config.schemes.first();
+            let authentication = scheme.map(|it| JsonObject::new().with("scheme", it.as_str()));
+            object
+                .with("id", config.id.as_str())
+                .with("taskId", task)
+                .with("url", config.url.as_str())
+                .maybe("authentication", authentication)
+        }
+        (Generation::V03, Binding::JsonRpc) => object
+            .with("taskId", task)
+            .with(CONFIG, inner(config).with("id", config.id.as_str())),
+        (Generation::V03, Binding::Rest) => {
+            let name = format!("tasks/{task}/pushNotificationConfigs/{}", config.id);
+            object
+                .with("name", name)
+                .with(CONFIG, inner(config).with("id", config.id.as_str()))
+        }
+        (Generation::V01, _) => object.with("id", task).with(CONFIG, inner(config)),
+    }
+    .build()
+}
+
+/// The config of 0.1 and 0.3, without its id (A2A 0.3 §6.10; A2A 0.1 §6.10).
+fn inner(config: &PushConfig) -> JsonObject {
+    let schemes = config.schemes.iter().map(String::as_str);
+    let authentication =
+        (!config.schemes.is_empty()).then(|| JsonObject::new().list("schemes", schemes));
+    JsonObject::new()
+        .with("url", config.url.as_str())
+        .maybe("authentication", authentication)
+}
+
+/// Writes a page of push configs.
+pub(crate) fn write_page(page: &PushPage, dialect: Dialect) -> Value {
+    let configs = page.configs.iter().map(|config| write(config, dialect));
+    let configs: Vec<Value> = configs.collect();
+    let next = page.next_page_token.as_str();
+    let object = JsonObject::new();
+    match (dialect.generation, dialect.binding) {
+        // A2A 0.3 §7.7: a list. 0.1 cannot list push configs.
+        (Generation::V03 | Generation::V01, Binding::JsonRpc) => return configs.into(),
+        (Generation::V03 | Generation::V01, Binding::Rest) => object.with("nextPageToken", next),
+        (Generation::V10, _) => {
+            object.maybe("nextPageToken", Some(next).filter(|it| !it.is_empty()))
+        }
+    }
+    .with("configs", configs)
+    .build()
+}
