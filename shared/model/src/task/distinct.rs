@@ -80,7 +80,6 @@ simple! {
     u32: values => values.number();
     u64: values => u64::from(values.number());
     usize: values => values.number().try_into().unwrap_or_default();
-    f64: values => f64::from(values.number());
     bool: values => values.choice(2) == 0;
     String: values => format!("text-{}", values.number());
     Bytes: values => values.make::<String>().into();
@@ -155,7 +154,7 @@ members! {
     Base { artifacts, history, turn_start, outputs, saves }
     StepResult { value, ordinal, input_hash, circumstances_hash, operations }
     TurnRequest { tier, scopes, accepted_output_modes, trace_parent }
-    SkillRoute { how, score, input }
+    SkillRoute { how, input }
     Used { hand_overs, progress_at }
     HeldKeys { addresses, until, version }
     MovedParts { parts, replaced }

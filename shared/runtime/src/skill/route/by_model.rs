@@ -38,8 +38,6 @@ const KEPT: usize = 128;
 /// The model of the router.
 pub(crate) struct RouterModel {
     model: Arc<dyn Model>,
-    /// Whether the model decides before the words of a message do.
-    pub(crate) always: bool,
     past: Mutex<Past>,
 }
 
@@ -69,16 +67,15 @@ pub(crate) struct Undecided<'a> {
 }
 
 impl RouterModel {
-    pub(crate) fn new(model: Arc<dyn Model>, always: bool) -> Self {
+    pub(crate) fn new(model: Arc<dyn Model>) -> Self {
         Self {
             model,
-            always,
             past: Mutex::default(),
         }
     }
 
     /// Whether the model may be asked now.
-    pub(crate) fn is_ready(&self, now: Timestamp) -> bool {
+    fn is_ready(&self, now: Timestamp) -> bool {
         self.past().silent_until.is_none_or(|until| until <= now)
     }
 
