@@ -5,7 +5,6 @@
 //! - `children`: what moves to items beside the task's own
 //! - `join`: restores a task from its items
 //! - `encoded`: the bytes of all of these
-//! - `push`: push configs, which stay text
 //!
 //! A store keeps the result of [`encode`] and reads it with [`decode`]; a store of the skill
 //! author does the same. The form has its version in `schema`. Members that a later version
@@ -15,7 +14,6 @@
 mod children;
 mod encoded;
 mod join;
-mod push;
 mod schema;
 
 #[cfg(test)]
@@ -151,12 +149,23 @@ pub fn decode_state(state: &Encoded<'_>) -> Result<ThreadState, StoreError> {
     state.read()
 }
 
+/// The stored form of a push config.
+#[derive(Serialize, Deserialize)]
+struct StoredPush<'a> {
+    schema: u32,
+    #[serde(flatten)]
+    push: Cow<'a, PushRecord>,
+}
+
 /// The stored form of a push config as text, without what deliveries write.
 ///
 /// # Errors
 /// [`StoreError::TooLarge`], as [`encode_state`].
 pub fn push_text(push: &PushRecord) -> Result<String, StoreError> {
-    let json = json(&push::StoredPush::from(push))?;
+    let json = json(&StoredPush {
+        schema: SCHEMA,
+        push: Cow::Borrowed(push),
+    })?;
     SizeError::check(json.len(), ITEM_MAX)?;
     Ok(json)
 }
@@ -175,9 +184,9 @@ pub fn push_identity(push: &PushRecord) -> Result<String, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] when the text is not a push config.
 pub fn push_of_text(text: &str) -> Result<PushRecord, StoreError> {
-    serde_json::from_str::<push::StoredPush>(text)
-        .map_err(corrupt)?
-        .into_record()
+    let form: StoredPush<'_> = serde_json::from_str(text).map_err(corrupt)?;
+    known(form.schema)?;
+    Ok(form.push.into_owned())
 }
 
 /// The stored form of a message as text, with the ids of its task.
