@@ -1,6 +1,6 @@
-use super::failure::ModelCallError;
 use super::{OpenAiApi, OpenAiModel, ReplyReading};
 use crate::llm::model_stub::{ModelStub, StubAnswer};
+use crate::llm::provider::ModelCallError;
 use crate::skill::model::{
     Delta, Model as _, ModelContent, ModelMessage, ModelReply, ModelRequest, ModelTool, StopReason,
     Usage,
