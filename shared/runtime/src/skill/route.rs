@@ -99,9 +99,11 @@ impl Route {
     fn admitted(self, agent: &AgentDefinition) -> Result<Routed, A2aError> {
         // Also for the line of a refusal.
         scope::note_skill(self.id.as_str());
-        let skill = agent.skill(&self.id).ok_or(A2aError::UnsupportedOperation {
-            why: "the skill of this task is not offered any more",
-        })?;
+        let skill = agent
+            .skill(&self.id)
+            .ok_or(A2aError::UnsupportedOperation {
+                why: "the skill of this task is not offered any more",
+            })?;
         check_input(skill.metadata(), self.content.parts())?;
         Ok(Routed::Skill(self))
     }

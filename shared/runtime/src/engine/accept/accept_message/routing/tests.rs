@@ -233,16 +233,6 @@ async fn slow_or_failing_model_is_not_waited_for() {
     assert_eq!(output(&routing.say("hm").await), Some(json!("la hm")));
 }
 
-#[tokio::test(start_paused = true)]
-async fn same_text_asks_the_model_once() {
-    let model = ScriptedModel::new().answer(to("sing"));
-    let routing = with(&model);
-    routing.say("a gift").await;
-    let task = routing.say("  a   gift").await;
-    assert_eq!(task.status.state, TaskState::Completed);
-    assert_eq!(model.requests().len(), 1);
-}
-
 /// The text of a planted instruction cannot choose what is not offered.
 #[tokio::test(start_paused = true)]
 async fn model_that_obeys_the_message_can_only_choose_an_offered_skill() {
