@@ -62,22 +62,22 @@ pub(super) trait ReadDeltas: Send {
 
 /// The deltas of an answer, to [`Delta::Stop`].
 pub(super) fn deltas<'a>(reader: impl ReadDeltas + 'a) -> BoxStream<'a, AgentResult<Delta>> {
-    let reading = Reading {
+    let reading = DeltaReading {
         reader,
         deltas: VecDeque::new(),
         is_complete: false,
     };
-    stream::try_unfold(reading, Reading::next).boxed()
+    stream::try_unfold(reading, DeltaReading::next).boxed()
 }
 
 /// An answer, and its deltas that are not returned.
-struct Reading<R> {
+struct DeltaReading<R> {
     reader: R,
     deltas: VecDeque<Delta>,
     is_complete: bool,
 }
 
-impl<R: ReadDeltas> Reading<R> {
+impl<R: ReadDeltas> DeltaReading<R> {
     /// The next delta, and `None` after [`Delta::Stop`].
     async fn next(mut self) -> AgentResult<Option<(Delta, Self)>> {
         while !self.is_complete {
