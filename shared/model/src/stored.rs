@@ -1,11 +1,10 @@
 //! The stored form of tasks and threads: plain JSON with the protocol's names, compressed.
 //!
-//! - `task`: facts, which are attributes of an item, and the body beside them
-//! - `place`: the ids of the task, which its messages do not repeat
+//! A task is stored as [`TaskFields`] is serialized.
+//!
 //! - `children`: what moves to items beside the task's own
 //! - `join`: restores a task from its items
 //! - `encoded`: the bytes of all of these
-//! - `push`: push configs, which stay text
 //!
 //! A store keeps the result of [`encode`] and reads it with [`decode`]; a store of the skill
 //! author does the same. The form has its version in `schema`. Members that a later version
@@ -15,10 +14,7 @@
 mod children;
 mod encoded;
 mod join;
-mod place;
-mod push;
 mod schema;
-mod task;
 
 #[cfg(test)]
 mod tests;
@@ -31,13 +27,11 @@ pub use self::join::{
     FoundChild, NeededChildren, events_of, has_older_children, join, names, needs,
 };
 pub use self::schema::{SCHEMA, known};
-pub use self::task::TaskFacts;
 
 use self::encoded::{json, length};
 use self::schema::corrupt;
-use self::task::{TaskBody, WholeTask};
 use crate::store::{SizeError, StoreError, ThreadRecord, ThreadState};
-use crate::task::{Layout, Message, Metadata, PushRecord, Saved, TaskRecord, Timestamp};
+use crate::task::{Message, Metadata, PushRecord, Saved, TaskFields, TaskRecord, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -60,12 +54,8 @@ pub const OPEN_MAX_BYTES: usize = MAX_BYTES - END_ROOM;
 /// The stored form of `record` as one JSON object.
 #[must_use]
 pub fn encode(record: &TaskRecord) -> Value {
-    let whole = WholeTask {
-        facts: TaskFacts::of(record),
-        body: TaskBody::of(record, &Layout::default()),
-    };
     // Infallible: plain values with text keys are always valid JSON.
-    serde_json::to_value(whole).unwrap_or_default()
+    serde_json::to_value(&**record).unwrap_or_default()
 }
 
 /// The record of a stored form.
@@ -73,20 +63,27 @@ pub fn encode(record: &TaskRecord) -> Value {
 /// # Errors
 /// [`StoreError::Corrupt`] when it is not a stored task of a known version.
 pub fn decode(value: Value) -> Result<TaskRecord, StoreError> {
-    let whole: WholeTask<'_> = serde_json::from_value(value).map_err(corrupt)?;
-    whole.body.into_record(whole.facts)
+    record_of(serde_json::from_value(value).map_err(corrupt)?)
 }
 
-/// The record of a task's own item, from its body and its attributes. It is partial if its
-/// layout names children.
+/// The record of a task's own item. It is partial if its layout names children. The lease comes
+/// from an attribute, because a heartbeat writes no body.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`], as [`decode`].
-pub fn head_of(body: &Encoded<'_>, facts: TaskFacts) -> Result<TaskRecord, StoreError> {
-    known(facts.schema)?;
-    let mut record = body.read::<TaskBody<'_>>()?.into_record(facts)?;
+pub fn head_of(
+    body: &Encoded<'_>,
+    lease_until: Option<Timestamp>,
+) -> Result<TaskRecord, StoreError> {
+    let mut record = record_of(body.read()?)?;
+    record.lease_until = lease_until;
     record.partial = !record.layout.is_empty();
     Ok(record)
+}
+
+fn record_of(fields: TaskFields) -> Result<TaskRecord, StoreError> {
+    known(fields.schema)?;
+    Ok(TaskRecord::of(fields))
 }
 
 /// The stored form of `record`.
@@ -152,12 +149,23 @@ pub fn decode_state(state: &Encoded<'_>) -> Result<ThreadState, StoreError> {
     state.read()
 }
 
+/// The stored form of a push config.
+#[derive(Serialize, Deserialize)]
+struct StoredPush<'a> {
+    schema: u32,
+    #[serde(flatten)]
+    push: Cow<'a, PushRecord>,
+}
+
 /// The stored form of a push config as text, without what deliveries write.
 ///
 /// # Errors
 /// [`StoreError::TooLarge`], as [`encode_state`].
 pub fn push_text(push: &PushRecord) -> Result<String, StoreError> {
-    let json = json(&push::StoredPush::from(push))?;
+    let json = json(&StoredPush {
+        schema: SCHEMA,
+        push: Cow::Borrowed(push),
+    })?;
     SizeError::check(json.len(), ITEM_MAX)?;
     Ok(json)
 }
@@ -176,9 +184,9 @@ pub fn push_identity(push: &PushRecord) -> Result<String, StoreError> {
 /// # Errors
 /// [`StoreError::Corrupt`] when the text is not a push config.
 pub fn push_of_text(text: &str) -> Result<PushRecord, StoreError> {
-    serde_json::from_str::<push::StoredPush>(text)
-        .map_err(corrupt)?
-        .into_record()
+    let form: StoredPush<'_> = serde_json::from_str(text).map_err(corrupt)?;
+    known(form.schema)?;
+    Ok(form.push.into_owned())
 }
 
 /// The stored form of a message as text, with the ids of its task.

@@ -366,11 +366,9 @@ fn router(
     skills: Option<&Arc<dyn Model>>,
     settings: &Settings,
 ) -> Result<Option<RouterModel>, NoModelProvider> {
-    let always = match settings.routing {
-        Routing::Never => return Ok(None),
-        Routing::AmbiguousOnly => false,
-        Routing::Always => true,
-    };
+    if settings.routing == Routing::Never {
+        return Ok(None);
+    }
     let model = match (own, skills, &settings.model) {
         (Some(own), ..) => own,
         (None, Some(skills), _) => Arc::clone(skills),
@@ -382,7 +380,7 @@ fn router(
         }
         (None, None, None) => return Ok(None),
     };
-    Ok(Some(RouterModel::new(model, always)))
+    Ok(Some(RouterModel::new(model)))
 }
 
 /// Logs a warning for each rate of a skill or tag that the agent does not have.

@@ -2,8 +2,10 @@
 //!
 //! - [`skills`]: the operations
 //! - [`store`]: memories as documents
+//! - [`ranking`]: how well texts match a query
 //! - [`search`]: finding memories by their words
 
+mod ranking;
 pub(crate) mod search;
 pub(crate) mod skills;
 mod store;

@@ -7,10 +7,10 @@
 #[cfg(test)]
 mod tests;
 
+use super::ranking::{WordMatch, rank};
 use super::store::Memory;
 use crate::layer::Layer;
 use crate::words::{fold, words};
-use a2a_lambda::skill::words::{WordMatch, rank};
 use a2a_lambda::skill::{AgentError, AgentResult};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -107,7 +107,7 @@ fn enrich_with_tools() -> LlmWorker<Priced> {
     worker.tool(price()).tool(stock())
 }
 
-fn generate_output() -> LlmWorker<Offer, a2a_lambda::llm::InTask> {
+fn generate_output() -> LlmWorker<Offer> {
     let worker = LlmWorker::new("Write a short offer. Write sums in euros.").skill(euros);
     worker.budget(LlmBudget::default().turns(6))
 }

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::store::queue::{PushItem, WorkItem};
 use crate::store::{ThreadRecord, ThreadState, ThreadStatus};
+use crate::stored::SCHEMA;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,7 +81,6 @@ simple! {
     u32: values => values.number();
     u64: values => u64::from(values.number());
     usize: values => values.number().try_into().unwrap_or_default();
-    f64: values => f64::from(values.number());
     bool: values => values.choice(2) == 0;
     String: values => format!("text-{}", values.number());
     Bytes: values => values.make::<String>().into();
@@ -132,6 +132,7 @@ simple! {
         _ => Self::Artifact(values.make()),
     };
     TaskRecord: values => Self::of(TaskFields {
+        schema: SCHEMA,
         // Says how it was read, and is not stored.
         partial: false,
         ..values.make()
@@ -155,7 +156,7 @@ members! {
     Base { artifacts, history, turn_start, outputs, saves }
     StepResult { value, ordinal, input_hash, circumstances_hash, operations }
     TurnRequest { tier, scopes, accepted_output_modes, trace_parent }
-    SkillRoute { how, score, input }
+    SkillRoute { how, input }
     Used { hand_overs, progress_at }
     HeldKeys { addresses, until, version }
     MovedParts { parts, replaced }
@@ -164,7 +165,7 @@ members! {
     ChildLifetime { until, version }
     Layout { children, status, state, kept }
     TaskFields {
-        id, owner, context_id, generation, incarnation, metadata, created_at, status, skill,
+        schema, id, owner, context_id, generation, incarnation, metadata, created_at, status, skill,
         route, version, epoch, turn, attempt, lease_until, last_dispatch, not_before, write_ids, turn_write,
         history, artifacts, log, last_seq, last_event, transitions, saved, base, replaced,
         secret, fingerprint, request, reads_text_alone, dispatched_at, used, listeners, registrations, updated_at,

@@ -85,8 +85,23 @@ name! {
 }
 
 macro_rules! parsed {
-    ($($name:ident),*) => {
-        $(impl TryFrom<String> for $name {
+    ($($name:ident: $kind:literal must be $rule:literal, as $fits:expr;)*) => {
+        $(impl $name {
+            /// Parses the name where it enters.
+            ///
+            /// # Errors
+            /// When the text does not have the form of its kind.
+            pub fn parse(text: impl Into<String>) -> Result<Self, IdError> {
+                let (text, fits): (String, fn(&str) -> bool) = (text.into(), $fits);
+                if fits(&text) {
+                    Ok(Self(text))
+                } else {
+                    Err(IdError { kind: $kind, rule: $rule })
+                }
+            }
+        }
+
+        impl TryFrom<String> for $name {
             type Error = IdError;
 
             fn try_from(text: String) -> Result<Self, IdError> {
@@ -96,7 +111,15 @@ macro_rules! parsed {
     };
 }
 
-parsed!(TenantId, Subject, TaskId, ContextId, PushId, SkillId);
+parsed! {
+    TenantId: "tenant" must be "1-64 of `A-Za-z0-9._-` and no reserved word",
+        as |text| all_of(text, 64, b"._-") && !RESERVED.contains(&text);
+    Subject: "subject" must be "1-256 bytes", as |text| (1..=256).contains(&text.len());
+    TaskId: "task id" must be "1-128 of `A-Za-z0-9._:-`", as is_on_the_wire;
+    ContextId: "context id" must be "1-128 of `A-Za-z0-9._:-`", as is_on_the_wire;
+    PushId: "push configuration id" must be "1-128 of `A-Za-z0-9._:-`", as is_on_the_wire;
+    SkillId: "skill id" must be "`[a-z0-9][a-z0-9._-]{0,63}`", as is_skill_id;
+}
 
 impl From<String> for WriteId {
     fn from(text: String) -> Self {
@@ -131,51 +154,17 @@ fn all_of(text: &str, max: usize, extra: &[u8]) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || extra.contains(&b))
 }
 
-/// An id that clients send: 1-128 of `A-Za-z0-9._:-`.
-fn on_the_wire(kind: &'static str, text: String) -> Result<String, IdError> {
-    if all_of(&text, 128, b"._:-") {
-        Ok(text)
-    } else {
-        let rule = "1-128 of `A-Za-z0-9._:-`";
-        Err(IdError { kind, rule })
-    }
+/// An id that clients send.
+fn is_on_the_wire(text: &str) -> bool {
+    all_of(text, 128, b"._:-")
 }
 
-impl TenantId {
-    /// Parses a tenant name.
-    ///
-    /// # Errors
-    /// When the text has another form or is a reserved path segment.
-    pub fn parse(text: impl Into<String>) -> Result<Self, IdError> {
-        let text = text.into();
-        if all_of(&text, 64, b"._-") && !RESERVED.contains(&text.as_str()) {
-            Ok(Self(text))
-        } else {
-            Err(IdError {
-                kind: "tenant",
-                rule: "1-64 of `A-Za-z0-9._-` and no reserved word",
-            })
-        }
-    }
+fn is_skill_id(text: &str) -> bool {
+    let has_upper = text.bytes().any(|b| b.is_ascii_uppercase());
+    text.starts_with(|c: char| c.is_ascii_alphanumeric()) && !has_upper && all_of(text, 64, b"._-")
 }
 
 impl Subject {
-    /// Parses a subject.
-    ///
-    /// # Errors
-    /// When it is empty or longer than 256 bytes.
-    pub fn parse(text: impl Into<String>) -> Result<Self, IdError> {
-        let text = text.into();
-        if (1..=256).contains(&text.len()) {
-            Ok(Self(text))
-        } else {
-            Err(IdError {
-                kind: "subject",
-                rule: "1-256 bytes",
-            })
-        }
-    }
-
     /// The hash used in keys: 32 hex digits of the SHA-256.
     #[must_use]
     pub fn hash(&self) -> String {
@@ -190,14 +179,6 @@ pub(super) fn short_hash(text: &str) -> String {
 }
 
 impl TaskId {
-    /// Parses a task id from the wire.
-    ///
-    /// # Errors
-    /// When it is not 1-128 of `A-Za-z0-9._:-`.
-    pub fn parse(text: impl Into<String>) -> Result<Self, IdError> {
-        on_the_wire("task id", text.into()).map(Self)
-    }
-
     /// The server-made id of the random number `id`.
     #[must_use]
     pub fn made_of(id: u128) -> Self {
@@ -212,14 +193,6 @@ impl TaskId {
 }
 
 impl ContextId {
-    /// Parses a context id from the wire.
-    ///
-    /// # Errors
-    /// When it is not 1-128 of `A-Za-z0-9._:-`.
-    pub fn parse(text: impl Into<String>) -> Result<Self, IdError> {
-        on_the_wire("context id", text.into()).map(Self)
-    }
-
     /// The server-made context of the task with the number `first_task`. The record
     /// of that task serves as the thread until one is stored.
     #[must_use]
@@ -266,14 +239,6 @@ fn server_made<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
 }
 
 impl PushId {
-    /// Parses the id of a push configuration from the wire.
-    ///
-    /// # Errors
-    /// When it is not 1-128 of `A-Za-z0-9._:-`.
-    pub fn parse(text: impl Into<String>) -> Result<Self, IdError> {
-        on_the_wire("push configuration id", text.into()).map(Self)
-    }
-
     /// The server-made id of the random number `id`.
     #[must_use]
     pub fn made_of(id: u128) -> Self {
@@ -284,29 +249,6 @@ impl PushId {
     #[must_use]
     pub fn only() -> Self {
         Self("default".to_owned())
-    }
-}
-
-impl SkillId {
-    /// Parses a skill id.
-    ///
-    /// # Errors
-    /// When it is not `[a-z0-9][a-z0-9._-]{0,63}`.
-    pub fn parse(text: impl Into<String>) -> Result<Self, IdError> {
-        let text = text.into();
-        let first = text
-            .bytes()
-            .next()
-            .is_some_and(|b| b.is_ascii_alphanumeric());
-        let upper = text.bytes().any(|b| b.is_ascii_uppercase());
-        if first && !upper && all_of(&text, 64, b"._-") {
-            Ok(Self(text))
-        } else {
-            Err(IdError {
-                kind: "skill id",
-                rule: "`[a-z0-9][a-z0-9._-]{0,63}`",
-            })
-        }
     }
 }
 

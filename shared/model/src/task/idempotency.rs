@@ -13,15 +13,9 @@ const MAX: usize = 256;
 /// The name of one send. A client that repeats a send uses the same key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey {
-    kind: KeySource,
+    /// Keys of different kinds never name the same send.
+    kind: &'static str,
     text: String,
-}
-
-/// The origin of a key. Keys of different kinds never name the same send.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum KeySource {
-    Given,
-    Message,
 }
 
 impl IdempotencyKey {
@@ -35,8 +29,7 @@ impl IdempotencyKey {
     pub fn parse(text: impl Into<String>) -> Result<Self, IdError> {
         let text = text.into();
         if (1..=MAX).contains(&text.len()) && !text.contains(char::is_control) {
-            let kind = KeySource::Given;
-            Ok(Self { kind, text })
+            Ok(Self { kind: "key", text })
         } else {
             Err(IdError {
                 kind: "idempotency key",
@@ -49,7 +42,7 @@ impl IdempotencyKey {
     #[must_use]
     pub fn of_message(id: impl Into<String>) -> Self {
         Self {
-            kind: KeySource::Message,
+            kind: "message",
             text: id.into(),
         }
     }
@@ -59,7 +52,7 @@ impl IdempotencyKey {
     #[must_use]
     pub fn hash(&self, owner: &Owner) -> KeyHash {
         let tenant = owner.tenant.as_str();
-        let fields = [tenant, owner.subject.as_str(), self.kind(), &self.text];
+        let fields = [tenant, owner.subject.as_str(), self.kind, &self.text];
         KeyHash(hash_of(&fields))
     }
 
@@ -68,14 +61,7 @@ impl IdempotencyKey {
     #[must_use]
     pub fn seal(&self, content: &[u8]) -> String {
         let content = hex::encode(Sha256::digest(content));
-        hash_of(&[self.kind(), &self.text, &content])
-    }
-
-    const fn kind(&self) -> &'static str {
-        match self.kind {
-            KeySource::Given => "key",
-            KeySource::Message => "message",
-        }
+        hash_of(&[self.kind, &self.text, &content])
     }
 }
 

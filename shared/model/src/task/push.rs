@@ -156,7 +156,8 @@ pub struct PushPage {
 }
 
 /// The stored registration of a push config, without the progress of its deliveries.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PushRegistration {
     /// Its id.
     pub id: PushId,
@@ -165,19 +166,24 @@ pub struct PushRegistration {
     /// The webhook's URL.
     pub url: String,
     /// The authentication schemes of the deliveries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schemes: Vec<String>,
     /// The token that each delivery sends back, or that signs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<Sealed>,
     /// Whether the token signs deliveries, which then do not contain it.
     pub signs: bool,
     /// The credentials for the first scheme.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials: Option<Sealed>,
     /// The trace of the call that registered it (W3C Trace Context `traceparent`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_parent: Option<String>,
 }
 
 /// A stored push config of a task.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PushRecord {
     /// The owner of the task.
     pub owner: Owner,
@@ -189,9 +195,11 @@ pub struct PushRecord {
     pub listener: PushRegistration,
     /// When it was registered.
     pub created_at: Timestamp,
-    /// When the store may remove it.
+    /// When the store may remove it. It is stored apart, like the deliveries.
+    #[serde(skip)]
     pub clean_at: Timestamp,
     /// The progress of its deliveries.
+    #[serde(skip)]
     pub delivery: Delivery,
 }
 

@@ -7,12 +7,9 @@ use serde_json::Value;
 /// skill, has no route.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SkillRoute {
-    /// The step of the router that decided: `command`, `media_type`, `schema`, `example`,
-    /// `lexical` or `model`.
+    /// The step of the router that decided: `command`, `media_type`, `schema`, `example`
+    /// or `model`.
     pub how: String,
-    /// The score of the best match of words, if that decided.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub score: Option<f64>,
     /// The input that a model made of the message. A turn that runs again gets the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,

@@ -12,23 +12,7 @@ use tokio::time::Instant;
 /// How long a call waits before it asks a busy service again.
 const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 
-/// Where the text of an answer goes while it arrives.
-pub(super) struct TextTarget<'a> {
-    artifact: Option<ArtifactChunks<'a>>,
-    used: bool,
-}
-
-impl<'a> TextTarget<'a> {
-    /// The artifact, or nowhere.
-    pub(super) const fn new(artifact: Option<ArtifactChunks<'a>>) -> Self {
-        Self {
-            artifact,
-            used: false,
-        }
-    }
-}
-
-/// Asks the model. When the service has too many requests, it waits and asks again, but not
+/// Asks the model, whose text is `shown` while it arrives. When the service has too many requests, it waits and asks again, but not
 /// after a text has been sent.
 ///
 /// # Errors
@@ -37,28 +21,29 @@ impl<'a> TextTarget<'a> {
 pub(super) async fn converse(
     model: &dyn Model,
     request: &ModelRequest,
-    mut target: TextTarget<'_>,
+    mut shown: Option<ArtifactChunks<'_>>,
 ) -> AgentResult<ModelReply> {
     for wait in WAITS {
-        let reply = once(model, request.clone(), &mut target).await;
+        let reply = once(model, request.clone(), &mut shown).await;
+        let has_text = shown.as_ref().is_some_and(ArtifactChunks::has_begun);
         match reply {
-            Err(error) if error.code() == ErrorCode::ModelRateLimited && !target.used => {
+            Err(error) if error.code() == ErrorCode::ModelRateLimited && !has_text => {
                 tokio::time::sleep(wait).await;
             }
             reply => return reply,
         }
     }
-    once(model, request.clone(), &mut target).await
+    once(model, request.clone(), &mut shown).await
 }
 
 async fn once(
     model: &dyn Model,
     request: ModelRequest,
-    target: &mut TextTarget<'_>,
+    shown: &mut Option<ArtifactChunks<'_>>,
 ) -> AgentResult<ModelReply> {
     let began = Instant::now();
-    let reply = if target.artifact.is_some() {
-        streamed(model, request, target).await
+    let reply = if shown.is_some() {
+        streamed(model, request, shown).await
     } else {
         model.converse(request).await
     };
@@ -76,20 +61,19 @@ async fn once(
 async fn streamed(
     model: &dyn Model,
     request: ModelRequest,
-    target: &mut TextTarget<'_>,
+    shown: &mut Option<ArtifactChunks<'_>>,
 ) -> AgentResult<ModelReply> {
     let mut deltas = model.converse_stream(request).await?;
     let mut collector = Collected::default();
     while let Some(delta) = deltas.next().await {
         let delta = delta?;
-        if let (Delta::Text(text), Some(artifact)) = (&delta, &mut target.artifact) {
-            target.used = true;
+        if let (Delta::Text(text), Some(artifact)) = (&delta, &mut *shown) {
             artifact.push(text.clone()).await?;
         }
         if let Some(reply) = collector.add(delta) {
             // The text before tool calls is not the answer: that of a later turn replaces it.
             if !reply.calls_tools()
-                && let Some(artifact) = target.artifact.take()
+                && let Some(artifact) = shown.take()
             {
                 artifact.finish().await?;
             }

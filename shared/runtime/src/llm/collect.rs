@@ -12,6 +12,13 @@ pub(super) struct Collected {
 }
 
 impl Collected {
+    /// The answer that these pieces are; `None` without the last one.
+    #[cfg(feature = "openai")]
+    pub(super) fn whole(deltas: impl IntoIterator<Item = Delta>) -> Option<ModelReply> {
+        let mut collected = Self::default();
+        deltas.into_iter().find_map(|delta| collected.add(delta))
+    }
+
     /// Adds a piece; returns the answer with its last one.
     pub(super) fn add(&mut self, delta: Delta) -> Option<ModelReply> {
         match delta {

@@ -70,17 +70,12 @@ async fn make(settings: &ModelSettings) -> AgentResult<Arc<dyn Model>> {
         ModelProvider::OpenAi => openai(settings, OpenAiApi::ChatCompletions).await,
         #[cfg(feature = "openai")]
         ModelProvider::OpenAiResponses => openai(settings, OpenAiApi::Responses).await,
-        #[cfg(not(feature = "bedrock"))]
-        ModelProvider::Bedrock => Err(missing(settings)),
-        #[cfg(not(feature = "openai"))]
-        ModelProvider::OpenAi | ModelProvider::OpenAiResponses => Err(missing(settings)),
+        #[cfg(not(all(feature = "bedrock", feature = "openai")))]
+        provider => {
+            let cause = NoModelProvider(provider.word());
+            Err(AgentError::model_unavailable().with_cause(&cause))
+        }
     }
-}
-
-#[cfg(not(all(feature = "bedrock", feature = "openai")))]
-fn missing(settings: &ModelSettings) -> AgentError {
-    let cause = NoModelProvider(settings.provider.word());
-    AgentError::model_unavailable().with_cause(&cause)
 }
 
 #[cfg(feature = "bedrock")]

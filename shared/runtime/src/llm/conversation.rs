@@ -3,7 +3,7 @@
 //! In a task, each answer of the model is a step, and each call of a tool is one, in a scope of
 //! its own. So a turn that runs again finds the answers that it has, and asks for the next one.
 
-use super::call::{TextTarget, converse};
+use super::call::converse;
 use super::setup::{ANSWER, AnswerForm, LlmSetup, TextArtifact};
 use super::tool::OfferedTool;
 use crate::skill::field_hash::step_hash;
@@ -249,9 +249,7 @@ impl<'a> Talk<'a> {
     ) -> AgentResult<ModelReply> {
         let own_model = self.setup.model.as_deref();
         match self.place {
-            Place::Program(model) => {
-                within(remaining, converse(model, &request, TextTarget::new(None))).await
-            }
+            Place::Program(model) => within(remaining, converse(model, &request, None)).await,
             Place::Turn(cx) => {
                 let name = format!("{}/model", self.setup.name);
                 let input = StepInput {
@@ -264,8 +262,8 @@ impl<'a> Talk<'a> {
                         TextArtifact::Named(name) => cx.artifact_chunks(name),
                         TextArtifact::Result => cx.result_chunks(),
                     });
-                    let target = TextTarget::new(artifact.map(ArtifactChunks::of_model));
-                    within(remaining, converse(model, &request, target)).await
+                    let shown = artifact.map(ArtifactChunks::of_model);
+                    within(remaining, converse(model, &request, shown)).await
                 })
                 .await
             }
@@ -336,27 +334,24 @@ impl<'a> Talk<'a> {
         approval: Option<&Approval>,
     ) -> AgentResult<()> {
         let is_skill = |call: &ToolCall| self.tool(call).is_some_and(OfferedTool::is_skill);
-        let functions = calls.iter().filter(|call| !is_skill(call));
-        let mut results: Vec<(usize, ToolResult)> = Vec::new();
         // The calls of an answer may run at the same time, so each has a scope of its own.
         let (name, turns) = (&self.setup.name, conversation.turns);
-        let scope_of = |index: usize| format!("{name}/call/{turns}.{}", index + 1);
-        let place_of = |call: &ToolCall| calls.iter().position(|one| std::ptr::eq(one, call));
-        let outcomes = join_all(functions.map(async |call| {
-            let index = place_of(call).unwrap_or(0);
-            let result = self.call_tool(&scope_of(index), call, approval).await;
-            result.map(|result| (index, result))
-        }))
-        .await;
-        for result in outcomes {
-            results.push(result?);
+        let scope_of = |number: usize| format!("{name}/call/{turns}.{number}");
+        let functions = (1..).zip(calls).map(async |(number, call)| {
+            if is_skill(call) {
+                return Ok(None);
+            }
+            let result = self.call_tool(&scope_of(number), call, approval).await?;
+            Ok(Some(result))
+        });
+        let results = join_all(functions).await.into_iter();
+        let mut results = results.collect::<AgentResult<Vec<_>>>()?;
+        for ((number, call), result) in (1..).zip(calls).zip(&mut results) {
+            if is_skill(call) {
+                *result = Some(self.call_tool(&scope_of(number), call, approval).await?);
+            }
         }
-        for (index, call) in calls.iter().enumerate().filter(|(_, call)| is_skill(call)) {
-            let result = self.call_tool(&scope_of(index), call, approval).await?;
-            results.push((index, result));
-        }
-        results.sort_by_key(|(index, _)| *index);
-        let results = results.into_iter().map(|(_, result)| result).collect();
+        let results = results.into_iter().flatten().collect();
         conversation
             .messages
             .push(ModelMessage::ToolResults(results));

@@ -59,50 +59,7 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmFunction<T> {
         }
     }
 
-    /// Asks the model of the agent. The answer is stored as a step, so a turn that runs again
-    /// does not ask again. The instructions of the agent come before those of the function.
-    ///
-    /// A skill that replies without a task has no steps: use [`LlmFunction::run_with`] there.
-    ///
-    /// # Errors
-    /// `MODEL_OUTPUT` when the second answer does not decode either, or ends at the limit of
-    /// tokens. `MODEL_UNAVAILABLE` without a model. The errors of the model, and of a step.
-    pub async fn run(&self, cx: &TaskContext<'_>, input: impl Serialize) -> AgentResult<T> {
-        self.ask(Place::Turn(cx), transcript::prompt(&input)?).await
-    }
-
-    /// As [`LlmFunction::run`], with a conversation as its input.
-    ///
-    /// # Errors
-    /// As [`LlmFunction::run`].
-    pub async fn chat(&self, cx: &TaskContext<'_>, thread: &Thread) -> AgentResult<T> {
-        self.ask(Place::Turn(cx), transcript::chat(thread)).await
-    }
-
-    /// Asks `model`, without a task, an agent or a runtime. Nothing is stored.
-    ///
-    /// # Errors
-    /// As [`LlmFunction::run`].
-    pub async fn run_with(&self, model: &dyn Model, input: impl Serialize) -> AgentResult<T> {
-        self.ask(Place::Program(model), transcript::prompt(&input)?)
-            .await
-    }
-
-    /// Asks `model` with a conversation that the caller holds. Nothing is stored.
-    ///
-    /// # Errors
-    /// As [`LlmFunction::run`].
-    pub async fn chat_with(&self, model: &dyn Model, thread: &Thread) -> AgentResult<T> {
-        self.ask(Place::Program(model), transcript::chat(thread))
-            .await
-    }
-
-    async fn ask(&self, place: Place<'_>, input: LlmInput) -> AgentResult<T> {
-        match answer_of::<T>(&self.setup, place, input).await? {
-            ConversationEnd::Answer(value) => decoded(&value),
-            ConversationEnd::Confirm(_) => Err(AgentError::internal("a function has no tools")),
-        }
-    }
+    calls!();
 
     /// Lets the service enforce the schema of the answer, in place of a tool. Not every model
     /// can, and the first use of a schema may take minutes.
@@ -123,6 +80,64 @@ pub(super) async fn answer_of<T: DeserializeOwned + JsonSchema + Send + 'static>
     let talk = Talk::new(setup, place, AnswerForm::of::<T>(), &input.value, &check).await?;
     talk.run(Conversation::of(input.messages), None).await
 }
+
+/// How functions, and workers that never ask, are called.
+macro_rules! calls {
+    () => {
+        /// Asks the model of the agent, in the turn of `cx`. Each answer of the model is stored as
+        /// a step, so a turn that runs again does not ask again. The instructions of the agent
+        /// come before the own ones.
+        ///
+        /// A skill that replies without a task has no steps: use `run_with` there.
+        ///
+        /// # Errors
+        /// `MODEL_OUTPUT` when the second answer does not decode either, or ends at the limit of
+        /// tokens. `BUDGET_EXCEEDED` or `DEADLINE` when the budget is used up.
+        /// `MODEL_UNAVAILABLE` without a model. The errors of the model, and of a step.
+        pub async fn run(&self, cx: &TaskContext<'_>, input: impl Serialize) -> AgentResult<T> {
+            self.answer(Place::Turn(cx), transcript::prompt(&input)?)
+                .await
+        }
+
+        /// As `run`, with a conversation as its input.
+        ///
+        /// # Errors
+        /// As `run`.
+        pub async fn chat(&self, cx: &TaskContext<'_>, thread: &Thread) -> AgentResult<T> {
+            self.answer(Place::Turn(cx), transcript::chat(thread)).await
+        }
+
+        /// Asks `model`, without a task, an agent or a runtime. Nothing is stored. A tool that is a
+        /// skill runs in a task only: here its call is an error for the model.
+        ///
+        /// # Errors
+        /// As `run`.
+        pub async fn run_with(&self, model: &dyn Model, input: impl Serialize) -> AgentResult<T> {
+            self.answer(Place::Program(model), transcript::prompt(&input)?)
+                .await
+        }
+
+        /// As `run_with`, with a conversation that the caller holds: the caller adds the answer to
+        /// the thread.
+        ///
+        /// # Errors
+        /// As `run`.
+        pub async fn chat_with(&self, model: &dyn Model, thread: &Thread) -> AgentResult<T> {
+            self.answer(Place::Program(model), transcript::chat(thread))
+                .await
+        }
+
+        async fn answer(&self, place: Place<'_>, input: LlmInput) -> AgentResult<T> {
+            match answer_of::<T>(&self.setup, place, input).await? {
+                ConversationEnd::Answer(value) => decoded(&value),
+                ConversationEnd::Confirm(_) => {
+                    Err(AgentError::internal("a tool to confirm, and nobody to ask"))
+                }
+            }
+        }
+    };
+}
+pub(super) use calls;
 
 /// What functions and workers set in the same way.
 macro_rules! setters {

@@ -14,6 +14,7 @@
 //! - `setup`, `schema`, `transcript`: what a request has
 //! - `conversation`: the turns of a model and its tools; `call`, `collect`: one call
 //! - `configured`: the model that the settings name
+//! - `provider`: what the two providers share
 //! - `bedrock`: models of Amazon Bedrock
 //! - `openai`: models behind the API of OpenAI
 
@@ -31,6 +32,8 @@ mod function;
 mod model_stub;
 #[cfg(feature = "openai")]
 pub mod openai;
+#[cfg(any(feature = "bedrock", feature = "openai"))]
+mod provider;
 mod schema;
 mod setup;
 #[cfg(test)]
@@ -46,4 +49,4 @@ pub use configured::NoModelProvider;
 pub use confirm::{LlmConfirm, LlmOutcome, LlmSlot};
 pub use function::LlmFunction;
 pub use tool::LlmTool;
-pub use worker::{Alone, Confirming, InTask, LlmWorker, LlmWorkerKind};
+pub use worker::{Alone, Confirming, LlmWorker};

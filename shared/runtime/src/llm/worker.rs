@@ -3,7 +3,7 @@
 use super::budget::LlmBudget;
 use super::confirm::{LlmConfirm, LlmOutcome, LlmSlot, approval};
 use super::conversation::{ConversationEnd, Place, Talk};
-use super::function::{answer_of, setters};
+use super::function::{answer_of, calls, setters};
 use super::setup::{AnswerForm, LlmSetup, TextArtifact};
 use super::tool::{LlmTool, OfferedTool, decoded};
 use super::transcript::{self, LlmInput};
@@ -18,42 +18,13 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// The kind of a worker whose tools are functions. It also runs without a task.
+/// The kind of a worker that never asks its user.
 #[derive(Debug, Clone, Copy)]
 pub enum Alone {}
-
-/// The kind of a worker with skills among its tools. It runs in a task.
-#[derive(Debug, Clone, Copy)]
-pub enum InTask {}
 
 /// The kind of a worker with tools that the user confirms. It runs in a task and may ask.
 #[derive(Debug, Clone, Copy)]
 pub enum Confirming {}
-
-/// A kind of worker.
-pub trait LlmWorkerKind: sealed::Sealed {
-    /// The kind with a skill among its tools.
-    type WithSkill: LlmWorkerKind;
-}
-
-mod sealed {
-    /// Only this crate has kinds of workers.
-    pub trait Sealed {}
-}
-
-impl sealed::Sealed for Alone {}
-impl sealed::Sealed for InTask {}
-impl sealed::Sealed for Confirming {}
-
-impl LlmWorkerKind for Alone {
-    type WithSkill = InTask;
-}
-impl LlmWorkerKind for InTask {
-    type WithSkill = Self;
-}
-impl LlmWorkerKind for Confirming {
-    type WithSkill = Self;
-}
 
 /// A model that works with tools until it has a `T`.
 ///
@@ -108,27 +79,10 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T> {
         }
     }
 
-    /// Works with `model`, without a task, an agent or a runtime. Nothing is stored.
-    ///
-    /// # Errors
-    /// As [`LlmWorker::run`].
-    pub async fn run_with(&self, model: &dyn Model, input: impl Serialize) -> AgentResult<T> {
-        self.answer(Place::Program(model), transcript::prompt(&input)?)
-            .await
-    }
-
-    /// Works with `model` on a conversation that the caller holds. Nothing is stored: the
-    /// caller adds the answer to the thread.
-    ///
-    /// # Errors
-    /// As [`LlmWorker::run`].
-    pub async fn chat_with(&self, model: &dyn Model, thread: &Thread) -> AgentResult<T> {
-        self.answer(Place::Program(model), transcript::chat(thread))
-            .await
-    }
+    calls!();
 }
 
-impl<T, K: LlmWorkerKind> LlmWorker<T, K> {
+impl<T, K> LlmWorker<T, K> {
     setters!();
 
     /// Sets what the worker may use up.
@@ -147,21 +101,23 @@ impl<T, K: LlmWorkerKind> LlmWorker<T, K> {
 
     /// Offers a skill to the model. It runs in the turn of the worker: same caller, same task.
     #[must_use]
-    pub fn skill<S: SkillSlot, H: SkillHandler<S>>(self, skill: H) -> LlmWorker<T, K::WithSkill> {
+    pub fn skill<S: SkillSlot, H: SkillHandler<S>>(self, skill: H) -> Self {
         self.skills([Tool::new(skill)])
     }
 
     /// Offers skills to the model, such as those of
     /// [`AgentDefinition::tools`](crate::skill::AgentDefinition::tools).
     #[must_use]
-    pub fn skills(self, skills: impl IntoIterator<Item = Tool>) -> LlmWorker<T, K::WithSkill> {
-        self.with(skills.into_iter().map(OfferedTool::from))
+    pub fn skills(mut self, skills: impl IntoIterator<Item = Tool>) -> Self {
+        let tools = skills.into_iter().map(OfferedTool::from);
+        self.setup.tools.extend(tools);
+        self
     }
 
     /// Offers a function that runs only after the user has confirmed it.
     #[must_use]
     pub fn confirm_tool(self, tool: LlmTool) -> LlmWorker<T, Confirming> {
-        self.with([OfferedTool::from(tool).confirmed()])
+        self.confirming(tool.into())
     }
 
     /// Offers a skill that runs only after the user has confirmed it.
@@ -170,55 +126,14 @@ impl<T, K: LlmWorkerKind> LlmWorker<T, K> {
         self,
         skill: H,
     ) -> LlmWorker<T, Confirming> {
-        self.with([OfferedTool::from(Tool::new(skill)).confirmed()])
+        self.confirming(Tool::new(skill).into())
     }
 
-    fn with<L>(mut self, tools: impl IntoIterator<Item = OfferedTool>) -> LlmWorker<T, L> {
-        self.setup.tools.extend(tools);
+    fn confirming(mut self, tool: OfferedTool) -> LlmWorker<T, Confirming> {
+        self.setup.tools.push(tool.confirmed());
         LlmWorker {
             setup: self.setup,
             kind: PhantomData,
-        }
-    }
-}
-
-/// The workers that never ask.
-macro_rules! answering {
-    ($kind:ty) => {
-        impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, $kind> {
-            /// Works with the model of the agent, in the turn of `cx`. The instructions of the
-            /// agent come before those of the worker.
-            ///
-            /// # Errors
-            /// `BUDGET_EXCEEDED` or `DEADLINE` when the budget is used up. `MODEL_OUTPUT` when
-            /// the second answer does not decode either, or ends at the limit of tokens.
-            /// `MODEL_UNAVAILABLE` without a model. The errors of the model, and of a step.
-            pub async fn run(&self, cx: &TaskContext<'_>, input: impl Serialize) -> AgentResult<T> {
-                self.answer(Place::Turn(cx), transcript::prompt(&input)?)
-                    .await
-            }
-
-            /// As `run`, with a conversation as its input.
-            ///
-            /// # Errors
-            /// As `run`.
-            pub async fn chat(&self, cx: &TaskContext<'_>, thread: &Thread) -> AgentResult<T> {
-                self.answer(Place::Turn(cx), transcript::chat(thread)).await
-            }
-        }
-    };
-}
-
-answering!(Alone);
-answering!(InTask);
-
-impl<T: DeserializeOwned + JsonSchema + Send + 'static, K> LlmWorker<T, K> {
-    async fn answer(&self, place: Place<'_>, input: LlmInput) -> AgentResult<T> {
-        match answer_of::<T>(&self.setup, place, input).await? {
-            ConversationEnd::Answer(value) => decoded(&value),
-            ConversationEnd::Confirm(_) => Err(AgentError::internal(
-                "a tool to confirm in a worker without",
-            )),
         }
     }
 }

@@ -28,9 +28,6 @@ pub enum Routing {
     /// When no rule decides.
     #[default]
     AmbiguousOnly,
-    /// Before the words of the message decide. Explicit calls, commands, media types, schemas
-    /// and examples still decide before the model.
-    Always,
 }
 
 impl ModelSettings {
@@ -92,11 +89,10 @@ impl Read<'_> {
     pub(super) fn routing(&self) -> Result<Routing, SettingsError> {
         self.choice(
             "A2A_ROUTING",
-            "`never`, `ambiguous_only` or `always`",
+            "`never` or `ambiguous_only`",
             &[
                 ("never", Routing::Never),
                 ("ambiguous_only", Routing::AmbiguousOnly),
-                ("always", Routing::Always),
             ],
             Routing::AmbiguousOnly,
         )

@@ -265,19 +265,6 @@ impl<'a> TaskContext<'a> {
     /// The documents `name` that all callers of the tenant share. They outlive tasks and
     /// contexts, until the skill removes them or they expire.
     ///
-    /// ```
-    /// use a2a_lambda::prelude::*;
-    ///
-    /// /// Remembers the newest note.
-    /// #[skill(id = "note", tags = ["notes"])]
-    /// async fn note(cx: &mut TaskContext<'_>, said: String) -> AgentResult<String> {
-    ///     let notes = cx.documents("notes")?;
-    ///     let before = notes.get::<String>("newest").await?;
-    ///     notes.put("newest", &said).await?;
-    ///     Ok(before.map_or_else(String::new, |note| note.value))
-    /// }
-    /// ```
-    ///
     /// # Errors
     /// `INVALID_INPUT` for a name with `#`, with a control character, or above 512 bytes.
     pub fn documents(&self, name: &str) -> AgentResult<Collection<'_>> {

@@ -9,6 +9,7 @@ use super::{
 use crate::task::SavedSlot;
 use futures::future::BoxFuture;
 use serde_json::Value;
+use std::fmt;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
@@ -42,6 +43,12 @@ pub(crate) trait AnySkill: Send + Sync {
     ) -> BoxFuture<'a, SkillOutcome>;
     /// Runs the skill's `on_completed` handler.
     fn on_completed<'a>(&'a self, task: &'a Settled) -> BoxFuture<'a, ()>;
+}
+
+impl fmt::Debug for dyn AnySkill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.metadata().id)
+    }
 }
 
 /// What a skill answers in a build that runs none.

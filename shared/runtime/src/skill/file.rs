@@ -109,32 +109,8 @@ impl From<FileReader> for FileContent {
     }
 }
 
-impl From<Bytes> for FileContent {
-    fn from(bytes: Bytes) -> Self {
-        Self::Bytes(bytes)
-    }
-}
-
-impl From<Vec<u8>> for FileContent {
-    fn from(bytes: Vec<u8>) -> Self {
+impl<B: Into<Bytes>> From<B> for FileContent {
+    fn from(bytes: B) -> Self {
         Self::Bytes(bytes.into())
-    }
-}
-
-impl From<String> for FileContent {
-    fn from(text: String) -> Self {
-        Self::Bytes(text.into())
-    }
-}
-
-impl From<&'static [u8]> for FileContent {
-    fn from(bytes: &'static [u8]) -> Self {
-        Self::Bytes(Bytes::from_static(bytes))
-    }
-}
-
-impl From<&'static str> for FileContent {
-    fn from(text: &'static str) -> Self {
-        Self::Bytes(Bytes::from_static(text.as_bytes()))
     }
 }

@@ -49,7 +49,6 @@ mod tests;
 mod tool;
 mod turn;
 pub(crate) mod turn_host;
-pub mod words;
 
 pub use crate::thread::Thread;
 pub use artifact::{Artifact, ReferencedTask};

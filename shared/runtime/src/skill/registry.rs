@@ -7,17 +7,16 @@ mod manifest;
 
 pub use manifest::{AgentManifest, SkillManifest};
 
-use manifest::SkillSchemas;
+use manifest::RegisteredSkill;
 
 use super::build::RUNS_TURNS;
 use super::erased::{AnySkill, ErasedSkill};
 use super::session::SessionAdapter;
-use super::state::{NeededState, StateError, States};
+use super::state::{StateError, States};
 use super::tool::Tool;
 use super::{SkillHandler, SkillMetadata, SkillSlot, is_media_type};
 use crate::task::SkillId;
 use serde::{Serialize, Serializer};
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::future::Future;
@@ -94,6 +93,7 @@ where
 
 /// Skills that belong together; they usually share a store. A caller may name the set
 /// together with one of its skills (`{"skill": set, "tool": id, "params": …}`).
+#[derive(Debug)]
 pub struct SkillSet {
     id: String,
     skills: Vec<Arc<dyn AnySkill>>,
@@ -133,6 +133,7 @@ fn used(adapter: impl SessionAdapter) -> Option<Arc<dyn SessionAdapter>> {
 }
 
 /// Builds an [`AgentDefinition`]; see [`Agent::builder`].
+#[derive(Debug)]
 pub struct AgentBuilder {
     id: String,
     name: Option<String>,
@@ -141,14 +142,14 @@ pub struct AgentBuilder {
     instructions: Option<String>,
     dispatcher_prompt: Option<String>,
     extended_description: Option<String>,
-    skills: Vec<Registered>,
+    skills: Vec<AddedSkill>,
     states: States,
     adapter: Option<Arc<dyn SessionAdapter>>,
     kept_in_table: Vec<String>,
 }
 
-#[derive(Clone)]
-struct Registered {
+#[derive(Debug)]
+struct AddedSkill {
     set: Option<String>,
     extended: bool,
     skill: Arc<dyn AnySkill>,
@@ -246,7 +247,7 @@ impl AgentBuilder {
     }
 
     fn with<S: SkillSlot, H: SkillHandler<S>>(mut self, handler: H, is_extended: bool) -> Self {
-        self.skills.push(Registered {
+        self.skills.push(AddedSkill {
             set: None,
             extended: is_extended,
             skill: Arc::new(ErasedSkill::new(handler)),
@@ -268,13 +269,13 @@ impl AgentBuilder {
     #[must_use]
     pub fn skills(mut self, set: impl Into<SkillSet>) -> Self {
         let set = set.into();
-        self.skills
-            .extend(set.skills.into_iter().map(|skill| Registered {
-                set: Some(set.id.clone()),
-                extended: false,
-                skill,
-                adapter: set.adapter.clone(),
-            }));
+        let skills = set.skills.into_iter().map(|skill| AddedSkill {
+            set: Some(set.id.clone()),
+            extended: false,
+            skill,
+            adapter: set.adapter.clone(),
+        });
+        self.skills.extend(skills);
         self
     }
 
@@ -283,41 +284,49 @@ impl AgentBuilder {
     /// # Errors
     /// [`BuildError`] names the first invalid skill and the reason.
     pub fn build(self) -> Result<AgentDefinition, BuildError> {
-        let agent = SkillId::parse(&*self.id).map_err(|_| BuildError::InvalidAgentId {
-            id: self.id.clone(),
-        })?;
+        if SkillId::parse(&*self.id).is_err() {
+            let id = self.id;
+            return Err(BuildError(format!("the agent id `{id}` must be {ID_FORM}")));
+        }
         if self.skills.is_empty() {
-            return Err(BuildError::NoSkill);
+            return Err(BuildError("an agent needs at least one skill".to_owned()));
         }
         let name = self.name.unwrap_or_else(|| self.id.clone());
         let description = self.description.unwrap_or_else(|| name.clone());
-        let extended_text = self.extended_description.as_deref();
-        if description.trim().is_empty() || extended_text.is_some_and(|text| text.trim().is_empty())
-        {
-            return Err(BuildError::EmptyDescription { id: self.id });
+        let mut texts = std::iter::once(&description).chain(&self.extended_description);
+        if texts.any(|text| text.trim().is_empty()) {
+            return Err(BuildError::no_description(&self.id));
         }
-        let mut handlers = BTreeMap::new();
-        let mut adapters = BTreeMap::new();
-        let mut skills = Vec::new();
-        for entry in self.skills {
-            let id = checked(entry.skill.metadata())?;
-            let states = entry.skill.states();
+        let mut skills: Vec<SkillManifest> = Vec::new();
+        for added in self.skills {
+            let id = checked(added.skill.metadata())?;
+            let states = added.skill.states();
             if let Some(state) = states.iter().find(|state| !self.states.have(state)) {
-                return Err(BuildError::missing_state(&id, state));
+                let state = state.name;
+                return Err(BuildError(format!(
+                    "the skill `{id}` takes `State<{state}>`, which has no factory: add it with \
+                     `Agent::builder(…).state(…)`"
+                )));
             }
-            skills.push(SkillManifest::of(&entry));
-            let adapter = entry.adapter.or_else(|| self.adapter.clone());
-            adapters.extend(adapter.map(|adapter| (id.clone(), adapter)));
-            if handlers.insert(id, entry.skill).is_some() {
-                let id = skills.pop().map(|skill| skill.metadata.id.to_owned());
-                return Err(BuildError::DuplicateSkill {
-                    id: id.unwrap_or_default(),
-                });
+            if skills.iter().any(|skill| skill.registered.id == id) {
+                return Err(BuildError(format!("the skill id `{id}` is used twice")));
             }
+            skills.push(SkillManifest {
+                metadata: *added.skill.metadata(),
+                set: added.set,
+                extended: added.extended,
+                asks: added.skill.can_ask(),
+                task: added.skill.makes_task(),
+                registered: RegisteredSkill {
+                    id,
+                    skill: added.skill,
+                    adapter: added.adapter.or_else(|| self.adapter.clone()),
+                },
+            });
         }
         Ok(AgentDefinition {
             manifest: Arc::new(AgentManifest {
-                id: agent.as_str().to_owned(),
+                id: self.id,
                 name,
                 version: self.version.unwrap_or_else(|| "0.1.0".to_owned()),
                 description,
@@ -326,9 +335,7 @@ impl AgentBuilder {
                 extended_description: self.extended_description,
                 skills,
             }),
-            handlers: Arc::new(handlers),
             states: self.states,
-            adapters: Arc::new(adapters),
             kept_in_table: self.kept_in_table.into(),
         })
     }
@@ -336,117 +343,47 @@ impl AgentBuilder {
 
 /// Checks the metadata of a skill; returns its id.
 fn checked(skill: &SkillMetadata) -> Result<SkillId, BuildError> {
-    let id_text = || skill.id.to_owned();
-    let id = SkillId::parse(skill.id).map_err(|_| BuildError::InvalidSkillId { id: id_text() })?;
+    let name = skill.id;
+    let id = SkillId::parse(name)
+        .map_err(|_| BuildError(format!("the skill id `{name}` must be {ID_FORM}")))?;
     if skill.description.trim().is_empty() {
-        return Err(BuildError::EmptyDescription { id: id_text() });
+        return Err(BuildError::no_description(name));
     }
     if skill.tags.is_empty() || skill.tags.iter().any(|tag| tag.trim().is_empty()) {
-        return Err(BuildError::EmptyTags { id: id_text() });
+        let text = format!("the skill `{name}` needs tags, and none of them empty");
+        return Err(BuildError(text));
     }
     let mut modes = skill.input_modes.iter().chain(skill.output_modes);
     match modes.find(|mode| !is_media_type(mode)) {
-        Some(mode) => Err(BuildError::InvalidMediaType {
-            id: id_text(),
-            media_type: (*mode).to_owned(),
-        }),
+        Some(mode) => Err(BuildError(format!(
+            "the skill `{name}` names the media type `{mode}`, which must be `type/subtype`, \
+             `type/*` or `*/*`"
+        ))),
         None => Ok(id),
     }
 }
 
-/// Why an agent cannot be built.
+/// The form of the ids of agents and skills.
+const ID_FORM: &str = "`[a-z0-9][a-z0-9._-]{0,63}`";
+
+/// Why an agent cannot be built. Its text names the agent or the first invalid skill.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BuildError {
-    /// The agent has no skill.
-    #[error("an agent needs at least one skill")]
-    NoSkill,
-    /// The agent's id does not have the required form.
-    #[error("the agent id `{id}` must be `[a-z0-9][a-z0-9._-]{{0,63}}`")]
-    InvalidAgentId {
-        /// The id.
-        id: String,
-    },
-    /// A skill's id does not have the required form.
-    #[error("the skill id `{id}` must be `[a-z0-9][a-z0-9._-]{{0,63}}`")]
-    InvalidSkillId {
-        /// The id.
-        id: String,
-    },
-    /// Two skills have the same id.
-    #[error("the skill id `{id}` is used twice")]
-    DuplicateSkill {
-        /// The id.
-        id: String,
-    },
-    /// The agent or a skill has no description.
-    #[error("`{id}` needs a description")]
-    EmptyDescription {
-        /// The id of the skill or the agent.
-        id: String,
-    },
-    /// A skill has no tags, or an empty one.
-    #[error("the skill `{id}` needs tags, and none of them empty")]
-    EmptyTags {
-        /// The id of the skill.
-        id: String,
-    },
-    /// An input or output mode is not a media type.
-    #[error(
-        "the skill `{id}` names the media type `{media_type}`, which must be `type/subtype`, \
-         `type/*` or `*/*`"
-    )]
-    InvalidMediaType {
-        /// The id of the skill.
-        id: String,
-        /// The invalid mode.
-        media_type: String,
-    },
-    /// A skill takes a state that the agent does not have.
-    #[error(
-        "the skill `{id}` takes `State<{state}>`, which has no factory: add it with \
-         `Agent::builder(…).state(…)`"
-    )]
-    MissingState {
-        /// The id of the skill.
-        id: String,
-        /// The type.
-        state: &'static str,
-    },
-}
+#[error("{0}")]
+pub struct BuildError(String);
 
 impl BuildError {
-    fn missing_state(skill: &SkillId, state: &NeededState) -> Self {
-        Self::MissingState {
-            id: skill.as_str().to_owned(),
-            state: state.name(),
-        }
+    fn no_description(id: &str) -> Self {
+        Self(format!("`{id}` needs a description"))
     }
 }
 
-/// An agent: its manifest and its handlers. Only the manifest is serialized. Clones share
+/// An agent: its manifest with its handlers. Only the manifest is serialized. Clones share
 /// both.
 #[derive(Clone)]
 pub struct AgentDefinition {
     manifest: Arc<AgentManifest>,
-    handlers: Arc<BTreeMap<SkillId, Arc<dyn AnySkill>>>,
     states: States,
-    /// What finds the session context of a conversation, by the skill that begins it.
-    adapters: Arc<BTreeMap<SkillId, Arc<dyn SessionAdapter>>>,
     kept_in_table: Arc<[String]>,
-}
-
-impl SkillManifest {
-    fn of(entry: &Registered) -> Self {
-        let skill = &entry.skill;
-        Self {
-            metadata: *skill.metadata(),
-            set: entry.set.clone(),
-            extended: entry.extended,
-            schemas: SkillSchemas(Arc::clone(skill)),
-            asks: skill.can_ask(),
-            task: skill.makes_task(),
-        }
-    }
 }
 
 impl AgentDefinition {
@@ -474,15 +411,16 @@ impl AgentDefinition {
     /// The skills of the set `set` as tools.
     #[must_use]
     pub fn tools(&self, set: &str) -> Vec<Tool> {
-        let pairs = self.manifest.skills.iter().zip(self.skills());
-        let of_set = pairs.filter(|(skill, _)| skill.set.as_deref() == Some(set));
-        of_set.map(|(_, (_, skill))| Tool::of(skill)).collect()
+        let skills = self.manifest.skills.iter();
+        let of_set = skills.filter(|skill| skill.set.as_deref() == Some(set));
+        of_set
+            .map(|skill| Tool::of(&skill.registered.skill))
+            .collect()
     }
 
     /// What finds the session context of a conversation that begins with this skill.
     pub(crate) fn adapter(&self, skill: &SkillMetadata) -> Option<&dyn SessionAdapter> {
-        let id = SkillId::parse(skill.id).ok()?;
-        self.adapters.get(&id).map(|adapter| &**adapter)
+        self.registered(skill.id)?.registered.adapter.as_deref()
     }
 
     /// The parts of the agent that live in the documents of its skills.
@@ -494,26 +432,26 @@ impl AgentDefinition {
         &self.states
     }
 
+    fn registered(&self, id: &str) -> Option<&SkillManifest> {
+        let mut skills = self.manifest.skills.iter();
+        skills.find(|skill| skill.metadata.id == id)
+    }
+
     /// The skill with this id.
     pub(crate) fn skill(&self, id: &SkillId) -> Option<&Arc<dyn AnySkill>> {
-        self.handlers.get(id)
+        let skill = self.registered(id.as_str())?;
+        Some(&skill.registered.skill)
     }
 
     /// All skills, in the order in which they were added.
     pub(crate) fn skills(&self) -> impl Iterator<Item = (&SkillId, &Arc<dyn AnySkill>)> {
-        // The manifest keeps the order in which skills were added; the map does not.
-        self.manifest.skills.iter().filter_map(|skill| {
-            let id = SkillId::parse(skill.metadata.id).ok()?;
-            self.handlers.get_key_value(&id)
-        })
+        let skills = self.manifest.skills.iter();
+        skills.map(|skill| (&skill.registered.id, &skill.registered.skill))
     }
 
     /// The id of the set a skill belongs to.
     pub(crate) fn set_of(&self, id: &SkillId) -> Option<&str> {
-        let mut skills = self.manifest.skills.iter();
-        skills
-            .find(|skill| skill.metadata.id == id.as_str())
-            .and_then(|skill| skill.set.as_deref())
+        self.registered(id.as_str())?.set.as_deref()
     }
 }
 
@@ -526,25 +464,5 @@ impl Serialize for AgentDefinition {
 impl fmt::Debug for AgentDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.manifest.fmt(f)
-    }
-}
-
-impl fmt::Debug for SkillSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let skills = self.skills.iter().map(|skill| skill.metadata().id);
-        f.debug_struct("SkillSet")
-            .field("id", &self.id)
-            .field("skills", &skills.collect::<Vec<_>>())
-            .finish()
-    }
-}
-
-impl fmt::Debug for AgentBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let skills = self.skills.iter().map(|one| one.skill.metadata().id);
-        f.debug_struct("AgentBuilder")
-            .field("id", &self.id)
-            .field("skills", &skills.collect::<Vec<_>>())
-            .finish_non_exhaustive()
     }
 }

@@ -6,7 +6,7 @@
 //! 3. single: the agent has one skill
 //! 4. command: the text starts with `/skill-id`
 //! 5. media type, schema: one skill accepts all parts, or decodes the data part
-//! 6. lexical: the text is an example of one skill, or matches the words of one skill
+//! 6. example: the text is an example of one skill
 //! 7. model: a language model chooses, if there is one
 //! 8. ask: the client gets a question that lists the candidates
 //!
@@ -21,6 +21,7 @@ use super::media::{admits, check_input};
 use super::{AgentDefinition, AnySkill, Content};
 use crate::task::{A2aError, Message, Metadata, Part, PartContent, SavedSlot, SkillId};
 use crate::telemetry::scope;
+use lexical::{bare_id, command, example};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -39,27 +40,29 @@ pub(crate) struct RouteRequest<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Routed {
     /// A skill that accepts every part of the message.
-    Skill {
-        /// The skill.
-        id: SkillId,
-        /// The content for the skill, without the wrapper of an explicit call.
-        content: Content,
-        /// The location of the arguments, if a data part makes an explicit call.
-        wrapper: Option<Wrapped>,
-        /// The step that decided, and its score.
-        how: &'static str,
-        /// The score of the best match of words, if that decided.
-        score: Option<f64>,
-        /// The input that a model made of the message.
-        input: Option<Value>,
-    },
+    Skill(Route),
     /// A question to the client.
     Ask {
-        /// The candidates, the best match first.
+        /// The candidates, in the order of the agent.
         candidates: Vec<SkillId>,
         /// The question.
         question: String,
     },
+}
+
+/// A chosen skill.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Route {
+    /// The skill.
+    pub(crate) id: SkillId,
+    /// The content for the skill, without the wrapper of an explicit call.
+    pub(crate) content: Content,
+    /// The location of the arguments, if a data part makes an explicit call.
+    pub(crate) wrapper: Option<Wrapped>,
+    /// The step that decided.
+    pub(crate) how: &'static str,
+    /// The input that a model made of the message.
+    pub(crate) input: Option<Value>,
 }
 
 /// The location of the arguments of an explicit call in a data part.
@@ -81,25 +84,6 @@ pub(crate) fn which_skill(candidates: &[SkillId]) -> SavedSlot {
     }
 }
 
-/// Whether the words of a message choose its skill (step 6).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Words {
-    /// They do.
-    Decide,
-    /// The model is asked before them. An example and a command still decide.
-    Wait,
-}
-
-/// A chosen skill, before the check that it accepts every part.
-struct Route {
-    id: SkillId,
-    content: Content,
-    wrapper: Option<Wrapped>,
-    how: &'static str,
-    score: Option<f64>,
-    input: Option<Value>,
-}
-
 impl Route {
     fn to(id: &SkillId, message: &Message, how: &'static str) -> Self {
         Self {
@@ -107,34 +91,21 @@ impl Route {
             content: Content::from_parts(message.parts.clone()),
             wrapper: None,
             how,
-            score: None,
             input: None,
         }
     }
 
+    /// Checks that the skill accepts every part.
     fn admitted(self, agent: &AgentDefinition) -> Result<Routed, A2aError> {
-        let Self {
-            id,
-            content,
-            wrapper: wrapped,
-            how,
-            score,
-            input: made,
-        } = self;
         // Also for the line of a refusal.
-        scope::note_skill(id.as_str());
-        let skill = agent.skill(&id).ok_or(A2aError::UnsupportedOperation {
-            why: "the skill of this task is not offered any more",
-        })?;
-        check_input(skill.metadata(), content.parts())?;
-        Ok(Routed::Skill {
-            id,
-            content,
-            wrapper: wrapped,
-            how,
-            score,
-            input: made,
-        })
+        scope::note_skill(self.id.as_str());
+        let skill = agent
+            .skill(&self.id)
+            .ok_or(A2aError::UnsupportedOperation {
+                why: "the skill of this task is not offered any more",
+            })?;
+        check_input(skill.metadata(), self.content.parts())?;
+        Ok(Routed::Skill(self))
     }
 }
 
@@ -142,14 +113,21 @@ impl Route {
 pub(crate) fn route(
     agent: &AgentDefinition,
     request: &RouteRequest<'_>,
-    words: Words,
 ) -> Result<Routed, A2aError> {
     if let Some(route) = explicit_route(agent, request)? {
         return route.admitted(agent);
     }
-    match implied_route(agent, request.message, words)? {
-        Implied::One(route) => route.admitted(agent),
-        Implied::Ambiguous(candidates) => Ok(ask(agent, candidates)),
+    let all: Skills<'_> = agent.skills().collect();
+    if let [(only, _)] = all.as_slice() {
+        return Route::to(only, request.message, "single").admitted(agent);
+    }
+    if let Some(route) = command(agent, request.message) {
+        return route.admitted(agent);
+    }
+    let takers = takers(all, request.message)?;
+    match by_parts(&takers, request.message) {
+        Some((id, how)) => Route::to(id, request.message, how).admitted(agent),
+        None => Ok(ask(agent, &takers)),
     }
 }
 
@@ -176,19 +154,13 @@ pub(crate) fn route_again(
     request: &RouteRequest<'_>,
 ) -> Result<Routed, A2aError> {
     let is_call = explicit::call(agent, request)?.is_some();
-    match lexical::command(agent, request.message) {
+    match command(agent, request.message) {
         // An explicit call has priority over a text that looks like a command, and the only
         // skill of an agent gets every text.
-        Some((command_id, content))
-            if command_id == *id && !is_call && agent.skills().count() > 1 =>
-        {
-            Route {
-                content,
-                ..Route::to(&command_id, request.message, "command")
-            }
-            .admitted(agent)
+        Some(route) if route.id == *id && !is_call && agent.skills().count() > 1 => {
+            route.admitted(agent)
         }
-        _ => route(agent, request, Words::Decide),
+        _ => route(agent, request),
     }
 }
 
@@ -199,7 +171,6 @@ pub(crate) fn route_answer(
     agent: &AgentDefinition,
     original: &Message,
     reply: &RouteRequest<'_>,
-    words: Words,
 ) -> Result<Routed, A2aError> {
     if let Some(mut route) = explicit_route(agent, reply)? {
         if only_text(reply.message) {
@@ -208,9 +179,9 @@ pub(crate) fn route_answer(
         }
         return route.admitted(agent);
     }
-    match lexical::bare_id(agent, reply.message) {
+    match bare_id(agent, reply.message) {
         Some(id) => Route::to(id, original, "explicit").admitted(agent),
-        None => route(agent, reply, words),
+        None => route(agent, reply),
     }
 }
 
@@ -243,55 +214,12 @@ fn explicit_route(
     }
 }
 
-enum Implied {
-    One(Route),
-    Ambiguous(Vec<SkillId>),
-}
-
 type Skills<'a> = Vec<(&'a SkillId, &'a Arc<dyn AnySkill>)>;
 
-/// Steps 3 to 6, for a message that names no skill.
-fn implied_route(
-    agent: &AgentDefinition,
-    message: &Message,
-    words: Words,
-) -> Result<Implied, A2aError> {
-    let one = |id: &SkillId, how| Ok(Implied::One(Route::to(id, message, how)));
-    let all: Skills<'_> = agent.skills().collect();
-    if let [(only, _)] = all.as_slice() {
-        return one(only, "single");
-    }
-    if let Some((id, content)) = lexical::command(agent, message) {
-        return Ok(Implied::One(Route {
-            content,
-            ..Route::to(&id, message, "command")
-        }));
-    }
-    let takers = takers(&all, message)?;
-    if let [(only, _)] = takers.as_slice() {
-        return one(only, "media_type");
-    }
-    if let Some(id) = by_schema(&takers, message) {
-        return one(id, "schema");
-    }
-    if let Some(id) = lexical::example(&takers, message) {
-        return one(id, "example");
-    }
-    let ranking = lexical::rank(&takers, message);
-    match ranking.winner() {
-        Some((id, score)) if words == Words::Decide => Ok(Implied::One(Route {
-            score: Some(score),
-            ..Route::to(id, message, "lexical")
-        })),
-        _ => Ok(Implied::Ambiguous(ranking.candidates())),
-    }
-}
-
 /// Step 5: the skills that accept every part.
-fn takers<'a>(all: &Skills<'a>, message: &Message) -> Result<Skills<'a>, A2aError> {
-    let admitting = |skill: &dyn AnySkill| admits(skill.metadata(), &message.parts);
-    let takers: Skills<'_> = (all.iter().copied())
-        .filter(|(_, skill)| admitting(&***skill))
+fn takers<'a>(all: Skills<'a>, message: &Message) -> Result<Skills<'a>, A2aError> {
+    let takers: Skills<'_> = (all.into_iter())
+        .filter(|(_, skill)| admits(skill.metadata(), &message.parts))
         .collect();
     if takers.is_empty() {
         let types: Vec<_> = (message.parts.iter())
@@ -306,15 +234,30 @@ fn takers<'a>(all: &Skills<'a>, message: &Message) -> Result<Skills<'a>, A2aErro
     Ok(takers)
 }
 
+/// Steps 5 and 6: the one of `takers` that alone takes the parts, decodes the data part, or has
+/// the text as an example.
+fn by_parts<'a>(takers: &Skills<'a>, message: &Message) -> Option<(&'a SkillId, &'static str)> {
+    if let [(only, _)] = takers.as_slice() {
+        return Some((only, "media_type"));
+    }
+    let schema = by_schema(takers, message).map(|id| (id, "schema"));
+    schema.or_else(|| example(takers, message).map(|id| (id, "example")))
+}
+
 /// Step 5: the only skill that can decode the data part. Skills that accept every value do
 /// not count, since they would match any data.
 fn by_schema<'a>(takers: &Skills<'a>, message: &Message) -> Option<&'a SkillId> {
     let content = Content::from_parts(message.parts.clone());
     content.first_data()?;
-    let reads =
-        |skill: &dyn AnySkill| !takes_any(skill.input_schema()) && skill.decode(&content).is_ok();
-    let mut readers = takers.iter().filter(|(_, skill)| reads(&***skill));
-    match (readers.next(), readers.next()) {
+    only(takers, |skill| {
+        !takes_any(skill.input_schema()) && skill.decode(&content).is_ok()
+    })
+}
+
+/// The only skill that `fits`.
+fn only<'a>(skills: &Skills<'a>, fits: impl Fn(&dyn AnySkill) -> bool) -> Option<&'a SkillId> {
+    let mut fitting = skills.iter().filter(|(_, skill)| fits(&***skill));
+    match (fitting.next(), fitting.next()) {
         (Some((id, _)), None) => Some(id),
         _ => None,
     }
@@ -329,12 +272,10 @@ fn takes_any(schema: &Value) -> bool {
 }
 
 /// Step 8: the question with the candidates.
-fn ask(agent: &AgentDefinition, candidates: Vec<SkillId>) -> Routed {
-    ask_with(
-        agent,
-        candidates,
-        "Which of these skills do you need? Answer with its id.",
-    )
+fn ask(agent: &AgentDefinition, candidates: &Skills<'_>) -> Routed {
+    let text = "Which of these skills do you need? Answer with its id.";
+    let candidates = candidates.iter().map(|(id, _)| (*id).clone());
+    ask_with(agent, candidates.collect(), text)
 }
 
 /// A question that begins with `text`, with the candidates.

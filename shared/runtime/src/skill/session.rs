@@ -6,6 +6,7 @@ use crate::task::metadata_keys::ACTIVE_CONSTRAINTS;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::fmt;
 
 /// The session value that holds the [`SessionContext`].
 const SESSION: &str = "a2a-lambda/session";
@@ -37,6 +38,12 @@ pub trait SessionAdapter: Send + Sync + 'static {
         &'a self,
         cx: &'a TaskContext<'_>,
     ) -> BoxFuture<'a, AgentResult<SessionContext>>;
+}
+
+impl fmt::Debug for dyn SessionAdapter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionAdapter")
+    }
 }
 
 /// Finds the session context, unless the conversation has one. A turn that makes a task tells

@@ -14,6 +14,7 @@ use tokio::sync::OnceCell;
 
 type AnyState = Arc<dyn Any + Send + Sync>;
 type Made = Result<AnyState, Box<dyn Error + Send + Sync>>;
+type MakeState = dyn Fn() -> BoxFuture<'static, Made> + Send + Sync;
 
 /// A value that the skills of an agent share.
 ///
@@ -57,7 +58,10 @@ impl<T: Send + Sync + 'static> State<T> {
     #[doc(hidden)]
     #[must_use]
     pub fn need() -> NeededState {
-        NeededState::of::<T>()
+        NeededState {
+            id: TypeId::of::<T>(),
+            name: type_name::<T>(),
+        }
     }
 }
 
@@ -89,20 +93,7 @@ impl<T> fmt::Debug for State<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NeededState {
     id: TypeId,
-    name: &'static str,
-}
-
-impl NeededState {
-    fn of<T: 'static>() -> Self {
-        Self {
-            id: TypeId::of::<T>(),
-            name: type_name::<T>(),
-        }
-    }
-
-    pub(super) const fn name(&self) -> &'static str {
-        self.name
-    }
+    pub(super) name: &'static str,
 }
 
 /// Why a state cannot be made. Its text names the type, and the error of its factory.
@@ -119,7 +110,7 @@ pub(crate) struct States(BTreeMap<TypeId, Arc<Factory>>);
 
 struct Factory {
     name: &'static str,
-    make: Box<dyn Fn() -> BoxFuture<'static, Made> + Send + Sync>,
+    make: Box<MakeState>,
     value: OnceCell<AnyState>,
 }
 
@@ -139,24 +130,21 @@ impl States {
             let making = make();
             Box::pin(async move { Ok(Arc::new(making.await.map_err(Into::into)?) as AnyState) })
         };
-        self.insert::<T>(Factory {
-            name: type_name::<T>(),
-            make: Box::new(make),
-            value: OnceCell::new(),
-        });
+        self.insert::<T>(Box::new(make), OnceCell::new());
     }
 
     /// Adds a value. It replaces an earlier one of the same type.
     pub(super) fn add_value<T: Send + Sync + 'static>(&mut self, value: T) {
         let value: AnyState = Arc::new(value);
-        self.insert::<T>(Factory {
-            name: type_name::<T>(),
-            make: Box::new(|| Box::pin(async { Err("the value is made already".into()) })),
-            value: OnceCell::new_with(Some(value)),
-        });
+        let make = || -> BoxFuture<'static, Made> {
+            Box::pin(async { Err("the value is made already".into()) })
+        };
+        self.insert::<T>(Box::new(make), OnceCell::new_with(Some(value)));
     }
 
-    fn insert<T: 'static>(&mut self, factory: Factory) {
+    fn insert<T: 'static>(&mut self, make: Box<MakeState>, value: OnceCell<AnyState>) {
+        let name = type_name::<T>();
+        let factory = Factory { name, make, value };
         self.0.insert(TypeId::of::<T>(), Arc::new(factory));
     }
 

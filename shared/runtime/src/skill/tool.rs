@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// A skill as a tool: one of an agent, from
 /// [`AgentDefinition::tools`](super::AgentDefinition::tools), or any other.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Tool(Arc<dyn AnySkill>);
 
 impl Tool {
@@ -77,10 +77,4 @@ impl Tool {
 fn value_of(artifact: &super::Artifact) -> Value {
     let data = artifact.data().cloned();
     data.unwrap_or_else(|| artifact.text().into())
-}
-
-impl std::fmt::Debug for Tool {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Tool").field(&self.id()).finish()
-    }
 }

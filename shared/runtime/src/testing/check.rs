@@ -2,7 +2,7 @@
 
 use crate::runtime::Runtime;
 use crate::settings::{Settings, Source};
-use crate::skill::route::{self, RouteRequest, Routed, Words};
+use crate::skill::route::{self, RouteRequest, Routed};
 use crate::skill::{AgentDefinition, AnySkill, Content, media};
 use crate::task::{Message, Metadata};
 use serde_json::Value;
@@ -136,9 +136,9 @@ fn reaches(
         message: &Message::from_user("check", content.into_parts()),
         request_metadata: &Metadata::new(),
     };
-    let reaches = match route::route(agent, &request, Words::Decide) {
-        Ok(Routed::Skill { id: chosen, .. }) if chosen.as_str() == id => return None,
-        Ok(Routed::Skill { id: chosen, .. }) => format!("skill `{chosen}`"),
+    let reaches = match route::route(agent, &request) {
+        Ok(Routed::Skill(route)) if route.id.as_str() == id => return None,
+        Ok(Routed::Skill(route)) => format!("skill `{}`", route.id),
         Ok(Routed::Ask { .. }) => "a question".to_owned(),
         Err(error) => error.to_string(),
     };

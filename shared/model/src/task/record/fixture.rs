@@ -1,8 +1,7 @@
 //! Mutable fields of a record, for tests of records that no commit makes.
 
-use super::{TaskFields, TaskRecord};
+use super::TaskFields;
 use crate::task::{Artifact, ContextId, Layout, Message, PushId, TaskId, Timestamp, WriteId};
-use std::sync::Arc;
 
 /// The fields of a record that tests set.
 #[derive(Debug)]
@@ -33,13 +32,6 @@ pub struct RecordFields<'a> {
     pub listeners: &'a mut Vec<PushId>,
     /// Which parts of it are in children.
     pub layout: &'a mut Layout,
-}
-
-impl TaskRecord {
-    /// A record with these fields.
-    pub(in crate::task) fn of(fields: TaskFields) -> Self {
-        Self(Arc::new(fields))
-    }
 }
 
 impl TaskFields {

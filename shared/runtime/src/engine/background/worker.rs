@@ -14,7 +14,7 @@ use crate::engine::turn::event_sink::EventSink;
 use crate::engine::turn::report::log_given_up;
 use crate::engine::turn::spec::{TurnEnd, TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
-use crate::skill::route::{self, RouteRequest, Routed, Words};
+use crate::skill::route::{self, RouteRequest, Routed};
 use crate::skill::{AgentError, Content, TurnStart};
 use crate::store::queue::{Ack, Receipt, WorkItem};
 use crate::task::{Change, Message, Metadata, TaskRecord, Timestamp};
@@ -280,13 +280,13 @@ impl Engine {
                     pinned: None,
                     ..request
                 };
-                route::route_answer(&self.agent, first, &free, Words::Decide)
+                route::route_answer(&self.agent, first, &free)
             }
             None if record.saved().slot.is_none() => route::route_again(&self.agent, id, &request),
-            None => route::route(&self.agent, &request, Words::Decide),
+            None => route::route(&self.agent, &request),
         };
         let content: Content = match decision {
-            Ok(Routed::Skill { content, .. }) => content,
+            Ok(Routed::Skill(route)) => route.content,
             Ok(Routed::Ask { .. }) => return Err(AgentError::skill_not_found(id)),
             Err(error) => return Err(AgentError::invalid_input(error.to_string())),
         };

@@ -20,6 +20,7 @@ mod tests;
 
 pub use quirks::BedrockToolChoice;
 
+use crate::llm::provider::{ModelCallError, ReadDeltas, deltas};
 use crate::skill::AgentResult;
 use crate::skill::model::{Delta, Model, ModelReply, ModelRequest};
 use a2a_lambda_aws::clients::sdk_config;
@@ -28,9 +29,9 @@ use aws_sdk_bedrockruntime::config::retry::RetryConfig;
 use aws_sdk_bedrockruntime::config::timeout::TimeoutConfig;
 use aws_sdk_bedrockruntime::config::{Builder, StalledStreamProtectionConfig};
 use aws_sdk_bedrockruntime::operation::converse_stream::ConverseStreamOutput as StreamOutput;
-use failure::BedrockCallError;
+use failure::{of_call, of_event};
 use futures::future::{BoxFuture, FutureExt as _};
-use futures::stream::{self, BoxStream, StreamExt as _};
+use futures::stream::BoxStream;
 use reply::ConverseEvents;
 use request::ConverseParts;
 use serde_json::{Map, Value};
@@ -122,12 +123,12 @@ impl BedrockModel {
         self.client.get_or_init(make).await
     }
 
-    fn parts(&self, request: &ModelRequest) -> Result<ConverseParts, BedrockCallError> {
+    fn parts(&self, request: &ModelRequest) -> Result<ConverseParts, ModelCallError> {
         let parts = ConverseParts::of(request, &self.options, self.tool_choice);
-        parts.map_err(|error| BedrockCallError::Request(error.to_string()))
+        parts.map_err(|error| ModelCallError::Request(error.to_string()))
     }
 
-    async fn whole(&self, request: &ModelRequest) -> Result<ModelReply, BedrockCallError> {
+    async fn whole(&self, request: &ModelRequest) -> Result<ModelReply, ModelCallError> {
         let parts = self.parts(request)?;
         let call = self.client().await.converse().model_id(&self.id);
         let call = call
@@ -138,10 +139,11 @@ impl BedrockModel {
             .set_output_config(parts.output)
             .set_additional_model_request_fields(parts.more);
         let output = tokio::time::timeout(TOTAL, call.send()).await;
-        reply::reply(&output.map_err(|_| BedrockCallError::Slow(TOTAL))??)
+        let output = output.map_err(|_| ModelCallError::Slow(TOTAL))?;
+        reply::reply(&output.map_err(|error| of_call(&error))?)
     }
 
-    async fn streamed(&self, request: &ModelRequest) -> Result<EventReading, BedrockCallError> {
+    async fn streamed(&self, request: &ModelRequest) -> Result<EventReading, ModelCallError> {
         let parts = self.parts(request)?;
         let call = self.client().await.converse_stream().model_id(&self.id);
         let call = call
@@ -152,13 +154,11 @@ impl BedrockModel {
             .set_output_config(parts.output)
             .set_additional_model_request_fields(parts.more);
         let output = tokio::time::timeout(IDLE, call.send()).await;
-        let output = output.map_err(|_| BedrockCallError::Slow(IDLE))??;
+        let output = output.map_err(|_| ModelCallError::Slow(IDLE))?;
         Ok(EventReading {
-            output,
+            output: output.map_err(|error| of_call(&error))?,
             events: ConverseEvents::default(),
-            deltas: VecDeque::new(),
             bytes: 0,
-            is_complete: false,
         })
     }
 }
@@ -167,7 +167,7 @@ impl Model for BedrockModel {
     fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
         async move {
             let reply = self.whole(&request).await;
-            reply.map_err(BedrockCallError::into_agent)
+            reply.map_err(ModelCallError::into_agent)
         }
         .boxed()
     }
@@ -178,8 +178,7 @@ impl Model for BedrockModel {
     ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
         async move {
             let reading = self.streamed(&request).await;
-            let reading = reading.map_err(BedrockCallError::into_agent)?;
-            Ok(stream::try_unfold(reading, EventReading::next).boxed())
+            Ok(deltas(reading.map_err(ModelCallError::into_agent)?))
         }
         .boxed()
     }
@@ -189,37 +188,20 @@ impl Model for BedrockModel {
 struct EventReading {
     output: StreamOutput,
     events: ConverseEvents,
-    /// Deltas that are not returned.
-    deltas: VecDeque<Delta>,
     bytes: usize,
-    /// Whether the answer is complete.
-    is_complete: bool,
 }
 
-impl EventReading {
-    /// The next delta, and `None` after [`Delta::Stop`].
-    async fn next(mut self) -> AgentResult<Option<(Delta, Self)>> {
-        while !self.is_complete {
-            if let Some(delta) = self.deltas.pop_front() {
-                self.is_complete = matches!(delta, Delta::Stop { .. });
-                return Ok(Some((delta, self)));
-            }
-            let read = self.read().await;
-            read.map_err(BedrockCallError::into_agent)?;
-        }
-        Ok(None)
-    }
-
-    async fn read(&mut self) -> Result<(), BedrockCallError> {
+impl ReadDeltas for EventReading {
+    async fn read(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelCallError> {
         let result = tokio::time::timeout(IDLE, self.output.stream.recv()).await;
-        let result = result.map_err(|_| BedrockCallError::Slow(IDLE))?;
-        match result.map_err(BedrockCallError::of_event)? {
-            Some(event) => self.events.event(&event, &mut self.deltas)?,
-            None => self.events.end(&mut self.deltas)?,
+        let result = result.map_err(|_| ModelCallError::Slow(IDLE))?;
+        match result.map_err(|error| of_event(&error))? {
+            Some(event) => self.events.event(&event, out)?,
+            None => self.events.end(out)?,
         }
-        self.bytes += self.deltas.iter().map(length).sum::<usize>();
+        self.bytes += out.iter().map(length).sum::<usize>();
         if self.bytes > BYTES {
-            return Err(BedrockCallError::TooLong(BYTES));
+            return Err(ModelCallError::TooLong(BYTES));
         }
         Ok(())
     }

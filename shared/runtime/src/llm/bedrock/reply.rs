@@ -1,8 +1,9 @@
 //! Answers of Converse and `ConverseStream`.
 
 use super::document::value;
-use super::failure::BedrockCallError;
 use super::kept::Reasoning;
+use crate::llm::provider::ModelCallError;
+use crate::skill::AgentError;
 use crate::skill::model::{Delta, ModelContent, ModelReply, StopReason, Usage};
 use aws_sdk_bedrockruntime::operation::converse::ConverseOutput;
 use aws_sdk_bedrockruntime::types::{
@@ -12,9 +13,9 @@ use aws_sdk_bedrockruntime::types::{
 use std::collections::VecDeque;
 
 /// The answer of Converse.
-pub(super) fn reply(output: &ConverseOutput) -> Result<ModelReply, BedrockCallError> {
+pub(super) fn reply(output: &ConverseOutput) -> Result<ModelReply, ModelCallError> {
     let Some(Output::Message(message)) = output.output() else {
-        return Err(BedrockCallError::Form("no message"));
+        return Err(ModelCallError::Form("no message"));
     };
     let content = message.content().iter().filter_map(content);
     Ok(ModelReply {
@@ -40,13 +41,17 @@ fn content(block: &ContentBlock) -> Option<ModelContent> {
     }
 }
 
-fn stop(reason: &Reason) -> Result<StopReason, BedrockCallError> {
+fn stop(reason: &Reason) -> Result<StopReason, ModelCallError> {
     Ok(match reason {
         Reason::EndTurn | Reason::StopSequence => StopReason::EndTurn,
         Reason::ToolUse => StopReason::ToolUse,
         Reason::MaxTokens => StopReason::MaxTokens,
         Reason::GuardrailIntervened | Reason::ContentFiltered => StopReason::Filtered,
-        Reason::ModelContextWindowExceeded => return Err(BedrockCallError::ContextLength),
+        Reason::ModelContextWindowExceeded => {
+            let text = "the context window is exceeded".to_owned();
+            let error = AgentError::context_length_exceeded;
+            return Err(ModelCallError::Service { error, text });
+        }
         _ => StopReason::Other,
     })
 }
@@ -72,7 +77,7 @@ impl ConverseEvents {
         &mut self,
         event: &ConverseStreamOutput,
         out: &mut VecDeque<Delta>,
-    ) -> Result<(), BedrockCallError> {
+    ) -> Result<(), ModelCallError> {
         match event {
             ConverseStreamOutput::ContentBlockStart(start) => {
                 if let Some(ContentBlockStart::ToolUse(used)) = start.start() {
@@ -121,8 +126,8 @@ impl ConverseEvents {
     }
 
     /// The end of the stream. A service may send no tokens after the end of the message.
-    pub(super) fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), BedrockCallError> {
-        let stop = self.stop.take().ok_or(BedrockCallError::Cut)?;
+    pub(super) fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelCallError> {
+        let stop = self.stop.take().ok_or(ModelCallError::Cut)?;
         let usage = Usage::default();
         out.push_back(Delta::Stop { stop, usage });
         Ok(())

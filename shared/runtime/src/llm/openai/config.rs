@@ -5,20 +5,10 @@ use super::quirks::OpenAiQuirks;
 use super::transport::{CallLimits, Transport};
 use crate::secrets::Secret;
 use http::{HeaderValue, Uri};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::time::Duration;
-
-/// The default of [`OpenAiModelBuilder::timeout`]: the longest run of a Lambda function.
-const TIMEOUT: Duration = Duration::from_secs(900);
-/// The default of [`OpenAiModelBuilder::idle_timeout`].
-const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
-/// The default of [`OpenAiModelBuilder::max_reply_bytes`].
-const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
 
 /// The API of the service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OpenAiApi {
     /// Chat Completions: `POST …/chat/completions`. Most services have it.
     #[default]
@@ -39,17 +29,8 @@ impl OpenAiApi {
 
 /// Why a configuration is not valid. The text has nothing of the key and of the URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OpenAiConfigError {
-    /// The base URL.
-    #[error("the base URL of the model has {0}")]
-    BaseUrl(&'static str),
-    /// The model id is empty.
-    #[error("the model id is empty")]
-    ModelId,
-    /// The key has a character that no header can have.
-    #[error("the key of the model service has a character that no header can have")]
-    Key,
-}
+#[error("the {0}")]
+pub struct OpenAiConfigError(&'static str);
 
 /// The configuration of an [`OpenAiModel`]: see [`OpenAiModel::builder`].
 #[derive(Debug, Clone)]
@@ -71,11 +52,7 @@ impl OpenAiModelBuilder {
             model,
             key: None,
             api: OpenAiApi::default(),
-            limits: CallLimits {
-                total: TIMEOUT,
-                idle: IDLE_TIMEOUT,
-                bytes: MAX_REPLY_BYTES,
-            },
+            limits: CallLimits::default(),
             options: Map::new(),
             quirks: None,
         }
@@ -93,23 +70,9 @@ impl OpenAiModelBuilder {
         self
     }
 
-    /// Ends a call after this time, with its stream. The default is 900 s.
-    pub const fn timeout(mut self, timeout: Duration) -> Self {
-        self.limits.total = timeout;
-        self
-    }
-
-    /// Ends a call when its stream is silent for this time, also before the first byte. The
-    /// default is 120 s. An answer that is not streamed is silent while the model works: there
-    /// the limit counts from the first byte.
-    pub const fn idle_timeout(mut self, timeout: Duration) -> Self {
-        self.limits.idle = timeout;
-        self
-    }
-
-    /// Refuses an answer with more bytes. The default is 16 MiB.
-    pub const fn max_reply_bytes(mut self, bytes: usize) -> Self {
-        self.limits.bytes = bytes;
+    #[cfg(test)]
+    pub(super) const fn limits(mut self, limits: CallLimits) -> Self {
+        self.limits = limits;
         self
     }
 
@@ -133,7 +96,7 @@ impl OpenAiModelBuilder {
     /// [`OpenAiConfigError`] when the base URL, the model id or the key is not valid.
     pub fn build(self) -> Result<OpenAiModel, OpenAiConfigError> {
         if self.model.is_empty() {
-            return Err(OpenAiConfigError::ModelId);
+            return Err(OpenAiConfigError("model id is empty"));
         }
         let host = checked_host(&self.base_url)?;
         let quirks = self.quirks.unwrap_or_else(|| OpenAiQuirks::of_host(&host));
@@ -151,27 +114,30 @@ impl OpenAiModelBuilder {
 
 /// The host of a base URL. An operator sets it, so every address is allowed.
 fn checked_host(url: &str) -> Result<String, OpenAiConfigError> {
-    let wrong = OpenAiConfigError::BaseUrl;
-    let uri: Uri = url.parse().map_err(|_| wrong("a wrong form"))?;
-    if !matches!(uri.scheme_str(), Some("http" | "https")) {
-        return Err(wrong("a scheme other than `http` and `https`"));
+    let wrong = OpenAiConfigError;
+    let uri: Uri = (url.parse()).map_err(|_| wrong("base URL of the model has a wrong form"))?;
+    let host = uri.host().unwrap_or_default();
+    if !matches!(uri.scheme_str(), Some("http" | "https")) || host.is_empty() {
+        return Err(wrong(
+            "base URL of the model needs `http` or `https` and a host",
+        ));
     }
-    let authority = uri.authority().ok_or_else(|| wrong("no host"))?;
-    if authority.as_str().contains('@') {
-        return Err(wrong("credentials, which belong in the key"));
+    // Credentials belong in the key.
+    let has_user = uri
+        .authority()
+        .is_some_and(|part| part.as_str().contains('@'));
+    if has_user || url.contains(['?', '#']) {
+        return Err(wrong(
+            "base URL of the model has credentials, a query or a fragment",
+        ));
     }
-    if url.contains(['?', '#']) {
-        return Err(wrong("a query or a fragment"));
-    }
-    match authority.host() {
-        "" => Err(wrong("no host")),
-        host => Ok(host.to_owned()),
-    }
+    Ok(host.to_owned())
 }
 
 fn bearer(key: &Secret) -> Result<HeaderValue, OpenAiConfigError> {
     let value = HeaderValue::from_str(&format!("Bearer {}", key.expose()));
-    let mut value = value.map_err(|_| OpenAiConfigError::Key)?;
+    let mut value =
+        value.map_err(|_| OpenAiConfigError("key of the model service is no header"))?;
     value.set_sensitive(true);
     Ok(value)
 }
@@ -204,20 +170,18 @@ mod tests {
         ];
         for url in bad {
             let refused = built(url);
-            assert!(
-                matches!(refused, Err(OpenAiConfigError::BaseUrl(_))),
-                "{url}: {refused:?}"
-            );
+            let error = refused.unwrap_err().to_string();
+            assert!(error.contains("base URL"), "{url}: {error}");
         }
     }
 
     #[test]
     fn model_id_and_key_are_checked() {
         let empty = OpenAiModel::builder("http://a", "").build();
-        assert_eq!(empty.err(), Some(OpenAiConfigError::ModelId));
+        assert_eq!(empty.unwrap_err().to_string(), "the model id is empty");
         let key = Secret::new("a\nb");
         let broken = OpenAiModel::builder("http://a", "m").key(key).build();
-        assert_eq!(broken.err(), Some(OpenAiConfigError::Key));
+        assert!(broken.unwrap_err().to_string().contains("key"));
     }
 
     #[test]

@@ -3,59 +3,17 @@
 //! What the service wrote stays in the private cause.
 
 use super::values::text;
+use crate::llm::provider::{ModelCallError, ToError};
 use crate::skill::AgentError;
 use serde_json::Value;
 use std::fmt;
-use std::time::Duration;
 
 /// The most characters of a service's message that the cause keeps.
 const MESSAGE_LIMIT: usize = 300;
 
-/// Why a call fails.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ModelCallError {
-    /// The request cannot be written.
-    #[error("the request cannot be made: {0}")]
-    Request(String),
-    /// The service cannot be reached, or the connection broke.
-    #[error("no answer: {0}")]
-    Connection(String),
-    /// The service was silent, or the whole call took too long.
-    #[error("no complete answer within {0:?}")]
-    Slow(Duration),
-    /// The answer exceeds the limit of bytes.
-    #[error("the answer is longer than {0} bytes")]
-    TooLong(usize),
-    /// The service answered with a status other than 2xx.
-    #[error("status {status}: {report}")]
-    Refused {
-        /// The status.
-        status: u16,
-        /// What the body reports.
-        report: ErrorReport,
-    },
-    /// The answer, or an event of its stream, reports an error.
-    #[error("the answer reports an error: {0}")]
-    Reported(ErrorReport),
-    /// The stream ended without its terminal event.
-    #[error("the stream ended before the answer was complete")]
-    Cut,
-    /// The answer is not JSON. The text has its place alone, and nothing of the content.
-    #[error("the answer is not JSON: line {line}, column {column}")]
-    Json {
-        /// The line, from 1.
-        line: usize,
-        /// The column, from 1.
-        column: usize,
-    },
-    /// The answer does not have the form of the API.
-    #[error("the answer has {0}")]
-    Form(&'static str),
-}
-
 /// What a service says of an error.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct ErrorReport {
+struct ErrorReport {
     /// The codes and types, from the most to the least specific.
     codes: Vec<String>,
     /// The message, cut.
@@ -68,31 +26,28 @@ impl fmt::Display for ErrorReport {
     }
 }
 
-/// The kinds of errors that a caller tells apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FailureKind {
-    Auth,
-    RateLimited,
-    Filtered,
-    ContextLength,
-}
-
 /// Codes and types of the services.
-const CODES: &[(&str, FailureKind)] = &[
+const CODES: &[(&str, ToError)] = &[
     // OpenAI, Azure, LiteLLM
-    ("context_length_exceeded", FailureKind::ContextLength),
+    (
+        "context_length_exceeded",
+        AgentError::context_length_exceeded,
+    ),
     // llama.cpp
-    ("exceed_context_size_error", FailureKind::ContextLength),
+    (
+        "exceed_context_size_error",
+        AgentError::context_length_exceeded,
+    ),
     // Azure, OpenAI
-    ("content_filter", FailureKind::Filtered),
-    ("content_policy_violation", FailureKind::Filtered),
-    ("ResponsibleAIPolicyViolation", FailureKind::Filtered),
-    ("rate_limit_exceeded", FailureKind::RateLimited),
-    ("rate_limit_error", FailureKind::RateLimited),
-    ("insufficient_quota", FailureKind::RateLimited),
-    ("invalid_api_key", FailureKind::Auth),
-    ("authentication_error", FailureKind::Auth),
-    ("permission_error", FailureKind::Auth),
+    ("content_filter", AgentError::content_filtered),
+    ("content_policy_violation", AgentError::content_filtered),
+    ("ResponsibleAIPolicyViolation", AgentError::content_filtered),
+    ("rate_limit_exceeded", AgentError::model_rate_limited),
+    ("rate_limit_error", AgentError::model_rate_limited),
+    ("insufficient_quota", AgentError::model_rate_limited),
+    ("invalid_api_key", AgentError::model_auth),
+    ("authentication_error", AgentError::model_auth),
+    ("permission_error", AgentError::model_auth),
 ];
 
 /// Parts of messages, in lower case. These services send no code of their own: vLLM and
@@ -105,7 +60,7 @@ const CONTEXT_LENGTH_MESSAGES: &[&str] = &[
 
 impl ErrorReport {
     /// Reads an error: the member `error`, or the value itself.
-    pub(super) fn of(value: &Value) -> Self {
+    fn of(value: &Value) -> Self {
         let error = value.get("error").filter(|error| !error.is_null());
         let error = error.unwrap_or(value);
         let inner = error.get("innererror").unwrap_or(&Value::Null);
@@ -127,72 +82,70 @@ impl ErrorReport {
         }
     }
 
-    /// Reads the body of a refusal.
-    pub(super) fn of_body(body: &[u8]) -> Self {
-        serde_json::from_slice(body).map_or_else(|_| Self::default(), |value| Self::of(&value))
-    }
-
-    fn kind(&self, status: Option<u16>) -> Option<FailureKind> {
+    /// The error of the skill.
+    fn error(&self, status: Option<u16>) -> ToError {
         let entry_of = |code: &String| {
-            CODES
-                .iter()
-                .find(|(word, _)| word.eq_ignore_ascii_case(code))
+            let mut entries = CODES.iter();
+            entries.find(|(word, _)| word.eq_ignore_ascii_case(code))
         };
-        if let Some((_, kind)) = self.codes.iter().find_map(entry_of) {
-            return Some(*kind);
+        if let Some((_, error)) = self.codes.iter().find_map(entry_of) {
+            return *error;
         }
         // OpenRouter sends the status of its own provider as the code.
         let status_code = || self.codes.iter().find_map(|code| code.parse().ok());
         match status.or_else(status_code) {
-            Some(401 | 403) => return Some(FailureKind::Auth),
-            Some(429) => return Some(FailureKind::RateLimited),
+            Some(401 | 403) => return AgentError::model_auth,
+            Some(429) => return AgentError::model_rate_limited,
             _ => {}
         }
         let message = self.message.to_lowercase();
         let mut messages = CONTEXT_LENGTH_MESSAGES.iter();
-        let is_long = messages.any(|part| message.contains(part));
-        is_long.then_some(FailureKind::ContextLength)
+        if messages.any(|part| message.contains(part)) {
+            return AgentError::context_length_exceeded;
+        }
+        AgentError::model_provider
     }
 }
 
-impl ModelCallError {
-    /// Wraps an error of the JSON parser, without the content that its text may quote.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "`map_err` passes the error as a value"
-    )]
-    pub(super) fn of_json(error: serde_json::Error) -> Self {
-        Self::Json {
-            line: error.line(),
-            column: error.column(),
-        }
+/// The error of an answer with a status other than 2xx.
+pub(super) fn refused(status: u16, body: &[u8]) -> ModelCallError {
+    let report = serde_json::from_slice(body).map(|value| ErrorReport::of(&value));
+    let report = report.unwrap_or_default();
+    ModelCallError::Service {
+        error: report.error(Some(status)),
+        text: format!("status {status}: {report}"),
     }
+}
 
-    fn kind(&self) -> Option<FailureKind> {
-        match self {
-            Self::Refused { status, report } => report.kind(Some(*status)),
-            Self::Reported(report) => report.kind(None),
-            Self::Request(_)
-            | Self::Connection(_)
-            | Self::Slow(_)
-            | Self::TooLong(_)
-            | Self::Cut
-            | Self::Json { .. }
-            | Self::Form(_) => None,
-        }
+/// The error that an answer, or an event of its stream, reports.
+pub(super) fn reported(value: &Value) -> ModelCallError {
+    let report = ErrorReport::of(value);
+    ModelCallError::Service {
+        error: report.error(None),
+        text: format!("the answer reports an error: {report}"),
     }
+}
 
-    /// The error of the skill, with this one as its private cause.
-    pub(super) fn into_agent(self) -> AgentError {
-        match self.kind() {
-            Some(FailureKind::Auth) => AgentError::model_auth(self),
-            Some(FailureKind::RateLimited) => AgentError::model_rate_limited(self),
-            Some(FailureKind::Filtered) => AgentError::content_filtered(self),
-            Some(FailureKind::ContextLength) => AgentError::context_length_exceeded(self),
-            None if matches!(self, Self::TooLong(_)) => AgentError::model_output(self),
-            None => AgentError::model_provider(self),
-        }
-    }
+/// The error of a service that cannot be reached, or whose connection broke.
+pub(super) fn no_answer(cause: &str) -> ModelCallError {
+    provider_failed(format!("no answer: {cause}"))
+}
+
+/// Wraps an error of the JSON parser, without the content that its text may quote.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "`map_err` passes the error as a value"
+)]
+pub(super) fn no_json(error: serde_json::Error) -> ModelCallError {
+    let (line, column) = (error.line(), error.column());
+    provider_failed(format!(
+        "the answer is not JSON: line {line}, column {column}"
+    ))
+}
+
+fn provider_failed(text: String) -> ModelCallError {
+    let error = AgentError::model_provider;
+    ModelCallError::Service { error, text }
 }
 
 #[cfg(test)]
@@ -202,10 +155,8 @@ mod tests {
     use serde_json::json;
 
     fn code(status: u16, body: &Value) -> ErrorCode {
-        let report = ErrorReport::of_body(body.to_string().as_bytes());
-        ModelCallError::Refused { status, report }
-            .into_agent()
-            .code()
+        let error = refused(status, body.to_string().as_bytes());
+        error.into_agent().code()
     }
 
     #[test]
@@ -271,17 +222,15 @@ mod tests {
 
     #[test]
     fn code_of_a_reported_error_may_be_a_status() {
-        let report = ErrorReport::of(&json!({"error": {"code": 429, "message": "slow down"}}));
-        let error = ModelCallError::Reported(report).into_agent();
+        let body = json!({"error": {"code": 429, "message": "slow down"}});
+        let error = reported(&body).into_agent();
         assert_eq!(error.code(), ErrorCode::ModelRateLimited);
     }
 
     #[test]
     fn message_of_the_service_is_private_and_cut() {
         let body = json!({"error": {"code": "x", "message": "ä".repeat(1000)}});
-        let report = ErrorReport::of(&body);
-        let status = 500;
-        let error = ModelCallError::Refused { status, report }.into_agent();
+        let error = refused(500, body.to_string().as_bytes()).into_agent();
         assert_eq!(error.text(), "the model service failed");
         assert!(error.details().is_empty());
         let expected = format!("status 500: [x] {}", "ä".repeat(MESSAGE_LIMIT));

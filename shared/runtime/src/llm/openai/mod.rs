@@ -26,13 +26,14 @@ mod values;
 pub use config::{OpenAiApi, OpenAiConfigError, OpenAiModelBuilder};
 pub use quirks::OpenAiQuirks;
 
+use crate::llm::provider::{ModelCallError, ReadDeltas, deltas};
 use crate::skill::AgentResult;
 use crate::skill::model::{Delta, Model, ModelReply, ModelRequest};
 use bytes::Bytes;
 use chat::ChatStream;
-use failure::ModelCallError;
+use failure::no_json;
 use futures::future::{BoxFuture, FutureExt as _};
-use futures::stream::{self, BoxStream, StreamExt as _};
+use futures::stream::{BoxStream, StreamExt as _};
 use responses::ResponsesStream;
 use serde_json::{Map, Value};
 use sse::{ServerEvent, ServerEventParser};
@@ -93,7 +94,7 @@ impl OpenAiModel {
     async fn whole(&self, request: &ModelRequest) -> Result<ModelReply, ModelCallError> {
         let body = self.body(request, false)?;
         let response = self.transport.post(body, false).await?.whole().await?;
-        let response: Value = serde_json::from_slice(&response).map_err(ModelCallError::of_json)?;
+        let response: Value = serde_json::from_slice(&response).map_err(no_json)?;
         match self.api {
             OpenAiApi::ChatCompletions => chat::reply(&response, &self.quirks),
             OpenAiApi::Responses => responses::reply(&response),
@@ -132,8 +133,7 @@ impl Model for OpenAiModel {
     ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
         async move {
             let reading = self.streamed(&request).await;
-            let reading = reading.map_err(ModelCallError::into_agent)?;
-            Ok(stream::try_unfold(reading, ReplyReading::next).boxed())
+            Ok(deltas(reading.map_err(ModelCallError::into_agent)?))
         }
         .boxed()
     }
@@ -178,10 +178,6 @@ struct ReplyReading {
     /// Events that are not decoded. One is decoded at a time, so that an error comes after the
     /// deltas of the events before it.
     events: VecDeque<ServerEvent>,
-    /// Deltas that are not returned.
-    deltas: VecDeque<Delta>,
-    /// Whether the answer is complete.
-    is_complete: bool,
 }
 
 impl ReplyReading {
@@ -194,32 +190,19 @@ impl ReplyReading {
             parser: ServerEventParser::default(),
             decoder,
             events: VecDeque::new(),
-            deltas: VecDeque::new(),
-            is_complete: false,
         }
     }
+}
 
-    /// The next delta, and `None` after [`Delta::Stop`].
-    async fn next(mut self) -> AgentResult<Option<(Delta, Self)>> {
-        while !self.is_complete {
-            if let Some(delta) = self.deltas.pop_front() {
-                self.is_complete = matches!(delta, Delta::Stop { .. });
-                return Ok(Some((delta, self)));
-            }
-            let read = self.read().await;
-            read.map_err(ModelCallError::into_agent)?;
-        }
-        Ok(None)
-    }
-
+impl ReadDeltas for ReplyReading {
     /// Decodes the next event, or reads the next chunk.
-    async fn read(&mut self) -> Result<(), ModelCallError> {
+    async fn read(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelCallError> {
         if let Some(event) = self.events.pop_front() {
-            return self.decoder.event(&event, &mut self.deltas);
+            return self.decoder.event(&event, out);
         }
         match self.chunks.next().await {
             Some(chunk) => self.events.extend(self.parser.push(&chunk?)),
-            None => self.decoder.end(&mut self.deltas)?,
+            None => self.decoder.end(out)?,
         }
         Ok(())
     }

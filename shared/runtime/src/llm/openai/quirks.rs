@@ -1,12 +1,7 @@
 //! How services and models with the same API differ, as data.
 
-use serde::{Deserialize, Serialize};
-
 /// How a service or a model differs from others with the same API.
-///
-/// Its JSON form has the same members, each optional.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenAiQuirks {
     /// Chat Completions: the member with the limit of output tokens, `max_tokens` or
     /// `max_completion_tokens`.
@@ -66,17 +61,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quirks_follow_the_host_and_are_read_from_json() {
+    fn quirks_follow_the_host() {
         let limit = |host| OpenAiQuirks::of_host(host).token_limit;
         assert_eq!(limit("API.openai.com"), "max_completion_tokens");
         assert_eq!(limit("x.openai.azure.com"), "max_completion_tokens");
         assert_eq!(limit("127.0.0.1"), "max_tokens");
-        let read: OpenAiQuirks = serde_json::from_str(r#"{"forcedTools": false}"#).unwrap();
-        let expected = OpenAiQuirks {
-            forced_tools: false,
-            ..OpenAiQuirks::default()
-        };
-        assert_eq!(read, expected);
-        assert!(serde_json::from_str::<OpenAiQuirks>(r#"{"forced": 1}"#).is_err());
     }
 }

@@ -3,7 +3,7 @@
 //! A piece of arguments belongs to the newest call of the deltas. Servers may interleave the
 //! pieces of parallel calls. So one call streams at a time; the pieces of later calls wait.
 
-use super::failure::ModelCallError;
+use crate::llm::provider::ModelCallError;
 use crate::skill::model::Delta;
 use std::collections::VecDeque;
 
@@ -131,7 +131,7 @@ impl ToolCallStream {
 }
 
 /// The id of a call, or one made of its place: some servers send an empty id.
-pub(super) fn id_or_place(id: &str, index: usize) -> String {
+fn id_or_place(id: &str, index: usize) -> String {
     if id.is_empty() {
         format!("call_{index}")
     } else {

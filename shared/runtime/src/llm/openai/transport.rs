@@ -3,7 +3,8 @@
 //! It is the HTTP client of the AWS SDK. An operator names the service, so every address is
 //! allowed, also loopback and plain HTTP. It uses no proxy and follows no redirect.
 
-use super::failure::{ErrorReport, ModelCallError};
+use super::failure::{no_answer, refused};
+use crate::llm::provider::ModelCallError;
 use aws_smithy_http_client::{
     Connector,
     tls::{self, rustls_provider::CryptoMode},
@@ -36,10 +37,22 @@ const USER_AGENT: &str = concat!("a2a-lambda/", env!("CARGO_PKG_VERSION"));
 pub(super) struct CallLimits {
     /// The time of the whole call.
     pub(super) total: Duration,
-    /// The time between two chunks.
+    /// The time between two chunks. In a stream also the time before the first byte: an answer
+    /// that is not streamed is silent while the model works.
     pub(super) idle: Duration,
     /// The bytes of the answer.
     pub(super) bytes: usize,
+}
+
+/// The longest run of a Lambda function, 2 minutes of silence, and 16 MiB.
+impl Default for CallLimits {
+    fn default() -> Self {
+        Self {
+            total: Duration::from_secs(900),
+            idle: Duration::from_secs(120),
+            bytes: 16 * 1024 * 1024,
+        }
+    }
 }
 
 /// The client of one endpoint.
@@ -95,7 +108,7 @@ impl Transport {
         let response = tokio::time::timeout(wait, connector.call(request)).await;
         let response: SdkResponse = response
             .map_err(|_| ModelCallError::Slow(wait))?
-            .map_err(|error| ModelCallError::Connection(root(&error)))?;
+            .map_err(|error| no_answer(&root(&error)))?;
         let status = response.status();
         let mut body = ReplyBody {
             body: response.into_body(),
@@ -109,10 +122,7 @@ impl Transport {
         body.remaining = REFUSAL_LIMIT;
         // The status counts, whatever happens to the body.
         let read = body.whole().await.unwrap_or_default();
-        Err(ModelCallError::Refused {
-            status: status.as_u16(),
-            report: ErrorReport::of_body(&read),
-        })
+        Err(refused(status.as_u16(), &read))
     }
 
     fn request(&self, json: Vec<u8>, streams: bool) -> Result<SdkRequest, ModelCallError> {
@@ -152,7 +162,7 @@ impl ReplyBody {
             let Some(frame) = frame.map_err(slow)? else {
                 return Ok(None);
             };
-            let frame = frame.map_err(|error| ModelCallError::Connection(root(&*error)))?;
+            let frame = frame.map_err(|error| no_answer(&root(&*error)))?;
             // A frame without data has trailers.
             let Ok(data) = frame.into_data() else {
                 continue;

@@ -1,6 +1,7 @@
 //! Reads and writes the parts of JSON that both APIs share.
 
-use crate::skill::model::Usage;
+use super::quirks::OpenAiQuirks;
+use crate::skill::model::{ModelRequest, ModelTool, OutputSchema, ToolChoice, Usage};
 use serde_json::{Map, Value, json};
 
 /// The member with arguments that are not a JSON object, when they return to the model.
@@ -44,19 +45,8 @@ pub(super) fn usage(value: &Value, input: &str, output: &str) -> Option<Usage> {
     })
 }
 
-/// The arguments of a tool call. Servers send a JSON text, an object, or nothing.
-pub(super) fn arguments(value: Option<&Value>) -> Value {
-    match value {
-        None | Some(Value::Null) => json!({}),
-        Some(Value::String(text)) if text.trim().is_empty() => json!({}),
-        Some(Value::String(text)) => {
-            serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()))
-        }
-        Some(value) => value.clone(),
-    }
-}
-
-/// A piece of the arguments of a tool call in a stream, as JSON text.
+/// The arguments of a tool call, or a piece of them, as JSON text. Servers send a text, an
+/// object, or nothing.
 pub(super) fn arguments_piece(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => String::new(),
@@ -111,8 +101,45 @@ pub(super) fn set_in(body: &mut Map<String, Value>, name: &str, member: &str, va
     }
 }
 
+/// Sets the tools of a request, and which of them is forced, in the forms of an API.
+pub(super) fn set_tools(
+    body: &mut Map<String, Value>,
+    request: &ModelRequest,
+    quirks: &OpenAiQuirks,
+    tool: fn(&ModelTool) -> Value,
+    forced: fn(&str) -> Value,
+) {
+    if request.tools.is_empty() {
+        return;
+    }
+    let tools = request.tools.iter().map(tool).collect();
+    body.insert("tools".to_owned(), tools);
+    // The default of the APIs is that the model decides.
+    let choice = match &request.tool_choice {
+        ToolChoice::Auto => return,
+        ToolChoice::Any => Value::from("required"),
+        ToolChoice::Tool(name) => forced(name),
+    };
+    if quirks.forced_tools {
+        body.insert("tool_choice".to_owned(), choice);
+    }
+}
+
+/// The schema of the answer's text, in the form that both APIs share.
+pub(super) fn output_schema(output: &OutputSchema) -> Map<String, Value> {
+    let members = [
+        ("name", Value::from(output.name.as_str())),
+        ("schema", output.schema.clone()),
+        ("strict", Value::Bool(is_strict(&output.schema))),
+    ];
+    members
+        .map(|(name, value)| (name.to_owned(), value))
+        .into_iter()
+        .collect()
+}
+
 /// Whether OpenAI accepts the schema in its strict mode. It answers 400 to other schemas.
-pub(super) fn is_strict(schema: &Value) -> bool {
+fn is_strict(schema: &Value) -> bool {
     schema.get("type").and_then(Value::as_str) == Some("object")
         && schema.get("anyOf").is_none()
         && is_strict_part(schema)
@@ -155,16 +182,6 @@ fn is_closed(schema: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn arguments_that_are_not_json_become_a_json_string() {
-        let read = |text: &str| arguments(Some(&Value::from(text)));
-        assert_eq!(read(r#"{"a":1}"#), json!({"a": 1}));
-        assert_eq!(read(r#"{"a":"#), json!(r#"{"a":"#));
-        assert_eq!(read(" "), json!({}));
-        assert_eq!(arguments(None), json!({}));
-        assert_eq!(arguments(Some(&json!({"a": 1}))), json!({"a": 1}));
-    }
 
     #[test]
     fn returned_arguments_are_always_an_object() {

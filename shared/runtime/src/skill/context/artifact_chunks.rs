@@ -40,6 +40,11 @@ impl<'a> ArtifactChunks<'a> {
         self
     }
 
+    /// Whether a chunk was sent.
+    pub(crate) const fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
     fn text(&self, text: impl Into<String>) -> Part {
         Part {
             media_type: self.media_type.clone(),

@@ -38,19 +38,6 @@ impl TaskContext<'_> {
     /// asks something else ends: its task fails with `STEP_CHANGED`. A short hash of the input
     /// is stored with the result.
     ///
-    /// ```
-    /// use a2a_lambda::prelude::*;
-    ///
-    /// /// Pays invoices.
-    /// #[skill(id = "pay", tags = ["money"])]
-    /// async fn pay(cx: &mut TaskContext<'_>, invoices: Vec<String>) -> AgentResult<u32> {
-    ///     for invoice in &invoices {
-    ///         cx.step_of("pay", invoice, async { Ok(format!("paid {invoice}")) }).await?;
-    ///     }
-    ///     Ok(1)
-    /// }
-    /// ```
-    ///
     /// # Errors
     /// As [`TaskContext::step`].
     pub async fn step_of<T: Serialize + DeserializeOwned>(
@@ -90,21 +77,7 @@ impl TaskContext<'_> {
     }
 
     /// Runs `future` in a scope of its own: its steps have the scope in their paths and an order
-    /// of their own. Branches that run at the same time each need one:
-    ///
-    /// ```
-    /// use a2a_lambda::prelude::*;
-    ///
-    /// /// Asks two services.
-    /// #[skill(id = "compare", tags = ["example"])]
-    /// async fn compare(cx: &mut TaskContext<'_>, city: String) -> AgentResult<String> {
-    ///     let (one, other) = futures::try_join!(
-    ///         cx.scope("one", async { cx.step("ask", async { Ok(1) }).await }),
-    ///         cx.scope("other", async { cx.step("ask", async { Ok(2) }).await }),
-    ///     )?;
-    ///     Ok(format!("{city}: {one}, {other}"))
-    /// }
-    /// ```
+    /// of their own. Branches that run at the same time each need one.
     ///
     /// # Errors
     /// The error of `future`. `INTERNAL_ERROR` when a scope of this name is open.

@@ -1,6 +1,7 @@
 //! What an agent publishes about itself and its skills.
 
-use crate::skill::{AnySkill, SkillMetadata};
+use crate::skill::{AnySkill, SessionAdapter, SkillMetadata};
+use crate::task::SkillId;
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -43,7 +44,7 @@ pub struct SkillManifest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<String>,
     #[serde(flatten)]
-    pub(super) schemas: SkillSchemas,
+    pub(super) registered: RegisteredSkill,
     /// Whether the skill can ask.
     pub asks: bool,
     /// Whether the skill can make a task.
@@ -53,46 +54,52 @@ pub struct SkillManifest {
     pub extended: bool,
 }
 
-/// The schemas of a skill, which are made when something reads them.
+/// A skill as an agent holds it. Its form is that of its schemas, which are made when something
+/// reads them.
 #[derive(Clone)]
-pub(super) struct SkillSchemas(pub(super) Arc<dyn AnySkill>);
+pub(super) struct RegisteredSkill {
+    pub(super) id: SkillId,
+    pub(super) skill: Arc<dyn AnySkill>,
+    /// What finds the session context of a conversation that begins with it.
+    pub(super) adapter: Option<Arc<dyn SessionAdapter>>,
+}
 
 impl SkillManifest {
     /// The JSON schema of the data part; `{}` if the skill accepts every value.
     #[must_use]
     pub fn input_schema(&self) -> &Value {
-        self.schemas.0.input_schema()
+        self.registered.skill.input_schema()
     }
 
     /// The JSON schema of the output artifact, if there is one.
     #[must_use]
     pub fn output_schema(&self) -> Option<&Value> {
-        self.schemas.0.output_schema()
+        self.registered.skill.output_schema()
     }
 }
 
-impl SkillSchemas {
-    fn both(&self) -> (&Value, Option<&Value>) {
-        (self.0.input_schema(), self.0.output_schema())
+impl RegisteredSkill {
+    fn schemas(&self) -> (&Value, Option<&Value>) {
+        (self.skill.input_schema(), self.skill.output_schema())
     }
 }
 
-impl PartialEq for SkillSchemas {
+impl PartialEq for RegisteredSkill {
     fn eq(&self, other: &Self) -> bool {
-        self.both() == other.both()
+        self.schemas() == other.schemas()
     }
 }
 
-impl fmt::Debug for SkillSchemas {
+impl fmt::Debug for RegisteredSkill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.both().fmt(f)
+        self.schemas().fmt(f)
     }
 }
 
 /// The members `inputSchema` and `outputSchema`.
-impl Serialize for SkillSchemas {
+impl Serialize for RegisteredSkill {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (input, output) = self.both();
+        let (input, output) = self.schemas();
         let mut members = serializer.serialize_map(None)?;
         members.serialize_entry("inputSchema", input)?;
         if let Some(output) = output {

@@ -9,8 +9,6 @@ use crate::skill::model::{Model, ModelContent, ModelMessage, ModelRequest, Model
 use crate::skill::{AgentDefinition, AgentError, AgentResult, AnySkill, Content, media};
 use crate::task::{Message, Part, PartContent, SkillId, Timestamp};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -32,23 +30,18 @@ const CALLS: usize = 2;
 /// After so many failures in a row the model is not asked for [`PAUSE`].
 const FAILURES: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(60);
-/// How many decisions a process keeps.
-const KEPT: usize = 128;
 
 /// The model of the router.
 pub(crate) struct RouterModel {
     model: Arc<dyn Model>,
-    /// Whether the model decides before the words of a message do.
-    pub(crate) always: bool,
-    past: Mutex<Past>,
+    failures: Mutex<Failures>,
 }
 
-/// What a process remembers of earlier messages.
+/// The newest failures in a row.
 #[derive(Default)]
-struct Past {
-    decisions: VecDeque<([u8; 32], ModelChoice)>,
-    failures: u32,
-    silent_until: Option<Timestamp>,
+struct Failures {
+    count: u32,
+    silent_until: Timestamp,
 }
 
 /// The decision of the model.
@@ -69,17 +62,11 @@ pub(crate) struct Undecided<'a> {
 }
 
 impl RouterModel {
-    pub(crate) fn new(model: Arc<dyn Model>, always: bool) -> Self {
+    pub(crate) fn new(model: Arc<dyn Model>) -> Self {
         Self {
             model,
-            always,
-            past: Mutex::default(),
+            failures: Mutex::default(),
         }
-    }
-
-    /// Whether the model may be asked now.
-    pub(crate) fn is_ready(&self, now: Timestamp) -> bool {
-        self.past().silent_until.is_none_or(|until| until <= now)
     }
 
     /// The decision of the model; `None` if it has failed, is silent, or there is no text.
@@ -90,14 +77,10 @@ impl RouterModel {
         now: Timestamp,
     ) -> Option<ModelChoice> {
         let text = text_of(undecided.message);
-        if text.is_empty() || !self.is_ready(now) {
+        if text.is_empty() || now < self.failures().silent_until {
             return None;
         }
         let request = request(agent, undecided, &text);
-        let key = key(agent, &request);
-        if let Some(choice) = self.known(&key) {
-            return Some(choice);
-        }
         for _ in 0..CALLS {
             let began = Instant::now();
             let reply = timeout(TIME, self.model.converse(request.clone())).await;
@@ -105,7 +88,7 @@ impl RouterModel {
             log_call(began, reply.as_ref());
             match reply.and_then(|reply| choice(agent, undecided.message, &reply.content)) {
                 Ok(choice) => {
-                    self.keep(key, choice.clone());
+                    self.failures().count = 0;
                     return Some(choice);
                 }
                 Err(error) => {
@@ -119,44 +102,20 @@ impl RouterModel {
                 }
             }
         }
-        self.failed(now);
+        let mut failures = self.failures();
+        failures.count += 1;
+        if failures.count >= FAILURES {
+            *failures = Failures {
+                count: 0,
+                silent_until: now.plus(PAUSE),
+            };
+        }
         None
     }
 
-    fn past(&self) -> MutexGuard<'_, Past> {
-        self.past.lock().unwrap_or_else(PoisonError::into_inner)
+    fn failures(&self) -> MutexGuard<'_, Failures> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn known(&self, key: &[u8; 32]) -> Option<ModelChoice> {
-        let past = self.past();
-        let entry = past.decisions.iter().find(|(hash, _)| hash == key);
-        entry.map(|(_, choice)| choice.clone())
-    }
-
-    fn keep(&self, key: [u8; 32], choice: ModelChoice) {
-        let mut past = self.past();
-        past.failures = 0;
-        past.decisions.push_back((key, choice));
-        if past.decisions.len() > KEPT {
-            past.decisions.pop_front();
-        }
-    }
-
-    fn failed(&self, now: Timestamp) {
-        let mut past = self.past();
-        past.failures += 1;
-        if past.failures >= FAILURES {
-            past.failures = 0;
-            past.silent_until = Some(now.plus(PAUSE));
-        }
-    }
-}
-
-/// A decision is that of one version of the agent.
-fn key(agent: &AgentDefinition, request: &ModelRequest) -> [u8; 32] {
-    let version = (&agent.manifest().id, &agent.manifest().version);
-    let text = serde_json::to_vec(&(version, request)).unwrap_or_default();
-    Sha256::digest(text).into()
 }
 
 /// The texts of the message with single spaces, cut at [`TEXT`].

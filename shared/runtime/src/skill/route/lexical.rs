@@ -1,28 +1,10 @@
-//! Chooses a skill by the text: a command, an example, or the best match of words (BM25).
+//! Chooses a skill by a text that the skill declares: a command, an example, or its id.
 
-use super::{Skills, takes_any};
+use super::{Route, Skills, only, takes_any};
 use crate::skill::media::admits;
-use crate::skill::words::{self, WordMatch};
-use crate::skill::{AgentDefinition, AnySkill, Content, SkillMetadata};
+use crate::skill::{AgentDefinition, AnySkill, Content};
 use crate::task::{Message, Part, PartContent, SkillId};
 use serde_json::{Map, Value};
-use std::cmp::Ordering;
-use std::collections::BTreeSet;
-
-/// The lowest score that decides. A word that only one of two skills has scores about 0.7.
-const FLOOR: f64 = 0.5;
-/// The factor by which the best score must exceed the second.
-const MARGIN: f64 = 1.5;
-
-/// Words that are too common to indicate a skill.
-const STOP_WORDS: [&str; 68] = [
-    "a", "about", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can",
-    "could", "did", "do", "does", "for", "from", "give", "had", "has", "have", "help", "how", "i",
-    "if", "in", "is", "it", "its", "like", "me", "my", "need", "not", "of", "on", "or", "our",
-    "please", "should", "so", "that", "the", "them", "there", "these", "they", "this", "those",
-    "to", "us", "want", "was", "we", "were", "what", "when", "where", "which", "who", "will",
-    "with", "would", "you", "your",
-];
 
 fn text(message: &Message) -> String {
     let texts = message.parts.iter().filter_map(|part| match &part.content {
@@ -35,7 +17,7 @@ fn text(message: &Message) -> String {
 /// The skill of a text that starts with `/skill-id`, and the message without that word. An
 /// unknown word after the slash is not a command. A JSON object behind the word is the input
 /// of a skill that takes data.
-pub(super) fn command(agent: &AgentDefinition, message: &Message) -> Option<(SkillId, Content)> {
+pub(super) fn command(agent: &AgentDefinition, message: &Message) -> Option<Route> {
     let mut parts = message.parts.clone();
     let (sentence, content) = parts.iter_mut().find_map(|part| match &part.content {
         PartContent::Text(text) => Some((text.clone(), &mut part.content)),
@@ -50,7 +32,10 @@ pub(super) fn command(agent: &AgentDefinition, message: &Message) -> Option<(Ski
         Some(arguments) => PartContent::Data(arguments.into()),
         None => PartContent::Text(rest.to_owned()),
     };
-    Some((id, Content::from_parts(parts)))
+    Some(Route {
+        content: Content::from_parts(parts),
+        ..Route::to(&id, message, "command")
+    })
 }
 
 /// The text as the input of a skill that takes data: a JSON object, or nothing at all for a
@@ -76,89 +61,19 @@ pub(super) fn bare_id<'a>(agent: &'a AgentDefinition, message: &Message) -> Opti
 
 /// The only skill that has the text as an example. Case and punctuation are ignored.
 pub(super) fn example<'a>(skills: &Skills<'a>, message: &Message) -> Option<&'a SkillId> {
-    let plain = |text: &str| plain_words(text).collect::<Vec<_>>();
+    let plain = |text: &str| words(text).collect::<Vec<_>>();
     let sentence = plain(&text(message));
     if sentence.is_empty() {
         return None;
     }
-    let has = |metadata: &SkillMetadata| metadata.examples.iter().any(|one| plain(one) == sentence);
-    let mut matching = skills.iter().filter(|(_, skill)| has(skill.metadata()));
-    match (matching.next(), matching.next()) {
-        (Some((id, _)), None) => Some(id),
-        _ => None,
-    }
+    only(skills, |skill| {
+        let mut examples = skill.metadata().examples.iter();
+        examples.any(|example| plain(example) == sentence)
+    })
 }
 
-/// Skills by score, the best first; equal scores in the order in which the skills were
-/// added.
-pub(super) struct Ranking<'a> {
-    scores: Vec<(&'a SkillId, f64)>,
-}
-
-impl<'a> Ranking<'a> {
-    /// The best skill, if its score reaches [`FLOOR`] and exceeds the second by [`MARGIN`].
-    pub(super) fn winner(&self) -> Option<(&'a SkillId, f64)> {
-        let mut scores = self.scores.iter();
-        let (id, best) = scores.next()?;
-        let second = scores.next().map_or(0.0, |(_, score)| *score);
-        (*best >= FLOOR && *best >= second * MARGIN).then_some((*id, *best))
-    }
-
-    /// The skills with a score above 0, or all skills if there are none.
-    pub(super) fn candidates(&self) -> Vec<SkillId> {
-        let matches = self.scores.iter().filter(|(_, score)| *score > 0.0);
-        let matching: Vec<SkillId> = matches.map(|(id, _)| (*id).clone()).collect();
-        if matching.is_empty() {
-            return self.scores.iter().map(|(id, _)| (*id).clone()).collect();
-        }
-        matching
-    }
-}
-
-/// Ranks the skills by the text of the message.
-pub(super) fn rank<'a>(skills: &Skills<'a>, message: &Message) -> Ranking<'a> {
-    let query: BTreeSet<String> = terms(&text(message)).collect();
-    let query: Vec<String> = query.into_iter().collect();
-    let texts: Vec<WordMatch> = skills
-        .iter()
-        .map(|(_, skill)| matched(skill.metadata(), &query))
-        .collect();
-    let scores = words::rank(&texts).scores;
-    let mut scores: Vec<_> = skills.iter().map(|(id, _)| *id).zip(scores).collect();
-    scores.sort_by(|(_, a), (_, b)| b.partial_cmp(a).unwrap_or(Ordering::Equal));
-    Ranking { scores }
-}
-
-/// What a skill has of the words of a query.
-fn matched(skill: &SkillMetadata, query: &[String]) -> WordMatch {
-    let name = Some(skill.name).filter(|name| *name != skill.id);
-    // Id and name count twice: they describe a skill better than running text does.
-    let twice = name.into_iter().chain([skill.id]);
-    let once = skill.examples.iter().chain(skill.tags).copied();
-    let texts = twice
-        .clone()
-        .chain(twice)
-        .chain([skill.description])
-        .chain(once);
-    let words: Vec<String> = texts.flat_map(terms).collect();
-    let mut text = WordMatch::new(query.len(), words.len());
-    words.iter().for_each(|word| text.add(query, word, 1.0));
-    text
-}
-
-fn plain_words(text: &str) -> impl Iterator<Item = String> {
+fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())
         .map(str::to_lowercase)
-}
-
-/// The words of a text without stop words and without a plural `s`.
-fn terms(text: &str) -> impl Iterator<Item = String> {
-    plain_words(text)
-        .filter(|word| !STOP_WORDS.contains(&word.as_str()))
-        .map(|word| match word.strip_suffix('s') {
-            // Short words and words like `class` keep their `s`.
-            Some(stem) if stem.len() > 2 && !stem.ends_with('s') => stem.to_owned(),
-            _ => word,
-        })
 }

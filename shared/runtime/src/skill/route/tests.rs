@@ -1,4 +1,4 @@
-use super::{RouteRequest, Routed, Words, route, route_answer, which_skill};
+use super::{RouteRequest, Routed, route, route_answer, which_skill};
 use crate::prelude::*;
 use crate::skill::testing::message;
 use crate::task::{A2aError, Message, Metadata, Part, PartContent, SkillId};
@@ -91,7 +91,7 @@ fn routed_with(
         message,
         request_metadata,
     };
-    route(agent, &request, Words::Decide)
+    route(agent, &request)
 }
 
 fn routed(agent: &AgentDefinition, message: &Message) -> Result<Routed, A2aError> {
@@ -101,9 +101,7 @@ fn routed(agent: &AgentDefinition, message: &Message) -> Result<Routed, A2aError
 /// The skill, the step and the content of a decision.
 fn chosen(routed: Result<Routed, A2aError>) -> (String, &'static str, Content) {
     match routed.unwrap() {
-        Routed::Skill {
-            id, content, how, ..
-        } => (id.to_string(), how, content),
+        Routed::Skill(route) => (route.id.to_string(), route.how, route.content),
         other => panic!("{other:?}"),
     }
 }
@@ -240,7 +238,7 @@ fn a_task_keeps_its_skill() {
             message,
             request_metadata: &Metadata::new(),
         };
-        route(&agent(), &request, Words::Decide)
+        route(&agent(), &request)
     };
     let (id, how, _) = chosen(pinned(&said("/echo hi")));
     assert_eq!((id.as_str(), how), ("book-flight", "pinned"));
@@ -259,7 +257,7 @@ fn task_of_a_removed_skill_is_refused() {
         message: &said("hi"),
         request_metadata: &Metadata::new(),
     };
-    let refused = route(&agent(), &request, Words::Decide);
+    let refused = route(&agent(), &request);
     assert!(matches!(
         refused,
         Err(A2aError::UnsupportedOperation { .. })
@@ -385,17 +383,6 @@ fn example_matches_in_any_case_and_punctuation() {
     }
 }
 
-#[test]
-fn words_choose_a_skill_that_matches_clearly() {
-    for (text, skill) in [
-        ("I need flights to Paris", "book-flight"),
-        ("please add these numbers", "add"),
-    ] {
-        let decided = step(&agent(), &said(text));
-        assert_eq!(decided, (skill.to_owned(), "lexical"), "{text}");
-    }
-}
-
 fn asked(routed: Result<Routed, A2aError>) -> (Vec<String>, String) {
     match routed.unwrap() {
         Routed::Ask {
@@ -410,17 +397,38 @@ fn asked(routed: Result<Routed, A2aError>) -> (Vec<String>, String) {
 }
 
 #[test]
-fn words_that_match_no_skill_or_two_lead_to_a_question() {
-    let (candidates, question) = asked(routed(&agent(), &said("What is the weather like?")));
-    assert_eq!(candidates, ["echo", "add", "book-flight"]);
-    assert!(
-        question.contains("- `add`: Adds two numbers."),
-        "{question}"
-    );
-    let (candidates, _) = asked(routed(&agent(), &said("add flight")));
-    assert_eq!(candidates.len(), 2, "{candidates:?}");
+fn text_that_no_skill_declares_leads_to_a_question() {
+    for text in ["I need flights to Paris", "please add these numbers", "hm"] {
+        let (candidates, question) = asked(routed(&agent(), &said(text)));
+        assert_eq!(candidates, ["echo", "add", "book-flight"], "{text}");
+        let line = "- `add`: Adds two numbers.";
+        assert!(question.contains(line), "{question}");
+    }
     let slot = which_skill(&[id("add"), id("echo")]);
     assert_eq!(slot.value, json!({"candidates": ["add", "echo"]}));
+}
+
+/// Each message also fits the steps of the messages below it.
+#[test]
+fn the_first_step_that_decides_routes_a_message() {
+    let sum = || Part::data(json!({"a": 1, "b": 2}));
+    let flight = || Part::text("Book a flight to Oslo");
+    let mut named = message(vec![Part::text("/book-flight"), sum()]);
+    named.metadata = meta(&json!({"skillId": "add"}));
+    for (message, skill, how) in [
+        (named, "add", "explicit"),
+        (
+            message(vec![Part::text("/book-flight"), sum()]),
+            "book-flight",
+            "command",
+        ),
+        (message(vec![flight(), image()]), "draw", "media_type"),
+        (message(vec![flight(), sum()]), "add", "schema"),
+        (message(vec![flight()]), "book-flight", "example"),
+    ] {
+        let decided = step(&choosy(), &message);
+        assert_eq!(decided, (skill.to_owned(), how));
+    }
 }
 
 fn answered(original: &Message, answer: &Message) -> Result<Routed, A2aError> {
@@ -429,7 +437,7 @@ fn answered(original: &Message, answer: &Message) -> Result<Routed, A2aError> {
         message: answer,
         request_metadata: &Metadata::new(),
     };
-    route_answer(&agent(), original, &request, Words::Decide)
+    route_answer(&agent(), original, &request)
 }
 
 #[test]
@@ -453,9 +461,9 @@ fn answer_with_arguments_or_other_text_replaces_the_request() {
     let (id, _, content) = chosen(answered(&original, &call));
     assert_eq!(id, "add");
     assert_eq!(content.first_data(), Some(&json!({"a": 1, "b": 2})));
-    let (id, how, content) = chosen(answered(&original, &said("a flight to Rome")));
-    assert_eq!((id.as_str(), how), ("book-flight", "lexical"));
-    assert_eq!(content.text().unwrap(), "a flight to Rome");
+    let (id, how, content) = chosen(answered(&original, &said("book a flight to Oslo")));
+    assert_eq!((id.as_str(), how), ("book-flight", "example"));
+    assert_eq!(content.text().unwrap(), "book a flight to Oslo");
     asked(answered(&original, &said("no idea")));
     let mut unknown = said("this one");
     unknown.metadata = meta(&json!({"skillId": "fly"}));

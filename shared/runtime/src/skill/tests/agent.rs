@@ -153,39 +153,46 @@ macro_rules! by_hand {
 
 #[test]
 fn build_rejects_an_agent_that_cannot_be_published() {
-    let id = || "x".to_owned();
-    let built = Agent::builder("agent").build().map(|_| ());
-    assert_eq!(built, Err(BuildError::NoSkill));
-    let built = Agent::builder("agent").skill(echo).skill(echo).build();
-    let id_used = "echo".to_owned();
-    assert_eq!(
-        built.map(|_| ()),
-        Err(BuildError::DuplicateSkill { id: id_used })
-    );
-    let built = Agent::builder("An agent").skill(echo).build();
-    assert!(matches!(built, Err(BuildError::InvalidAgentId { .. })));
-    let built = Agent::builder("x").description(" ").skill(echo).build();
-    assert!(matches!(built, Err(BuildError::EmptyDescription { .. })));
-
+    let text = |built: Result<_, BuildError>| built.map_err(|error| error.to_string()).unwrap_err();
+    let agent = |id: &str| Agent::builder(id);
+    let ids = "`[a-z0-9][a-z0-9._-]{0,63}`";
+    for (built, expected) in [
+        (
+            agent("agent"),
+            "an agent needs at least one skill".to_owned(),
+        ),
+        (
+            agent("agent").skill(echo).skill(echo),
+            "the skill id `echo` is used twice".to_owned(),
+        ),
+        (
+            agent("An agent").skill(echo),
+            format!("the agent id `An agent` must be {ids}"),
+        ),
+        (
+            agent("x").description(" ").skill(echo),
+            "`x` needs a description".to_owned(),
+        ),
+    ] {
+        assert_eq!(text(built.build().map(|_| ())), expected);
+    }
     assert_eq!(by_hand!(SkillMetadata::new("x", "d", &["t"])), Ok(()));
     let upper = by_hand!(SkillMetadata::new("X", "d", &["t"]));
-    assert!(matches!(upper, Err(BuildError::InvalidSkillId { .. })));
+    assert_eq!(text(upper), format!("the skill id `X` must be {ids}"));
     let bare = by_hand!(SkillMetadata::new("x", " ", &["t"]));
-    assert_eq!(bare, Err(BuildError::EmptyDescription { id: id() }));
+    assert_eq!(text(bare), "`x` needs a description");
     let untagged = by_hand!(SkillMetadata::new("x", "d", &[]));
-    assert_eq!(untagged, Err(BuildError::EmptyTags { id: id() }));
     let blank = by_hand!(SkillMetadata::new("x", "d", &["t", ""]));
-    assert_eq!(blank, Err(BuildError::EmptyTags { id: id() }));
+    for built in [untagged, blank] {
+        let expected = "the skill `x` needs tags, and none of them empty";
+        assert_eq!(text(built), expected);
+    }
     let mode = by_hand!(SkillMetadata {
         output_modes: &["text"],
         ..SkillMetadata::new("x", "d", &["t"])
     });
-    let media_type = "text".to_owned();
     assert_eq!(
-        mode,
-        Err(BuildError::InvalidMediaType {
-            id: id(),
-            media_type
-        })
+        text(mode),
+        "the skill `x` names the media type `text`, which must be `type/subtype`, `type/*` or `*/*`"
     );
 }

@@ -2,8 +2,8 @@
 
 use crate::engine::{Engine, EngineError};
 use crate::skill::route::by_model::{ModelChoice, RouterModel, Undecided};
-use crate::skill::route::{self, RouteRequest, Routed, Words};
-use crate::task::{A2aError, Message, Metadata, Part, PartContent, SkillId, TaskRecord};
+use crate::skill::route::{self, RouteRequest, Routed};
+use crate::task::{Message, Metadata, Part, PartContent, SkillId, TaskRecord};
 
 /// The skill of a message that was not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,8 +24,8 @@ impl Engine {
             message: request.message,
             pending: None,
         };
-        let rules = |words| route::route(&self.agent, request, words);
-        self.routed(&undecided, rules).await
+        let decision = route::route(&self.agent, request)?;
+        self.routed(&undecided, decision).await
     }
 
     /// The skill of a message that answers the question of the router.
@@ -40,24 +40,19 @@ impl Engine {
             message: reply.message,
             pending: question.and_then(first_text),
         };
-        let rules = |words| route::route_answer(&self.agent, original, reply, words);
-        self.routed(&undecided, rules).await
+        let decision = route::route_answer(&self.agent, original, reply)?;
+        self.routed(&undecided, decision).await
     }
 
-    /// What `rules` decide; otherwise what the model decides; otherwise a question.
+    /// The decision of the rules; in place of a question that of the model, if there is one.
     async fn routed(
         &self,
         undecided: &Undecided<'_>,
-        rules: impl Fn(Words) -> Result<Routed, A2aError>,
+        decision: Routed,
     ) -> Result<Routed, EngineError> {
         let now = self.reader.clock.now();
-        let Some(router) = self.router.as_deref() else {
-            return Ok(rules(Words::Decide)?);
-        };
-        let waits = router.always && router.is_ready(now);
-        let words = if waits { Words::Wait } else { Words::Decide };
-        let decision = rules(words)?;
-        let Routed::Ask { candidates, .. } = &decision else {
+        let (Some(router), Routed::Ask { candidates, .. }) = (self.router.as_deref(), &decision)
+        else {
             return Ok(decision);
         };
         match router.choose(&self.agent, undecided, now).await {
@@ -70,10 +65,7 @@ impl Engine {
             Some(ModelChoice::Ask(Some(question))) => {
                 Ok(route::ask_with(&self.agent, candidates.clone(), &question))
             }
-            Some(ModelChoice::Ask(None)) => Ok(decision),
-            // Without an answer of the model the words decide after all.
-            None if waits => Ok(rules(Words::Decide)?),
-            None => Ok(decision),
+            Some(ModelChoice::Ask(None)) | None => Ok(decision),
         }
     }
 
@@ -90,9 +82,9 @@ impl Engine {
             request_metadata: &Metadata::new(),
         };
         Ok(match self.route_request(&request).await? {
-            Routed::Skill { id, how, .. } => RoutePreview {
-                skill: Some(id),
-                how,
+            Routed::Skill(route) => RoutePreview {
+                skill: Some(route.id),
+                how: route.how,
             },
             Routed::Ask { .. } => RoutePreview {
                 skill: None,

@@ -3,7 +3,7 @@
 
 use crate::engine::turn::spec::TurnInput;
 use crate::engine::{Engine, EngineError};
-use crate::skill::route::{self, RouteRequest, Routed, Words, Wrapped};
+use crate::skill::route::{self, RouteRequest, Routed, Wrapped};
 use crate::skill::{AgentError, Content, TurnStart, media};
 use crate::task::{
     A2aError, Change, Message, PartContent, SavedSlot, SendCommand, SkillId, SkillRoute, TaskRecord,
@@ -19,12 +19,9 @@ impl Engine {
         message: &Message,
         command: &SendCommand,
     ) -> Result<TurnInput, EngineError> {
-        let decision = route::route(
-            &self.agent,
-            &routing_message(Some(id), message, command),
-            Words::Decide,
-        )?;
-        let (Routed::Skill { content, .. }, Some(skill)) = (decision, self.agent.skill(id)) else {
+        let request = routing_message(Some(id), message, command);
+        let decision = route::route(&self.agent, &request)?;
+        let (Routed::Skill(route), Some(skill)) = (decision, self.agent.skill(id)) else {
             return Err(EngineError::broken(format!(
                 "task pinned to unknown skill `{id}`"
             )));
@@ -35,7 +32,7 @@ impl Engine {
         });
         Ok(TurnInput::Skill(
             Arc::clone(skill),
-            TurnStart::Input(slot, content),
+            TurnStart::Input(slot, route.content),
         ))
     }
 
@@ -48,29 +45,22 @@ impl Engine {
         opening: &mut Vec<Change>,
     ) -> Result<TurnInput, EngineError> {
         match decision {
-            Routed::Skill {
-                id,
-                content,
-                wrapper,
-                how,
-                score,
-                input: model_input,
-            } => {
+            Routed::Skill(route) => {
+                let id = route.id;
                 let skill = self.agent.skill(&id).ok_or_else(|| {
                     EngineError::broken(format!("routed to unknown skill `{id}`"))
                 })?;
                 media::check_accepted(skill.metadata(), accepted_output_modes)?;
                 let input = skill
-                    .decode(&content)
-                    .map_err(|error| unreadable(&error, &content, wrapper))?;
-                let route = SkillRoute {
-                    how: how.to_owned(),
-                    score,
-                    input: model_input,
-                };
+                    .decode(&route.content)
+                    .map_err(|error| unreadable(&error, &route.content, route.wrapper))?;
                 // The message itself shows the other decisions, so they need no bytes.
-                let is_kept = !matches!(how, "explicit" | "single");
-                opening.push(Change::Pin(id, is_kept.then_some(route)));
+                let is_kept = !matches!(route.how, "explicit" | "single");
+                let reason = is_kept.then(|| SkillRoute {
+                    how: route.how.to_owned(),
+                    input: route.input,
+                });
+                opening.push(Change::Pin(id, reason));
                 Ok(TurnInput::Skill(
                     Arc::clone(skill),
                     TurnStart::Request(input),

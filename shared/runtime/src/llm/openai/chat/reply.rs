@@ -1,12 +1,12 @@
 //! Reads a whole answer.
 
-use super::{kept, stop_reason};
-use crate::llm::openai::failure::{ErrorReport, ModelCallError};
+use super::{ChatStream, kept};
+use crate::llm::openai::failure::reported;
 use crate::llm::openai::quirks::OpenAiQuirks;
-use crate::llm::openai::tool_calls::id_or_place;
-use crate::llm::openai::values::{arguments, elements, text, usage};
+use crate::llm::openai::values::{elements, text};
+use crate::llm::provider::ModelCallError;
 use crate::skill::model::{ModelContent, ModelReply};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Reads the first choice of an answer.
 ///
@@ -17,31 +17,15 @@ pub(in crate::llm::openai) fn reply(
     quirks: &OpenAiQuirks,
 ) -> Result<ModelReply, ModelCallError> {
     if response.get("error").is_some_and(|error| !error.is_null()) {
-        return Err(ModelCallError::Reported(ErrorReport::of(response)));
+        return Err(reported(response));
     }
     let choice = elements(response, "choices").first();
     let choice = choice.ok_or(ModelCallError::Form("no choice"))?;
     let message = choice.get("message").filter(|message| message.is_object());
     let message = message.ok_or(ModelCallError::Form("no message"))?;
-    let mut content = Vec::new();
-    let mut members = Map::new();
-    kept::collect(message, &quirks.returned_members, &mut members);
-    if !members.is_empty() {
-        content.push(ModelContent::Provider(kept::message_block(&members)));
-    }
-    content.extend(pieces(message));
-    let refusal = text(message, "refusal");
-    content.extend(refusal.map(|text| ModelContent::Text(text.to_owned())));
-    let calls = elements(message, "tool_calls");
-    for (index, call) in calls.iter().enumerate() {
-        content.push(tool_use(index, call)?);
-    }
+    let mut stream = ChatStream::new(quirks.returned_members.clone());
     let finish = text(choice, "finish_reason").unwrap_or_default();
-    Ok(ModelReply {
-        content,
-        stop: stop_reason(finish, !calls.is_empty(), refusal.is_some()),
-        usage: usage(response, "prompt_tokens", "completion_tokens").unwrap_or_default(),
-    })
+    stream.whole(response, message, finish)
 }
 
 /// The member `content` of a message or a delta: a text, or an array of parts.
@@ -57,15 +41,4 @@ pub(super) fn pieces(message: &Value) -> Vec<ModelContent> {
         _ => ModelContent::Provider(kept::part_block(part)),
     };
     parts.map(piece).collect()
-}
-
-fn tool_use(index: usize, call: &Value) -> Result<ModelContent, ModelCallError> {
-    let function = call.get("function").unwrap_or(&Value::Null);
-    let name = text(function, "name");
-    let name = name.ok_or(ModelCallError::Form("a tool call without a name"))?;
-    Ok(ModelContent::ToolUse {
-        id: id_or_place(text(call, "id").unwrap_or_default(), index),
-        name: name.to_owned(),
-        input: arguments(function.get("arguments")),
-    })
 }

@@ -2,10 +2,10 @@
 
 use super::kept;
 use crate::llm::openai::quirks::OpenAiQuirks;
-use crate::llm::openai::values::{arguments_text, is_strict, merged, result_text, set_in};
-use crate::skill::model::{
-    ModelContent, ModelMessage, ModelRequest, ModelTool, OutputSchema, ToolChoice,
+use crate::llm::openai::values::{
+    arguments_text, merged, output_schema, result_text, set_in, set_tools,
 };
+use crate::skill::model::{ModelContent, ModelMessage, ModelRequest, ModelTool};
 use serde_json::{Map, Value, json};
 
 /// The members that no option sets.
@@ -20,17 +20,14 @@ pub(in crate::llm::openai) fn body(
     streams: bool,
 ) -> Map<String, Value> {
     let mut body = merged(options, &request.options, OWN);
+    set_tools(&mut body, request, quirks, tool, forced);
     let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
     set("model", Value::from(model));
     set("messages", Value::Array(messages(request)));
-    if !request.tools.is_empty() {
-        set("tools", request.tools.iter().map(tool).collect());
-        if let Some(choice) = tool_choice(&request.tool_choice).filter(|_| quirks.forced_tools) {
-            set("tool_choice", choice);
-        }
-    }
     if let Some(output) = &request.output {
-        set("response_format", response_format(output));
+        let schema = output_schema(output);
+        let format = json!({"type": "json_schema", "json_schema": schema});
+        set("response_format", format);
     }
     if let Some(limit) = request.max_tokens {
         set(&quirks.token_limit, Value::from(limit));
@@ -118,22 +115,6 @@ fn tool(tool: &ModelTool) -> Value {
     })
 }
 
-/// What forces a tool; the default of the API is that the model decides.
-fn tool_choice(choice: &ToolChoice) -> Option<Value> {
-    match choice {
-        ToolChoice::Auto => None,
-        ToolChoice::Any => Some(Value::from("required")),
-        ToolChoice::Tool(name) => Some(json!({"type": "function", "function": {"name": name}})),
-    }
-}
-
-fn response_format(output: &OutputSchema) -> Value {
-    json!({
-        "type": "json_schema",
-        "json_schema": {
-            "name": output.name,
-            "schema": output.schema,
-            "strict": is_strict(&output.schema),
-        },
-    })
+fn forced(name: &str) -> Value {
+    json!({"type": "function", "function": {"name": name}})
 }

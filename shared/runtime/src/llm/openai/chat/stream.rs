@@ -1,10 +1,12 @@
 //! Reads the chunks of a streamed answer.
 
 use super::{kept, reply::pieces, stop_reason};
-use crate::llm::openai::failure::{ErrorReport, ModelCallError};
+use crate::llm::collect::Collected;
+use crate::llm::openai::failure::{no_json, reported};
 use crate::llm::openai::tool_calls::ToolCallStream;
 use crate::llm::openai::values::{arguments_piece, elements, text, usage};
-use crate::skill::model::{Delta, ModelContent, Usage};
+use crate::llm::provider::ModelCallError;
+use crate::skill::model::{Delta, ModelContent, ModelReply, Usage};
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
 
@@ -46,27 +48,59 @@ impl ChatStream {
         if data.trim() == "[DONE]" {
             return self.end(out);
         }
-        let chunk: Value = serde_json::from_str(data).map_err(ModelCallError::of_json)?;
+        let chunk: Value = serde_json::from_str(data).map_err(no_json)?;
         if chunk.get("error").is_some_and(|error| !error.is_null()) {
-            return Err(ModelCallError::Reported(ErrorReport::of(&chunk)));
+            return Err(reported(&chunk));
         }
         // The usage comes in the last chunk, which usually has no choice.
-        if let Some(usage) = usage(&chunk, "prompt_tokens", "completion_tokens") {
-            self.usage = usage;
-        }
+        self.count(&chunk);
         let is_first = |choice: &&Value| {
             let index = choice.get("index").and_then(Value::as_u64);
             index.unwrap_or_default() == 0
         };
         if let Some(choice) = elements(&chunk, "choices").iter().find(is_first) {
-            self.delta(choice.get("delta").unwrap_or(&Value::Null), out);
+            self.delta(
+                choice.get("delta").unwrap_or(&Value::Null),
+                out,
+                |call, _| call.get("index").and_then(Value::as_u64),
+            );
             let finish = text(choice, "finish_reason").map(str::to_owned);
             self.finish = finish.or_else(|| self.finish.take());
         }
         Ok(())
     }
 
-    fn delta(&mut self, delta: &Value, out: &mut VecDeque<Delta>) {
+    /// Takes a message that is not streamed.
+    ///
+    /// # Errors
+    /// [`ModelCallError::Form`] when a tool call has no name.
+    pub(super) fn whole(
+        &mut self,
+        response: &Value,
+        message: &Value,
+        finish: &str,
+    ) -> Result<ModelReply, ModelCallError> {
+        let mut out = VecDeque::new();
+        self.count(response);
+        self.delta(message, &mut out, |_, place| Some(place));
+        self.finish = Some(finish.to_owned());
+        self.end(&mut out)?;
+        Collected::whole(out).ok_or(ModelCallError::Cut)
+    }
+
+    fn count(&mut self, response: &Value) {
+        if let Some(usage) = usage(response, "prompt_tokens", "completion_tokens") {
+            self.usage = usage;
+        }
+    }
+
+    /// Takes a piece of a message. `index_of` tells its tool calls apart.
+    fn delta(
+        &mut self,
+        delta: &Value,
+        out: &mut VecDeque<Delta>,
+        index_of: fn(&Value, u64) -> Option<u64>,
+    ) {
         kept::collect(delta, &self.returned_members, &mut self.members);
         for piece in pieces(delta) {
             self.release_members(out);
@@ -82,10 +116,10 @@ impl ChatStream {
             self.release_members(out);
             out.push_back(Delta::Text(text.to_owned()));
         }
-        for call in elements(delta, "tool_calls") {
+        for (call, place) in elements(delta, "tool_calls").iter().zip(0..) {
             self.release_members(out);
             let function = call.get("function").unwrap_or(&Value::Null);
-            let index = call.get("index").and_then(Value::as_u64);
+            let index = index_of(call, place);
             let arguments = arguments_piece(function.get("arguments"));
             let (id, name) = (text(call, "id"), text(function, "name"));
             self.calls.add(index, id, name, &arguments);

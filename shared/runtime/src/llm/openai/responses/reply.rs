@@ -1,36 +1,25 @@
 //! Reads a whole answer.
 
-use super::ITEM;
-use crate::llm::openai::failure::{ErrorReport, ModelCallError};
-use crate::llm::openai::tool_calls::id_or_place;
-use crate::llm::openai::values::{arguments, elements, text, usage};
-use crate::skill::model::{ModelContent, ModelReply, StopReason, Usage};
+use super::{ITEM, ResponsesStream};
+use crate::llm::collect::Collected;
+use crate::llm::openai::failure::reported;
+use crate::llm::openai::values::{elements, text, usage};
+use crate::llm::provider::ModelCallError;
+use crate::skill::model::{ModelReply, StopReason, Usage};
 use serde_json::{Value, json};
+use std::collections::VecDeque;
 
 /// Reads an answer.
 ///
 /// # Errors
 /// [`ModelCallError`] when the answer reports an error, or is not finished.
 pub(in crate::llm::openai) fn reply(response: &Value) -> Result<ModelReply, ModelCallError> {
-    let (mut content, mut calls, mut is_refused) = (Vec::new(), false, false);
-    for (index, item) in elements(response, "output").iter().enumerate() {
-        match text(item, "type") {
-            Some("message") => {
-                is_refused |= is_refusal(item);
-                content.extend(texts(item).map(|text| ModelContent::Text(text.to_owned())));
-            }
-            Some("function_call") => {
-                calls = true;
-                content.push(tool_use(index, item)?);
-            }
-            _ => content.push(ModelContent::Provider(block(item))),
-        }
+    let (mut stream, mut out) = (ResponsesStream::default(), VecDeque::new());
+    for (item, index) in elements(response, "output").iter().zip(0..) {
+        stream.done(Some(index), item, &mut out);
     }
-    Ok(ModelReply {
-        content,
-        stop: stop_reason(response, calls, is_refused)?,
-        usage: usage_of(response),
-    })
+    stream.stop(response, &mut out)?;
+    Collected::whole(out).ok_or(ModelCallError::Cut)
 }
 
 /// The stop reason of an answer.
@@ -52,9 +41,7 @@ pub(super) fn stop_reason(
             Some("content_filter") => StopReason::Filtered,
             _ => StopReason::Other,
         }),
-        _ if response.get("error").is_some_and(|error| !error.is_null()) => {
-            Err(ModelCallError::Reported(ErrorReport::of(response)))
-        }
+        _ if response.get("error").is_some_and(|error| !error.is_null()) => Err(reported(response)),
         _ => Err(ModelCallError::Form("a status that is not final")),
     }
 }
@@ -84,14 +71,4 @@ pub(super) fn block(item: &Value) -> Value {
 /// The id of a call, which its result names.
 pub(super) fn call_id(item: &Value) -> Option<&str> {
     text(item, "call_id").or_else(|| text(item, "id"))
-}
-
-fn tool_use(index: usize, item: &Value) -> Result<ModelContent, ModelCallError> {
-    let name = text(item, "name");
-    let name = name.ok_or(ModelCallError::Form("a tool call without a name"))?;
-    Ok(ModelContent::ToolUse {
-        id: id_or_place(call_id(item).unwrap_or_default(), index),
-        name: name.to_owned(),
-        input: arguments(item.get("arguments")),
-    })
 }

@@ -3,9 +3,9 @@
 use super::ITEM;
 use crate::llm::openai::quirks::OpenAiQuirks;
 use crate::llm::openai::values::{
-    arguments_text, elements, is_strict, merged, result_text, set_in, text,
+    arguments_text, elements, merged, output_schema, result_text, set_in, set_tools, text,
 };
-use crate::skill::model::{ModelContent, ModelMessage, ModelRequest, ModelTool, ToolChoice};
+use crate::skill::model::{ModelContent, ModelMessage, ModelRequest, ModelTool};
 use serde_json::{Map, Value, json};
 
 /// The members that no option sets.
@@ -20,6 +20,7 @@ pub(in crate::llm::openai) fn body(
     streams: bool,
 ) -> Map<String, Value> {
     let mut body = merged(options, &request.options, OWN);
+    set_tools(&mut body, request, quirks, tool, forced);
     let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
     set("model", Value::from(model));
     set("store", Value::Bool(false));
@@ -27,12 +28,6 @@ pub(in crate::llm::openai) fn body(
         set("instructions", Value::from(request.system.as_str()));
     }
     set("input", request.messages.iter().flat_map(items).collect());
-    if !request.tools.is_empty() {
-        set("tools", request.tools.iter().map(tool).collect());
-        if let Some(choice) = tool_choice(&request.tool_choice).filter(|_| quirks.forced_tools) {
-            set("tool_choice", choice);
-        }
-    }
     if let Some(limit) = request.max_tokens {
         set("max_output_tokens", Value::from(limit));
     }
@@ -40,14 +35,10 @@ pub(in crate::llm::openai) fn body(
         set("stream", Value::Bool(true));
     }
     if let Some(output) = &request.output {
-        let format = json!({
-            "type": "json_schema",
-            "name": output.name,
-            "schema": output.schema,
-            "strict": is_strict(&output.schema),
-        });
+        let mut format = output_schema(output);
+        format.insert("type".to_owned(), Value::from("json_schema"));
         // An option may set another member of `text`, such as `verbosity`.
-        set_in(&mut body, "text", "format", format);
+        set_in(&mut body, "text", "format", format.into());
     }
     body
 }
@@ -103,11 +94,6 @@ fn tool(tool: &ModelTool) -> Value {
     })
 }
 
-/// What forces a tool; the default of the API is that the model decides.
-fn tool_choice(choice: &ToolChoice) -> Option<Value> {
-    match choice {
-        ToolChoice::Auto => None,
-        ToolChoice::Any => Some(Value::from("required")),
-        ToolChoice::Tool(name) => Some(json!({"type": "function", "name": name})),
-    }
+fn forced(name: &str) -> Value {
+    json!({"type": "function", "name": name})
 }

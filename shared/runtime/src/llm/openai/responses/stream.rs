@@ -1,10 +1,11 @@
 //! Reads the events of a streamed answer.
 
 use super::reply::{block, call_id, is_refusal, stop_reason, texts, usage_of};
-use crate::llm::openai::failure::{ErrorReport, ModelCallError};
+use crate::llm::openai::failure::{no_json, reported};
 use crate::llm::openai::sse::ServerEvent;
 use crate::llm::openai::tool_calls::ToolCallStream;
 use crate::llm::openai::values::{arguments_piece, text};
+use crate::llm::provider::ModelCallError;
 use crate::skill::model::Delta;
 use serde_json::Value;
 use std::collections::{BTreeSet, VecDeque};
@@ -32,7 +33,7 @@ impl ResponsesStream {
         if event.data.trim() == "[DONE]" {
             return Ok(());
         }
-        let data: Value = serde_json::from_str(&event.data).map_err(ModelCallError::of_json)?;
+        let data: Value = serde_json::from_str(&event.data).map_err(no_json)?;
         let index = data.get("output_index").and_then(Value::as_u64);
         let item = data.get("item").unwrap_or(&Value::Null);
         match text(&data, "type").unwrap_or(&event.name) {
@@ -52,7 +53,7 @@ impl ResponsesStream {
                 let response = data.get("response").unwrap_or(&Value::Null);
                 self.stop(response, out)?;
             }
-            "error" => return Err(ModelCallError::Reported(ErrorReport::of(&data))),
+            "error" => return Err(reported(&data)),
             _ => {}
         }
         Ok(())
@@ -73,7 +74,8 @@ impl ResponsesStream {
         }
     }
 
-    fn done(&mut self, index: Option<u64>, item: &Value, out: &mut VecDeque<Delta>) {
+    /// Takes an item that is complete.
+    pub(super) fn done(&mut self, index: Option<u64>, item: &Value, out: &mut VecDeque<Delta>) {
         match text(item, "type") {
             Some("function_call") => {
                 self.calls.add(index, call_id(item), text(item, "name"), "");
@@ -91,7 +93,12 @@ impl ResponsesStream {
         }
     }
 
-    fn stop(&mut self, response: &Value, out: &mut VecDeque<Delta>) -> Result<(), ModelCallError> {
+    /// Takes the end of the answer.
+    pub(super) fn stop(
+        &mut self,
+        response: &Value,
+        out: &mut VecDeque<Delta>,
+    ) -> Result<(), ModelCallError> {
         let stop = stop_reason(response, self.calls.any(), self.is_refused)?;
         self.calls.close_all(out)?;
         let usage = usage_of(response);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::llm::openai::transport::CallLimits;
 
 const BOTH: [OpenAiApi; 2] = [OpenAiApi::ChatCompletions, OpenAiApi::Responses];
 
@@ -7,8 +8,11 @@ async fn errors(api: OpenAiApi, answer: impl Fn() -> StubAnswer) -> [AgentError;
     let stub = ModelStub::start([answer(), answer()]).await;
     let model = OpenAiModel::builder(&stub.url, "m")
         .api(api)
-        .timeout(SHORT * 100)
-        .max_reply_bytes(100_000)
+        .limits(CallLimits {
+            total: SHORT * 100,
+            bytes: 100_000,
+            ..CallLimits::default()
+        })
         .build()
         .unwrap();
     let whole = model.converse(ask("hello")).await.unwrap_err();
@@ -153,7 +157,11 @@ async fn silence_ends_a_call_by_its_limits() {
         StubAnswer::raw(refusal).then_silence(),
     ];
     let stub = ModelStub::start(answers).await;
-    let limited = OpenAiModel::builder(&stub.url, "m").idle_timeout(SHORT);
+    let limits = CallLimits {
+        idle: SHORT,
+        ..CallLimits::default()
+    };
+    let limited = OpenAiModel::builder(&stub.url, "m").limits(limits);
     let limited = limited.build().unwrap();
     let slow = |error: AgentError| {
         assert_eq!(error.code(), ErrorCode::ModelProvider);
@@ -169,7 +177,11 @@ async fn silence_ends_a_call_by_its_limits() {
 #[tokio::test]
 async fn total_limit_ends_a_whole_answer() {
     let stub = ModelStub::start([StubAnswer::silence()]).await;
-    let limited = OpenAiModel::builder(&stub.url, "m").timeout(SHORT);
+    let limits = CallLimits {
+        total: SHORT,
+        ..CallLimits::default()
+    };
+    let limited = OpenAiModel::builder(&stub.url, "m").limits(limits);
     let error = limited.build().unwrap().converse(ask("hello")).await;
     assert_eq!(
         error.unwrap_err().cause(),

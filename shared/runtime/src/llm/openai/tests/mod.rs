@@ -1,6 +1,6 @@
-use super::failure::ModelCallError;
 use super::{OpenAiApi, OpenAiModel, ReplyReading};
 use crate::llm::model_stub::{ModelStub, StubAnswer};
+use crate::llm::provider::{ModelCallError, deltas};
 use crate::skill::model::{
     Delta, Model as _, ModelContent, ModelMessage, ModelReply, ModelRequest, ModelTool, StopReason,
     Usage,
@@ -97,7 +97,7 @@ fn decoded(api: OpenAiApi, chunks: &[&[u8]]) -> Streamed {
         .map(|chunk| Ok(Bytes::copy_from_slice(chunk)))
         .collect();
     let reading = ReplyReading::new(stream::iter(chunks).boxed(), provider.decoder());
-    futures::executor::block_on(collect(stream::try_unfold(reading, ReplyReading::next)))
+    futures::executor::block_on(collect(deltas(reading)))
 }
 
 /// A cut at every byte changes no delta. A stream that ends at any byte before its terminal

@@ -7,7 +7,7 @@ const B: f64 = 0.75;
 
 /// What a text has of the words of a query.
 #[derive(Debug, Clone, PartialEq)]
-pub struct WordMatch {
+pub(super) struct WordMatch {
     /// How often it has each word of the query, weighted.
     counts: Vec<f64>,
     /// How many words it has.
@@ -16,8 +16,7 @@ pub struct WordMatch {
 
 impl WordMatch {
     /// A text of `length` words that has none of the `words` words of a query.
-    #[must_use]
-    pub fn new(words: usize, length: usize) -> Self {
+    pub(super) fn new(words: usize, length: usize) -> Self {
         Self {
             counts: vec![0.0; words],
             length: number(length),
@@ -25,7 +24,7 @@ impl WordMatch {
     }
 
     /// Counts a word of the text with this weight, if `query` has it. `query` is sorted.
-    pub fn add(&mut self, query: &[String], word: &str, weight: f64) {
+    pub(super) fn add(&mut self, query: &[String], word: &str, weight: f64) {
         let place = query.binary_search_by(|other| other.as_str().cmp(word));
         if let Some(count) = place.ok().and_then(|place| self.counts.get_mut(place)) {
             *count += weight;
@@ -35,16 +34,15 @@ impl WordMatch {
 
 /// How well some texts match a query.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ranking {
+pub(super) struct Ranking {
     /// The score of each text: 0 without a common word.
-    pub scores: Vec<f64>,
+    pub(super) scores: Vec<f64>,
     /// What no score reaches.
-    pub best: f64,
+    pub(super) best: f64,
 }
 
 /// Scores texts, each matched with the same query.
-#[must_use]
-pub fn rank(texts: &[WordMatch]) -> Ranking {
+pub(super) fn rank(texts: &[WordMatch]) -> Ranking {
     let size = number(texts.len());
     let total: f64 = texts.iter().map(|text| text.length).sum();
     // At least 1, since it is a divisor and the texts may have no words.
