@@ -171,20 +171,9 @@ impl PushDispatcher {
         deadline: Option<Timestamp>,
     ) -> Result<DispatchEnd, EngineError> {
         let holder = WriteId::made_of(self.to.ids.next());
-        let now = self.to.clock.now();
-        let mut lease = lease(&holder, now, deadline);
-        // No call starts that could outlast the lease: another worker would call too.
-        if lease.until.since(now) < pacing::attempt(&push.delivery) + NOTING {
-            return Ok(DispatchEnd::Late);
-        }
-        let clean_at = self.clean_at(&push, now);
-        if !self
-            .to
-            .pushes
-            .lease_push(&push, &lease, now, clean_at)
-            .await?
-        {
-            return Ok(DispatchEnd::Left);
+        let mut lease = lease(&holder, self.to.clock.now(), deadline);
+        if let Some(end) = self.take_lease(&push, &lease).await? {
+            return Ok(end);
         }
         // A webhook of 0.3 or 0.1 gets the task, so its content is read.
         let record = match push.listener.generation {
@@ -236,6 +225,23 @@ impl PushDispatcher {
             }
         }
         Ok(DispatchEnd::Back(Box::new(push)))
+    }
+
+    /// Takes the lease; otherwise returns how the dispatch ends.
+    async fn take_lease(
+        &self,
+        push: &PushRecord,
+        lease: &PushLease,
+    ) -> Result<Option<DispatchEnd>, EngineError> {
+        let now = self.to.clock.now();
+        // No call starts that could outlast the lease: another worker would call too.
+        if lease.until.since(now) < pacing::attempt(&push.delivery) + NOTING {
+            return Ok(Some(DispatchEnd::Late));
+        }
+        let clean_at = self.clean_at(push, now);
+        let pushes = &self.to.pushes;
+        let is_ours = pushes.lease_push(push, lease, now, clean_at).await?;
+        Ok((!is_ours).then_some(DispatchEnd::Left))
     }
 
     /// Counts and logs a failure; returns how long the webhook is paused.
