@@ -1,7 +1,7 @@
 //! The stored form of tasks and threads: plain JSON with the protocol's names, compressed.
 //!
-//! A task is stored as [`TaskFields`] is serialized.
-//!
+//! - `task`: facts, which are attributes of an item, and the body beside them
+//! - `place`: the ids of the task, which its messages do not repeat
 //! - `children`: what moves to items beside the task's own
 //! - `join`: restores a task from its items
 //! - `encoded`: the bytes of all of these
@@ -14,7 +14,9 @@
 mod children;
 mod encoded;
 mod join;
+mod place;
 mod schema;
+mod task;
 
 #[cfg(test)]
 mod tests;
@@ -27,11 +29,13 @@ pub use self::join::{
     FoundChild, NeededChildren, events_of, has_older_children, join, names, needs,
 };
 pub use self::schema::{SCHEMA, known};
+pub use self::task::TaskFacts;
 
 use self::encoded::{json, length};
 use self::schema::corrupt;
+use self::task::{TaskBody, WholeTask};
 use crate::store::{SizeError, StoreError, ThreadRecord, ThreadState};
-use crate::task::{Message, Metadata, PushRecord, Saved, TaskFields, TaskRecord, Timestamp};
+use crate::task::{Layout, Message, Metadata, PushRecord, Saved, TaskRecord, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -54,8 +58,12 @@ pub const OPEN_MAX_BYTES: usize = MAX_BYTES - END_ROOM;
 /// The stored form of `record` as one JSON object.
 #[must_use]
 pub fn encode(record: &TaskRecord) -> Value {
+    let whole = WholeTask {
+        facts: TaskFacts::of(record),
+        body: TaskBody::of(record, &Layout::default()),
+    };
     // Infallible: plain values with text keys are always valid JSON.
-    serde_json::to_value(&**record).unwrap_or_default()
+    serde_json::to_value(whole).unwrap_or_default()
 }
 
 /// The record of a stored form.
@@ -63,27 +71,20 @@ pub fn encode(record: &TaskRecord) -> Value {
 /// # Errors
 /// [`StoreError::Corrupt`] when it is not a stored task of a known version.
 pub fn decode(value: Value) -> Result<TaskRecord, StoreError> {
-    record_of(serde_json::from_value(value).map_err(corrupt)?)
+    let whole: WholeTask<'_> = serde_json::from_value(value).map_err(corrupt)?;
+    whole.body.into_record(whole.facts)
 }
 
-/// The record of a task's own item. It is partial if its layout names children. The lease comes
-/// from an attribute, because a heartbeat writes no body.
+/// The record of a task's own item, from its body and its attributes. It is partial if its
+/// layout names children.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`], as [`decode`].
-pub fn head_of(
-    body: &Encoded<'_>,
-    lease_until: Option<Timestamp>,
-) -> Result<TaskRecord, StoreError> {
-    let mut record = record_of(body.read()?)?;
-    record.lease_until = lease_until;
+pub fn head_of(body: &Encoded<'_>, facts: TaskFacts) -> Result<TaskRecord, StoreError> {
+    known(facts.schema)?;
+    let mut record = body.read::<TaskBody<'_>>()?.into_record(facts)?;
     record.partial = !record.layout.is_empty();
     Ok(record)
-}
-
-fn record_of(fields: TaskFields) -> Result<TaskRecord, StoreError> {
-    known(fields.schema)?;
-    Ok(TaskRecord::of(fields))
 }
 
 /// The stored form of `record`.

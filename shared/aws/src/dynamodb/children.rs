@@ -165,7 +165,7 @@ impl DynamoStore {
                 return Ok(None);
             };
             reads.note(head.version());
-            let moved = self.events_of(children).await;
+            let moved = self.events_of(&head, children).await;
             let Some(moved) = reads.result(moved)? else {
                 outcome::pause(tries).await;
                 continue;
@@ -244,6 +244,7 @@ impl DynamoStore {
     /// The events in children; `None` if the task changed or was removed meanwhile.
     async fn events_of(
         &self,
+        head: &TaskRecord,
         mut children: Vec<Item>,
     ) -> Result<Option<Vec<LoggedEvent>>, StoreError> {
         if !self.load_all(children.iter_mut()).await? {
@@ -251,7 +252,7 @@ impl DynamoStore {
         }
         let mut events = Vec::new();
         for item in &children {
-            events.append(&mut stored::events_of(&item::body(item)?)?);
+            events.append(&mut stored::events_of(head, &item::body(item)?)?);
         }
         Ok(Some(events))
     }

@@ -7,8 +7,10 @@
 
 use super::key;
 use a2a_lambda_model::store::{Expiring, StoreError, ThreadRecord, ThreadStatus};
-use a2a_lambda_model::stored::{self, Encoded};
-use a2a_lambda_model::task::{Owner, PushId, Subject, TaskRecord, Timestamp, WriteId};
+use a2a_lambda_model::stored::{self, Encoded, TaskFacts};
+use a2a_lambda_model::task::{
+    ContextId, Owner, PushId, Subject, TaskRecord, TaskState, Timestamp, WriteId,
+};
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::borrow::Cow;
@@ -186,13 +188,44 @@ fn listeners(record: &TaskRecord) -> String {
 /// # Errors
 /// [`StoreError::Corrupt`].
 pub(super) fn to_task(item: &Item) -> Result<TaskRecord, StoreError> {
-    stored::head_of(&body(item)?, optional_time(item, LEASE_UNTIL)?)
+    stored::head_of(&body(item)?, facts(item)?)
 }
 
 /// Whether the item of a task in `owner`'s tenant can belong to `owner`: it names no other
 /// subject.
 pub(super) fn may_belong_to(item: &Item, owner: &Owner) -> bool {
     string(item, OWNER_SUBJECT).map_or(true, |subject| subject == owner.subject.as_str())
+}
+
+/// The facts of a task, from the key and the attributes of its item.
+fn facts(item: &Item) -> Result<TaskFacts, StoreError> {
+    let partition = string(item, key::PK)?;
+    let task = key::task_of(partition);
+    let (tenant, id) = task.ok_or_else(|| corrupt("the partition is not one of a task"))?;
+    let state = string(item, STATE)?;
+    let state = TaskState::parse(state);
+    Ok(TaskFacts {
+        schema: integer(item, SCHEMA)?,
+        id,
+        tenant,
+        subject: subject_of(item)?,
+        context_id: ContextId::parse(string(item, CONTEXT)?).map_err(corrupt)?,
+        incarnation: WriteId::stored(string(item, INCARNATION)?),
+        state: state.ok_or_else(|| corrupt("unknown state"))?,
+        version: integer(item, VERSION)?,
+        epoch: integer(item, EPOCH)?,
+        turn: integer(item, TURN)?,
+        lease_until: optional_time(item, LEASE_UNTIL)?,
+        not_before: optional_time(item, NOT_BEFORE)?,
+        expires_at: optional_time(item, EXPIRES_AT)?,
+        push_configs: match item.get(LISTENERS) {
+            None => Vec::new(),
+            Some(_) => string(item, LISTENERS)?
+                .split_ascii_whitespace()
+                .map(|id| PushId::parse(id).map_err(corrupt))
+                .collect::<Result<_, _>>()?,
+        },
+    })
 }
 
 fn subject_of(item: &Item) -> Result<Subject, StoreError> {
@@ -380,9 +413,7 @@ mod tests {
     use super::*;
     use a2a_lambda_model::stored::ITEM_MAX;
     use a2a_lambda_model::task::distinct::Values;
-    use a2a_lambda_model::task::{
-        Change, ContextId, Generation, Layout, Metadata, NewTask, TaskId, TenantId,
-    };
+    use a2a_lambda_model::task::{Change, Generation, Layout, Metadata, NewTask, TaskId, TenantId};
 
     fn item(partition: &str, attributes: Attributes) -> Item {
         let mut item = key_of(partition, key::META);

@@ -5,6 +5,8 @@
 //! again. `STATE` has values that each change replaces.
 
 use super::encoded::{self, Encoded, exceeds, length};
+use super::place::OwnIds;
+use super::task::{TaskBody, messages_left};
 use super::{END_ROOM, ITEM_MAX, MAX_BYTES};
 use crate::store::{SizeError, StoreError};
 use crate::task::{
@@ -76,10 +78,10 @@ pub(super) type PartsById<'a> = BTreeMap<Cow<'a, str>, Cow<'a, [Part]>>;
 /// What one commit moves.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct ChildContent<'a> {
-    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
-    pub(super) log: Cow<'a, [LoggedEvent]>,
-    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
-    pub(super) history: Cow<'a, [Message]>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) log: Vec<Cow<'a, LoggedEvent>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) history: Vec<Cow<'a, Message>>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) artifacts: PartsById<'a>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -146,7 +148,7 @@ fn move_content(record: &mut TaskRecord) {
     let message = message.filter(|_| layout.messages_moved() <= record.history.len());
     let with_status = message.is_some_and(|message| exceeds(message, VALUE));
     let moves = if record.state().is_terminal() {
-        exceeds(&*head(record, layout), FINISHED)
+        exceeds(&TaskBody::of(record, layout), FINISHED)
     } else {
         with_status || exceeds(&ChildContent::of(record, layout, false), UNFINISHED)
     };
@@ -160,13 +162,13 @@ impl<'a> ChildContent<'a> {
     /// The growing content of the task that `moved` does not name. The message of the status is
     /// the next one of the history, so it can move with it.
     fn of(record: &'a TaskFields, moved: &Layout, with_status: bool) -> Self {
-        let mut history = Cow::from(left(&record.history, moved.messages_moved()));
-        if with_status {
-            history.to_mut().extend(record.status.message.clone());
-        }
+        let place = OwnIds::of(record);
+        let message = record.status().message.iter().filter(|_| with_status);
+        let history = messages_left(record, moved).iter().chain(message);
+        let log = record.events_after(moved.events_moved());
         Self {
-            log: left(&record.log, moved_events(record, moved)).into(),
-            history,
+            log: log.map(|it| place.leave_in(it)).collect(),
+            history: history.map(|it| place.leave(it)).collect(),
             artifacts: parts_left(&record.artifacts, |id| moved.parts_moved(id)),
             replaced: parts_left(&record.replaced, |id| moved.replaced_moved(id)),
         }
@@ -197,50 +199,8 @@ impl<'a> ChildContent<'a> {
     }
 }
 
-/// The task's own item: the task without what `moved` says is in children.
-fn head<'a>(record: &'a TaskFields, moved: &Layout) -> Cow<'a, TaskFields> {
-    if moved.is_empty() {
-        return Cow::Borrowed(record);
-    }
-    let mut head = record.clone();
-    head.history = left(&record.history, moved.messages_moved()).to_vec();
-    head.log = left(&record.log, moved_events(record, moved)).to_vec();
-    for artifact in &mut head.artifacts {
-        let parts = moved.parts_moved(&artifact.id);
-        artifact.parts = left(&artifact.parts, parts).to_vec();
-    }
-    for artifact in &mut head.replaced {
-        let parts = moved.replaced_moved(&artifact.id);
-        artifact.parts = left(&artifact.parts, parts).to_vec();
-    }
-    if moved.status {
-        head.status.message = None;
-    }
-    if moved.has_value(StoredValue::Saved) {
-        head.saved = Saved::default();
-    }
-    if moved.has_value(StoredValue::Metadata) {
-        head.metadata.clear();
-    }
-    if moved.has_value(StoredValue::Secret) {
-        head.secret = None;
-    }
-    Cow::Owned(head)
-}
-
-/// The items behind the first `moved` ones.
-fn left<T>(items: &[T], moved: usize) -> &[T] {
-    items.get(moved..).unwrap_or_default()
-}
-
-/// How many events at the beginning of the log have moved.
-fn moved_events(record: &TaskFields, moved: &Layout) -> usize {
-    let last = moved.events_moved();
-    record.log.partition_point(|event| event.seq <= last)
-}
-
 /// The bytes of parts in the log. They are those of the artifacts, so a task counts them once.
-fn repeated(log: &[LoggedEvent]) -> usize {
+pub(super) fn repeated(log: &[Cow<'_, LoggedEvent>]) -> usize {
     let parts = log.iter().filter_map(|logged| match &logged.event {
         Event::Artifact(update) => Some(length(&update.artifact.parts)),
         Event::Status(_) => None,
@@ -311,11 +271,11 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
     let ends = record.state().is_terminal() || record.expires_at <= record.updated_at;
     let room = if ends { 0 } else { END_ROOM };
     let (layout, version) = (&record.layout, record.version);
-    let head = head(record, layout);
-    let json = encoded::json(&head)?;
-    let bytes = layout.bytes().saturating_add(json.len()) - repeated(&head.log);
+    let body = TaskBody::of(record, layout);
+    let head = encoded::json(&body)?;
+    let bytes = layout.bytes().saturating_add(head.len()) - repeated(body.log());
     SizeError::check(bytes, MAX_BYTES - room)?;
-    let head = Encoded::of(json)?;
+    let head = Encoded::of(head)?;
     SizeError::check(head.size(), ITEM_MAX - room)?;
     let mut children = Vec::new();
     if let Some(moved) = layout.children.last().filter(|it| it.version == version) {
@@ -349,7 +309,7 @@ pub fn filled(record: &mut TaskRecord, bytes: usize) {
     }
     // The number of bytes is in the body too.
     for _ in 0..3 {
-        let now = length(&*head(record, &record.layout)) + record.layout.bytes();
+        let now = length(&TaskBody::of(record, &record.layout)) + record.layout.bytes();
         if let Some(moved) = record.layout.children.first_mut() {
             moved.bytes = (moved.bytes + bytes).saturating_sub(now);
         }

@@ -2,11 +2,13 @@
 
 use super::children::{ChildContent, ChildName, StateContent};
 use super::encoded::Encoded;
+use super::place::{self, OwnIds, owned};
 use super::schema::corrupt;
 use crate::store::{Projection, StoreError};
 use crate::task::{
     Artifact, LoggedEvent, MovedContent, MovedParts, StoredValue, TaskFields, TaskRecord,
 };
+use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A child as the store found it.
@@ -51,6 +53,7 @@ pub fn join(
     if whole {
         join_log(fields, contents)?;
     }
+    place::fill_record(fields);
     fields.partial &= !whole;
     Ok(whole)
 }
@@ -85,7 +88,7 @@ fn join_messages(record: &mut TaskFields, contents: &mut ChildContents) -> Resul
         let Some(content) = contents.get_mut(&moved.version) else {
             break;
         };
-        let mut messages = std::mem::take(&mut content.history).into_owned();
+        let mut messages = owned(std::mem::take(&mut content.history));
         if messages.len() < moved.messages {
             return Err(corrupt("a child has too few messages"));
         }
@@ -94,7 +97,7 @@ fn join_messages(record: &mut TaskFields, contents: &mut ChildContents) -> Resul
     }
     let mut history: Vec<_> = newest_first.into_iter().rev().flatten().collect();
     if record.layout.status {
-        record.status.message = history.pop();
+        *record.status_message_mut() = history.pop();
     }
     history.append(&mut record.history);
     record.history = history;
@@ -141,8 +144,8 @@ fn join_log(record: &mut TaskFields, contents: ChildContents) -> Result<(), Stor
     if record.layout.events_moved() == 0 {
         return Ok(());
     }
-    let moved = contents.into_values();
-    let mut log: Vec<_> = moved.flat_map(|content| content.log.into_owned()).collect();
+    let moved = contents.into_values().flat_map(|content| content.log);
+    let mut log = owned(moved.collect());
     log.append(&mut record.log);
     if !log.iter().zip(1..).all(|(event, seq)| event.seq == seq) {
         return Err(corrupt("the event log has a gap"));
@@ -151,12 +154,23 @@ fn join_log(record: &mut TaskFields, contents: ChildContents) -> Result<(), Stor
     Ok(())
 }
 
-/// The events in a child.
+/// The events in a child of `record`.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
-pub fn events_of(content: &Encoded<'_>) -> Result<Vec<LoggedEvent>, StoreError> {
-    Ok(content.read::<ChildContent<'_>>()?.log.into_owned())
+pub fn events_of(
+    record: &TaskRecord,
+    content: &Encoded<'_>,
+) -> Result<Vec<LoggedEvent>, StoreError> {
+    #[derive(Deserialize)]
+    struct Log {
+        #[serde(default)]
+        log: Vec<LoggedEvent>,
+    }
+    let mut log = content.read::<Log>()?.log;
+    let place = OwnIds::of(record);
+    log.iter_mut().for_each(|event| place.fill_in(event));
+    Ok(log)
 }
 
 /// Whether the layout of the task names this child.

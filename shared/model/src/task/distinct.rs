@@ -12,7 +12,6 @@ use super::{
 };
 use crate::store::queue::{PushItem, WorkItem};
 use crate::store::{ThreadRecord, ThreadState, ThreadStatus};
-use crate::stored::SCHEMA;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -132,7 +131,6 @@ simple! {
         _ => Self::Artifact(values.make()),
     };
     TaskRecord: values => Self::of(TaskFields {
-        schema: SCHEMA,
         // Says how it was read, and is not stored.
         partial: false,
         ..values.make()
@@ -165,7 +163,7 @@ members! {
     ChildLifetime { until, version }
     Layout { children, status, state, kept }
     TaskFields {
-        schema, id, owner, context_id, generation, incarnation, metadata, created_at, status, skill,
+        id, owner, context_id, generation, incarnation, metadata, created_at, status, skill,
         route, version, epoch, turn, attempt, lease_until, last_dispatch, not_before, write_ids, turn_write,
         history, artifacts, log, last_seq, last_event, transitions, saved, base, replaced,
         secret, fingerprint, request, reads_text_alone, dispatched_at, used, listeners, registrations, updated_at,

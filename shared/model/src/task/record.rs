@@ -18,7 +18,6 @@ use super::{
     StepResult, TaskId, TaskState, Timestamp, TransitionError, Used, WriteId, is_below,
     media_types_meet,
 };
-use crate::stored::SCHEMA;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -154,29 +153,20 @@ impl DerefMut for TaskRecord {
     }
 }
 
-/// The fields of a [`TaskRecord`], which are its stored form. A member that has its default is
-/// left out.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// The fields of a [`TaskRecord`].
+#[derive(Debug, Clone, PartialEq)]
 pub struct TaskFields {
-    /// The version of the stored form.
-    pub(crate) schema: u32,
     pub(crate) id: TaskId,
-    #[serde(flatten)]
     pub(crate) owner: Owner,
     pub(crate) context_id: ContextId,
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) generation: Generation,
     pub(crate) incarnation: WriteId,
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) metadata: Metadata,
     pub(crate) created_at: Timestamp,
-    pub(crate) status: Status,
+    pub(super) status: Status,
     /// The skill the task is pinned to; `None` while the router asks.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) skill: Option<SkillId>,
     /// Why it has this skill.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) route: Option<SkillRoute>,
     /// 0 before the first commit, then incremented by each commit.
     pub(crate) version: u64,
@@ -189,86 +179,58 @@ pub struct TaskFields {
     /// is no attempt.
     pub(crate) attempt: u32,
     /// Until when no other worker may take the running turn.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) lease_until: Option<Timestamp>,
     /// The last version that dispatched the turn to a worker; 0 if none has.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) last_dispatch: u64,
     /// The ids of the last commits, newest last.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) write_ids: Vec<WriteId>,
     /// The write that opened the current turn.
     pub(crate) turn_write: WriteId,
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) history: Vec<Message>,
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) artifacts: Vec<Artifact>,
     /// The event log; `seq` increases without a gap.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) log: Vec<LoggedEvent>,
     /// The number of the last logged event.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) last_seq: u64,
     /// The id of the last logged event.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) last_event: Option<EventId>,
     pub(crate) transitions: Vec<Transition>,
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) saved: Saved,
     /// What the running turn starts from if it runs again.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) base: Base,
     /// Artifacts of the base that the turn has replaced since.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) replaced: Vec<Artifact>,
     /// An answer that stays out of the history (credentials); kept until its turn has
     /// ended.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) secret: Option<Sealed>,
     /// Recognises the client's last message, if it was a sealed answer.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) fingerprint: Option<String>,
     /// The request of the running turn; kept until the turn has ended.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) request: Option<TurnRequest>,
     /// The client of the last send reads text and no data, so answers show data as text.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) reads_text_alone: bool,
     /// When the version in `last_dispatch` was committed.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) dispatched_at: Option<Timestamp>,
     /// No worker begins the turn before: an outage ended its last run.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) not_before: Option<Timestamp>,
     /// What its turns have used.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) used: Used,
     /// The ids of the push configs; a removed one may still be listed.
-    #[serde(rename = "pushConfigs", default, skip_serializing_if = "is_default")]
     pub(crate) listeners: Vec<PushId>,
     /// How many commits only registered a push config.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) registrations: u64,
     pub(crate) updated_at: Timestamp,
     /// When a task at rest expires.
     pub(crate) expires_at: Timestamp,
     /// The idempotency keys of its sends.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) keys: HeldKeys,
     /// Which parts of it are in children.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) layout: Layout,
     /// Whether parts that are in children were not read.
-    #[serde(skip)]
     pub(crate) partial: bool,
     /// Members of the stored form that a later version of this program added. Every
     /// commit keeps them.
-    #[serde(flatten)]
     pub(crate) unknown: Metadata,
-}
-
-fn is_default<T: Default + PartialEq>(member: &T) -> bool {
-    *member == T::default()
 }
 
 /// The view of a task that a response shows.
@@ -318,13 +280,19 @@ impl TurnRequest {
     }
 }
 
+impl TaskFields {
+    /// The message of the status read from a store.
+    pub(crate) const fn status_message_mut(&mut self) -> &mut Option<Message> {
+        &mut self.status.message
+    }
+}
+
 impl TaskRecord {
     /// A task that is not stored yet: submitted, version 0.
     #[must_use]
     pub fn create(new: NewTask) -> Self {
         let at = new.created_at;
-        Self::of(TaskFields {
-            schema: SCHEMA,
+        Self(Arc::new(TaskFields {
             id: new.id,
             owner: new.owner,
             context_id: new.context_id,
@@ -374,12 +342,7 @@ impl TaskRecord {
             layout: Layout::default(),
             partial: false,
             unknown: Metadata::new(),
-        })
-    }
-
-    /// A record with these fields.
-    pub(crate) fn of(fields: TaskFields) -> Self {
-        Self(Arc::new(fields))
+        }))
     }
 
     /// The record after one commit: all `changes`, one version, one write id.
@@ -439,6 +402,11 @@ impl TaskRecord {
     /// [`Change`].
     pub fn set_lease(&mut self, lease_until: Option<Timestamp>) {
         self.lease_until = lease_until;
+    }
+
+    /// Sets the status read from a store.
+    pub(crate) fn restore_status(&mut self, status: Status) {
+        self.status = status;
     }
 
     /// The record of a task at rest that expires at `at`, whatever its expiry was.

@@ -9,7 +9,7 @@ fn dated(world: &World, id: TaskId, millis: i64) -> Result<TaskRecord, Broken> {
     let mut task = world.new_task(&world.owner, id)?;
     let mut status = task.status().clone();
     status.timestamp = world.at(millis);
-    task.status = status;
+    task.restore_status(status);
     Ok(task)
 }
 

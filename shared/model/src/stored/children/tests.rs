@@ -1,7 +1,9 @@
 //! A task split into pieces reads back unchanged after any sequence of changes.
 
 use super::super::tests::{plain, submitted};
-use super::super::{FoundChild, MAX_BYTES, OPEN_MAX_BYTES, StoreError, head_of, join, names};
+use super::super::{
+    FoundChild, MAX_BYTES, OPEN_MAX_BYTES, StoreError, TaskFacts, head_of, join, names,
+};
 use super::{ChildName, arrange, filled, pieces};
 use crate::store::SizeError;
 use crate::store::contract::noise;
@@ -94,7 +96,7 @@ impl Table {
                 child.name
             );
         }
-        let mut read = head_of(&stored.head, record.lease_until).unwrap();
+        let mut read = head_of(&stored.head, TaskFacts::of(record)).unwrap();
         let named = self.children.clone().into_iter();
         let named = named.filter(|(name, _)| names(&read, *name)).collect();
         assert!(join(&mut read, &named).unwrap(), "a child is missing");
@@ -172,9 +174,9 @@ fn join_detects_an_item_older_than_its_children() {
     let later = after(&task, vec![change(&Op::Keep(50_000))]);
     let mut table = Table::default();
     table.store(&later);
-    let mut read = head_of(&early.head, task.lease_until).unwrap();
+    let mut read = head_of(&early.head, TaskFacts::of(&task)).unwrap();
     assert!(!join(&mut read, &table.children).unwrap());
-    let mut read = head_of(&early.head, task.lease_until).unwrap();
+    let mut read = head_of(&early.head, TaskFacts::of(&task)).unwrap();
     assert!(!join(&mut read, &BTreeMap::new()).unwrap());
 }
 

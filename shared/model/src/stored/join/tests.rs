@@ -3,7 +3,7 @@
 use super::*;
 use crate::store::contract::noise;
 use crate::stored::tests::submitted;
-use crate::stored::{arrange, head_of, pieces};
+use crate::stored::{TaskFacts, arrange, head_of, pieces};
 use crate::task::{ArtifactUpdate, Change, Metadata, Part, Timestamp, WriteId};
 use serde_json::json;
 
@@ -86,7 +86,7 @@ impl Written {
     /// The head as a store finds it: without the moved content.
     fn head(&self) -> TaskRecord {
         let head = pieces(&self.task).unwrap().head;
-        head_of(&head, self.task.lease_until).unwrap()
+        head_of(&head, TaskFacts::of(&self.task)).unwrap()
     }
 
     /// The projection of `length` messages, and the children it needed.

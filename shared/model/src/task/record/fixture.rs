@@ -1,7 +1,8 @@
 //! Mutable fields of a record, for tests of records that no commit makes.
 
-use super::TaskFields;
+use super::{TaskFields, TaskRecord};
 use crate::task::{Artifact, ContextId, Layout, Message, PushId, TaskId, Timestamp, WriteId};
+use std::sync::Arc;
 
 /// The fields of a record that tests set.
 #[derive(Debug)]
@@ -32,6 +33,13 @@ pub struct RecordFields<'a> {
     pub listeners: &'a mut Vec<PushId>,
     /// Which parts of it are in children.
     pub layout: &'a mut Layout,
+}
+
+impl TaskRecord {
+    /// A record with these fields.
+    pub(in crate::task) fn of(fields: TaskFields) -> Self {
+        Self(Arc::new(fields))
+    }
 }
 
 impl TaskFields {

@@ -1,0 +1,70 @@
+//! The ids of task and context, which content of a task does not repeat.
+
+use crate::task::{ContextId, Event, LoggedEvent, Message, TaskFields, TaskId};
+use std::borrow::Cow;
+
+/// The task and the context of a message that names none.
+pub(super) struct OwnIds<'a>(&'a TaskId, &'a ContextId);
+
+impl<'a> OwnIds<'a> {
+    pub(super) const fn of(record: &'a TaskFields) -> Self {
+        Self(&record.id, &record.context_id)
+    }
+
+    /// The message without the ids of this place.
+    pub(super) fn leave<'m>(&self, message: &'m Message) -> Cow<'m, Message> {
+        let mut left = Cow::Borrowed(message);
+        if message.task_id.as_ref() == Some(self.0) {
+            left.to_mut().task_id = None;
+        }
+        if message.context_id.as_ref() == Some(self.1) {
+            left.to_mut().context_id = None;
+        }
+        left
+    }
+
+    /// The event, whose message may have the ids of this place, without them.
+    pub(super) fn leave_in<'e>(&self, logged: &'e LoggedEvent) -> Cow<'e, LoggedEvent> {
+        let mut left = Cow::Borrowed(logged);
+        if let Event::Status(update) = &logged.event
+            && update.status.message.is_some()
+            && let Event::Status(update) = &mut left.to_mut().event
+            && let Some(message) = &mut update.status.message
+        {
+            *message = self.leave(message).into_owned();
+        }
+        left
+    }
+
+    /// Adds the ids of this place to a message that names none.
+    pub(super) fn fill(&self, message: &mut Message) {
+        let Self(task, context) = *self;
+        message.task_id.get_or_insert_with(|| task.clone());
+        message.context_id.get_or_insert_with(|| context.clone());
+    }
+
+    /// Adds them to the message of an event.
+    pub(super) fn fill_in(&self, logged: &mut LoggedEvent) {
+        if let Event::Status(update) = &mut logged.event
+            && let Some(message) = &mut update.status.message
+        {
+            self.fill(message);
+        }
+    }
+}
+
+/// Adds the ids of a task to its messages that name none.
+pub(super) fn fill_record(record: &mut TaskFields) {
+    let (task, context) = (record.id.clone(), record.context_id.clone());
+    let place = OwnIds(&task, &context);
+    record.history.iter_mut().for_each(|it| place.fill(it));
+    record.log.iter_mut().for_each(|it| place.fill_in(it));
+    if let Some(message) = record.status_message_mut() {
+        place.fill(message);
+    }
+}
+
+/// What was read, owned.
+pub(super) fn owned<T: Clone>(items: Vec<Cow<'_, T>>) -> Vec<T> {
+    items.into_iter().map(Cow::into_owned).collect()
+}
