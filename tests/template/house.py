@@ -48,12 +48,10 @@ ALLOWED = {
         "A2A's word: the artifact of a task, and what a skill makes, without an id",
     ),
     "Attributes": (("shared/macros/src/", f"{AWS}/dynamodb/item.rs"), "Rust's attributes and DynamoDB's"),
-    "Batch": ((LOCAL, f"{RUNTIME}/serve/relay.rs"), A_PROGRAM),
     "Delivery": ((LOCAL, TASK), A_PROGRAM),
     "Item": ((f"{STORE}/table.rs", f"{AWS}/dynamodb/item.rs"), "the item of any table, and that of the SDK"),
     "Key": ((LOCAL, f"{STORE}/keys.rs"), A_PROGRAM),
     "Message": ((LOCAL, TASK), "A2A's word; in the local agent SQS's word"),
-    "Next": ((LOCAL, f"{RUNTIME}/testing/mod.rs"), A_PROGRAM),
     "Stream": ((LOCAL, f"{WIRE}/v01/stream.rs"), A_PROGRAM),
     "Table": ((LOCAL, f"{STORE}/table.rs"), A_PROGRAM),
 }

@@ -35,7 +35,7 @@ impl WordMatch {
 
 /// How well some texts match a query.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ranking {
+pub struct WordScores {
     /// The score of each text: 0 without a common word.
     pub scores: Vec<f64>,
     /// What no score reaches.
@@ -44,7 +44,7 @@ pub struct Ranking {
 
 /// Scores texts, each matched with the same query.
 #[must_use]
-pub fn rank(texts: &[WordMatch]) -> Ranking {
+pub fn rank(texts: &[WordMatch]) -> WordScores {
     let size = number(texts.len());
     let total: f64 = texts.iter().map(|text| text.length).sum();
     // At least 1, since it is a divisor and the texts may have no words.
@@ -63,7 +63,7 @@ pub fn rank(texts: &[WordMatch]) -> Ranking {
         let terms = terms.map(|(rarity, count)| rarity * count * (K1 + 1.0) / (count + damping));
         terms.sum()
     };
-    Ranking {
+    WordScores {
         scores: texts.iter().map(score).collect(),
         best: rarities.iter().sum::<f64>() * (K1 + 1.0),
     }
