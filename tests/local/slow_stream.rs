@@ -111,7 +111,7 @@ async fn streamed() -> (Vec<Written>, Vec<Duration>) {
         tasks: store.clone(),
         threads: memory.clone(),
         blobs: memory,
-        clock: Arc::default(),
+        clock: Arc::<TestClock>::default(),
         ids: Arc::new(RandomIds),
         model: None,
     };

@@ -20,7 +20,7 @@ use a2a_lambda::auth::AuthMode;
 use a2a_lambda::outbound::Reach;
 use a2a_lambda::runtime::{Runtime, stores};
 use a2a_lambda::settings::{Configuration, Settings, Source as _, warn_of_unknown};
-use a2a_lambda::skill::{AgentBuildError, AgentDefinition};
+use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::dynamodb::create_table;
 use a2a_lambda::store::s3::create_bucket;
@@ -66,7 +66,10 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
         Some(Command::Check(options)) => Ok(Box::pin(check::run(&options)).await?),
         Some(Command::Template(options)) => {
             let settings = Settings::read_public(&configuration).map_err(ConfigError::from)?;
-            let agent = agents.named(None).build(&settings).map_err(no_agent)?;
+            let agent = agents
+                .named(None)
+                .build(&settings)
+                .map_err(|error| format!("failed to build the agent: {error}"))?;
             Ok(template::run(&options, &agent.manifest().id)?)
         }
         Some(Command::EvalRouter(options)) => {
@@ -117,7 +120,9 @@ async fn agent(
         settings.policy.reach = Reach::Loopback;
     }
     let (embedded, endpoints, clients) = store(&options, &settings).await?;
-    let agent = entry.build(&settings).map_err(no_agent)?;
+    let agent = entry
+        .build(&settings)
+        .map_err(|error| format!("failed to build the agent: {error}"))?;
     agent.make_states().await?;
     let banner = banner(&agent, &options, &settings, (address, configuration.path()));
     let (notes, folder) = (&notes, options.folder());
@@ -181,10 +186,6 @@ async fn store(
         .await
         .map_err(|error| format!("failed to set up table and bucket: {error}"))?;
     Ok((None, endpoints, clients))
-}
-
-fn no_agent(error: AgentBuildError) -> RunError {
-    format!("failed to build the agent: {error}").into()
 }
 
 /// Ready when the user presses Ctrl-C or the process gets SIGTERM.

@@ -34,7 +34,7 @@ impl WordMatch {
 
 /// How well some texts match a query.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Ranking {
+pub(super) struct WordScores {
     /// The score of each text: 0 without a common word.
     pub(super) scores: Vec<f64>,
     /// What no score reaches.
@@ -42,7 +42,7 @@ pub(super) struct Ranking {
 }
 
 /// Scores texts, each matched with the same query.
-pub(super) fn rank(texts: &[WordMatch]) -> Ranking {
+pub(super) fn rank(texts: &[WordMatch]) -> WordScores {
     let size = number(texts.len());
     let total: f64 = texts.iter().map(|text| text.length).sum();
     // At least 1, since it is a divisor and the texts may have no words.
@@ -61,7 +61,7 @@ pub(super) fn rank(texts: &[WordMatch]) -> Ranking {
         let terms = terms.map(|(rarity, count)| rarity * count * (K1 + 1.0) / (count + damping));
         terms.sum()
     };
-    Ranking {
+    WordScores {
         scores: texts.iter().map(score).collect(),
         best: rarities.iter().sum::<f64>() * (K1 + 1.0),
     }
