@@ -98,15 +98,9 @@ impl Reader {
 
     /// Until when the call may wait for its turn.
     pub(in crate::engine) fn waits_until(&self, budget: &CallBudget) -> Timestamp {
-        budget
-            .waits_until
-            .unwrap_or_else(|| self.reply_ends(budget))
-    }
-
-    /// Until when a stream that starts to wait now waits for the reply of a task that
-    /// only keeps a reply. The turn before may have taken longer than a call may wait.
-    pub(in crate::engine) fn reply_ends(&self, budget: &CallBudget) -> Timestamp {
-        budget.at_most(self.clock.now().plus(self.policy.blocking_budget))
+        let blocking = self.policy.blocking_budget;
+        let from_now = || budget.at_most(self.clock.now().plus(blocking));
+        budget.waits_until.unwrap_or_else(from_now)
     }
 
     /// When a stream that starts now asks its client to reconnect.

@@ -52,15 +52,10 @@ impl Lots {
     fn spend(&self, bucket: &RateBucket, now: Timestamp) -> Option<Result<(), A2aError>> {
         let mut lots = lock(&self.0);
         let lot = lots.get_mut(bucket).filter(|lot| now < lot.until)?;
-        match &mut lot.holds {
-            Holding::Tokens(left) => {
-                *left = left.checked_sub(1)?;
-                Some(Ok(()))
-            }
-            Holding::Nothing => Some(Err(limited(now, lot.until))),
-            Holding::Blocked => Some(Err(A2aError::Forbidden)),
-            Holding::Unknown => Some(Ok(())),
+        if let Holding::Tokens(left) = &mut lot.holds {
+            *left = left.checked_sub(1)?;
         }
+        Some(lot.decision(now))
     }
 
     /// Remembers what the store answered.
@@ -123,17 +118,25 @@ impl Lots {
                 (now.plus(RECHECK), Holding::Unknown)
             }
         };
-        self.keep(bucket, Lot { until, holds }, now);
-        match holds {
+        let lot = Lot { until, holds };
+        self.keep(bucket, lot, now);
+        lot.decision(now)
+    }
+}
+
+impl Lot {
+    /// Whether it admits a call.
+    fn decision(&self, now: Timestamp) -> Result<(), A2aError> {
+        match self.holds {
             Holding::Tokens(_) | Holding::Unknown => Ok(()),
-            Holding::Nothing => Err(limited(now, until)),
+            Holding::Nothing => Err(limited(now, self.until)),
             Holding::Blocked => Err(A2aError::Forbidden),
         }
     }
 }
 
 /// The error for a bucket that is empty until `until`.
-fn limited(now: Timestamp, until: Timestamp) -> A2aError {
+pub(in crate::engine) fn limited(now: Timestamp, until: Timestamp) -> A2aError {
     let millis = until.since(now).as_millis();
     let seconds = u64::try_from(millis.div_ceil(1000)).unwrap_or(u64::MAX);
     A2aError::RateLimited {
@@ -157,21 +160,22 @@ impl Reader {
         self.lots.charge(limits, &bucket, rate, now).await
     }
 
-    /// Charges a message to its skill, and to each tag of the skill that has a rate.
+    /// Charges a message to the skill that it runs, and to each tag of the skill that has a
+    /// rate, before anything is written.
     ///
     /// # Errors
     /// [`A2aError::RateLimited`] when one of them has no call left.
     pub(in crate::engine) async fn charge_skill(
         &self,
         caller: &Caller,
-        skill: &SkillMetadata,
+        skill: Option<SkillMetadata>,
     ) -> Result<(), EngineError> {
-        let Some(limits) = &self.limits else {
+        let (Some(limits), Some(skill)) = (&self.limits, skill) else {
             return Ok(());
         };
         let now = self.clock.now();
         let mut charged = Vec::new();
-        for (bucket, rate) in self.skill_rates(caller, skill)? {
+        for (bucket, rate) in self.skill_rates(caller, &skill)? {
             if let Err(refused) = self.lots.charge(limits, &bucket, rate, now).await {
                 // A bucket that refuses must not empty the others.
                 for bucket in &charged {

@@ -45,12 +45,11 @@ pub(crate) mod fuzz {
 pub use accept::RoutePreview;
 pub use background::collect_objects::CollectReport;
 pub use background::expire_contexts::ThreadSweepReport;
-pub use background::leases::Leases;
 pub use background::push_delivery::{
-    PushDelivery, PushDeliveryError, PushDispatcher, PushServices, SendPush, relay_pushes,
+    PushDelivery, PushDeliveryError, PushDispatcher, PushServices, SendPush,
 };
-pub use background::sweep::{SweepPlaces, SweepReport, SweepRound};
-pub use background::worker::relay;
+pub use background::relay::{relay, relay_pushes};
+pub use background::sweep::{Leases, SweepPlaces, SweepReport, SweepRound};
 pub use budget::CallBudget;
 pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use error::EngineError;

@@ -1,24 +1,24 @@
 //! Seals secrets at rest: the tokens and credentials of push configs, and answers to
-//! `auth-required`. An answer leaves a fingerprint, which recognises it when it is sent again. A key derived from a secret key encrypts and authenticates each
-//! secret and binds it to its place.
+//! `auth-required`. An answer leaves a fingerprint, which recognises it when it is sent again.
+//! A key derived from a secret key encrypts and authenticates each secret and binds it to its
+//! place.
 //!
 //! The cipher is AES-256-GCM. The key is derived for this purpose only, so that page
 //! tokens and other uses of the secret key reveal nothing about it. The nonce is
 //! random and has 96 bits, which is safe for 2^32 secrets per key (NIST SP 800-38D
 //! §8.3).
 
-use super::secret_keys::{self, SecretKey, SecretKeySet};
+use super::secret_keys::{self, SecretKey, SecretKeySet, bytes_of};
 use super::{Engine, EngineError};
 use crate::store::StoreError;
 use crate::task::{
     A2aError, FieldViolation, Message, Owner, PartContent, PushId, Sealed, SealedAnswer, Secret,
-    TaskId, TaskRecord, WriteId,
+    TaskId, TaskRecord,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac;
-use std::sync::Arc;
 
 /// The purpose for which the key is derived.
 const PURPOSE: &[u8] = b"a2a-lambda secrets 1";
@@ -27,144 +27,97 @@ const FINGERPRINT: &[u8] = b"a2a-lambda fingerprints 1";
 /// The most bytes of an answer to `auth-required`, in the form that is sealed.
 const ANSWER_MAX: usize = 32 * 1024;
 
-/// Seals and opens secrets.
-pub(super) struct Sealer {
-    keys: Arc<SecretKeySet>,
-}
-
 /// Where a secret belongs: it opens only there.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct SealPlace<'a> {
-    pub(super) owner: &'a Owner,
-    pub(super) task: &'a TaskId,
-    pub(super) of: SealPurpose<'a>,
-}
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SealPlace(Vec<u8>);
 
-/// Which secret of its task it is.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum SealPurpose<'a> {
-    /// A secret of a push config: the config's id and the secret's name.
-    Webhook(&'a PushId, &'static str),
-    /// The answer that opened a turn: incarnation and turn number.
-    Answer(&'a WriteId, u32),
-}
-
-impl<'a> SealPlace<'a> {
-    /// The place of the answer that opens turn number `turn` of `record`.
-    pub(super) fn of_answer(record: &'a TaskRecord, turn: u32) -> Self {
-        Self {
-            owner: record.owner(),
-            task: record.id(),
-            of: SealPurpose::Answer(record.incarnation(), turn),
-        }
-    }
-
-    /// The place as bytes. The length of each field comes first, so that two places
-    /// never have the same bytes.
-    fn bytes(&self) -> Vec<u8> {
-        let (kind, whose, which) = match self.of {
-            SealPurpose::Webhook(id, name) => ("webhook", id.as_str(), name.to_owned()),
-            SealPurpose::Answer(incarnation, turn) => {
-                ("answer", incarnation.as_str(), turn.to_string())
-            }
-        };
-        let mut bytes = Vec::new();
-        for field in [
+impl SealPlace {
+    fn of(owner: &Owner, task: &TaskId, [kind, whose, which]: [&str; 3]) -> Self {
+        let (tenant, subject) = (owner.tenant.as_str(), owner.subject.as_str());
+        Self(bytes_of([
             kind,
-            self.owner.tenant.as_str(),
-            self.owner.subject.as_str(),
-            self.task.as_str(),
+            tenant,
+            subject,
+            task.as_str(),
             whose,
-            &which,
-        ] {
-            bytes.extend((field.len() as u64).to_be_bytes());
-            bytes.extend(field.as_bytes());
-        }
-        bytes
+            which,
+        ]))
+    }
+
+    /// The place of the secret `name` of a push config.
+    pub(super) fn of_webhook(owner: &Owner, task: &TaskId, id: &PushId, name: &str) -> Self {
+        Self::of(owner, task, ["webhook", id.as_str(), name])
+    }
+
+    /// The place of the answer that opens turn number `turn` of `record`.
+    fn of_answer(record: &TaskRecord, turn: u32) -> Self {
+        let (incarnation, turn) = (record.incarnation().as_str(), turn.to_string());
+        Self::of(record.owner(), record.id(), ["answer", incarnation, &turn])
     }
 }
 
-impl Sealer {
-    /// Creates a sealer that seals with the current key, and opens with each of `keys`.
-    pub(super) const fn new(keys: Arc<SecretKeySet>) -> Self {
-        Self { keys }
-    }
-
-    /// Seals `secret` for `seal_place`. All bits of `number` must be random, since 96 of
-    /// them are the nonce. `None` does not occur.
+impl SecretKeySet {
+    /// Seals `secret` for `seal_place` under the current key. All bits of `number` must be
+    /// random, since 96 of them are the nonce.
     pub(super) fn seal(
         &self,
         secret: &Secret,
-        seal_place: SealPlace<'_>,
+        seal_place: &SealPlace,
         number: u128,
-    ) -> Option<Sealed> {
-        let nonce: [u8; NONCE_LEN] = number.to_be_bytes().first_chunk().copied()?;
-        let mut text = secret.expose().as_bytes().to_vec();
-        let key = self.keys.current();
-        cipher(key)?
-            .seal_in_place_append_tag(
+    ) -> Result<Sealed, EngineError> {
+        let key = self.current();
+        let seal = || {
+            let nonce: [u8; NONCE_LEN] = number.to_be_bytes().first_chunk().copied()?;
+            let mut text = secret.expose().as_bytes().to_vec();
+            let (unique, place) = (
                 Nonce::assume_unique_for_key(nonce),
-                Aad::from(seal_place.bytes()),
-                &mut text,
-            )
-            .ok()?;
-        let body = [nonce.as_slice(), &text].concat();
-        let body = STANDARD_NO_PAD.encode(body);
-        Some(Sealed::stored(format!("{}.{body}", key.id())))
-    }
-
-    /// The fingerprint of a text at its place: it recognises the text and reveals nothing
-    /// about it.
-    pub(super) fn fingerprint(&self, text: &[u8], seal_place: SealPlace<'_>) -> String {
-        let key = self.keys.current();
-        let hash = hmac::sign(&fingerprint_key(key), &[&seal_place.bytes(), text].concat());
-        format!("{}.{}", key.id(), STANDARD_NO_PAD.encode(hash))
-    }
-
-    /// Whether [`fingerprint`](Self::fingerprint) made this fingerprint of `text` at `seal_place`.
-    pub(super) fn recognises(
-        &self,
-        fingerprint: &str,
-        text: &[u8],
-        seal_place: SealPlace<'_>,
-    ) -> bool {
-        let check = || {
-            let (id, hash) = fingerprint.split_once('.')?;
-            let (key, hash) = (self.keys.key(id)?, STANDARD_NO_PAD.decode(hash).ok()?);
-            let text = [&seal_place.bytes(), text].concat();
-            hmac::verify(&fingerprint_key(key), &text, &hash).ok()
+                Aad::from(seal_place.0.as_slice()),
+            );
+            cipher(key)?
+                .seal_in_place_append_tag(unique, place, &mut text)
+                .ok()?;
+            Some(STANDARD_NO_PAD.encode([nonce.as_slice(), &text].concat()))
         };
-        check().is_some()
+        let body = seal().ok_or_else(|| EngineError::broken("failed to seal a secret"))?;
+        Ok(Sealed::stored(format!("{}.{body}", key.id())))
     }
 
     /// Opens what was sealed for `seal_place`; `None` if it was sealed for another place or
     /// under a key that is not known.
-    pub(super) fn open(&self, ciphertext: &Sealed, seal_place: SealPlace<'_>) -> Option<Secret> {
-        let (id, body) = ciphertext.as_str().split_once('.')?;
+    pub(super) fn open(&self, ciphertext: &Sealed, seal_place: &SealPlace) -> Option<Secret> {
+        let (key, body) = self.split(ciphertext.as_str())?;
         let mut body = STANDARD_NO_PAD.decode(body).ok()?;
         let (nonce, text) = body.split_at_mut_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
-        let plain = cipher(self.keys.key(id)?)?
-            .open_in_place(nonce, Aad::from(seal_place.bytes()), text)
+        let plain = cipher(key)?
+            .open_in_place(nonce, Aad::from(seal_place.0.as_slice()), text)
             .ok()?;
         String::from_utf8(plain.to_vec()).ok().map(Secret::new)
     }
-}
 
-/// The key of fingerprints under a secret key.
-fn fingerprint_key(key: &SecretKey) -> hmac::Key {
-    hmac::Key::new(hmac::HMAC_SHA256, &key.derive(FINGERPRINT))
+    /// The fingerprint of a text at its place: it recognises the text and reveals nothing
+    /// about it.
+    fn fingerprint(&self, text: &[u8], seal_place: &SealPlace) -> String {
+        let key = self.current();
+        let text = [&seal_place.0, text].concat();
+        let hash = hmac::sign(&key.hmac_key(FINGERPRINT), &text);
+        format!("{}.{}", key.id(), STANDARD_NO_PAD.encode(hash))
+    }
+
+    /// Whether [`fingerprint`](Self::fingerprint) made this fingerprint of `text` at `seal_place`.
+    fn recognises(&self, fingerprint: &str, text: &[u8], seal_place: &SealPlace) -> bool {
+        let text = [&seal_place.0, text].concat();
+        self.split(fingerprint).is_some_and(|(key, hash)| {
+            let hash = STANDARD_NO_PAD.decode(hash);
+            hash.is_ok_and(|hash| hmac::verify(&key.hmac_key(FINGERPRINT), &text, &hash).is_ok())
+        })
+    }
 }
 
 /// The cipher under a secret key.
 fn cipher(key: &SecretKey) -> Option<LessSafeKey> {
-    let key = UnboundKey::new(&AES_256_GCM, &key.derive(PURPOSE)).ok()?;
+    let key = UnboundKey::new(&AES_256_GCM, key.derive(PURPOSE).as_ref()).ok()?;
     Some(LessSafeKey::new(key))
-}
-
-/// The id of the key under which something was sealed.
-pub(super) fn key_id(ciphertext: &Sealed) -> Option<&str> {
-    secret_keys::id_in(ciphertext.as_str())
 }
 
 /// Refuses files in an answer to `auth-required`. The answer itself is sealed, but its
@@ -213,29 +166,29 @@ impl Engine {
             Err(error) => return Err(error.into()),
         };
         let seal_place = SealPlace::of_answer(record, record.turn() + 1);
-        let sealer = Sealer::new(self.reader.policy.secrets.keys().await?);
-        let ciphertext = sealer.seal(&Secret::new(text), seal_place, self.ids.next());
+        let keys = self.reader.policy.secrets.keys().await?;
         Ok(SealedAnswer {
-            sealed: ciphertext.ok_or_else(|| EngineError::broken("failed to seal an answer"))?,
-            fingerprint: sealer.fingerprint(print, seal_place),
+            sealed: keys.seal(&Secret::new(text), &seal_place, self.ids.next())?,
+            fingerprint: keys.fingerprint(print, &seal_place),
         })
     }
 
     /// Whether `fingerprint` is that of `print` for the answer that opened the current turn
     /// of `record`. It is not if its key is no longer known.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the keys cannot be read.
     pub(super) async fn has_fingerprint(
         &self,
         record: &TaskRecord,
         fingerprint: &str,
         print: &[u8],
     ) -> Result<bool, StoreError> {
-        let id = secret_keys::id_in(fingerprint);
-        let keys = self.reader.policy.secrets.keys_with(id).await?;
+        let keys = self
+            .reader
+            .policy
+            .secrets
+            .keys_of(Some(fingerprint))
+            .await?;
         let seal_place = SealPlace::of_answer(record, record.turn());
-        Ok(Sealer::new(keys).recognises(fingerprint, print, seal_place))
+        Ok(keys.recognises(fingerprint, print, &seal_place))
     }
 
     /// The answer that opened the current turn of `record`; `None` if it does not open, or
@@ -249,16 +202,14 @@ impl Engine {
         record: &TaskRecord,
         ciphertext: &Sealed,
     ) -> Result<Option<Message>, StoreError> {
-        let seal_place = SealPlace::of_answer(record, record.turn());
-        let (policy, id) = (&self.reader.policy, key_id(ciphertext));
-        let keys = policy.secrets.keys_with(id).await?;
-        let unknown = id.is_some_and(|id| keys.key(id).is_none());
+        let text = ciphertext.as_str();
+        let keys = self.reader.policy.secrets.keys_of(Some(text)).await?;
         let read_again = record.progress_at().plus(secret_keys::FRESH);
-        if unknown && self.reader.clock.now() < read_again {
+        if keys.split(text).is_none() && self.reader.clock.now() < read_again {
             let why = "the key of an answer is not known to this process";
             return Err(StoreError::Unavailable(why.to_owned()));
         }
-        let secret = Sealer::new(keys).open(ciphertext, seal_place);
+        let secret = keys.open(ciphertext, &SealPlace::of_answer(record, record.turn()));
         Ok(secret.and_then(|text| a2a_lambda_model::stored::message_of_text(text.expose()).ok()))
     }
 }
@@ -266,113 +217,92 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task::{Subject, TenantId};
+    use crate::task::{
+        ContextId, Generation, Metadata, NewTask, Subject, TenantId, Timestamp, WriteId,
+    };
 
-    fn sealer_of(keys: &[&str]) -> Sealer {
-        let keys = keys.iter().map(|key| key.as_bytes().to_vec());
-        Sealer::new(Arc::new(SecretKeySet::of(keys)))
+    fn keys_of(keys: &[&str]) -> SecretKeySet {
+        SecretKeySet::of(keys.iter().map(|key| key.as_bytes().to_vec()))
+    }
+
+    fn owner(tenant: &str) -> Owner {
+        Owner {
+            tenant: TenantId::parse(tenant).unwrap(),
+            subject: Subject::parse("ann").unwrap(),
+        }
+    }
+
+    fn key_id(ciphertext: &Sealed) -> &str {
+        ciphertext.as_str().split_once('.').unwrap().0
     }
 
     #[test]
     fn a_replaced_key_still_opens_what_it_has_sealed() {
-        let owner = Owner {
-            tenant: TenantId::parse("acme").unwrap(),
-            subject: Subject::parse("ann").unwrap(),
-        };
         let (task, config) = (TaskId::made_of(1), PushId::only());
-        let place = SealPlace {
-            owner: &owner,
-            task: &task,
-            of: SealPurpose::Webhook(&config, "token"),
-        };
+        let place = SealPlace::of_webhook(&owner("acme"), &task, &config, "token");
         let secret = Secret::new("canary");
-        let before = sealer_of(&["old"]).seal(&secret, place, 7 << 100).unwrap();
-        let after = sealer_of(&["new", "old"]);
-        assert_eq!(after.open(&before, place), Some(secret.clone()));
-        let newer = after.seal(&secret, place, 8 << 100).unwrap();
+        let before = keys_of(&["old"]).seal(&secret, &place, 7 << 100).unwrap();
+        let after = keys_of(&["new", "old"]);
+        assert_eq!(after.open(&before, &place), Some(secret.clone()));
+        let newer = after.seal(&secret, &place, 8 << 100).unwrap();
         assert_ne!(key_id(&before), key_id(&newer));
-        assert_eq!(sealer_of(&["old"]).open(&newer, place), None);
-        assert_eq!(sealer_of(&["new"]).open(&before, place), None);
+        assert_eq!(keys_of(&["old"]).open(&newer, &place), None);
+        assert_eq!(keys_of(&["new"]).open(&before, &place), None);
     }
 
     #[test]
     fn a_sealed_secret_opens_only_at_its_place_under_its_key() {
-        let owner = |tenant: &str| Owner {
-            tenant: TenantId::parse(tenant).unwrap(),
-            subject: Subject::parse("ann").unwrap(),
-        };
         let (mine, other) = (owner("acme"), owner("other"));
         let (task, another) = (TaskId::made_of(1), TaskId::made_of(2));
         let (config, second) = (PushId::only(), PushId::made_of(1));
-        let write = WriteId::made_of(1);
-        let place = SealPlace {
-            owner: &mine,
-            task: &task,
-            of: SealPurpose::Webhook(&config, "token"),
-        };
-        let sealer = sealer_of(&["secret"]);
+        let place = SealPlace::of_webhook(&mine, &task, &config, "token");
+        let keys = keys_of(&["secret"]);
         let secret = Secret::new("canary");
-        let sealed = sealer.seal(&secret, place, 7 << 100).unwrap();
+        let sealed = keys.seal(&secret, &place, 7 << 100).unwrap();
         assert!(!sealed.as_str().contains("canary"));
-        assert_eq!(sealer.open(&sealed, place), Some(secret.clone()));
-        let again = sealer.seal(&secret, place, 8 << 100).unwrap();
+        assert_eq!(keys.open(&sealed, &place), Some(secret.clone()));
+        let again = keys.seal(&secret, &place, 8 << 100).unwrap();
         assert_ne!(sealed, again, "each sealing uses a new nonce");
         for elsewhere in [
-            SealPlace {
-                owner: &other,
-                ..place
-            },
-            SealPlace {
-                task: &another,
-                ..place
-            },
-            SealPlace {
-                of: SealPurpose::Webhook(&second, "token"),
-                ..place
-            },
-            SealPlace {
-                of: SealPurpose::Webhook(&config, "credentials"),
-                ..place
-            },
-            SealPlace {
-                of: SealPurpose::Answer(&write, 1),
-                ..place
-            },
+            SealPlace::of_webhook(&other, &task, &config, "token"),
+            SealPlace::of_webhook(&mine, &another, &config, "token"),
+            SealPlace::of_webhook(&mine, &task, &second, "token"),
+            SealPlace::of_webhook(&mine, &task, &config, "credentials"),
+            SealPlace::of_answer(&record(1), 1),
         ] {
-            assert_eq!(sealer.open(&sealed, elsewhere), None);
+            assert_eq!(keys.open(&sealed, &elsewhere), None);
         }
-        assert_eq!(sealer_of(&["guess"]).open(&sealed, place), None);
+        assert_eq!(keys_of(&["guess"]).open(&sealed, &place), None);
         let cut: String = sealed.as_str().chars().skip(2).collect();
         for broken in ["", ".", "AAAA", "not base64!", &cut] {
-            assert_eq!(
-                sealer.open(&Sealed::stored(broken), place),
-                None,
-                "{broken}"
-            );
+            assert_eq!(keys.open(&Sealed::stored(broken), &place), None, "{broken}");
         }
+    }
+
+    /// The task of `acme` and `ann` in this incarnation.
+    fn record(incarnation: u128) -> TaskRecord {
+        TaskRecord::create(NewTask {
+            id: TaskId::made_of(1),
+            owner: owner("acme"),
+            context_id: ContextId::made_of(1),
+            generation: Generation::V10,
+            incarnation: WriteId::made_of(incarnation),
+            metadata: Metadata::new(),
+            created_at: Timestamp::default(),
+        })
     }
 
     #[test]
     fn a_sealed_answer_opens_only_in_its_turn_and_incarnation() {
-        let owner = Owner {
-            tenant: TenantId::parse("acme").unwrap(),
-            subject: Subject::parse("ann").unwrap(),
-        };
-        let (task, write, later) = (TaskId::made_of(1), WriteId::made_of(1), WriteId::made_of(2));
-        let place = |of| SealPlace {
-            owner: &owner,
-            task: &task,
-            of,
-        };
-        let (sealer, secret) = (sealer_of(&["secret"]), Secret::new("canary"));
-        let own = place(SealPurpose::Answer(&write, 2));
-        let sealed = sealer.seal(&secret, own, 9 << 100).unwrap();
-        assert_eq!(sealer.open(&sealed, own), Some(secret));
+        let (keys, secret) = (keys_of(&["secret"]), Secret::new("canary"));
+        let own = SealPlace::of_answer(&record(1), 2);
+        let sealed = keys.seal(&secret, &own, 9 << 100).unwrap();
+        assert_eq!(keys.open(&sealed, &own), Some(secret));
         for elsewhere in [
-            SealPurpose::Answer(&write, 1),
-            SealPurpose::Answer(&later, 2),
+            SealPlace::of_answer(&record(1), 1),
+            SealPlace::of_answer(&record(2), 2),
         ] {
-            assert_eq!(sealer.open(&sealed, place(elsewhere)), None);
+            assert_eq!(keys.open(&sealed, &elsewhere), None);
         }
     }
 }

@@ -7,8 +7,7 @@ use super::{Clock, SystemClock};
 use crate::store::StoreError;
 use crate::task::{Secret, Timestamp};
 use async_trait::async_trait;
-use hmac::{Hmac, KeyInit as _, Mac as _};
-use sha2::Sha256;
+use ring::hmac;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,48 +83,30 @@ impl SecretKeys {
     /// # Errors
     /// [`StoreError`] when they were never read and cannot be.
     pub(super) async fn keys(&self) -> Result<Arc<SecretKeySet>, StoreError> {
-        self.keys_with(None).await
+        self.keys_of(None).await
     }
 
-    /// The keys for a page of a list, with that of its token if the caller has one.
-    ///
-    /// # Errors
-    /// As [`keys`](Self::keys).
-    pub(super) async fn keys_of_token(
+    /// The keys, with that of `text`, a token or what was sealed, if there is one: another
+    /// process may already use a newer key.
+    pub(super) async fn keys_of(
         &self,
-        token: Option<&str>,
-    ) -> Result<Arc<SecretKeySet>, StoreError> {
-        self.keys_with(token.and_then(id_in)).await
-    }
-
-    /// The keys, with the one that has `id` if there is one: another process may already seal
-    /// with a newer key.
-    ///
-    /// # Errors
-    /// As [`keys`](Self::keys).
-    pub(super) async fn keys_with(
-        &self,
-        id: Option<&str>,
+        text: Option<&str>,
     ) -> Result<Arc<SecretKeySet>, StoreError> {
         match &self.0 {
             SecretKeySource::Fixed(keys) => Ok(Arc::clone(keys)),
-            SecretKeySource::Stored(stored) => stored.keys_with(id).await,
+            SecretKeySource::Stored(stored) => stored.keys_of(text).await,
         }
     }
 }
 
 impl StoredSecretKeys {
-    async fn keys_with(&self, id: Option<&str>) -> Result<Arc<SecretKeySet>, StoreError> {
+    async fn keys_of(&self, text: Option<&str>) -> Result<Arc<SecretKeySet>, StoreError> {
         let mut cache = self.cache.lock().await;
         let now = self.clock.now();
         if let Some(cache) = &*cache {
-            let unknown = id.is_some_and(|id| cache.keys.key(id).is_none());
-            let until = if unknown {
-                cache.read_at.plus(AGAIN)
-            } else {
-                cache.until
-            };
-            if now < until {
+            let is_known = text.is_none_or(|text| cache.keys.split(text).is_some());
+            let again = cache.read_at.plus(AGAIN);
+            if now < if is_known { cache.until } else { again } {
                 return Ok(Arc::clone(&cache.keys));
             }
         }
@@ -185,11 +166,6 @@ pub(crate) struct SecretKeySet {
     older: Vec<SecretKey>,
 }
 
-/// The id of the key of `text`: what stands before its first dot.
-pub(super) fn id_in(text: &str) -> Option<&str> {
-    text.split_once('.').map(|(id, _)| id)
-}
-
 /// A secret key and its id.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct SecretKey {
@@ -212,10 +188,11 @@ impl SecretKeySet {
         &self.current
     }
 
-    /// The key with this id.
-    pub(super) fn key(&self, id: &str) -> Option<&SecretKey> {
+    /// The key of `text`, whose id is before the first dot, and the rest of the text.
+    pub(super) fn split<'t>(&self, text: &'t str) -> Option<(&SecretKey, &'t str)> {
+        let (id, rest) = text.split_once('.')?;
         let mut keys = std::iter::once(&self.current).chain(&self.older);
-        keys.find(|key| key.id == id)
+        Some((keys.find(|key| key.id == id)?, rest))
     }
 }
 
@@ -226,7 +203,7 @@ impl SecretKey {
             bytes,
         };
         let digest = key.derive(ID_PURPOSE);
-        key.id = hex::encode(digest.first_chunk::<4>().copied().unwrap_or_default());
+        key.id = hex::encode(digest.as_ref().get(..4).unwrap_or_default());
         key
     }
 
@@ -235,23 +212,26 @@ impl SecretKey {
         &self.id
     }
 
-    /// The key itself.
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
+    /// A key of 32 bytes for one purpose. Keys for other purposes say nothing about it.
+    pub(super) fn derive(&self, purpose: &[u8]) -> hmac::Tag {
+        hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &self.bytes), purpose)
     }
 
-    /// A key of 32 bytes for one purpose. Keys for other purposes say nothing about it.
-    pub(super) fn derive(&self, purpose: &[u8]) -> [u8; 32] {
-        // HMAC takes keys of any length, so this never fails.
-        let mac = Hmac::<Sha256>::new_from_slice(&self.bytes);
-        mac.map_or_else(
-            |_| <[u8; 32]>::default(),
-            |mut mac| {
-                mac.update(purpose);
-                mac.finalize().into_bytes().into()
-            },
-        )
+    /// The key that authenticates texts for one purpose.
+    pub(super) fn hmac_key(&self, purpose: &[u8]) -> hmac::Key {
+        hmac::Key::new(hmac::HMAC_SHA256, self.derive(purpose).as_ref())
     }
+}
+
+/// Fields as bytes. The length of each comes first, so that two lists of fields never have
+/// the same bytes.
+pub(super) fn bytes_of<'f>(fields: impl IntoIterator<Item = &'f str>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for field in fields {
+        bytes.extend((field.len() as u64).to_be_bytes());
+        bytes.extend(field.as_bytes());
+    }
+    bytes
 }
 
 #[cfg(test)]
@@ -318,6 +298,11 @@ mod tests {
         SecretKey::new(key.as_bytes().to_vec()).id
     }
 
+    /// What this key has made.
+    fn text(key: &str) -> String {
+        format!("{}.", id(key))
+    }
+
     #[tokio::test]
     async fn keys_are_read_when_they_are_needed_and_after_five_minutes() {
         let place = Place::holding(&["first"]);
@@ -331,7 +316,7 @@ mod tests {
         place.wait(Duration::from_millis(1));
         let found = keys.keys().await.unwrap();
         assert_eq!((place.reads(), found.current().id()), (2, &*id("second")));
-        assert!(found.key(&id("first")).is_some());
+        assert!(found.split(&text("first")).is_some());
     }
 
     #[tokio::test]
@@ -340,24 +325,14 @@ mod tests {
         let keys = place.keys();
         keys.keys().await.unwrap();
         place.hold(Some(&["second", "first"]));
-        let newer = id("second");
-        assert!(
-            keys.keys_with(Some(&newer))
-                .await
-                .unwrap()
-                .key(&newer)
-                .is_none()
-        );
+        let newer = text("second");
+        let before = keys.keys_of(Some(&newer)).await.unwrap();
+        assert!(before.split(&newer).is_none());
         place.wait(AGAIN);
-        assert!(
-            keys.keys_with(Some(&newer))
-                .await
-                .unwrap()
-                .key(&newer)
-                .is_some()
-        );
+        let after = keys.keys_of(Some(&newer)).await.unwrap();
+        assert!(after.split(&newer).is_some());
         for _ in 0..5 {
-            keys.keys_with(Some("ffffffff")).await.unwrap();
+            keys.keys_of(Some("ffffffff.")).await.unwrap();
         }
         assert_eq!(place.reads(), 2);
     }

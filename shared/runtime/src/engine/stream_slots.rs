@@ -35,6 +35,7 @@ pub(crate) type StopFrames = oneshot::Sender<A2aError>;
 /// The leased slots of one stream.
 struct StreamSlots<'r> {
     reader: &'r Reader,
+    limits: &'r Limits,
     holder: WriteId,
     held: Vec<(SlotPool, u32)>,
 }
@@ -51,58 +52,47 @@ impl Reader {
         stop: StopFrames,
         stream: impl Future<Output = Result<(), EngineError>> + Send,
     ) -> Result<(), EngineError> {
-        let Some(limits) = self.limits.clone() else {
+        let Some(limits) = &self.limits else {
             return stream.await;
         };
         let mut slots = StreamSlots {
             reader: self,
+            limits,
             holder: WriteId::made_of(self.ids.next()),
             held: Vec::new(),
         };
-        if let Err(refused) = slots.lease(&limits, caller).await {
-            slots.free(&limits).await;
-            return Err(refused.into());
-        }
-        let done = {
-            let renewals = pin!(slots.renew(&limits, stop));
-            match select(pin!(stream), renewals).await {
+        let done = match slots.lease(caller).await {
+            Ok(()) => match select(pin!(stream), pin!(slots.renew(stop))).await {
                 Either::Left((done, _)) => done,
                 Either::Right((never, _)) => match never {},
-            }
+            },
+            Err(refused) => Err(refused.into()),
         };
-        slots.free(&limits).await;
+        slots.free().await;
         done
     }
 }
 
 impl StreamSlots<'_> {
     /// Leases the slots that the policy asks for.
-    async fn lease(&mut self, limits: &Limits, caller: &Caller) -> Result<(), A2aError> {
+    async fn lease(&mut self, caller: &Caller) -> Result<(), A2aError> {
         let policy = &self.reader.policy.limits;
         if let Some(cap) = policy.streams_per_tenant {
             let pool = SlotPool::Streams(caller.owner.tenant.clone());
-            self.lease_in(limits, vec![(pool, cap)]).await?;
+            self.lease_in(vec![(pool, cap)]).await?;
         }
         if let Some(shared) = &policy.shared_streams {
             let parts = parts(&shared.pool, shared.cap, self.reader.ids.next());
-            self.lease_in(limits, parts).await?;
+            self.lease_in(parts).await?;
         }
         Ok(())
     }
 
     /// Leases a slot in one of `pools`, each with its cap.
-    async fn lease_in(
-        &mut self,
-        limits: &Limits,
-        pools: Vec<(SlotPool, u32)>,
-    ) -> Result<(), A2aError> {
-        let now = self.reader.clock.now();
+    async fn lease_in(&mut self, pools: Vec<(SlotPool, u32)>) -> Result<(), A2aError> {
         let mut free_at: Option<Timestamp> = None;
         for (pool, cap) in pools {
-            match limits
-                .lease_slot(&pool, &self.holder, lease(cap, now))
-                .await
-            {
+            match self.lease_one(&pool, cap).await {
                 Ok(Slot::Leased) => {
                     self.held.push((pool, cap));
                     return Ok(());
@@ -115,24 +105,32 @@ impl StreamSlots<'_> {
                 }
             }
         }
+        let now = self.reader.clock.now();
         let wait = free_at.map_or(0, |at| at.since(now).as_secs());
         Err(A2aError::RateLimited {
             retry_after: wait.clamp(1, LONGEST_WAIT),
         })
     }
 
+    async fn lease_one(&self, pool: &SlotPool, cap: u32) -> Result<Slot, StoreError> {
+        let now = self.reader.clock.now();
+        let until = now.plus(LEASE);
+        let lease = SlotLease { cap, now, until };
+        self.limits.lease_slot(pool, &self.holder, lease).await
+    }
+
     /// Renews the slots for ever. When the tenant is blocked, it ends the frames.
-    async fn renew(&self, limits: &Limits, stop: StopFrames) -> std::convert::Infallible {
+    async fn renew(&self, stop: StopFrames) -> std::convert::Infallible {
         let clock = &self.reader.clock;
         let mut stop = Some(stop);
         loop {
             clock.sleep_until(clock.now().plus(RENEWAL)).await;
             for (pool, cap) in &self.held {
-                match self.renewed(limits, pool, *cap).await {
+                match self.renew_one(pool, *cap).await {
                     Ok(Slot::Blocked) => {
                         if let Some(stop) = stop.take() {
                             // The client may be gone already.
-                            let _told = stop.send(A2aError::Forbidden);
+                            let _gone = stop.send(A2aError::Forbidden);
                         }
                     }
                     Ok(Slot::Leased) => {}
@@ -147,37 +145,21 @@ impl StreamSlots<'_> {
 
     /// Renews a slot. A slot that was lost, because the store did not answer for long, is
     /// leased again.
-    async fn renewed(
-        &self,
-        limits: &Limits,
-        pool: &SlotPool,
-        cap: u32,
-    ) -> Result<Slot, StoreError> {
-        let now = self.reader.clock.now();
-        if limits
-            .renew_slot(pool, &self.holder, now.plus(LEASE))
-            .await?
-        {
+    async fn renew_one(&self, pool: &SlotPool, cap: u32) -> Result<Slot, StoreError> {
+        let until = self.reader.clock.now().plus(LEASE);
+        if self.limits.renew_slot(pool, &self.holder, until).await? {
             return Ok(Slot::Leased);
         }
-        limits.lease_slot(pool, &self.holder, lease(cap, now)).await
+        self.lease_one(pool, cap).await
     }
 
     /// Frees the slots.
-    async fn free(&self, limits: &Limits) {
+    async fn free(&self) {
         for (pool, _) in &self.held {
-            if let Err(error) = limits.free_slot(pool, &self.holder).await {
+            if let Err(error) = self.limits.free_slot(pool, &self.holder).await {
                 warn(&error);
             }
         }
-    }
-}
-
-fn lease(cap: u32, now: Timestamp) -> SlotLease {
-    SlotLease {
-        cap,
-        now,
-        until: now.plus(LEASE),
     }
 }
 

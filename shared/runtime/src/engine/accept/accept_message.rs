@@ -16,7 +16,7 @@ use crate::engine::budget::{CallBudget, TurnBudget};
 use crate::engine::seal::check_answer;
 use crate::engine::turn::spec::{TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
-use crate::skill::{SkillMetadata, TurnFacts};
+use crate::skill::TurnFacts;
 use crate::task::{
     A2aError, Change, ContextId, Message, NewTask, Role, SendCommand, SendMode, TaskId, TaskRecord,
     TaskState, Timestamp, WriteId,
@@ -39,7 +39,6 @@ impl Engine {
         budget: CallBudget,
     ) -> Result<Acceptance, EngineError> {
         match self.send_key(caller, &command) {
-            // Boxed, as what else is rare: a future is moved with room for all it awaits.
             Some(key) => Box::pin(self.accept_keyed(caller, command, budget, key)).await,
             None => self.accept_unkeyed(caller, command, budget).await,
         }
@@ -115,8 +114,8 @@ impl Engine {
         let context_status = match &command.message.context_id {
             Some(id) => self.status(owner, id, now).await?,
             None => {
-                let is_derived = command.client_task_id.is_none();
-                self.fresh_context(owner, ContextId::made_of(number), is_derived, now)
+                let replaces = command.client_task_id.as_ref().map(|_| 0);
+                self.fresh_context(owner, ContextId::made_of(number), replaces, now)
             }
         };
         let record = TaskRecord::create(NewTask {
@@ -148,24 +147,19 @@ impl Engine {
         let decision = self
             .route_request(&routing_message(None, &full_message, &command))
             .await?;
-        let facts = self.facts(caller, &record, &command);
-        let mode = command.mode;
-        let listen = self.registers_push(&record, &command).await?;
+        let modes = &command.accepted_output_modes;
+        let facts = self.facts(&record, caller, modes, Some(&command.message));
+        let listen = self.listen(&record, command.push.as_ref()).await?;
         let message = placed(command.message, &record);
         let is_large = stored::message_size(&message) > LARGE;
         let mut opening = vec![Change::Accept { message }];
-        let input = self.route_message(decision, &command.accepted_output_modes, &mut opening)?;
-        if let Some(skill) = skill_of(&input) {
-            self.reader.charge_skill(caller, &skill).await?;
-        }
+        let input = self.route_message(decision, modes, &mut opening)?;
+        let skill = input.skill().map(|skill| *skill.metadata());
+        self.reader.charge_skill(caller, skill).await?;
         // A message-only skill has no task events to push.
         opening.extend(listen.filter(|_| input.makes_task()));
-        let is_queued = is_queued(&input, mode);
-        opening.extend(kept_request(
-            caller,
-            &command.accepted_output_modes,
-            is_queued,
-        ));
+        let is_queued = is_queued(&input, command.mode);
+        opening.extend(kept_request(caller, modes, is_queued));
         opening.push(if is_queued {
             Change::Dispatch
         } else {
@@ -205,7 +199,8 @@ impl Engine {
         }
         self.take_uploads(caller, &mut command.message).await?;
         let full_message = self.reader.load_message_files(&command.message).await?;
-        let mut facts = self.facts(caller, &record, &command);
+        let modes = &command.accepted_output_modes;
+        let mut facts = self.facts(&record, caller, modes, Some(&command.message));
         facts.turn = record.turn() + 1;
         let message = placed(command.message.clone(), &record);
         // The answer to an auth-required task may hold credentials, so it is sealed.
@@ -224,12 +219,11 @@ impl Engine {
                 };
                 let reply = routing_message(None, &full_message, &command);
                 let decision = self.route_reply(&record, original, &reply).await?;
-                self.route_message(decision, &command.accepted_output_modes, &mut pin)?
+                self.route_message(decision, modes, &mut pin)?
             }
         };
-        if let Some(skill) = skill_of(&input) {
-            self.reader.charge_skill(caller, &skill).await?;
-        }
+        let skill = input.skill().map(|skill| *skill.metadata());
+        self.reader.charge_skill(caller, skill).await?;
         let is_queued = is_queued(&input, command.mode);
         let mut opening = vec![if is_queued {
             Change::Queue { message, secret }
@@ -241,12 +235,8 @@ impl Engine {
             }
         }];
         opening.append(&mut pin);
-        opening.extend(self.registers_push(&record, &command).await?);
-        opening.extend(kept_request(
-            caller,
-            &command.accepted_output_modes,
-            is_queued,
-        ));
+        opening.extend(self.listen(&record, command.push.as_ref()).await?);
+        opening.extend(kept_request(caller, modes, is_queued));
         self.refresh(&mut context_status, now).await?;
         let budget = TurnBudget::of_invocation(budget.deadline(), self.reader.clock.now());
         Ok(TurnSpec {
@@ -259,25 +249,20 @@ impl Engine {
         })
     }
 
-    /// The change that adds the push config of a message.
-    async fn registers_push(
+    /// The facts that the skill of a turn can read. `message` opened the turn.
+    pub(in crate::engine) fn facts(
         &self,
         record: &TaskRecord,
-        command: &SendCommand,
-    ) -> Result<Option<Change>, EngineError> {
-        match &command.push {
-            Some(offer) => Ok(Some(self.listen(record, offer).await?)),
-            None => Ok(None),
-        }
-    }
-
-    /// The facts that the skill of a turn can read.
-    fn facts(&self, caller: &Caller, record: &TaskRecord, command: &SendCommand) -> TurnFacts {
+        caller: &Caller,
+        accepted_output_modes: &[String],
+        message: Option<&Message>,
+    ) -> TurnFacts {
         let mut facts = TurnFacts::of(record, caller);
-        facts
-            .accepted_output_modes
-            .clone_from(&command.accepted_output_modes);
-        facts.set_message(&command.message);
+        facts.accepted_output_modes = accepted_output_modes.to_vec();
+        if let Some(message) = message {
+            facts.message_id.clone_from(&message.id);
+            facts.references.clone_from(&message.reference_task_ids);
+        }
         facts.model.clone_from(&self.model);
         facts.states.clone_from(self.agent.states());
         facts
@@ -334,16 +319,8 @@ fn is_queued(input: &TurnInput, mode: SendMode) -> bool {
     }
 }
 
-/// The skill that a turn runs. A message to it is charged before anything is written.
-fn skill_of(input: &TurnInput) -> Option<SkillMetadata> {
-    match input {
-        TurnInput::Skill(skill, _) => Some(*skill.metadata()),
-        TurnInput::Ask { .. } | TurnInput::Fail(_) => None,
-    }
-}
-
 /// The request that opened a task.
-fn first_request(record: &TaskRecord) -> Option<&Message> {
+pub(in crate::engine) fn first_request(record: &TaskRecord) -> Option<&Message> {
     record
         .history()
         .iter()

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// A thread is written again after this fraction of its life (1/20).
 const REFRESH: u32 = 20;
 /// A turn checks its thread again after this fraction of its life (1/50).
-const LOOK: u32 = 50;
+pub(in crate::engine) const LOOK: u32 = 50;
 /// If two first messages of a context arrive together, the stored thread can be this much
 /// younger than the other task: no Lambda function runs longer than 15 minutes.
 const OPENING: Duration = Duration::from_secs(15 * 60);
@@ -41,17 +41,18 @@ pub(in crate::engine) struct ContextStatus {
 }
 
 impl Engine {
-    /// A new context with an id that the server makes. `is_derived` says that the id of its
-    /// first task can be derived from it, so that it needs no thread.
+    /// A context that begins now. `replaces` is the version of an earlier thread under its id,
+    /// or 0. It is `None` if the id of the first task can be derived from that of the context:
+    /// then the context needs no thread.
     pub(in crate::engine) fn fresh_context(
         &self,
         owner: &Owner,
         id: ContextId,
-        is_derived: bool,
+        replaces: Option<u64>,
         now: Timestamp,
     ) -> ContextStatus {
         ContextStatus {
-            opens: (!is_derived).then(|| self.opened(owner, &id, now, now, None)),
+            opens: replaces.map(|version| self.opened(owner, &id, version, now, now)),
             id,
             began: now,
             reset: false,
@@ -77,10 +78,10 @@ impl Engine {
                 return self.continue_existing(head, None, now);
             }
             // The id counts as new; the new thread replaces the old one.
-            return Ok(self.begin_new(id, Some(&head), owner, now));
+            return Ok(self.fresh_context(owner, id.clone(), Some(head.version), now));
         }
         let Some(first) = id.first_task() else {
-            return Ok(self.begin_new(id, None, owner, now));
+            return Ok(self.fresh_context(owner, id.clone(), Some(0), now));
         };
         let record = self.tasks.load(owner, &first, now).await?;
         match record.filter(|record| record.context_id() == id) {
@@ -102,7 +103,7 @@ impl Engine {
         let (owner, id) = (record.owner(), record.context_id());
         match self.threads.load_thread_head(owner, id).await? {
             Some(head) => self.continue_existing(head, Some(record.created_at()), now),
-            None => self.status_from_task(record, now, !serves_as_thread(record)),
+            None => self.status_from_task(record, now, !record.names_its_context()),
         }
     }
 
@@ -137,29 +138,10 @@ impl Engine {
             id: id.clone(),
             began: record.created_at(),
             reset: !open && silent(policy.state_ttl),
-            opens: opens.then(|| self.opened(owner, id, record.created_at(), now, None)),
+            opens: opens.then(|| self.opened(owner, id, 0, record.created_at(), now)),
             stale: None,
             of: None,
         })
-    }
-
-    /// The state of a new context under a client-made id that is unknown or has no
-    /// tombstone.
-    fn begin_new(
-        &self,
-        id: &ContextId,
-        thread: Option<&ThreadRecord>,
-        owner: &Owner,
-        now: Timestamp,
-    ) -> ContextStatus {
-        ContextStatus {
-            id: id.clone(),
-            began: now,
-            reset: false,
-            opens: Some(self.opened(owner, id, now, now, thread)),
-            stale: None,
-            of: None,
-        }
     }
 
     /// The state of a context with a stored thread. `of` is the creation time of the
@@ -199,12 +181,9 @@ impl Engine {
         now: Timestamp,
     ) -> Result<(), EngineError> {
         let mut races = Races::default();
-        loop {
-            let Some(head) = context_status.stale.take() else {
-                return Ok(());
-            };
-            if self.keep_thread(&self.refreshed(&head, now)).await? {
-                return Ok(());
+        while let Some(head) = context_status.stale.take() {
+            if self.threads.put_thread(&self.refreshed(&head, now)).await? {
+                break;
             }
             let head = self.threads.load_thread_head(&head.owner, &head.context_id);
             let head = head.await?.ok_or(A2aError::ContextExpired)?;
@@ -217,33 +196,37 @@ impl Engine {
             };
             races.lost()?;
         }
+        Ok(())
     }
 
-    /// The shorter of the two lives of a thread.
-    fn shorter_ttl(&self) -> Duration {
+    /// Whether one of `parts` parts of the shorter of a thread's two lives is over since `since`.
+    pub(in crate::engine) fn is_part_over(
+        &self,
+        since: Timestamp,
+        parts: u32,
+        now: Timestamp,
+    ) -> bool {
         let policy = &self.reader.policy;
-        policy.thread_ttl.min(policy.state_ttl)
+        let life = policy.thread_ttl.min(policy.state_ttl);
+        since.plus(life / parts) <= now
     }
 
     fn is_stale(&self, head: &ThreadRecord, now: Timestamp) -> bool {
-        head.updated_at.plus(self.shorter_ttl() / REFRESH) <= now
+        self.is_part_over(head.updated_at, REFRESH, now)
     }
 
-    /// The first write of a thread. It replaces `thread`, an earlier thread of the same id.
+    /// The first write of a thread. It replaces version `version` of an earlier thread of the
+    /// same id.
     fn opened(
         &self,
         owner: &Owner,
         id: &ContextId,
+        version: u64,
         began: Timestamp,
         now: Timestamp,
-        thread: Option<&ThreadRecord>,
     ) -> ThreadWrite {
         let record = ThreadRecord::begun(owner.clone(), id.clone(), began, now);
-        let record = ThreadRecord {
-            version: thread.map_or(0, |thread| thread.version),
-            ..record
-        };
-        self.renewed(record, now)
+        self.renewed(ThreadRecord { version, ..record }, now)
     }
 
     /// The write that gives a thread its full life again. Expired state stays expired.
@@ -275,24 +258,6 @@ impl Engine {
         }
     }
 
-    /// Whether a turn that checked its thread at `since` has to check it again.
-    pub(in crate::engine) fn needs_thread_extension(
-        &self,
-        since: Timestamp,
-        now: Timestamp,
-    ) -> bool {
-        since.plus(self.shorter_ttl() / LOOK) <= now
-    }
-
-    /// Whether half of the thread's life is over since the running turn checked it.
-    pub(in crate::engine) fn thread_extension_is_due(
-        &self,
-        since: Timestamp,
-        now: Timestamp,
-    ) -> bool {
-        since.plus(self.shorter_ttl() / 2) <= now
-    }
-
     /// Keeps the context of a running task alive. The run is activity, and revives a
     /// thread that expired meanwhile. A failure is logged; the next check tries again.
     pub(in crate::engine) async fn extend_thread(&self, record: &TaskRecord) {
@@ -307,14 +272,11 @@ impl Engine {
         loop {
             let now = self.reader.clock.now();
             let write = match self.threads.load_thread_head(owner, id).await? {
-                None if serves_as_thread(record) => return Ok(()),
-                None => self.opened(
-                    owner,
-                    id,
-                    self.context_began_at(record, now).await?,
-                    now,
-                    None,
-                ),
+                None if record.names_its_context() => return Ok(()),
+                None => {
+                    let began = self.context_began_at(record, now).await?;
+                    self.opened(owner, id, 0, began, now)
+                }
                 // A task of a deleted or an earlier context keeps nothing alive.
                 Some(head)
                     if head.is_cleared()
@@ -325,7 +287,7 @@ impl Engine {
                 Some(head) if head.lives(now) && !self.is_stale(&head, now) => return Ok(()),
                 Some(head) => self.refreshed(&head, now),
             };
-            if self.keep_thread(&write).await? {
+            if self.threads.put_thread(&write).await? {
                 return Ok(());
             }
             races.lost()?;
@@ -345,10 +307,4 @@ impl Engine {
         let first = first.filter(|first| first.context_id() == record.context_id());
         Ok(first.map_or(record.created_at(), |first| first.created_at()))
     }
-}
-
-/// Whether the record of a task serves as the thread of its context while there is none:
-/// the context is named after this task.
-pub(in crate::engine) fn serves_as_thread(record: &TaskRecord) -> bool {
-    record.names_its_context()
 }

@@ -9,19 +9,9 @@ use super::Acceptance;
 use super::request_hash::request_hash;
 use crate::auth::Caller;
 use crate::engine::budget::CallBudget;
-use crate::engine::commit::send_key::SendKey;
-use crate::engine::turn::spec::TurnSpec;
+use crate::engine::commit::SendKey;
 use crate::engine::{Engine, EngineError};
 use crate::task::{IdempotencyKey, SendCommand, TaskRecord};
-
-impl TurnSpec {
-    /// Makes this the turn of a keyed send, which is never deferred. It makes a task, also
-    /// if its skill answers with a message.
-    pub(in crate::engine) fn keyed(&mut self, key: SendKey) {
-        self.key = Some(key);
-        self.force = true;
-    }
-}
 
 impl Engine {
     /// The key of a send: the one its client gave, or the message id if the policy says
@@ -35,10 +25,10 @@ impl Engine {
         let id = &command.message.id;
         let by_message = self.reader.policy.idempotent_message_id && !id.is_empty();
         let key = client_key.or_else(|| by_message.then(|| IdempotencyKey::of_message(id)))?;
-        Some(SendKey::new(
-            key.hash(&caller.owner),
-            key.seal(&request_hash(command)),
-        ))
+        Some(SendKey {
+            hash: key.hash(&caller.owner),
+            content: key.seal(&request_hash(command)),
+        })
     }
 
     /// Accepts a keyed send once, however often it is repeated.
@@ -56,7 +46,10 @@ impl Engine {
         }
         match self.accept_unkeyed(caller, command, budget).await {
             Ok(Acceptance::Run(mut work)) => {
-                work.keyed(key);
+                // A keyed send is never deferred. It makes a task, also if its skill answers
+                // with a message.
+                work.key = Some(key);
+                work.force = true;
                 Ok(Acceptance::Run(work))
             }
             // The first send may have stored its task after the lookup above, and this
@@ -69,19 +62,13 @@ impl Engine {
     }
 
     /// The task that an earlier send under this key created or continued.
-    ///
-    /// # Errors
-    /// [`A2aError::IdempotencyKeyReused`] if that send asked for something else.
     async fn find_duplicate(
         &self,
         caller: &Caller,
         key: &SendKey,
     ) -> Result<Option<TaskRecord>, EngineError> {
         let now = self.reader.clock.now();
-        let entry = self
-            .tasks
-            .load_key(&caller.owner, key.address(), now)
-            .await?;
+        let entry = self.tasks.load_key(&caller.owner, &key.hash, now).await?;
         Ok(entry.map(|entry| key.task_of(entry)).transpose()?)
     }
 }

@@ -7,6 +7,7 @@ pub(super) mod repeat;
 mod request_hash;
 
 pub use accept_message::RoutePreview;
+pub(super) use accept_message::first_request;
 
 use crate::engine::turn::spec::TurnSpec;
 use crate::task::TaskRecord;

@@ -5,7 +5,7 @@
 
 use super::request_hash::parts_hash;
 use crate::engine::{Engine, EngineError};
-use crate::task::{Role, SendCommand, TaskRecord};
+use crate::task::{Message, Role, SendCommand, TaskRecord};
 
 /// What recognises a message to a task when it is sent again.
 #[derive(Debug, Clone)]
@@ -39,9 +39,6 @@ impl MessagePrint {
 impl Engine {
     /// Whether the message is the client's last message in the task: the same id with the
     /// same content.
-    ///
-    /// # Errors
-    /// When the keys of a sealed answer cannot be read.
     pub(in crate::engine) async fn is_repeat(
         &self,
         record: &TaskRecord,
@@ -56,10 +53,14 @@ impl Engine {
             let print = print.bytes();
             return Ok(self.has_fingerprint(record, fingerprint, &print).await?);
         }
-        let mut history = record.history().iter().rev();
-        let last = history.find(|message| message.role == Role::User);
-        Ok(last.is_some_and(|last| {
+        Ok(last_message(record).is_some_and(|last| {
             (print.id.is_empty() || print.id == last.id) && print.parts == parts_hash(&last.parts)
         }))
     }
+}
+
+/// The client's last message in a task: it opened the current turn.
+pub(in crate::engine) fn last_message(record: &TaskRecord) -> Option<&Message> {
+    let mut messages = record.history().iter().rev();
+    messages.find(|message| message.role == Role::User)
 }

@@ -45,9 +45,6 @@ pub struct CollectReport {
 /// Removes the objects of an ended task, and those that earlier tasks with its id left.
 /// An object stored after its end stays, because it may belong to the next task with
 /// this id. The call can be repeated.
-///
-/// # Errors
-/// [`StoreError`] when the store does not answer, or cannot list objects.
 pub(in crate::engine) async fn remove_objects_of(
     blobs: &dyn Blobs,
     task: &TaskRecord,
@@ -118,7 +115,11 @@ async fn sweep_objects(
             .keys(object_key::ROOT, position.after.as_deref(), page)
             .await?;
         report.looked_at += keys.len();
-        report.removed += sweep_page(tasks, blobs, &keys, &ObjectPass::new(&position, life)).await;
+        let look = ObjectPass {
+            position: &position,
+            life,
+        };
+        report.removed += sweep_page(tasks, blobs, &keys, look).await;
         report.whole = keys.len() < page;
         position.after = keys.last().filter(|_| !report.whole).cloned();
         tasks.note_objects_place(&position).await?;
@@ -130,26 +131,17 @@ async fn sweep_objects(
 
 /// One round over all objects.
 #[derive(Debug, Clone, Copy)]
-struct ObjectPass {
-    began: Timestamp,
-    before: Option<Timestamp>,
+struct ObjectPass<'p> {
+    position: &'p ObjectsPlace,
     life: Duration,
 }
 
-impl ObjectPass {
-    const fn new(position: &ObjectsPlace, life: Duration) -> Self {
-        Self {
-            began: position.began,
-            before: position.before,
-            life,
-        }
-    }
-
+impl ObjectPass<'_> {
     /// Whether an object is old enough to count as unreferenced. A younger one may
     /// belong to a commit in progress. An object with a key of another form is never
     /// removed.
     fn is_old(&self, key: &str) -> bool {
-        ObjectName::of(key).is_some_and(|name| name.at.plus(YOUNG) <= self.began)
+        ObjectName::of(key).is_some_and(|name| name.at.plus(YOUNG) <= self.position.began)
     }
 
     /// Whether this round looks up who names the object. An object older than a task's
@@ -157,13 +149,12 @@ impl ObjectPass {
     /// its task may have replaced it or never named it. It is looked up after 1, 2, 4
     /// and so on days.
     fn asks_for(&self, key: &str) -> bool {
-        let age = |name: &ObjectName<'_>, at: Timestamp| at.since(name.at);
-        ObjectName::of(key)
-            .filter(|_| self.is_old(key))
-            .is_some_and(|name| {
-                let now = age(&name, self.began);
-                now >= self.life || has_doubled(YOUNG, self.before.map(|at| age(&name, at)), now)
-            })
+        let Some(name) = ObjectName::of(key).filter(|_| self.is_old(key)) else {
+            return false;
+        };
+        let age = |at: Timestamp| at.since(name.at);
+        let now = age(self.position.began);
+        now >= self.life || has_doubled(YOUNG, self.position.before.map(age), now)
     }
 }
 
@@ -184,7 +175,7 @@ async fn sweep_page(
     tasks: &dyn SweepObjects,
     blobs: &dyn Blobs,
     keys: &[String],
-    look: &ObjectPass,
+    look: ObjectPass<'_>,
 ) -> usize {
     let folder = |key: &str| ObjectName::of(key).map(|name| name.below.to_owned());
     let mut sweeps = Vec::new();
@@ -210,7 +201,7 @@ async fn sweep_folder(
     tasks: &dyn SweepObjects,
     blobs: &dyn Blobs,
     keys: &[String],
-    look: &ObjectPass,
+    look: ObjectPass<'_>,
 ) -> Result<usize, StoreError> {
     let old: Vec<&String> = keys.iter().filter(|key| look.is_old(key)).collect();
     let Some(first) = old.first() else {
@@ -223,7 +214,7 @@ async fn sweep_folder(
     let of_task = |task: &TaskKey| first.starts_with(&object_key::below(task));
     let of_thread = |thread: &ThreadKey| first.starts_with(&object_key::below_thread(thread));
     let keys_in_use = match (head.task.filter(of_task), head.thread.filter(of_thread)) {
-        (Some(task), _) => named_by_task(tasks, &task, look.began).await?,
+        (Some(task), _) => named_by_task(tasks, &task, look.position.began).await?,
         (None, Some(thread)) => Some(tasks.state_object(&thread).await?.into_iter().collect()),
         (None, None) => None,
     };
@@ -245,17 +236,15 @@ async fn named_by_task(
     task: &TaskKey,
     now: Timestamp,
 ) -> Result<Option<BTreeSet<String>>, StoreError> {
+    let is_open = |task: &TaskRecord| !task.state().is_at_rest();
     match tasks.head_by_key(task).await? {
-        Some(head) if !head.state().is_at_rest() => return Ok(None),
+        Some(head) if is_open(&head) => return Ok(None),
         Some(head) if !head.expired(now) => {}
         // An expired task needs no objects, and its other items may be gone.
         _ => return Ok(Some(BTreeSet::new())),
     }
     let record = tasks.load_by_key(task).await?;
-    if record
-        .as_ref()
-        .is_some_and(|task| !task.state().is_at_rest())
-    {
+    if record.as_ref().is_some_and(is_open) {
         return Ok(None);
     }
     let object_keys = record.iter().flat_map(|record| record.object_keys());

@@ -85,8 +85,7 @@ impl Engine {
             let swept = stream::iter(hints).map(|hint| async move {
                 let mut report = ThreadSweepReport::default();
                 let one = self.sweep_thread(threads, &hint, until, &mut report);
-                let result = Box::pin(one).await;
-                if let Err(error) = result {
+                if let Err(error) = one.await {
                     error.log();
                 }
                 report
@@ -124,7 +123,7 @@ impl Engine {
                     threads.note_expiry(&head).await?;
                 // The thread drops its state first, on the condition of its version: if a
                 // message came meanwhile, the state stays.
-                } else if threads.put_thread(&self.stateless(head)).await? {
+                } else if threads.put_thread(&self.next_of(stateless(head))).await? {
                     report.removed(threads.remove_state(owner, id, now).await?);
                 }
             }
@@ -174,13 +173,12 @@ impl Engine {
             write: WriteId::made_of(self.ids.next()),
         }
     }
+}
 
-    /// The write that removes the state of a thread.
-    fn stateless(&self, thread: ThreadRecord) -> ThreadWrite {
-        self.next_of(ThreadRecord {
-            state_version: 0,
-            state: ThreadState::default(),
-            ..thread
-        })
+fn stateless(thread: ThreadRecord) -> ThreadRecord {
+    ThreadRecord {
+        state_version: 0,
+        state: ThreadState::default(),
+        ..thread
     }
 }

@@ -2,9 +2,9 @@
 
 pub(super) mod collect_objects;
 pub(super) mod expire_contexts;
-pub(super) mod leases;
 pub(super) mod push_delivery;
 pub(super) mod redispatch;
+pub(super) mod relay;
 pub(super) mod shard_walk;
 pub(super) mod sweep;
 pub(super) mod worker;

@@ -14,37 +14,32 @@
 //! 3. A worker deletes its message last. A worker that dies leaves its message, and a
 //!    lease that ends.
 //!
-//! - `services`: what the worker needs
 //! - `send_push`: one delivery, its errors, and the trait that sends it
 //! - `payload`: the body of a delivery
 //! - `pacing`: how long an attempt may take, and how long a webhook is paused
-//! - `relay`: from the events of a commit to push queue messages
 //! - `resend`: sends the messages of a task at rest again
 
 mod pacing;
 mod payload;
-mod relay;
 mod resend;
 mod send_push;
-mod services;
 
-pub use relay::relay_pushes;
 pub(in crate::engine) use resend::resend_pushes;
 pub use send_push::{PushDelivery, PushDeliveryError, SendPush};
-pub use services::PushServices;
 
-use crate::engine::handler::push_config::{PushSecrets, open_secrets};
-use crate::engine::seal::{Sealer, key_id};
-use crate::engine::{EngineError, Policy};
+use crate::engine::handler::push_config::open_secrets;
+use crate::engine::{Clock, EngineError, Ids, Policy};
 use crate::outbound::OutboundUrl;
-use crate::store::queue::{Ack, PushItem};
-use crate::store::{StoreError, Tail};
+use crate::store::push::DeliverPushes;
+use crate::store::queue::{Ack, PushItem, PushQueue};
+use crate::store::{ReadTasks, StoreError, Tail};
 use crate::task::{
-    Delivery, EventId, Frame, Generation, PushLease, PushRecord, TaskRecord, Timestamp, WriteId,
+    Delivery, EventId, Frame, Generation, PushLease, PushRecord, Secret, TaskRecord, Timestamp,
+    WriteId,
 };
 use crate::telemetry::TraceContext;
 use pacing::ATTEMPTS;
-use resend::confirm_delivered;
+use resend::undelivered;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,8 +48,31 @@ const LEASE: Duration = Duration::from_secs(30);
 /// The part of the lease that remains after the longest attempt, to store its result.
 const NOTING: Duration = Duration::from_secs(10);
 
-/// The push delivery worker: sends events to webhooks.
+/// What the push delivery worker needs.
 #[derive(Clone)]
+pub struct PushServices {
+    /// Reads the tasks.
+    pub tasks: Arc<dyn ReadTasks>,
+    /// Reads and updates their push configs.
+    pub pushes: Arc<dyn DeliverPushes>,
+    /// The push queue.
+    pub queue: Arc<dyn PushQueue>,
+    /// Calls the webhooks.
+    pub webhooks: Arc<dyn SendPush>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// Fresh numbers for ids.
+    pub ids: Arc<dyn Ids>,
+}
+
+impl std::fmt::Debug for PushServices {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PushServices").finish_non_exhaustive()
+    }
+}
+
+/// The push delivery worker: sends events to webhooks.
+#[derive(Debug, Clone)]
 pub struct PushDispatcher {
     to: PushServices,
     policy: Arc<Policy>,
@@ -66,13 +84,11 @@ enum DispatchEnd {
     Back(Box<PushRecord>),
     /// The worker lost the lease, or does not know whether it holds it.
     Astray,
-    /// The webhook is paused or given up. A push queue message arrives when a pause is
-    /// over.
+    /// The webhook is paused or given up, or another worker holds the lease. A push queue
+    /// message arrives when a pause is over.
     Left,
     /// The time of the invocation is up; the worker holds no lease.
     Late,
-    /// Another worker holds the lease.
-    Second,
 }
 
 impl PushDispatcher {
@@ -108,16 +124,12 @@ impl PushDispatcher {
         loop {
             let now = self.to.clock.now();
             // A live lease or a pause: rule 2 above.
-            if candidate
-                .as_ref()
-                .is_some_and(|push| push.delivery.is_busy(now))
-            {
+            let delivery = candidate.as_ref().map(|push| &push.delivery);
+            if delivery.is_some_and(|delivery| delivery.is_busy(now)) {
                 return Ok(());
             }
             // Without a push config only the state of the task is needed, not its events.
-            let cursor = candidate
-                .as_ref()
-                .map_or(u64::MAX, |push| push.delivery.cursor);
+            let cursor = delivery.map_or(u64::MAX, |delivery| delivery.cursor);
             let log = self.to.tasks.tail(&item.owner, &item.task, cursor, now);
             let log = log.await?;
             let Some(log) = log.filter(|log| log.incarnation == item.incarnation) else {
@@ -137,7 +149,7 @@ impl PushDispatcher {
                 DispatchEnd::Astray => self.find(item).await?,
                 // Another invocation continues immediately.
                 DispatchEnd::Late => return self.ring(item, Duration::ZERO).await,
-                DispatchEnd::Left | DispatchEnd::Second => return Ok(()),
+                DispatchEnd::Left => return Ok(()),
             };
         }
     }
@@ -165,10 +177,9 @@ impl PushDispatcher {
         if lease.until.since(now) < pacing::attempt(&push.delivery) + NOTING {
             return Ok(DispatchEnd::Late);
         }
-        let clean_at = self.clean_at(&push, now);
-        let lease_write = self.to.pushes.lease_push(&push, &lease, now, clean_at);
-        if !lease_write.await? {
-            return Ok(DispatchEnd::Second);
+        let (pushes, clean_at) = (&self.to.pushes, self.clean_at(&push, now));
+        if !pushes.lease_push(&push, &lease, now, clean_at).await? {
+            return Ok(DispatchEnd::Left);
         }
         // A webhook of 0.3 or 0.1 gets the task, so its content is read.
         let record = match push.listener.generation {
@@ -178,7 +189,12 @@ impl PushDispatcher {
         for (place, event) in log.events.iter().enumerate() {
             let within = pacing::attempt(&push.delivery);
             if lease.until.since(self.to.clock.now()) < within + NOTING {
-                return self.drop_lease(push, &holder).await;
+                push.delivery.lease = None;
+                let is_stored = self.store_progress(&push, &holder).await?;
+                return Ok(match is_stored {
+                    true => DispatchEnd::Late,
+                    false => DispatchEnd::Astray,
+                });
             }
             let so_far = log.events.get(..=place).unwrap_or_default();
             let frame = payload::frame(&push, log, record.as_ref(), so_far, event);
@@ -215,21 +231,6 @@ impl PushDispatcher {
             }
         }
         Ok(DispatchEnd::Back(Box::new(push)))
-    }
-
-    /// Ends the lease, so that another invocation can continue.
-    async fn drop_lease(
-        &self,
-        mut push: PushRecord,
-        holder: &WriteId,
-    ) -> Result<DispatchEnd, EngineError> {
-        push.delivery.lease = None;
-        let is_stored = self.store_progress(&push, holder).await?;
-        Ok(if is_stored {
-            DispatchEnd::Late
-        } else {
-            DispatchEnd::Astray
-        })
     }
 
     /// Counts and logs a failure; returns how long the webhook is paused.
@@ -325,8 +326,7 @@ impl PushDispatcher {
         // The policy may be stricter than at the registration, so the URL is checked
         // again.
         let url = OutboundUrl::parse(&listener.url, self.policy.reach)?;
-        let secrets = self.secrets_of(push).await?;
-        let PushSecrets { token, credentials } = secrets.ok_or(PushDeliveryError::Sealed)?;
+        let (token, credentials) = self.secrets_of(push).await?;
         let began = self.to.clock.now();
         let notice = PushDelivery {
             url,
@@ -353,19 +353,18 @@ impl PushDispatcher {
         Ok(self.to.clock.now().since(began))
     }
 
-    /// The secrets of a push config; `None` if they were sealed under a key that is not
-    /// known. A config without secrets needs no key.
+    /// The token and the credentials of a push config. A config without secrets needs no key.
     async fn secrets_of(
         &self,
         push: &PushRecord,
-    ) -> Result<Option<PushSecrets>, PushDeliveryError> {
+    ) -> Result<(Option<Secret>, Option<Secret>), PushDeliveryError> {
         let listener = &push.listener;
         let Some(ciphertext) = listener.token.as_ref().or(listener.credentials.as_ref()) else {
-            return Ok(Some(PushSecrets::default()));
+            return Ok((None, None));
         };
-        let keys = self.policy.secrets.keys_with(key_id(ciphertext)).await;
+        let keys = self.policy.secrets.keys_of(Some(ciphertext.as_str())).await;
         let keys = keys.map_err(|error| PushDeliveryError::NoKeys(error.to_string()))?;
-        Ok(open_secrets(&Sealer::new(keys), push))
+        open_secrets(&keys, push).ok_or(PushDeliveryError::Sealed)
     }
 
     /// Removes a task at rest from the index of the sweep, if no push config has events
@@ -375,10 +374,10 @@ impl PushDispatcher {
             return Ok(());
         }
         let now = self.to.clock.now();
-        match self.to.tasks.head(&item.owner, &item.task, now).await? {
-            Some(head) => confirm_delivered(&*self.to.pushes, &head).await,
-            None => Ok(()),
+        if let Some(head) = self.to.tasks.head(&item.owner, &item.task, now).await? {
+            undelivered(&*self.to.pushes, &head).await?;
         }
+        Ok(())
     }
 }
 
@@ -395,12 +394,6 @@ fn lease(holder: &WriteId, now: Timestamp, deadline: Option<Timestamp>) -> PushL
     PushLease {
         holder: holder.clone(),
         until: deadline.map_or(until, |end| end.min(until)),
-    }
-}
-
-impl std::fmt::Debug for PushDispatcher {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PushDispatcher").finish_non_exhaustive()
     }
 }
 

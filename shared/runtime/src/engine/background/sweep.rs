@@ -7,13 +7,12 @@
 
 use super::collect_objects::CollectReport;
 use super::expire_contexts::ThreadSweepReport;
-use super::leases::Leases;
 use super::push_delivery::resend_pushes;
 use super::redispatch::{QUEUED, Redispatch};
 use super::shard_walk::ShardWalk;
 use crate::engine::{Engine, EngineError};
 use crate::store::SweepThreads;
-use crate::store::queue::{OpenTask, SweepObjects, SweepTasks, TaskImage, WorkItem, WorkQueue};
+use crate::store::queue::{SweepObjects, SweepTasks, TaskImage, WorkItem, WorkQueue};
 use crate::task::{Change, TaskRecord, Timestamp};
 use crate::telemetry::events;
 use std::time::Duration;
@@ -24,6 +23,15 @@ const OVERDUE: Duration = Duration::from_secs(30);
 const SWEPT: usize = 100;
 /// A round ends this long before its deadline, to finish what it has begun.
 const CLOSING: Duration = Duration::from_secs(10);
+
+/// How a sweep treats the leases of turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leases {
+    /// As stored.
+    Respect,
+    /// As expired: the processes that held them died with the process before this one.
+    CountAsExpired,
+}
 
 /// What a sweep of tasks did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -193,7 +201,14 @@ impl Engine {
                 }
             };
             let mut standing = Vec::new();
-            for head in self.open_heads(&open).await {
+            let heads = match self.tasks.heads(&open, self.reader.clock.now()).await {
+                Ok(heads) => heads,
+                Err(error) => {
+                    EngineError::from(error).log();
+                    Vec::new()
+                }
+            };
+            for head in heads {
                 if self.time_is_up(until) {
                     walk.again(shard, after);
                     break 'pages;
@@ -211,18 +226,6 @@ impl Engine {
             }
         }
         first_error.map_or(Ok(()), |error| Err(error.into()))
-    }
-
-    /// The heads of the tasks of a page; none if they cannot be read.
-    async fn open_heads(&self, open: &[OpenTask]) -> Vec<TaskRecord> {
-        let now = self.reader.clock.now();
-        match self.tasks.heads(open, now).await {
-            Ok(heads) => heads,
-            Err(error) => {
-                EngineError::from(error).log();
-                Vec::new()
-            }
-        }
     }
 
     /// Looks at one task. Returns its turn if it has waited too long for a worker.
@@ -251,12 +254,7 @@ impl Engine {
             return Ok(Some(item));
         }
         // A write is decided on the whole task, not on its head.
-        let record = if head.is_partial() {
-            let now = self.reader.clock.now();
-            self.tasks.load(head.owner(), head.id(), now).await?
-        } else {
-            Some(head)
-        };
+        let record = self.whole(head).await?;
         let dead =
             |record: &TaskRecord| !record.state().is_at_rest() && self.is_overdue(record, leases);
         let Some(record) = record.filter(dead) else {

@@ -1,12 +1,13 @@
-//! Runs turns outside of calls: `relay` forwards dispatch intents to the work queue,
-//! `work` runs the turn a message names. `sweep` finds what they lost. They take ids and
-//! values, not the event types of a platform.
+//! Runs turns outside of calls: `work` runs the turn that a message names.
 //!
 //! A task that needs a worker carries its dispatch intent in the same commit: the version
 //! that set it. The relay only moves ids, the queue may repeat them, and the claim of the
-//! task decides.
+//! task decides. The sweep finds what they lost.
 
 use crate::auth::Caller;
+use crate::engine::accept::context_status::LOOK;
+use crate::engine::accept::first_request;
+use crate::engine::accept::repeat::last_message;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::turn::event_sink::EventSink;
@@ -14,48 +15,13 @@ use crate::engine::turn::report::log_given_up;
 use crate::engine::turn::spec::{TurnEnd, TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
 use crate::skill::route::{self, RouteRequest, Routed, Words};
-use crate::skill::{AgentError, Content, TurnFacts, TurnStart};
-use crate::store::queue::{Ack, Receipt, TaskImage, WorkItem, WorkMessage, WorkQueue};
-use crate::task::{A2aError, Change, Message, Metadata, Role, TaskRecord, Timestamp};
+use crate::skill::{AgentError, Content, TurnStart};
+use crate::store::queue::{Ack, Receipt, WorkItem};
+use crate::task::{Change, Message, Metadata, TaskRecord, Timestamp};
 use crate::telemetry::TraceContext;
 use crate::telemetry::scope::CallScope;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Forwards images with a dispatch intent to the queue; returns the indexes of those that
-/// the queue did not accept.
-///
-/// It keeps no state: it forwards an image only if the intent is the image's own version.
-/// So it skips a later image that still carries the intent, and each new intent is a new
-/// version. A turn that must not begin yet is sent with a delay.
-pub async fn relay(queue: &dyn WorkQueue, images: &[TaskImage], now: Timestamp) -> Vec<usize> {
-    let mut asking = Vec::new();
-    let mut messages = Vec::new();
-    for (index, image) in images.iter().enumerate() {
-        if let Some(item) = image.asks().filter(|item| item.dispatch == image.version) {
-            asking.push(index);
-            let delay = image.not_before.map_or(Duration::ZERO, |at| at.since(now));
-            messages.push(WorkMessage { item, delay });
-        }
-    }
-    if messages.is_empty() {
-        return Vec::new();
-    }
-    match queue.send(&messages).await {
-        Ok(results) => {
-            let is_lost = |index: usize| !results.get(index).copied().unwrap_or(false);
-            let places = asking.into_iter().enumerate();
-            places
-                .filter(|(index, _)| is_lost(*index))
-                .map(|(_, index)| index)
-                .collect()
-        }
-        Err(error) => {
-            tracing::warn!("failed to send work: {error}");
-            asking
-        }
-    }
-}
 
 /// How long the message of a turn is hidden after the first outage that keeps a worker
 /// from the task. Each further receive doubles the time.
@@ -64,14 +30,6 @@ const OUTAGE: Duration = Duration::from_secs(60);
 const OUTAGE_MAX: Duration = Duration::from_secs(15 * 60);
 /// The longest time for which the message of a turn with a live lease is hidden.
 const LIVE_MAX: Duration = Duration::from_secs(3600);
-
-/// What the stored task says about the message that names it.
-enum WorkDecision {
-    /// A worker can claim the turn.
-    Free(TaskRecord),
-    /// There is no turn to run: the message is deleted, or kept to be received again.
-    Settled(Ack),
-}
 
 impl Engine {
     /// Runs the turn a message names; returns whether to delete or keep the message. The
@@ -108,15 +66,15 @@ impl Engine {
         // crash is noticed sooner.
         receipt.hide(self.reader.policy.lease).await?;
         let record = match self.inspect(item, receipt).await? {
-            WorkDecision::Free(record) => record,
-            WorkDecision::Settled(ack) => return Ok(ack),
+            Ok(record) => record,
+            Err(ack) => return Ok(ack),
         };
         // Each lease that runs out counts as an attempt, so a task that kills its workers
         // ends too.
         if record.is_spent(self.reader.policy.max_attempts) || self.run_limit(&record).is_some() {
             return Ok(ack_of(self.give_up_on(record).await?));
         }
-        Box::pin(self.claim_and_run(item, record, receipt, deadline)).await
+        self.claim_and_run(item, record, receipt, deadline).await
     }
 
     /// Claims the turn and runs it.
@@ -135,21 +93,21 @@ impl Engine {
             return self.fenced(item).await;
         };
         // A claim is activity: the context stays alive while its task runs.
-        if self.needs_thread_extension(updated_at, record.updated_at()) {
+        if self.is_part_over(updated_at, LOOK, record.updated_at()) {
             self.extend_thread(&record).await;
         }
         let end = match self.load_turn(&record).await {
             Ok(messages) => {
                 let spec = self.claimed_turn(record, &messages, deadline);
-                let mut sink = EventSink::none();
+                let mut sink = EventSink::default();
                 // The turn continues the trace of the call that made it.
                 let request = spec.record.request();
                 let trace = request
                     .and_then(|request| TraceContext::parse(request.trace_parent.as_deref()?));
                 let turn = self.run(spec, Some(receipt), &mut sink);
-                Box::pin(CallScope::current().in_span(trace).run(turn)).await?
+                CallScope::current().in_span(trace).run(turn).await?
             }
-            Err(error) => Box::pin(self.release(record, error)).await?,
+            Err(error) => self.release(record, error).await?,
         };
         match end {
             TurnEnd::Stopped(_) | TurnEnd::HandedOver(_) | TurnEnd::Message(_) => Ok(Ack::Delete),
@@ -159,8 +117,10 @@ impl Engine {
 
     /// Reads the messages of a claimed turn.
     async fn load_turn(&self, record: &TaskRecord) -> Result<LoadedMessage, EngineError> {
+        let answers_router = record.turn() >= 2 && record.saved().slot.is_none();
+        let first = first_request(record).filter(|_| answers_router);
         Ok(LoadedMessage {
-            first: self.load_message_files(first_request_of(record)).await?,
+            first: self.load_message_files(first).await?,
             last: match record.secret() {
                 Some(ciphertext) => self.open_answer(record, ciphertext).await?,
                 None => self.load_message_files(last_message(record)).await?,
@@ -168,30 +128,30 @@ impl Engine {
         })
     }
 
-    /// Reads the task of a message and decides whether its turn can be claimed.
+    /// The task of a message whose turn can be claimed; else what to do with the message.
     async fn inspect(
         &self,
         item: &WorkItem,
         receipt: &dyn Receipt,
-    ) -> Result<WorkDecision, EngineError> {
+    ) -> Result<Result<TaskRecord, Ack>, EngineError> {
         let now = self.reader.clock.now();
         let record = self.tasks.load(&item.owner, &item.task, now).await?;
         let Some(record) = record.filter(|record| *record.incarnation() == item.incarnation) else {
             tracing::warn!(task.id = %item.task, "dropped a message: no task `{}`", item.task);
-            return Ok(WorkDecision::Settled(Ack::Delete));
+            return Ok(Err(Ack::Delete));
         };
         if is_settled(&record, item) {
-            return Ok(WorkDecision::Settled(Ack::Delete));
+            return Ok(Err(Ack::Delete));
         }
         let delay = match (record.lease_until(), record.not_before()) {
             // Another worker has the turn. Its own message brings it back if it dies, so this
             // one returns less often each time.
             (Some(until), _) if until > now => grown(until.since(now), receipt, LIVE_MAX),
             (_, Some(at)) if at > now => at.since(now),
-            _ => return Ok(WorkDecision::Free(record)),
+            _ => return Ok(Ok(record)),
         };
         receipt.hide(delay).await?;
-        Ok(WorkDecision::Settled(Ack::Keep))
+        Ok(Err(Ack::Keep))
     }
 
     /// Decides about a message when another writer has the task. The message is kept
@@ -233,15 +193,13 @@ impl Engine {
         match self.commit(Commit::new(record.clone(), vec![change])).await {
             Ok(CommitOutcome::Stored(record)) => Ok(Some(record)),
             Ok(_) => Ok(None),
-            Err(EngineError {
-                a2a_error: A2aError::StateTooLarge { current, allowed },
-                ..
-            }) => {
-                let error = AgentError::state_too_large(current, allowed);
-                self.fail_unclaimed(record, &error).await?;
-                Ok(None)
-            }
-            Err(error) => Err(error),
+            Err(error) => match error.ends_task(0) {
+                Some(error) => {
+                    self.fail_unclaimed(record, &error).await?;
+                    Ok(None)
+                }
+                None => Err(error),
+            },
         }
     }
 
@@ -252,7 +210,7 @@ impl Engine {
         error: &AgentError,
     ) -> Result<bool, EngineError> {
         let fail = self.failure(&record, error);
-        let outcome = Box::pin(self.commit(Commit::new(record, vec![fail]))).await?;
+        let outcome = self.commit(Commit::new(record, vec![fail])).await?;
         let CommitOutcome::Stored(record) = outcome else {
             return Ok(false);
         };
@@ -268,19 +226,9 @@ impl Engine {
         deadline: Option<Timestamp>,
     ) -> TurnSpec {
         let caller = Caller::behind(record.owner(), record.request());
-        let mut facts = TurnFacts::of(&record, &caller);
-        if let Some(request) = record.request() {
-            let modes = &request.accepted_output_modes;
-            facts.accepted_output_modes.clone_from(modes);
-        }
-        facts.model.clone_from(&self.model);
-        facts.states.clone_from(self.agent.states());
-        facts
-            .instructions
-            .clone_from(&self.agent.manifest().instructions);
-        if let Some(message) = &messages.last {
-            facts.set_message(message);
-        }
+        let modes = record.request().map(|it| &*it.accepted_output_modes);
+        let modes = modes.unwrap_or_default();
+        let facts = self.facts(&record, &caller, modes, messages.last.as_ref());
         let input = self
             .turn_input(&record, messages)
             .unwrap_or_else(TurnInput::Fail);
@@ -385,21 +333,6 @@ struct LoadedMessage {
     first: Option<Message>,
     /// The message that opened the turn.
     last: Option<Message>,
-}
-
-/// The original request, if the current turn answers the router's question about it.
-fn first_request_of(record: &TaskRecord) -> Option<&Message> {
-    if record.turn() < 2 || record.saved().slot.is_some() {
-        return None;
-    }
-    let mut history = record.history().iter();
-    history.find(|message| message.role == Role::User)
-}
-
-/// The message that opened the current turn.
-fn last_message(record: &TaskRecord) -> Option<&Message> {
-    let mut messages = record.history().iter().rev();
-    messages.find(|message| message.role == Role::User)
 }
 
 #[cfg(test)]

@@ -5,15 +5,12 @@
 //! recognises a write with a lost reply: the write is neither lost nor done twice.
 
 pub(super) mod contention;
-pub(super) mod send_key;
 mod thread;
 
 use self::contention::Races;
-use self::send_key::SendKey;
-use super::turn::write_buffer::registers_push;
 use super::{Engine, EngineError};
-use crate::store::{Committed, Expect, Keyed, TaskWrite, ThreadWrite, stored};
-use crate::task::{Change, TaskRecord, Timestamp, WriteId};
+use crate::store::{Committed, Expect, KeyWrite, Keyed, TaskWrite, ThreadWrite, stored};
+use crate::task::{A2aError, Change, KeyHash, TaskRecord, Timestamp, WriteId};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,9 +46,6 @@ pub(super) enum CommitOutcome {
 impl CommitOutcome {
     /// The result of a commit without a thread and a key: the stored record, or what
     /// [`CommitOutcome::Lost`] holds.
-    ///
-    /// # Errors
-    /// When the commit had one of them.
     pub(super) fn of_task(self) -> Result<Result<TaskRecord, Option<TaskRecord>>, EngineError> {
         match self {
             Self::Stored(record) => Ok(Ok(record)),
@@ -63,22 +57,46 @@ impl CommitOutcome {
     }
 }
 
+/// The idempotency key of one send.
+#[derive(Debug, Clone)]
+pub(super) struct SendKey {
+    /// The hash under which the key is stored.
+    pub(super) hash: KeyHash,
+    /// The sealed hash of what the send asks for.
+    pub(super) content: String,
+}
+
+impl SendKey {
+    /// The task of the earlier send with this key.
+    ///
+    /// # Errors
+    /// [`A2aError::IdempotencyKeyReused`] if that send asked for something else.
+    pub(super) fn task_of(&self, entry: Keyed) -> Result<TaskRecord, A2aError> {
+        if entry.content == self.content {
+            Ok(entry.record)
+        } else {
+            Err(A2aError::IdempotencyKeyReused)
+        }
+    }
+}
+
 /// One change of a task, with what is stored together with it.
 #[derive(Debug, Clone)]
 pub(super) struct Commit {
     /// The record that the changes are applied to. One that is not stored yet
     /// (version 0) is created.
-    base: TaskRecord,
-    changes: Arc<Vec<Change>>,
-    on_conflict: OnConflict,
+    pub(super) base: TaskRecord,
+    pub(super) changes: Arc<Vec<Change>>,
+    pub(super) on_conflict: OnConflict,
     /// The thread as the turn leaves it, in the same transaction.
-    thread: Option<ThreadWrite>,
+    pub(super) thread: Option<ThreadWrite>,
     /// Whether the context has the pointer to the task.
-    has_pointer: bool,
+    pub(super) has_pointer: bool,
     /// The idempotency key of the send, in the same transaction.
-    key: Option<SendKey>,
-    /// The write id; a new one if it is absent.
-    write: Option<WriteId>,
+    pub(super) key: Option<SendKey>,
+    /// The write id; a new one if it is absent. A commit that is repeated under its id, with
+    /// another thread, is recognised if it was stored before.
+    pub(super) write: Option<WriteId>,
 }
 
 impl Commit {
@@ -94,46 +112,10 @@ impl Commit {
             write: None,
         }
     }
-
-    /// The commit of a running turn: after a conflict its changes are applied again.
-    pub(super) fn of_turn(base: TaskRecord, changes: impl Into<Arc<Vec<Change>>>) -> Self {
-        Self {
-            on_conflict: OnConflict::Reapply,
-            ..Self::new(base, changes)
-        }
-    }
-
-    /// Says whether the context has the pointer to the task.
-    pub(super) fn with_pointer(self, has_pointer: bool) -> Self {
-        Self {
-            has_pointer,
-            ..self
-        }
-    }
-
-    /// Stores an idempotency key in the same transaction.
-    pub(super) fn with_key(self, key: Option<SendKey>) -> Self {
-        Self { key, ..self }
-    }
-
-    /// Stores a thread in the same transaction.
-    pub(super) fn with_thread(self, thread: Option<ThreadWrite>) -> Self {
-        Self { thread, ..self }
-    }
-
-    /// Uses this write id. A commit that is repeated under its id, with another thread,
-    /// is recognised if it was stored before.
-    pub(super) fn under(self, write: WriteId) -> Self {
-        let write = Some(write);
-        Self { write, ..self }
-    }
 }
 
 impl Engine {
     /// Stores a commit durably, before a client sees its changes.
-    ///
-    /// # Errors
-    /// When the store is unavailable, or the base does not accept the changes.
     pub(super) async fn commit(&self, commit: Commit) -> Result<CommitOutcome, EngineError> {
         let mut commit = self.with_objects(commit).await?;
         let registers = commit.changes.iter().all(registers_push);
@@ -170,15 +152,13 @@ impl Engine {
 
     /// The commit with a write id, after its objects are stored, so that a stored pointer
     /// names existing bytes.
-    ///
-    /// # Errors
-    /// Those of [`Engine::store_blobs`].
     pub(super) async fn with_objects(&self, mut commit: Commit) -> Result<Commit, EngineError> {
         let id = commit.write.take();
         let id = id.unwrap_or_else(|| self.write_id(&commit.base));
         self.store_blobs(&commit.base, &id, &mut commit.changes)
             .await?;
-        Ok(commit.under(id))
+        commit.write = Some(id);
+        Ok(commit)
     }
 
     /// The conditional write of a commit.
@@ -202,14 +182,18 @@ impl Engine {
         if base.version() == 0 && next.state().is_terminal() && next.listeners().is_empty() {
             next.forget_log();
         }
-        next.hold_keys(key.map(SendKey::address), kept_until);
+        next.hold_keys(key.map(|key| &key.hash), kept_until);
         stored::arrange(&mut next);
         Ok(TaskWrite {
             record: next,
             expect: Expect::of(base),
             thread: commit.thread.clone(),
             pushes: self.push_records(base, changes, now),
-            key: key.map(|key| key.write(kept_until)),
+            key: key.map(|key| KeyWrite {
+                key: key.hash.clone(),
+                content: key.content.clone(),
+                kept_until,
+            }),
             has_pointer: commit.has_pointer,
             now,
         })
@@ -218,9 +202,6 @@ impl Engine {
     /// Expires a task at rest: no reader finds it from now on. What is stored for it can
     /// then be removed in steps, by this call or a later one. A task that has already
     /// expired is not written again. `None` if another write came first.
-    ///
-    /// # Errors
-    /// When the store is unavailable.
     pub(super) async fn end(&self, record: TaskRecord) -> Result<Option<TaskRecord>, EngineError> {
         let now = self.reader.clock.now();
         // A reader with a slow clock must not find it either.
@@ -264,6 +245,11 @@ impl Engine {
         // platform killed is soon taken over.
         deadline.map_or(lease, |end| lease.min(end.plus(Duration::from_secs(5))))
     }
+}
+
+/// Whether the change adds a push config.
+pub(super) const fn registers_push(change: &Change) -> bool {
+    matches!(change, Change::RegisterPush(_))
 }
 
 #[cfg(test)]

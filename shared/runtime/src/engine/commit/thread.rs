@@ -60,18 +60,10 @@ impl Engine {
     async fn put_contended(&self, write: &ThreadWrite) -> Result<bool, EngineError> {
         let mut races = self.races(None);
         loop {
-            match self.keep_thread(write).await {
-                Err(error) if error.is_contended() && self.back_off(&mut races).await => {}
-                result => return result,
+            match self.threads.put_thread(write).await {
+                Err(StoreError::Contended(_)) if self.back_off(&mut races).await => {}
+                result => return Ok(result?),
             }
         }
-    }
-
-    /// Stores a thread; `false` if another write came first.
-    pub(in crate::engine) async fn keep_thread(
-        &self,
-        write: &ThreadWrite,
-    ) -> Result<bool, EngineError> {
-        Ok(self.threads.put_thread(write).await?)
     }
 }

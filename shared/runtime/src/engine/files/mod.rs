@@ -35,9 +35,6 @@ impl Engine {
     /// bytes of another: two continuations of one task may be in flight together. Bytes
     /// that are stored elsewhere, as an upload or in another task, are copied to this
     /// task: once, however many parts name them.
-    ///
-    /// # Errors
-    /// When the store fails, or an object to copy is missing.
     pub(super) async fn store_blobs(
         &self,
         base: &TaskRecord,
@@ -139,9 +136,6 @@ impl Reader {
 
     /// Opens the bytes a pointer names: they are read in pieces and checked on the way.
     /// If the store fails during a read, `signal` ends the turn.
-    ///
-    /// # Errors
-    /// When the object is missing.
     pub(super) async fn open_blob(
         &self,
         blob: Blob,

@@ -70,9 +70,6 @@ impl Reader {
     }
 
     /// Cuts a task to the response budget, and marks it if something was left out.
-    ///
-    /// # Errors
-    /// When stored bytes are missing or differ from their pointer.
     pub(in crate::engine) async fn fit(
         &self,
         task: &mut Task,
@@ -84,9 +81,6 @@ impl Reader {
 
     /// Decides from the sizes alone what the response shows of a task. Every pointer that
     /// remains has bytes that fit.
-    ///
-    /// # Errors
-    /// When no URL can be made.
     pub(in crate::engine) async fn plan(
         &self,
         task: &mut Task,
@@ -124,35 +118,14 @@ impl Reader {
     }
 
     /// Cuts an event to the budget of its own frame.
-    ///
-    /// # Errors
-    /// As [`Reader::fit`].
     pub(in crate::engine) async fn fit_event(&self, event: &mut Event) -> Result<(), EngineError> {
-        match event {
-            Event::Artifact(update) => {
-                self.fit_parts(&mut update.artifact.parts, &mut update.metadata)
-                    .await
-            }
+        let (parts, metadata) = match event {
+            Event::Artifact(update) => (&mut update.artifact.parts, &mut update.metadata),
             Event::Status(update) => match &mut update.status.message {
-                Some(message) => {
-                    self.fit_parts(&mut message.parts, &mut update.metadata)
-                        .await
-                }
-                None => Ok(()),
+                Some(message) => (&mut message.parts, &mut update.metadata),
+                None => return Ok(()),
             },
-        }
-    }
-
-    /// Whether a message fits the response budget as it is.
-    pub(in crate::engine) fn can_give(&self, message: &Message) -> bool {
-        self.room(1).take(encoded_size::message(message))
-    }
-
-    async fn fit_parts(
-        &self,
-        parts: &mut [Part],
-        metadata: &mut Metadata,
-    ) -> Result<(), EngineError> {
+        };
         let mut room = self.room(1);
         let mut left_out = false;
         for part in parts.iter_mut() {
@@ -171,6 +144,11 @@ impl Reader {
         let stored_parts = parts.iter_mut().filter(|part| is_stored(part)).collect();
         let results = self.fetch(stored_parts).await.into_iter();
         Ok(results.collect::<Result<(), _>>()?)
+    }
+
+    /// Whether a message fits the response budget as it is.
+    pub(in crate::engine) fn can_give(&self, message: &Message) -> bool {
+        self.room(1).take(encoded_size::message(message))
     }
 
     /// Keeps a pointer if the budget holds its bytes, else replaces it by a URL. Returns
@@ -243,12 +221,8 @@ pub(in crate::engine) fn mark(metadata: &mut Metadata) {
 fn trim(task: &mut Task, room: &mut ResponseBudget) -> bool {
     show_last_once(task, room);
     let mut left_out = false;
-    let size = task
-        .status
-        .message
-        .as_ref()
-        .map_or(0, encoded_size::message);
-    if !room.take(size) {
+    let message = task.status.message.as_ref();
+    if !room.take(message.map_or(0, encoded_size::message)) {
         task.status.message = None;
         left_out = true;
     }
@@ -265,7 +239,9 @@ fn trim(task: &mut Task, room: &mut ResponseBudget) -> bool {
         artifacts.truncate(fits);
     }
     if let Some(history) = &mut task.history {
-        let fits = newest(history, room);
+        let newest = history.iter().rev();
+        let fits = newest.take_while(|m| room.take(encoded_size::message(m)));
+        let fits = fits.count();
         left_out |= fits < history.len();
         history.drain(..history.len() - fits);
     }
@@ -290,14 +266,6 @@ fn whole_size(message: &Message) -> usize {
         _ => 0,
     });
     encoded_size::message(message) + files.sum::<usize>()
-}
-
-/// How many of the newest messages fit.
-fn newest(history: &[Message], room: &mut ResponseBudget) -> usize {
-    let newest = history.iter().rev();
-    newest
-        .take_while(|m| room.take(encoded_size::message(m)))
-        .count()
 }
 
 #[cfg(test)]

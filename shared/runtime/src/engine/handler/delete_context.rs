@@ -13,7 +13,7 @@ use crate::auth::Caller;
 use crate::engine::commit::contention::Races;
 use crate::engine::{Engine, EngineError};
 use crate::store::{ThreadRecord, ThreadWrite};
-use crate::task::{A2aError, ContextId, Owner, TaskId, TaskRecord, Timestamp, WriteId};
+use crate::task::{A2aError, ContextId, Owner, TaskRecord, Timestamp, WriteId};
 use futures::StreamExt as _;
 use futures::stream;
 
@@ -23,8 +23,6 @@ const READ: usize = 100;
 const AT_ONCE: usize = 8;
 /// Seconds after which the client may repeat a deletion that was cut off.
 const RETRY_AFTER: u64 = 1;
-/// A time at which no task had expired: a read as of this time finds ended tasks too.
-const EVER: Timestamp = Timestamp::from_millis(0);
 
 /// The result of removing the tasks of a deleted context.
 #[derive(Debug, Default)]
@@ -57,16 +55,9 @@ struct ContextTasks {
     began: Option<Timestamp>,
 }
 
-/// What became of one task.
-enum TaskRemoval {
-    Removed,
-    Busy,
-    TimeUp,
-}
-
 impl Engine {
-    /// Deletes a context with its tasks. No read finds it from now on. Its id is refused until the sweep has finished the
-    /// deletion; the ids of its tasks are free immediately.
+    /// Deletes a context with its tasks. No read finds it from now on. Its id is refused until
+    /// the sweep has finished the deletion; the ids of its tasks are free immediately.
     ///
     /// # Errors
     /// [`A2aError::ContextExpired`] if it is absent, expired or another caller's, or if
@@ -77,7 +68,7 @@ impl Engine {
     pub async fn delete_context(&self, caller: &Caller, id: &ContextId) -> Result<(), EngineError> {
         let budget = self.reader.policy.blocking_budget;
         let until = self.reader.clock.now().plus(budget);
-        let (thread, next) = self.delete_context_tasks(&caller.owner, id).await?;
+        let (thread, next) = self.clear_thread(&caller.owner, id).await?;
         self.threads.forget_state(&thread).await?;
         let removal = self.remove_cleared(&thread, Some(until)).await?;
         if let Some(error) = removal.error {
@@ -97,10 +88,7 @@ impl Engine {
 
     /// Makes the thread of a context a cleared one; returns it, and whether this call did
     /// it. A thread that was cleared before may have tasks left.
-    ///
-    /// # Errors
-    /// [`A2aError::ContextExpired`] and [`A2aError::TaskBusy`].
-    async fn delete_context_tasks(
+    async fn clear_thread(
         &self,
         owner: &Owner,
         id: &ContextId,
@@ -129,7 +117,7 @@ impl Engine {
                         record: head.cleared(now),
                         write: WriteId::made_of(self.ids.next()),
                     };
-                    if self.keep_thread(&write).await? {
+                    if self.threads.put_thread(&write).await? {
                         return Ok((write.record, true));
                     }
                     races.lost()?;
@@ -170,86 +158,40 @@ impl Engine {
 
     /// Removes the tasks of a deleted context until the time is up. A further call
     /// removes what is left.
-    ///
-    /// # Errors
-    /// When the tasks cannot be read.
     pub(in crate::engine) async fn remove_cleared(
         &self,
         thread: &ThreadRecord,
         until: Option<Timestamp>,
     ) -> Result<ContextRemoval, EngineError> {
-        let mut so_far = ContextRemoval::default();
+        let mut removal = ContextRemoval::default();
         let (owner, id) = (&thread.owner, &thread.context_id);
         let mut after = None;
-        while !so_far.cut {
-            let (heads, next) = self.tasks.tasks_in(owner, id, after, READ).await?;
-            self.remove_page(thread, heads, until, &mut so_far).await;
-            after = next;
-            if after.is_none() {
-                break;
-            }
-        }
-        Ok(so_far)
-    }
-
-    async fn remove_page(
-        &self,
-        thread: &ThreadRecord,
-        heads: Vec<TaskRecord>,
-        until: Option<Timestamp>,
-        so_far: &mut ContextRemoval,
-    ) {
-        // The id may be in use again: later tasks are of a new context.
-        let is_deleted = |task: &TaskRecord| thread.deletes(task.created_at());
-        let heads = heads.into_iter().filter(is_deleted);
-        let removals = stream::iter(heads).map(|head| async move {
-            if self.time_is_up(until) {
-                return Ok(TaskRemoval::TimeUp);
-            }
-            self.remove_deleted(thread, head).await
-        });
-        let mut removals = removals.buffer_unordered(AT_ONCE);
-        while let Some(one) = removals.next().await {
-            match one {
-                Ok(TaskRemoval::Removed) => so_far.tasks += 1,
-                Ok(TaskRemoval::Busy) => so_far.busy += 1,
-                Ok(TaskRemoval::TimeUp) => so_far.cut = true,
-                Err(error) => drop(so_far.error.get_or_insert(error)),
-            }
-        }
-    }
-
-    /// Removes one of the tasks, in the order of [`Engine::delete_task`].
-    async fn remove_deleted(
-        &self,
-        thread: &ThreadRecord,
-        mut head: TaskRecord,
-    ) -> Result<TaskRemoval, EngineError> {
-        let (owner, id): (Owner, TaskId) = (head.owner().clone(), head.id().clone());
-        let mut races = Races::default();
         loop {
-            let task = match self.end_at_rest(head).await {
-                Err(error) if error.a2a_error == A2aError::TaskBusy => {
-                    return Ok(TaskRemoval::Busy);
+            let (heads, next) = self.tasks.tasks_in(owner, id, after, READ).await?;
+            // The id may be in use again: later tasks are of a new context.
+            let is_deleted = |task: &TaskRecord| thread.deletes(task.created_at());
+            let heads = heads.into_iter().filter(is_deleted);
+            let removals = stream::iter(heads).map(|head| async move {
+                if self.time_is_up(until) {
+                    return None;
                 }
-                result => result?,
-            };
-            if let Some(task) = task
-                && self.delete_children(&task).await?
-            {
-                return Ok(TaskRemoval::Removed);
+                let is_same = |task: &TaskRecord| {
+                    *task.context_id() == thread.context_id && thread.deletes(task.created_at())
+                };
+                Some(self.remove_task(head, is_same).await)
+            });
+            let mut removals = removals.buffer_unordered(AT_ONCE);
+            while let Some(one) = removals.next().await {
+                match one {
+                    None => removal.cut = true,
+                    Some(Ok(())) => removal.tasks += 1,
+                    Some(Err(error)) if error.a2a_error == A2aError::TaskBusy => removal.busy += 1,
+                    Some(Err(error)) => drop(removal.error.get_or_insert(error)),
+                }
             }
-            // Another write came first, or a new task has the id.
-            let current = self.tasks.head(&owner, &id, EVER).await?;
-            let same = |task: &TaskRecord| {
-                *task.context_id() == thread.context_id && thread.deletes(task.created_at())
-            };
-            let Some(again) = current.filter(same) else {
-                return Ok(TaskRemoval::Removed);
-            };
-            head = again;
-            if races.lost().is_err() {
-                return Ok(TaskRemoval::Busy);
+            after = next;
+            if removal.cut || after.is_none() {
+                return Ok(removal);
             }
         }
     }

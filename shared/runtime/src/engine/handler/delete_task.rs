@@ -11,8 +11,11 @@ use crate::engine::background::collect_objects;
 use crate::engine::commit::contention::Races;
 use crate::engine::files::object_key;
 use crate::engine::{Engine, EngineError};
-use crate::task::{A2aError, TaskId, TaskRecord};
+use crate::task::{A2aError, TaskId, TaskRecord, Timestamp};
 use std::collections::BTreeSet;
+
+/// A time at which no task had expired: a read as of this time finds ended tasks too.
+const EVER: Timestamp = Timestamp::from_millis(0);
 
 impl Engine {
     /// Deletes a task and everything stored for it. Its context stays, unless only this
@@ -24,48 +27,52 @@ impl Engine {
     /// [`A2aError::TaskBusy`] while it is submitted or working.
     pub async fn delete_task(&self, caller: &Caller, id: &TaskId) -> Result<(), EngineError> {
         let (owner, now) = (&caller.owner, self.reader.clock.now());
-        let mut incarnation = None;
+        let Some(record) = self.tasks.load(owner, id, now).await? else {
+            // A deletion that was cut off has left something: this call removes it.
+            if let Some(task) = self.tasks.ended_task(owner, id, now).await? {
+                self.delete_children(&task).await?;
+            }
+            return Err(A2aError::TaskNotFound.into());
+        };
+        let incarnation = record.incarnation().clone();
+        // If the task is gone and a new task has its id, the new one stays.
+        let is_same = |task: &TaskRecord| *task.incarnation() == incarnation;
+        self.remove_task(record, is_same).await
+    }
+
+    /// Removes a task and everything stored for it. If another write comes first, it continues
+    /// with the task under the id, unless that is not the same.
+    ///
+    /// # Errors
+    /// [`A2aError::TaskBusy`] while it is submitted or working.
+    pub(super) async fn remove_task(
+        &self,
+        mut record: TaskRecord,
+        is_same: impl Fn(&TaskRecord) -> bool + Send,
+    ) -> Result<(), EngineError> {
+        let (owner, id) = (record.owner().clone(), record.id().clone());
         let mut races = Races::default();
         loop {
-            let Some(record) = self.tasks.load(owner, id, now).await? else {
-                // A deletion that was cut off has left something: this call removes it.
-                if let Some(task) = self.tasks.ended_task(owner, id, now).await? {
-                    self.delete_children(&task).await?;
-                }
-                return Err(A2aError::TaskNotFound.into());
-            };
-            let first = incarnation.get_or_insert_with(|| record.incarnation().clone());
-            // The task is gone, and a new task has its id: the new one stays.
-            if first != record.incarnation() {
-                return Ok(());
-            }
             if let Some(task) = self.end_at_rest(record).await?
                 && self.delete_children(&task).await?
             {
                 return Ok(());
             }
+            let current = self.tasks.head(&owner, &id, EVER).await?;
+            let Some(again) = current.filter(|task| is_same(task)) else {
+                return Ok(());
+            };
+            record = again;
             races.lost()?;
         }
     }
 
     /// Expires a task at rest; `None` if another write came first.
-    ///
-    /// # Errors
-    /// [`A2aError::TaskBusy`] while it is submitted or working.
-    pub(in crate::engine) async fn end_at_rest(
-        &self,
-        head: TaskRecord,
-    ) -> Result<Option<TaskRecord>, EngineError> {
+    async fn end_at_rest(&self, head: TaskRecord) -> Result<Option<TaskRecord>, EngineError> {
         // A commit needs the whole task as its base.
-        let record = if head.is_partial() {
-            let now = self.reader.clock.now();
-            match self.tasks.load(head.owner(), head.id(), now).await? {
-                Some(record) => record,
-                // It has expired meanwhile.
-                None => return Ok(Some(head)),
-            }
-        } else {
-            head
+        let Some(record) = self.whole(head.clone()).await? else {
+            // It has expired meanwhile.
+            return Ok(Some(head));
         };
         if !record.state().is_at_rest() {
             return Err(A2aError::TaskBusy.into());
@@ -78,22 +85,16 @@ impl Engine {
     /// copies. They go before the task expires, since a later call may find only its
     /// item.
     async fn forget_uploads(&self, record: &TaskRecord) -> Result<(), EngineError> {
-        let uploads = record
-            .uploads()
-            .map(|id| object_key::upload(record.owner(), id));
-        let keys: BTreeSet<String> = uploads.collect();
-        if !keys.is_empty() {
-            let keys: Vec<String> = keys.into_iter().collect();
-            self.blobs.remove(&keys).await?;
+        let ids: BTreeSet<&str> = record.uploads().collect();
+        if ids.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let keys = ids.iter().map(|id| object_key::upload(record.owner(), id));
+        Ok(self.blobs.remove(&keys.collect::<Vec<_>>()).await?)
     }
 
     /// Removes everything stored for an expired task; `false` if a new task has its id.
-    pub(in crate::engine) async fn delete_children(
-        &self,
-        task: &TaskRecord,
-    ) -> Result<bool, EngineError> {
+    async fn delete_children(&self, task: &TaskRecord) -> Result<bool, EngineError> {
         // Without the item no later call would find the objects, so the item goes last.
         collect_objects::remove_objects_of(&*self.blobs, task).await?;
         Ok(self.tasks.remove_task(task).await?)

@@ -3,9 +3,23 @@
 use crate::auth::Caller;
 use crate::engine::files::mark;
 use crate::engine::turn::event_sink::EventSink;
-use crate::engine::{EngineError, Reader};
+use crate::engine::{Engine, EngineError, Reader};
 use crate::store::Projection;
 use crate::task::{A2aError, GetQuery, LoggedEvent, Part, Task, TaskId, TaskRecord};
+
+impl Engine {
+    /// The whole task of a head; `None` if it is gone.
+    pub(in crate::engine) async fn whole(
+        &self,
+        head: TaskRecord,
+    ) -> Result<Option<TaskRecord>, EngineError> {
+        if !head.is_partial() {
+            return Ok(Some(head));
+        }
+        let now = self.reader.clock.now();
+        Ok(self.tasks.load(head.owner(), head.id(), now).await?)
+    }
+}
 
 impl Reader {
     /// The current task.
@@ -56,7 +70,7 @@ impl Reader {
         Ok(task)
     }
 
-    /// Returns `last_seq`, or [`A2aError::TaskNotFound`] if the task was deleted meanwhile. A
+    /// Returns `result`, or [`A2aError::TaskNotFound`] if the task was deleted meanwhile. A
     /// deletion removes the task's objects too, so a response in flight may miss one.
     async fn or_not_found(
         &self,
@@ -85,7 +99,7 @@ impl Reader {
         }
         // A2A 1.0 §3.1.2: the first event of a stream is the task.
         let Some(last_seq) = sink.last_seq() else {
-            let task = self.answer(record, sink.history_length()).await?;
+            let task = self.answer(record, sink.history_length).await?;
             sink.task(task, record.last_seq());
             return Ok(());
         };

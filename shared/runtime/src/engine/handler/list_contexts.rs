@@ -18,7 +18,7 @@ impl Reader {
     ) -> Result<ContextPage, EngineError> {
         let now = self.clock.now();
         let token = query.page_token.as_deref();
-        let keys = self.policy.secrets.keys_of_token(token).await?;
+        let keys = self.policy.secrets.keys_of(token).await?;
         let list = PagedList::contexts(&keys, caller);
         let after = token.map(|token| list.place(token, now)).transpose()?;
         let page = self

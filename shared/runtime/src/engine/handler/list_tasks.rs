@@ -20,7 +20,7 @@ impl Reader {
     pub async fn list(&self, caller: &Caller, query: &ListQuery) -> Result<Page, EngineError> {
         let now = self.clock.now();
         let token = query.page_token.as_deref();
-        let keys = self.policy.secrets.keys_of_token(token).await?;
+        let keys = self.policy.secrets.keys_of(token).await?;
         let list = PagedList::tasks(&keys, caller, query);
         let position: Option<TaskPosition> =
             token.map(|token| list.place(token, now)).transpose()?;
@@ -79,9 +79,14 @@ impl Reader {
         let mut heads = VecDeque::from(heads);
         while !heads.is_empty() {
             let wave = next_wave(&mut heads, room.left().min(reads));
-            let excerpts = wave
-                .iter()
-                .map(|(head, bytes)| self.project(head.clone(), query, *bytes, now));
+            let excerpts = wave.iter().map(|(head, bytes)| {
+                let projection = Projection {
+                    history_length: query.history_length,
+                    artifacts: query.include_artifacts,
+                    bytes: *bytes,
+                };
+                self.tasks.project(head.clone(), projection, now)
+            });
             for (excerpt, (head, _)) in join_all(excerpts).await.into_iter().zip(&wave) {
                 let result = match excerpt {
                     Ok(None) => continue,
@@ -92,7 +97,7 @@ impl Reader {
                         reads = reads.saturating_sub(excerpt.read);
                         self.planned(excerpt, query, &mut room).await
                     }
-                    Err(error) => Err(error),
+                    Err(error) => Err(error.into()),
                 };
                 let bare = bare(head);
                 entries.push((or_bare(result, &bare)?, bare));
@@ -105,22 +110,6 @@ impl Reader {
             tasks.push(or_bare(result.map(|()| task), &bare)?);
         }
         Ok(tasks)
-    }
-
-    /// The projection of a task that the query asks for, at most `bytes` of it.
-    async fn project(
-        &self,
-        head: TaskRecord,
-        query: &ListQuery,
-        bytes: usize,
-        now: Timestamp,
-    ) -> Result<Option<ProjectedTask>, EngineError> {
-        let projection = Projection {
-            history_length: query.history_length,
-            artifacts: query.include_artifacts,
-            bytes,
-        };
-        Ok(self.tasks.project(head, projection, now).await?)
     }
 
     /// What the response can hold of the task, without the bytes of files.

@@ -7,14 +7,14 @@
 use crate::auth::Caller;
 use crate::engine::commit::Commit;
 use crate::engine::commit::contention::Races;
-use crate::engine::seal::{SealPlace, SealPurpose, Sealer};
-use crate::engine::{Engine, EngineError, Reader};
+use crate::engine::seal::SealPlace;
+use crate::engine::{Engine, EngineError, Reader, SecretKeySet};
 use crate::outbound::OutboundUrl;
 use crate::store::push::{ReadPushes, WritePushes};
 use crate::task::{
-    A2aError, Change, CreatePush, Delivery, MAX_PUSH_CONFIGS, Owner, PushConfig, PushId,
-    PushListQuery, PushOffer, PushPage, PushQuery, PushRecord, PushRegistration, Secret, TaskId,
-    TaskRecord, Timestamp,
+    A2aError, Change, CreatePush, Delivery, MAX_PUSH_CONFIGS, PushConfig, PushId, PushListQuery,
+    PushOffer, PushPage, PushQuery, PushRecord, PushRegistration, Sealed, Secret, TaskRecord,
+    Timestamp,
 };
 use crate::telemetry::scope::CallScope;
 
@@ -29,7 +29,8 @@ impl Reader {
         caller: &Caller,
         query: &PushQuery,
     ) -> Result<PushConfig, EngineError> {
-        let record = self.load_for_push(caller, &query.task).await?;
+        self.push_store()?;
+        let record = self.load(caller, &query.task).await?;
         let pushes = self.pushes_of(&record).await?;
         let push = match &query.id {
             Some(id) => pushes.iter().find(|push| push.listener.id == *id),
@@ -49,7 +50,8 @@ impl Reader {
         caller: &Caller,
         query: &PushListQuery,
     ) -> Result<PushPage, EngineError> {
-        let record = self.load_for_push(caller, &query.task).await?;
+        self.push_store()?;
+        let record = self.load(caller, &query.task).await?;
         let after = query.page_token.as_deref().map(PushId::parse).transpose();
         let after = after.map_err(|_| A2aError::invalid("pageToken", "is not one of this list"))?;
         let mut rest: Vec<PushConfig> = self
@@ -67,15 +69,6 @@ impl Reader {
             next_page_token: last.map(|config| config.id.to_string()).unwrap_or_default(),
             configs: rest,
         })
-    }
-
-    async fn load_for_push(
-        &self,
-        caller: &Caller,
-        task: &TaskId,
-    ) -> Result<TaskRecord, EngineError> {
-        self.push_store()?;
-        self.load(caller, task).await
     }
 
     /// The push configs of this incarnation of the task, ordered by id.
@@ -147,18 +140,20 @@ impl Engine {
         Ok(())
     }
 
-    /// The change by which a send registers its push config.
+    /// The change by which a send registers its push config, if it has one.
     pub(in crate::engine) async fn listen(
         &self,
         record: &TaskRecord,
-        offer: &PushOffer,
-    ) -> Result<Change, EngineError> {
-        self.push_store()?;
+        offer: Option<&PushOffer>,
+    ) -> Result<Option<Change>, EngineError> {
+        let Some(offer) = offer else {
+            return Ok(None);
+        };
         let listener = self.listener(record, offer).await?;
         if record.version() > 0 {
             self.room_for(record, &listener, offer).await?;
         }
-        Ok(Change::RegisterPush(Box::new(listener)))
+        Ok(Some(Change::RegisterPush(Box::new(listener))))
     }
 
     /// The push configs that `changes` register, as stored with the commit on top of
@@ -169,13 +164,11 @@ impl Engine {
         changes: &[Change],
         now: Timestamp,
     ) -> Vec<PushRecord> {
-        changes
-            .iter()
-            .filter_map(|change| match change {
-                Change::RegisterPush(listener) => Some(self.push_record(base, listener, now)),
-                _ => None,
-            })
-            .collect()
+        let records = changes.iter().filter_map(|change| match change {
+            Change::RegisterPush(listener) => Some(self.push_record(base, listener, now)),
+            _ => None,
+        });
+        records.collect()
     }
 
     /// A push config that gets the events after those of `base`.
@@ -208,23 +201,16 @@ impl Engine {
         let id = offer.id.clone();
         let id = id.unwrap_or_else(|| PushId::made_of(self.ids.next()));
         // A config without secrets needs no key.
-        let sealer = match (&offer.token, &offer.credentials) {
+        let keys = match (&offer.token, &offer.credentials) {
             (None, None) => None,
-            _ => Some(Sealer::new(policy.secrets.keys().await?)),
+            _ => Some(policy.secrets.keys().await?),
         };
         let seal = |secret: &Option<Secret>, name| {
-            let seal_place = SealPlace {
-                owner: record.owner(),
-                task: record.id(),
-                of: SealPurpose::Webhook(&id, name),
-            };
-            let (Some(secret), Some(sealer)) = (secret, &sealer) else {
-                return Ok(None);
-            };
-            let ciphertext = sealer.seal(secret, seal_place, self.ids.next());
-            let ciphertext =
-                ciphertext.ok_or_else(|| EngineError::broken("failed to seal a secret"))?;
-            Ok::<_, EngineError>(Some(ciphertext))
+            let seal_place = SealPlace::of_webhook(record.owner(), record.id(), &id, name);
+            let secret = secret.as_ref().zip(keys.as_ref());
+            secret
+                .map(|(secret, keys)| keys.seal(secret, &seal_place, self.ids.next()))
+                .transpose()
         };
         Ok(PushRegistration {
             token: seal(&offer.token, TOKEN)?,
@@ -263,32 +249,22 @@ impl Engine {
 }
 
 /// Names of the two secrets of a push config.
-pub(in crate::engine) const TOKEN: &str = "token";
-pub(in crate::engine) const CREDENTIALS: &str = "credentials";
+const TOKEN: &str = "token";
+const CREDENTIALS: &str = "credentials";
 
-/// The opened secrets of a push config.
-#[derive(Default)]
-pub(in crate::engine) struct PushSecrets {
-    pub(in crate::engine) token: Option<Secret>,
-    pub(in crate::engine) credentials: Option<Secret>,
-}
-
-/// Opens the secrets of a push config; `None` if they were sealed under another key.
-pub(in crate::engine) fn open_secrets(sealer: &Sealer, push: &PushRecord) -> Option<PushSecrets> {
-    let owner: &Owner = &push.owner;
+/// The token and the credentials of a push config; `None` if they were sealed under another
+/// key.
+pub(in crate::engine) fn open_secrets(
+    keys: &SecretKeySet,
+    push: &PushRecord,
+) -> Option<(Option<Secret>, Option<Secret>)> {
     let listener = &push.listener;
-    let seal_place = |name| SealPlace {
-        owner,
-        task: &push.task,
-        of: SealPurpose::Webhook(&listener.id, name),
+    let open = |ciphertext: &Option<Sealed>, name| {
+        let seal_place = SealPlace::of_webhook(&push.owner, &push.task, &listener.id, name);
+        match ciphertext {
+            Some(ciphertext) => keys.open(ciphertext, &seal_place).map(Some),
+            None => Some(None),
+        }
     };
-    let token = match &listener.token {
-        Some(ciphertext) => Some(sealer.open(ciphertext, seal_place(TOKEN))?),
-        None => None,
-    };
-    let credentials = match &listener.credentials {
-        Some(ciphertext) => Some(sealer.open(ciphertext, seal_place(CREDENTIALS))?),
-        None => None,
-    };
-    Some(PushSecrets { token, credentials })
+    open(&listener.token, TOKEN).zip(open(&listener.credentials, CREDENTIALS))
 }

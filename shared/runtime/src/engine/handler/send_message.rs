@@ -35,7 +35,7 @@ impl Engine {
             command.mode = SendMode::Immediate;
         }
         let (history_length, mode) = (command.history_length, command.mode);
-        let mut sink = EventSink::none();
+        let mut sink = EventSink::default();
         let mut reset = false;
         let end = match self.accept(caller, command, budget).await? {
             Acceptance::Repeat(record) => TurnEnd::Duplicate(record),
@@ -56,7 +56,6 @@ impl Engine {
             | TurnEnd::Superseded(Some(record)) => record,
             // A2A 1.0 §3.2.2: a blocking send waits for a terminal or interrupted state.
             TurnEnd::Duplicate(record) if mode == SendMode::Blocking => {
-                // Boxed, since it is rare: a future is moved with room for all it awaits.
                 Box::pin(self.reader.rested(caller, record, waits_until)).await?
             }
             TurnEnd::Duplicate(record) => record,

@@ -28,7 +28,7 @@ impl Engine {
         // A stream always waits for its turn; `mode` is an option of unary calls.
         command.mode = SendMode::Blocking;
         let acceptance = self.accept(caller, command, budget).await?;
-        let result = Box::pin(self.show_turn(caller, acceptance, budget, &mut sink)).await;
+        let result = self.show_turn(caller, acceptance, budget, &mut sink).await;
         sink.close(result)
     }
 
@@ -45,14 +45,12 @@ impl Engine {
                 return self.reader.tail(caller, &record, budget, sink).await;
             }
         };
-        if spec.is_reset() {
-            sink.mark_context_reset();
-        }
+        sink.is_context_reset = spec.is_reset();
         if spec.is_queued {
             let record = Box::pin(self.enqueue(*spec, sink)).await?;
             return self.reader.tail(caller, &record, budget, sink).await;
         }
-        match Box::pin(self.run(*spec, None, sink)).await? {
+        match self.run(*spec, None, sink).await? {
             TurnEnd::Stopped(_) => Ok(()),
             TurnEnd::Message(message) => {
                 sink.message(message);

@@ -3,11 +3,12 @@
 
 use crate::auth::Caller;
 use crate::engine::budget::CallBudget;
-use crate::engine::turn::event_sink::{EventSink, StreamEnd, seq_of};
+use crate::engine::turn::event_sink::{EventSink, StreamEnd};
 use crate::engine::{EngineError, Reader};
 use crate::store::Tail;
 use crate::task::{
-    A2aError, Event, EventId, Frame, Part, Status, SubscribeCommand, Task, TaskRecord, TaskState,
+    A2aError, Event, EventId, Frame, LoggedEvent, Part, Status, SubscribeCommand, Task, TaskRecord,
+    TaskState, Timestamp,
 };
 use futures::future::{Either, select};
 use std::pin::pin;
@@ -113,8 +114,10 @@ impl Reader {
 /// Starts a resumed stream with the status as of the event that the client has seen. It
 /// is never a later one, so that the client gets an end it has not seen as an event.
 fn resume(record: &TaskRecord, id: EventId, sink: &mut EventSink) -> Result<(), EngineError> {
-    let seq = seq_of(record, id)
-        .ok_or_else(|| A2aError::invalid("Last-Event-ID", "not an event of this task"))?;
+    let event = record.log().iter().find(|event| event.id == id);
+    let seq = event
+        .ok_or_else(|| A2aError::invalid("Last-Event-ID", "not an event of this task"))?
+        .seq;
     // Only the encoders use the artifacts: 0.1 numbers them by their position. This
     // frame shows none of them.
     let mut task: Task = record.view(0, true);
@@ -130,17 +133,23 @@ fn resume(record: &TaskRecord, id: EventId, sink: &mut EventSink) -> Result<(), 
 /// The status as of event number `seq`; `working` if no event up to it has a status.
 pub(in crate::engine) fn status_as_of(record: &TaskRecord, seq: u64) -> Status {
     let events = record.log().iter().filter(|event| event.seq <= seq);
-    events
-        .rev()
-        .find_map(|event| match &event.event {
-            Event::Status(update) => Some(update.status.clone()),
-            Event::Artifact(_) => None,
-        })
-        .unwrap_or(Status {
-            state: TaskState::Working,
-            message: None,
-            timestamp: record.created_at(),
-        })
+    last_status(events, record.created_at())
+}
+
+/// The last status of these events; `working` at `began` if none has a status.
+pub(in crate::engine) fn last_status<'e>(
+    events: impl DoubleEndedIterator<Item = &'e LoggedEvent>,
+    began: Timestamp,
+) -> Status {
+    let mut statuses = events.rev().filter_map(|event| match &event.event {
+        Event::Status(update) => Some(update.status.clone()),
+        Event::Artifact(_) => None,
+    });
+    statuses.next().unwrap_or(Status {
+        state: TaskState::Working,
+        message: None,
+        timestamp: began,
+    })
 }
 
 #[cfg(test)]

@@ -7,11 +7,13 @@
 
 use crate::auth::Caller;
 use crate::engine::files::object_key;
+use crate::engine::lots::limited;
 use crate::engine::{Engine, EngineError};
 use crate::store::limits::Total;
 use crate::store::{BlobReader, StoreError, UploadTerms};
 use crate::task::{
-    A2aError, Blob, Message, PartContent, TenantId, Timestamp, UploadGrant, UploadOrder,
+    A2aError, Blob, FieldViolation, Message, PartContent, TenantId, Timestamp, UploadGrant,
+    UploadOrder,
 };
 use a2a_lambda_model::store::measured_to_end;
 use std::collections::BTreeMap;
@@ -143,15 +145,7 @@ impl Engine {
         let addition = limits.add(&total, bytes, most, next_day.plus(COUNT_KEPT));
         match addition.await {
             Ok(true) => Ok(()),
-            Ok(false) => Err(A2aError::RateLimited {
-                retry_after: next_day
-                    .since(now)
-                    .as_millis()
-                    .div_ceil(1000)
-                    .try_into()
-                    .unwrap_or(u64::MAX),
-            }
-            .into()),
+            Ok(false) => Err(limited(now, next_day).into()),
             Err(error) => {
                 tracing::warn!("an upload was not counted: {error}");
                 Ok(())
@@ -177,33 +171,28 @@ impl Engine {
             let PartContent::Url(url) = &part.content else {
                 continue;
             };
-            let outcome = match UploadReference::of(url) {
-                None => continue,
-                Some(Err(why)) => Err(why),
-                // A reference that occurs twice is checked and counted once.
-                Some(Ok(reference)) => match seen.get(url) {
-                    Some(outcome) => Result::clone(outcome),
-                    None => {
-                        let outcome = match remaining.checked_sub(reference.size) {
-                            Some(rest) => {
-                                remaining = rest;
-                                self.uploaded(caller, reference).await?
-                            }
-                            None => {
-                                Err("brings the uploads of the message above what one may hold")
-                            }
-                        };
-                        seen.insert(url.clone(), outcome.clone());
-                        outcome
-                    }
-                },
-            };
-            match outcome {
-                Ok(blob) => part.content = PartContent::Stored(blob),
-                Err(why) => {
+            // A reference that occurs twice is checked and counted once.
+            if !seen.contains_key(url) {
+                let outcome = match UploadReference::of(url) {
+                    None => continue,
+                    Some(Err(why)) => Err(why),
+                    Some(Ok(reference)) => match remaining.checked_sub(reference.size) {
+                        Some(rest) => {
+                            remaining = rest;
+                            self.uploaded(caller, reference).await?
+                        }
+                        None => Err("brings the uploads of the message above what one may hold"),
+                    },
+                };
+                seen.insert(url.clone(), outcome);
+            }
+            match seen.get(url) {
+                Some(Ok(blob)) => part.content = PartContent::Stored(blob.clone()),
+                Some(Err(why)) => {
                     let field = format!("message.parts[{index}]");
-                    violations.push(crate::task::FieldViolation::new(field, why));
+                    violations.push(FieldViolation::new(field, *why));
                 }
+                None => {}
             }
         }
         if violations.is_empty() {

@@ -37,9 +37,6 @@ type PendingWrite<'a> = Option<BoxFuture<'a, Result<Option<CommitOutcome>, Engin
 /// Polls everything until the skill returns, another writer has the task or the time is
 /// up. Then it applies the requests the skill has already sent and waits for the write in
 /// flight.
-///
-/// # Errors
-/// When the store fails.
 pub(in crate::engine) async fn drive(
     skill: &mut BoxFuture<'_, SkillOutcome>,
     turn: &TurnHandle<'_>,

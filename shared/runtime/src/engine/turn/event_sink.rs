@@ -4,8 +4,7 @@
 use crate::engine::EngineError;
 use crate::task::metadata_keys::CONTEXT_RESET;
 use crate::task::{
-    ContextId, Event, EventId, Frame, LoggedEvent, Message, Metadata, Task, TaskId, TaskRecord,
-    TaskState,
+    ContextId, Event, Frame, LoggedEvent, Message, Metadata, Task, TaskId, TaskState,
 };
 use tokio::sync::mpsc;
 
@@ -14,9 +13,10 @@ pub type Frames = mpsc::UnboundedReceiver<Frame>;
 
 /// When a stream closes. A2A 1.0 §3.1.2, §7.6.1 and §11.7 disagree about it; the
 /// conformance kit needs `End` for subscriptions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::engine) enum StreamEnd {
     /// At a terminal or interrupted state: the streams of a send.
+    #[default]
     Rest,
     /// At a terminal state only: subscriptions.
     End,
@@ -26,34 +26,23 @@ pub(in crate::engine) enum StreamEnd {
 /// frames are then dropped, and the log keeps the events.
 ///
 /// The channel is unbounded on purpose. The turn's commits bound what it holds, and a
-/// slow reader must not delay the turn.
-#[derive(Debug)]
+/// slow reader must not delay the turn. The default sink shows nothing.
+#[derive(Debug, Default)]
 pub(in crate::engine) struct EventSink {
     frames: Option<mpsc::UnboundedSender<Frame>>,
     until: StreamEnd,
-    history_length: usize,
+    /// Messages of history in the first frame.
+    pub(in crate::engine) history_length: usize,
     last_seq: Option<u64>,
     over: bool,
     /// Whether the first frame says that the thread state had expired.
-    reset: bool,
+    pub(in crate::engine) is_context_reset: bool,
 }
 
 impl EventSink {
-    /// A sink that shows nothing.
-    pub(in crate::engine) const fn none() -> Self {
-        Self {
-            frames: None,
-            until: StreamEnd::Rest,
-            history_length: 0,
-            last_seq: None,
-            over: false,
-            reset: false,
-        }
-    }
-
     /// A sink that shows frames until the task is at rest or at its end. The first
     /// frame has at most `history_length` messages of history.
-    pub(in crate::engine) const fn stream(
+    pub(in crate::engine) fn stream(
         frames: mpsc::UnboundedSender<Frame>,
         until: StreamEnd,
         history_length: usize,
@@ -62,20 +51,8 @@ impl EventSink {
             frames: Some(frames),
             until,
             history_length,
-            last_seq: None,
-            over: false,
-            reset: false,
+            ..Self::default()
         }
-    }
-
-    /// Makes the first frame say that the thread state had expired.
-    pub(in crate::engine) const fn mark_context_reset(&mut self) {
-        self.reset = true;
-    }
-
-    /// Messages of history in the first frame.
-    pub(in crate::engine) const fn history_length(&self) -> usize {
-        self.history_length
     }
 
     /// Whether the sink is a stream.
@@ -138,7 +115,7 @@ impl EventSink {
     }
 
     fn mark(&self, metadata: &mut Metadata) {
-        if self.reset {
+        if self.is_context_reset {
             metadata.insert(CONTEXT_RESET.to_owned(), true.into());
         }
     }
@@ -159,7 +136,10 @@ impl EventSink {
     ) {
         // A2A 1.0 §3.5.2: all streams of a task show the same events in the same order.
         self.last_seq = Some(event.seq);
-        let last = self.closes(&event);
+        let last = match &event.event {
+            Event::Status(update) => self.ends_at(update.status.state),
+            Event::Artifact(_) => false,
+        };
         self.over |= last;
         self.send(Frame::Event {
             task_id: task.clone(),
@@ -173,16 +153,6 @@ impl EventSink {
     /// reconnect.
     pub(in crate::engine) fn ask_to_reconnect(&self) {
         self.send(Frame::ComeBack);
-    }
-
-    fn closes(&self, event: &LoggedEvent) -> bool {
-        let Event::Status(update) = &event.event else {
-            return false;
-        };
-        match self.until {
-            StreamEnd::Rest => update.status.state.is_at_rest(),
-            StreamEnd::End => update.status.state.is_terminal(),
-        }
     }
 
     /// Ends the stream. An error after the first frame is the last frame, so that the
@@ -199,13 +169,4 @@ impl EventSink {
         self.send(Frame::Refused(error.a2a_error));
         Ok(())
     }
-}
-
-/// The sequence number of the event with this id.
-pub(in crate::engine) fn seq_of(record: &TaskRecord, id: EventId) -> Option<u64> {
-    record
-        .log()
-        .iter()
-        .find(|event| event.id == id)
-        .map(|event| event.seq)
 }

@@ -8,7 +8,6 @@ use crate::engine::commit::{CommitOutcome, OnConflict};
 use crate::engine::{Engine, EngineError};
 use crate::skill::{AgentError, AuthHint, Content, Settled, TurnFacts};
 use crate::skill::{AnySkill, SkillOutcome};
-use crate::store::stored;
 use crate::task::metadata_keys;
 use crate::task::{Change, ContextId, Message, Part, TaskRecord};
 use a2a_lambda_model::redact::without_values;
@@ -22,9 +21,6 @@ const HOOK_TIME: Duration = Duration::from_secs(1);
 
 impl WriteBuffer<'_> {
     /// Stores the skill's outcome, with everything that is not stored yet.
-    ///
-    /// # Errors
-    /// When the store is unavailable; then the turn is released.
     pub(in crate::engine) async fn finish_turn(
         mut self,
         outcome: SkillOutcome,
@@ -57,8 +53,7 @@ impl WriteBuffer<'_> {
             }
         }
         let commit = self.next_commit(OnConflict::Reapply);
-        let result = Box::pin(turn_thread.commit(commit, None)).await;
-        let result = match result {
+        let result = match turn_thread.commit(commit, None).await {
             // The turn lost every race for its thread until its time was over. The skill does
             // not run again. The task keeps what the skill made.
             Ok(CommitOutcome::ThreadMoved) => {
@@ -113,7 +108,10 @@ impl WriteBuffer<'_> {
             let result = match turn_thread.write(None).await {
                 // The context was deleted meanwhile: nothing of it is kept.
                 Ok(None) => return Ok(true),
-                Ok(Some(thread)) => self.engine.keep_thread(&thread).await,
+                Ok(Some(thread)) => {
+                    let write = self.engine.threads.put_thread(&thread);
+                    write.await.map_err(EngineError::from)
+                }
                 Err(error) => Err(error),
             };
             match result {
@@ -130,24 +128,9 @@ impl WriteBuffer<'_> {
         }
     }
 
-    /// The outcome, or a failure if the task would keep too much with it.
-    fn within_limits(&self, outcome: SkillOutcome) -> SkillOutcome {
-        let slot = match &outcome {
-            SkillOutcome::InputRequired { slot, .. } | SkillOutcome::AuthRequired { slot, .. } => {
-                slot
-            }
-            _ => return outcome,
-        };
-        let size = stored::saved_size(&self.saved_with(slot));
-        match self.engine.check_state_size(size) {
-            Ok(()) => outcome,
-            Err(error) => SkillOutcome::Failed(error),
-        }
-    }
-
     /// Turns the skill's return value into changes.
     fn apply_outcome(&mut self, outcome: SkillOutcome) {
-        let last = match self.within_limits(outcome) {
+        let last = match outcome {
             SkillOutcome::Message(content) => Change::Complete {
                 message: Some(self.says(content)),
             },
@@ -219,11 +202,16 @@ impl Engine {
         facts: &TurnFacts,
         record: &TaskRecord,
     ) {
-        if !record.state().is_terminal() {
+        let Some(skill_id) = record.skill().filter(|_| record.state().is_terminal()) else {
             return;
-        }
-        let Some(settled_task) = settled(record, facts) else {
-            return;
+        };
+        let settled_task = Settled {
+            task_id: record.id().clone(),
+            context_id: record.context_id().clone(),
+            skill: skill_id.clone(),
+            state: record.state(),
+            artifacts: record.artifacts().iter().cloned().map(Into::into).collect(),
+            caller: facts.caller.clone(),
         };
         let hook = AssertUnwindSafe(skill.on_completed(&settled_task)).catch_unwind();
         let clock = &self.reader.clock;
@@ -247,17 +235,6 @@ fn log_failure(record: &TaskRecord, error: &AgentError) {
     } else {
         tracing::error!(task.id = %id, error.code = code, error.cause = cause, "a turn of task `{id}` failed");
     }
-}
-
-fn settled(record: &TaskRecord, facts: &TurnFacts) -> Option<Settled> {
-    Some(Settled {
-        task_id: record.id().clone(),
-        context_id: record.context_id().clone(),
-        skill: record.skill().cloned()?,
-        state: record.state(),
-        artifacts: record.artifacts().iter().cloned().map(Into::into).collect(),
-        caller: facts.caller.clone(),
-    })
 }
 
 #[cfg(test)]

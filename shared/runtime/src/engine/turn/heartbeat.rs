@@ -94,8 +94,8 @@ impl<'e> Heartbeat<'e> {
         self.extend_at = now.plus(lease / 3);
         let until = engine.lease_until(self.budget.deadline);
         let receipt = self.receipt;
-        let talk = engine.thread_extension_is_due(self.checked_at, now);
-        if talk {
+        let is_half_over = engine.is_part_over(self.checked_at, 2, now);
+        if is_half_over {
             self.checked_at = now;
         }
         Box::pin(async move {
@@ -105,7 +105,7 @@ impl<'e> Heartbeat<'e> {
             if let Some(receipt) = receipt.filter(|_| alive) {
                 receipt.hide(lease).await?;
             }
-            if talk && alive {
+            if is_half_over && alive {
                 engine.extend_thread(&record).await;
             }
             Ok(alive)

@@ -5,7 +5,7 @@
 use crate::engine::Engine;
 use crate::engine::clock::lock;
 use crate::skill::turn_host::{ChunkWriter, Emission, ScopeId};
-use crate::skill::{AnySkill, Artifact, SkillMetadata, SkillOutcome, media};
+use crate::skill::{AgentError, AgentResult, Artifact, SkillMetadata, SkillOutcome, media};
 use crate::task::{Part, TaskId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -49,9 +49,10 @@ pub enum OutputFault {
     },
 }
 
-/// Checks the output of one turn.
-#[derive(Debug)]
-pub(in crate::engine) struct OutputRules {
+/// Checks the output of one turn. It reports each fault once.
+pub(in crate::engine) struct OutputRules<'e> {
+    engine: &'e Engine,
+    task: TaskId,
     skill: Option<SkillMetadata>,
     /// The newest writer of each artifact, the step in which it writes, and whether it has
     /// finished.
@@ -59,11 +60,17 @@ pub(in crate::engine) struct OutputRules {
     faults: Mutex<BTreeSet<OutputFault>>,
 }
 
-impl OutputRules {
-    /// The rules of a turn, of this skill if it runs one.
-    pub(in crate::engine) fn new(skill: Option<&dyn AnySkill>) -> Self {
+impl<'e> OutputRules<'e> {
+    /// The rules of a turn of this task, of its skill if it runs one.
+    pub(in crate::engine) fn new(
+        engine: &'e Engine,
+        task: TaskId,
+        skill: Option<SkillMetadata>,
+    ) -> Self {
         Self {
-            skill: skill.map(|skill| *skill.metadata()),
+            engine,
+            task,
+            skill,
             writers: Mutex::default(),
             faults: Mutex::default(),
         }
@@ -74,8 +81,11 @@ impl OutputRules {
         self.skill.as_ref().map_or("result", |skill| skill.id)
     }
 
-    /// The faults of an emission in `step` that the turn has not had before.
-    pub(in crate::engine) fn check(&self, emission: &Emission, step: ScopeId) -> Vec<OutputFault> {
+    /// Checks an emission in `step`.
+    ///
+    /// # Errors
+    /// `INTERNAL_ERROR` for [`OutputFault::AcrossSteps`].
+    pub(in crate::engine) fn check(&self, emission: &Emission, step: ScopeId) -> AgentResult<()> {
         let Emission::Artifact {
             artifact,
             append,
@@ -83,80 +93,75 @@ impl OutputRules {
             writer,
         } = emission
         else {
-            return Vec::new();
+            return Ok(());
         };
-        let mut faults = Vec::new();
-        faults.extend(self.unpromised(&artifact.name, &artifact.parts));
-        if let Some(writer) = writer {
-            let mut writers = lock(&self.writers);
-            match writers.get(&artifact.name) {
-                Some((newest, ..)) if *append && newest != writer => {
-                    let artifact = artifact.name.clone();
-                    faults.push(OutputFault::TwoWriters { artifact });
-                }
-                Some((_, begun_in, _)) if *append && *begun_in != step => {
-                    let artifact = artifact.name.clone();
-                    faults.push(OutputFault::AcrossSteps { artifact });
-                }
-                _ => {
-                    let newest = (writer.clone(), step, *last_chunk);
-                    writers.insert(artifact.name.clone(), newest);
-                }
+        self.check_media_type(&artifact.name, &artifact.parts);
+        let Some(writer) = writer else {
+            return Ok(());
+        };
+        let mut writers = lock(&self.writers);
+        let artifact = artifact.name.clone();
+        match writers.get(&artifact) {
+            Some((newest, ..)) if *append && newest != writer => {
+                self.report(OutputFault::TwoWriters { artifact });
+            }
+            Some((_, begun_in, _)) if *append && *begun_in != step => {
+                let fault = OutputFault::AcrossSteps { artifact };
+                let error = AgentError::internal(fault.to_string());
+                self.report(fault);
+                return Err(error);
+            }
+            _ => {
+                writers.insert(artifact, (writer.clone(), step, *last_chunk));
             }
         }
-        self.unknown(faults)
+        Ok(())
     }
 
-    /// The faults of an outcome that the turn has not had before. Questions and statuses are
-    /// always text.
-    pub(in crate::engine) fn check_outcome(&self, outcome: &SkillOutcome) -> Vec<OutputFault> {
+    /// Checks an outcome. Questions and statuses are always text.
+    pub(in crate::engine) fn check_outcome(&self, outcome: &SkillOutcome) {
         let mut results: &[Artifact] = &[];
-        let mut faults = Vec::new();
         match outcome {
-            SkillOutcome::Message(content) => {
-                faults.extend(self.unpromised("the reply", content.parts()));
-            }
+            SkillOutcome::Message(content) => self.check_media_type("the reply", content.parts()),
             SkillOutcome::Completed { artifacts, .. } => results = artifacts,
             // An error may come before the end of an artifact.
-            SkillOutcome::Failed(_) => return faults,
+            SkillOutcome::Failed(_) => return,
             _ => {}
         }
         for artifact in results {
-            faults.extend(self.unpromised(&artifact.name, &artifact.parts));
+            self.check_media_type(&artifact.name, &artifact.parts);
         }
         for (name, (writer, _, is_finished)) in lock(&self.writers).iter() {
             let is_result = results.iter().any(|artifact| artifact.name == *name);
             if writer.must_finish && !is_finished && !is_result {
                 let artifact = name.clone();
-                faults.push(OutputFault::Unfinished { artifact });
+                self.report(OutputFault::Unfinished { artifact });
             }
         }
-        self.unknown(faults)
     }
 
-    fn unpromised(&self, location: &str, parts: &[Part]) -> Option<OutputFault> {
-        let skill = self.skill.as_ref()?;
-        let media_type = media::unpromised(skill, parts)?;
-        Some(OutputFault::MediaType {
-            skill: skill.id.to_owned(),
-            place: location.to_owned(),
-            media_type: media_type.to_owned(),
-        })
-    }
-
-    fn unknown(&self, mut faults: Vec<OutputFault>) -> Vec<OutputFault> {
-        let mut known_faults = lock(&self.faults);
-        faults.retain(|fault| known_faults.insert(fault.clone()));
-        faults
-    }
-}
-
-impl Engine {
-    /// Warns of a fault in the output of a skill.
-    pub(in crate::engine) fn warn_of(&self, id: &TaskId, fault: &OutputFault) {
-        tracing::warn!(task.id = %id, "the output of task `{id}`: {fault}");
-        if let Some(report) = &self.output_faults {
-            report(fault);
+    fn check_media_type(&self, location: &str, parts: &[Part]) {
+        if let Some(skill) = &self.skill
+            && let Some(media_type) = media::unpromised(skill, parts)
+        {
+            self.report(OutputFault::MediaType {
+                skill: skill.id.to_owned(),
+                place: location.to_owned(),
+                media_type: media_type.to_owned(),
+            });
         }
+    }
+
+    fn report(&self, fault: OutputFault) {
+        let mut faults = lock(&self.faults);
+        if faults.contains(&fault) {
+            return;
+        }
+        let id = &self.task;
+        tracing::warn!(task.id = %id, "the output of task `{id}`: {fault}");
+        if let Some(report) = &self.engine.output_faults {
+            report(&fault);
+        }
+        faults.insert(fault);
     }
 }

@@ -4,7 +4,7 @@
 //! later: the wait is as long as the turn has made no progress, so it doubles by itself.
 
 use super::spec::TurnEnd;
-use crate::engine::commit::Commit;
+use crate::engine::commit::{Commit, OnConflict};
 use crate::engine::{Engine, EngineError};
 use crate::task::{Change, TaskRecord};
 use std::time::Duration;
@@ -34,7 +34,10 @@ impl Engine {
         let (id, wait_s) = (record.id().clone(), wait.as_secs());
         tracing::warn!(task.id = %id, wait_s, error.cause = error.cause.as_ref().map(tracing::field::display), "an outage ended a run of task `{id}`");
         let not_before = now.plus(wait);
-        let release = Commit::of_turn(record, vec![Change::Release { not_before }]);
+        let release = Commit {
+            on_conflict: OnConflict::Reapply,
+            ..Commit::new(record, vec![Change::Release { not_before }])
+        };
         let result = self.commit(release).await?.of_task()?;
         Ok(result.map_or_else(TurnEnd::Superseded, TurnEnd::HandedOver))
     }

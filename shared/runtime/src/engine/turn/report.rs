@@ -6,7 +6,6 @@ use crate::task::{Change, TaskRecord, TaskState, Timestamp, metadata_keys};
 use crate::telemetry::events::{self, TurnFields};
 use crate::telemetry::scope::{self, CallScope, TurnNote};
 use serde_json::Value;
-use std::future::Future;
 use tracing::{Instrument as _, Span};
 
 /// A turn while it runs.
@@ -61,18 +60,20 @@ impl<'e> TurnReport<'e> {
         }
     }
 
-    /// `turn` as the work of this report.
-    pub(in crate::engine) fn run<F: Future>(
-        &self,
-        turn: F,
-    ) -> impl Future<Output = F::Output> + use<F> {
+    /// Runs `turn` as the work of this report.
+    pub(in crate::engine) async fn run(
+        self,
+        turn: impl Future<Output = Result<TurnEnd, EngineError>> + Send,
+    ) -> Result<TurnEnd, EngineError> {
         let turn = turn.instrument(self.span.clone());
-        self.scope.clone().run(turn)
+        let result = self.scope.clone().run(turn).await;
+        self.end(&result);
+        result
     }
 
     /// Says how the turn ended: in the line of its call, else in a line of its own. A repeated
     /// send runs no turn.
-    pub(in crate::engine) fn end(&self, result: &Result<TurnEnd, EngineError>) {
+    fn end(&self, result: &Result<TurnEnd, EngineError>) {
         let record = match result {
             Ok(TurnEnd::Duplicate(_)) => return,
             Ok(TurnEnd::Stopped(record) | TurnEnd::HandedOver(record)) => Some(record),
@@ -94,10 +95,9 @@ impl<'e> TurnReport<'e> {
         let Err(note) = self.scope.note_turn(note) else {
             return;
         };
-        let units = if self.is_claimed {
-            self.scope.units()
-        } else {
-            self.scope.units_since_log()
+        let units = match self.is_claimed {
+            true => self.scope.units(),
+            false => self.scope.units_since_log(),
         };
         let trace_id = self.scope.trace().map(|trace| trace.trace_id());
         events::turn(&TurnFields {

@@ -12,7 +12,8 @@ use super::report::{TurnReport, note, skill_of};
 use super::skill_host::TurnHandle;
 use super::spec::{TurnCall, TurnEnd, TurnSpec};
 use super::turn_break::TurnBreak;
-use super::write_buffer::{WriteBuffer, registers_push};
+use super::write_buffer::WriteBuffer;
+use crate::engine::commit::registers_push;
 use crate::engine::{Engine, EngineError};
 use crate::skill::session;
 use crate::skill::{AgentError, AnySkill, SessionAdapter, SkillOutcome, TaskContext, TurnStart};
@@ -37,11 +38,10 @@ impl Engine {
         sink: &mut EventSink,
     ) -> Result<TurnEnd, EngineError> {
         let report = TurnReport::begin(self, &spec, receipt.is_some());
-        // Boxed here, so that the wrappers of the report hold a pointer, not the whole turn.
+        // A future is moved with room for all that it awaits, so the engine boxes large ones at
+        // its borders: the turn here, a message that is accepted, and the work of a queue.
         let turn = Box::pin(self.run_turn(spec, receipt, sink));
-        let result = report.run(turn).await;
-        report.end(&result);
-        result
+        report.run(turn).await
     }
 
     async fn run_turn(
@@ -60,9 +60,7 @@ impl Engine {
         }
         let (skill, start) = match input.into_run() {
             Ok(run) => run,
-            Err(outcome) => {
-                return Box::pin(buffer.finish_turn(outcome, turn.turn_thread())).await;
-            }
+            Err(outcome) => return buffer.finish_turn(outcome, turn.turn_thread()).await,
         };
         let mut context = TaskContext::new(&turn, &facts);
         let adapter = self.agent.adapter(skill.metadata());
@@ -76,13 +74,13 @@ impl Engine {
         // that a hand-over never makes two runs of one turn overlap.
         drop(running);
         let last_record = buffer.record.clone();
-        match Box::pin(self.end_turn(ended_by, &turn, buffer)).await {
+        match self.end_turn(ended_by, &turn, buffer).await {
             Ok(TurnEnd::Stopped(record)) => {
                 self.completed(&*skill, &facts, &record).await;
                 Ok(TurnEnd::Stopped(record))
             }
             // A run that an outage ended releases its turn.
-            Err(error) => Box::pin(self.release(last_record, error)).await,
+            Err(error) => self.release(last_record, error).await,
             end => end,
         }
     }
@@ -95,10 +93,7 @@ impl Engine {
         mut buffer: WriteBuffer<'_>,
     ) -> Result<TurnEnd, EngineError> {
         let outcome = match ended_by {
-            Ok(LoopEnd::Returned(outcome)) => {
-                turn.check_end(&outcome);
-                outcome
-            }
+            Ok(LoopEnd::Returned(outcome)) => turn.checked(outcome),
             Ok(LoopEnd::Lost) => return Ok(TurnEnd::Superseded(buffer.winner)),
             Ok(LoopEnd::TimeUp) if !buffer.can_go_on() => {
                 SkillOutcome::Failed(AgentError::deadline())
@@ -159,22 +154,13 @@ fn guarded<'a>(
 ) -> BoxFuture<'a, SkillOutcome> {
     let turn = AssertUnwindSafe(async move {
         if let Some(adapter) = adapter {
-            Box::pin(session::begin(context, adapter, skill.makes_task())).await;
+            session::begin(context, adapter, skill.makes_task()).await;
         }
         let outcome = skill.turn(context, start).await;
         context.deliver(outcome).await
     });
-    Box::pin(
-        turn.catch_unwind()
-            .map(|result| result.unwrap_or_else(|_| panicked())),
-    )
+    let panicked = || SkillOutcome::Failed(AgentError::internal("the skill panicked"));
+    let turn = turn.catch_unwind();
+    turn.map(move |result| result.unwrap_or_else(|_| panicked()))
+        .boxed()
 }
-
-fn panicked() -> SkillOutcome {
-    SkillOutcome::Failed(AgentError::from(SkillPanicError))
-}
-
-/// A panic of a skill, as the private cause of its failure.
-#[derive(Debug, thiserror::Error)]
-#[error("the skill panicked")]
-struct SkillPanicError;

@@ -23,6 +23,8 @@ pub(in crate::engine) struct Scopes {
 }
 
 struct ScopeTable {
+    turn: OpenScope,
+    /// The others: the first has the id 1.
     scopes: Vec<OpenScope>,
     current: ScopeId,
     /// The stored steps that no step has asked for.
@@ -50,7 +52,7 @@ struct OpenScope {
 }
 
 /// A step that has begun, without its stored result.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::engine) struct StepPlace {
     pub(in crate::engine) scope: ScopeId,
     pub(in crate::engine) key: String,
@@ -75,10 +77,10 @@ impl Scopes {
             let outer = outer.map_or("", |(outer, _)| outer).to_owned();
             ((outer, result.ordinal), path.clone())
         };
-        let turn = OpenScope::new("".into(), TURN, &outputs);
         Self {
             state: Mutex::new(ScopeTable {
-                scopes: vec![turn],
+                turn: OpenScope::new("".into(), TURN, TURN, &outputs),
+                scopes: Vec::new(),
                 current: TURN,
                 leftovers: saved_turn.steps.keys().cloned().collect(),
             }),
@@ -94,23 +96,19 @@ impl Scopes {
     pub(in crate::engine) fn begin_step(&self, name: &str) -> AgentResult<StepPlace> {
         let mut state = lock(&self.state);
         let outer = state.current;
-        if let Some(open) = state.scope(outer).and_then(|scope| scope.open_step) {
-            let open = state.path(open);
-            return Err(overlap(&format!(
-                "the step `{name}` begins while `{open}` is open"
-            )));
+        if let Some(open) = state.scope(outer).open_step {
+            let open = &state.scope(open).path;
+            let what = format!("the step `{name}` begins while `{open}` is open");
+            return Err(overlap(&what));
         }
         let inner = state.begin(name, &self.outputs);
-        let (key, path) = (state.path(inner).to_string(), state.path(outer));
-        let mut ordinal = 0;
-        if let Some(scope) = state.scope_mut(outer) {
-            scope.steps += 1;
-            ordinal = scope.steps;
-            scope.open_step = Some(inner);
-        }
-        if let Some(scope) = state.scope_mut(inner) {
-            scope.step = inner;
-        }
+        let scope = state.scope_mut(outer);
+        scope.steps += 1;
+        scope.open_step = Some(inner);
+        let (path, ordinal) = (Arc::clone(&scope.path), scope.steps);
+        let step = state.scope_mut(inner);
+        step.step = inner;
+        let key = step.path.to_string();
         state.leftovers.remove(&key);
         Ok(StepPlace {
             scope: inner,
@@ -120,43 +118,41 @@ impl Scopes {
         })
     }
 
-    /// The stored result of a step, if it has one.
+    /// Checks that `result`, the stored result of a step, belongs to it.
     ///
     /// # Errors
     /// [`StepChangedError`] if the stored turn has another step at this position, or asked
     /// this one something else.
-    pub(in crate::engine) fn find<'s>(
+    pub(in crate::engine) fn check(
         &self,
-        saved_turn: &'s Saved,
         step: &StepPlace,
+        result: Option<&StepResult>,
         input: &StepInput,
-    ) -> Result<Option<&'s StepResult>, StepChangedError> {
-        let there = self
-            .stored_steps
-            .get(&(step.outer.to_string(), step.ordinal));
-        let result = saved_turn.steps.get(&step.key);
-        let fault = |before: String, now: String| Err(StepChangedError { before, now });
+    ) -> Result<(), StepChangedError> {
         let at = |key: &str, ordinal: u32| format!("`{key}` as step {ordinal}");
-        match (there, result) {
-            (Some(there), _) if *there != step.key => {
-                fault(at(there, step.ordinal), at(&step.key, step.ordinal))
-            }
-            (_, Some(result)) if result.ordinal != step.ordinal => {
-                fault(at(&step.key, result.ordinal), at(&step.key, step.ordinal))
-            }
-            (_, Some(result)) if result.input_hash != input.hash => {
-                let hash = |hash: &Option<String>| hash.clone().unwrap_or_else(|| "none".into());
-                fault(
-                    format!(
-                        "`{}` with the input hash {}",
-                        step.key,
-                        hash(&result.input_hash)
-                    ),
-                    format!("`{}` with the input hash {}", step.key, hash(&input.hash)),
-                )
-            }
-            (_, result) => Ok(result),
+        let now = at(&step.key, step.ordinal);
+        let position = (step.outer.to_string(), step.ordinal);
+        let there = self.stored_steps.get(&position);
+        if let Some(there) = there.filter(|there| **there != step.key) {
+            let before = at(there, step.ordinal);
+            return Err(StepChangedError { before, now });
         }
+        let Some(result) = result else {
+            return Ok(());
+        };
+        if result.ordinal != step.ordinal {
+            let before = at(&step.key, result.ordinal);
+            return Err(StepChangedError { before, now });
+        }
+        if result.input_hash != input.hash {
+            let with = |hash: &Option<String>| {
+                let hash = hash.as_deref().unwrap_or("none");
+                format!("`{}` with the input hash {hash}", step.key)
+            };
+            let (before, now) = (with(&result.input_hash), with(&input.hash));
+            return Err(StepChangedError { before, now });
+        }
+        Ok(())
     }
 
     /// Begins a scope in the current one.
@@ -166,19 +162,14 @@ impl Scopes {
     pub(in crate::engine) fn begin_scope(&self, name: &str) -> AgentResult<ScopeId> {
         let mut state = lock(&self.state);
         let outer = state.current;
-        let mut open = state
-            .scope(outer)
-            .into_iter()
-            .flat_map(|it| it.open_scopes.values());
+        let mut open = state.scope(outer).open_scopes.values();
         if open.any(|open| open == name) {
-            return Err(overlap(&format!(
-                "the scope `{name}` begins while it is open"
-            )));
+            let what = format!("the scope `{name}` begins while it is open");
+            return Err(overlap(&what));
         }
         let inner = state.begin(name, &self.outputs);
-        if let Some(scope) = state.scope_mut(outer) {
-            scope.open_scopes.insert(inner, name.to_owned());
-        }
+        let open_scopes = &mut state.scope_mut(outer).open_scopes;
+        open_scopes.insert(inner, name.to_owned());
         Ok(inner)
     }
 
@@ -190,37 +181,32 @@ impl Scopes {
     /// Ends a step or scope; returns its path and that of the scope around it.
     pub(in crate::engine) fn leave(&self, id: ScopeId) -> (Arc<str>, Arc<str>) {
         let mut state = lock(&self.state);
-        let outer = state.scope(id).map_or(TURN, |scope| scope.outer);
-        if let Some(scope) = state.scope_mut(outer) {
-            scope.open_step.take_if(|open| *open == id);
-            scope.open_scopes.remove(&id);
-        }
-        (state.path(id), state.path(outer))
+        let path = Arc::clone(&state.scope(id).path);
+        let outer = state.scope(id).outer;
+        let scope = state.scope_mut(outer);
+        scope.open_step.take_if(|open| *open == id);
+        scope.open_scopes.remove(&id);
+        (path, Arc::clone(&scope.path))
     }
 
     /// The path of the current scope.
     pub(in crate::engine) fn path(&self) -> Arc<str> {
-        let state = lock(&self.state);
-        state.path(state.current)
+        Arc::clone(&lock(&self.state).current_mut().path)
     }
 
     /// The path of the current scope and the number of its next event of the thread, from 1.
     pub(in crate::engine) fn next_event(&self) -> (Arc<str>, u32) {
         let mut state = lock(&self.state);
-        let current = state.current;
-        let number = state.scope_mut(current).map_or(1, |scope| {
-            scope.events += 1;
-            scope.events
-        });
-        (state.path(current), number)
+        let scope = state.current_mut();
+        scope.events += 1;
+        (Arc::clone(&scope.path), scope.events)
     }
 
     /// The path of the current scope, for its next output; `None` if an earlier run of the
     /// turn has said an output at this position.
     pub(in crate::engine) fn next_output(&self) -> Option<Arc<str>> {
         let mut state = lock(&self.state);
-        let current = state.current;
-        let scope = state.scope_mut(current)?;
+        let scope = state.current_mut();
         match scope.outputs_left.checked_sub(1) {
             Some(remaining) => {
                 scope.outputs_left = remaining;
@@ -232,8 +218,7 @@ impl Scopes {
 
     /// The innermost step around what runs now; [`TURN`] outside of steps.
     pub(in crate::engine) fn step(&self) -> ScopeId {
-        let state = lock(&self.state);
-        state.scope(state.current).map_or(TURN, |scope| scope.step)
+        lock(&self.state).current_mut().step
     }
 
     /// Whether a step is open around what runs now. It may do another thing than in an earlier
@@ -246,12 +231,10 @@ impl Scopes {
     /// and continues behind them.
     pub(in crate::engine) fn skip_outputs(&self, counts: &OutputCounts) {
         let mut state = lock(&self.state);
-        let state = &mut *state;
         for (path, count) in counts {
             let total = self.outputs.get(path).copied().unwrap_or(0);
             let remaining = total.saturating_sub(*count);
-            let of_path = |scope: &&mut OpenScope| *scope.path == **path;
-            for scope in state.scopes.iter_mut().filter(of_path) {
+            for scope in state.all_mut().filter(|scope| *scope.path == **path) {
                 scope.outputs_left = scope.outputs_left.min(remaining);
             }
         }
@@ -264,51 +247,53 @@ impl Scopes {
 }
 
 impl ScopeTable {
-    fn scope(&self, id: ScopeId) -> Option<&OpenScope> {
-        self.scopes.get(id.0)
+    fn scope(&self, id: ScopeId) -> &OpenScope {
+        let index = id.0.checked_sub(1);
+        let scope = index.and_then(|index| self.scopes.get(index));
+        scope.unwrap_or(&self.turn)
     }
 
-    fn scope_mut(&mut self, id: ScopeId) -> Option<&mut OpenScope> {
-        self.scopes.get_mut(id.0)
+    fn scope_mut(&mut self, id: ScopeId) -> &mut OpenScope {
+        let index = id.0.checked_sub(1);
+        let scope = index.and_then(|index| self.scopes.get_mut(index));
+        scope.unwrap_or(&mut self.turn)
     }
 
-    fn path(&self, id: ScopeId) -> Arc<str> {
-        self.scope(id)
-            .map_or_else(|| "".into(), |scope| Arc::clone(&scope.path))
+    fn current_mut(&mut self) -> &mut OpenScope {
+        self.scope_mut(self.current)
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut OpenScope> {
+        std::iter::once(&mut self.turn).chain(&mut self.scopes)
     }
 
     /// Begins the next step or scope of this name in the current scope.
     fn begin(&mut self, name: &str, outputs: &OutputCounts) -> ScopeId {
-        let (id, outer) = (ScopeId(self.scopes.len()), self.current);
-        let step = self.scope(outer).map_or(TURN, |scope| scope.step);
-        let mut path = String::new();
-        if let Some(scope) = self.scope_mut(outer) {
-            let number = scope.counts.entry(name.to_owned()).or_default();
-            *number += 1;
-            path.push_str(&scope.path);
-            if !path.is_empty() {
-                path.push(PATH_SEPARATOR);
-            }
-            // A name with a separator must not look like two elements.
-            path.push_str(&name.replace('%', "%25").replace(PATH_SEPARATOR, "%3E"));
-            path.push_str(&format!("#{number}"));
-        }
-        let mut inner = OpenScope::new(path.into(), outer, outputs);
-        inner.step = step;
+        let outer = self.current;
+        let scope = self.current_mut();
+        let number = scope.counts.entry(name.to_owned()).or_default();
+        *number += 1;
+        // A name with a separator must not look like two elements.
+        let name = name.replace('%', "%25").replace(PATH_SEPARATOR, "%3E");
+        let path = match &*scope.path {
+            "" => format!("{name}#{number}"),
+            path => format!("{path}{PATH_SEPARATOR}{name}#{number}"),
+        };
+        let inner = OpenScope::new(path.into(), outer, scope.step, outputs);
         self.scopes.push(inner);
-        id
+        ScopeId(self.scopes.len())
     }
 }
 
 impl OpenScope {
-    fn new(path: Arc<str>, outer: ScopeId, outputs: &OutputCounts) -> Self {
+    fn new(path: Arc<str>, outer: ScopeId, step: ScopeId, outputs: &OutputCounts) -> Self {
         Self {
             outputs_left: outputs.get(&*path).copied().unwrap_or(0),
             path,
             outer,
             counts: BTreeMap::new(),
             steps: 0,
-            step: TURN,
+            step,
             open_step: None,
             open_scopes: BTreeMap::new(),
             events: 0,

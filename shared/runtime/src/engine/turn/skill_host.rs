@@ -5,10 +5,10 @@
 //! value or a step's result is acknowledged when it is stored.
 
 use super::command::SkillCommand;
-use super::output_rules::{OutputFault, OutputRules};
+use super::output_rules::OutputRules;
 use super::references::NamedTasks;
 use super::replayed_output::ReplayedOutput;
-use super::scopes::{Scopes, StepChangedError, StepPlace};
+use super::scopes::{Scopes, StepPlace};
 use super::spec::TurnSpec;
 use super::thread::TurnThread;
 use super::turn_break::{BreakSignal, TurnBreak};
@@ -24,8 +24,8 @@ use crate::skill::{AgentError, AgentResult, Artifact, Content, SkillOutcome, Tur
 use crate::store::documents::Documents;
 use crate::store::{BlobReader, StoreError, stored};
 use crate::task::{
-    Blob, Message, OutputCounts, PartContent, Saved, StepResult, TaskId, TaskKey, TaskRecord,
-    Timestamp, WriteId,
+    Blob, OutputCounts, PartContent, Saved, StepResult, TaskId, TaskKey, TaskRecord, Timestamp,
+    WriteId,
 };
 use crate::thread::Thread;
 use a2a_lambda_model::store::read_up_to;
@@ -50,7 +50,7 @@ pub(in crate::engine) struct TurnHandle<'e> {
     saved_turn: Mutex<Saved>,
     scopes: Scopes,
     replay: ReplayedOutput,
-    output_rules: OutputRules,
+    output_rules: OutputRules<'e>,
     /// The outputs before each value that an earlier run of the turn saved.
     earlier_saves: Mutex<BTreeMap<String, OutputCounts>>,
     /// Ends the turn from inside the skill.
@@ -72,13 +72,14 @@ impl<'e> TurnHandle<'e> {
     ) -> (Self, mpsc::Receiver<SkillCommand>) {
         let (commands, inbox) = mpsc::channel(1);
         let (saved_turn, base) = spec.replay();
+        let skill = spec.input.skill().map(|skill| *skill.metadata());
         let turn = Self {
             engine,
             commands,
             earlier_saves: Mutex::new(base.saves),
             scopes: Scopes::new(&saved_turn, base.outputs),
             replay: ReplayedOutput::new(&spec.record),
-            output_rules: OutputRules::new(spec.input.skill()),
+            output_rules: OutputRules::new(engine, spec.record.id().clone(), skill),
             signal: Arc::default(),
             saved_turn: Mutex::new(saved_turn),
             turn_thread: TurnThread::new(engine, spec),
@@ -103,15 +104,23 @@ impl<'e> TurnHandle<'e> {
     }
 
     /// Checks what the skill has returned, and logs the results of steps that it has not
-    /// asked for.
-    pub(in crate::engine) fn check_end(&self, outcome: &SkillOutcome) {
-        for fault in self.output_rules.check_outcome(outcome) {
-            self.engine.warn_of(&self.task_id, &fault);
-        }
+    /// asked for. Returns the outcome, or a failure if the task would keep too much with it.
+    pub(in crate::engine) fn checked(&self, outcome: SkillOutcome) -> SkillOutcome {
+        self.output_rules.check_outcome(&outcome);
         let steps = self.scopes.unasked();
         if !steps.is_empty() {
             let id = &self.task_id;
             tracing::warn!(task.id = %id, steps = ?steps, "a turn of task `{id}` ended without asking for the stored results of some steps");
+        }
+        let slot = match &outcome {
+            SkillOutcome::InputRequired { slot, .. } | SkillOutcome::AuthRequired { slot, .. } => {
+                slot.clone()
+            }
+            _ => return outcome,
+        };
+        match self.keep(|saved_turn| saved_turn.slot = Some(slot)) {
+            Ok(()) => outcome,
+            Err(error) => SkillOutcome::Failed(error),
         }
     }
 
@@ -122,14 +131,6 @@ impl<'e> TurnHandle<'e> {
             Ok(value) => Ok(value),
             Err(error) => Err(self.store_failed(error).await),
         }
-    }
-
-    /// Ends the turn: the stored results are those of other steps.
-    async fn end_changed(&self, error: &StepChangedError) -> ! {
-        let id = &self.task_id;
-        tracing::error!(task.id = %id, "a step of task `{id}` has changed while its turn was open: {error}");
-        let error = AgentError::step_changed("").with_cause(error);
-        self.signal.end(TurnBreak::Failed(error)).await
     }
 
     /// Stores a file of at most `limit` bytes under a key of this attempt, before any commit
@@ -189,12 +190,13 @@ impl<'e> TurnHandle<'e> {
         }
     }
 
-    async fn kept(
+    /// Sends a change to the event loop; returns when it is stored.
+    async fn stored_change(
         &self,
-        command: SkillCommand,
-        receiver: oneshot::Receiver<()>,
+        command: impl FnOnce(oneshot::Sender<()>) -> SkillCommand + Send,
     ) -> AgentResult<()> {
-        self.ask(command).await?;
+        let (ack, receiver) = oneshot::channel();
+        self.ask(command(ack)).await?;
         receiver.await.map_err(|_| AgentError::canceled())
     }
 }
@@ -226,19 +228,15 @@ impl TurnHost for TurnHandle<'_> {
     }
 
     fn emit(&self, emission: Emission) -> BoxFuture<'_, AgentResult<()>> {
-        for fault in self.output_rules.check(&emission, self.scopes.step()) {
-            self.engine.warn_of(&self.task_id, &fault);
-            if let OutputFault::AcrossSteps { .. } = fault {
-                let error = AgentError::internal(fault.to_string());
-                return Box::pin(std::future::ready(Err(error)));
+        Box::pin(async move {
+            self.output_rules.check(&emission, self.scopes.step())?;
+            let scope = self.scopes.next_output();
+            let may_differ = self.scopes.is_in_step();
+            match self.replay.left(emission, scope.is_none(), may_differ) {
+                Some(emission) => self.ask(SkillCommand::Emit(scope, emission)).await,
+                None => Ok(()),
             }
-        }
-        let scope = self.scopes.next_output();
-        let may_differ = self.scopes.is_in_step();
-        match self.replay.left(emission, scope.is_none(), may_differ) {
-            Some(emission) => Box::pin(self.ask(SkillCommand::Emit(scope, emission))),
-            None => Box::pin(std::future::ready(Ok(()))),
-        }
+        })
     }
 
     fn store_file(&self, mut artifact: Artifact) -> BoxFuture<'_, AgentResult<Artifact>> {
@@ -276,13 +274,13 @@ impl TurnHost for TurnHandle<'_> {
     }
 
     fn save(&self, key: String, value: Value) -> BoxFuture<'_, AgentResult<()>> {
-        lock(&self.earlier_saves).remove(&key);
-        let (name, data) = (key.clone(), value.clone());
-        if let Err(error) = self.keep(|saved_turn| drop(saved_turn.data.insert(name, data))) {
-            return Box::pin(std::future::ready(Err(error.into())));
-        }
-        let (ack, receiver) = oneshot::channel();
-        Box::pin(self.kept(SkillCommand::Save { key, value, ack }, receiver))
+        Box::pin(async move {
+            lock(&self.earlier_saves).remove(&key);
+            let (name, data) = (key.clone(), value.clone());
+            self.keep(|saved_turn| drop(saved_turn.data.insert(name, data)))?;
+            self.stored_change(|ack| SkillCommand::Save { key, value, ack })
+                .await
+        })
     }
 
     fn load(&self, key: &str) -> Option<Value> {
@@ -293,43 +291,36 @@ impl TurnHost for TurnHandle<'_> {
     }
 
     fn begin_step(&self, name: &str, input: StepInput) -> BoxFuture<'_, AgentResult<Step>> {
-        let step_place = match self.scopes.begin_step(name) {
-            Ok(step_place) => step_place,
-            Err(error) => return Box::pin(std::future::ready(Err(error))),
-        };
-        let result = self
-            .scopes
-            .find(&lock(&self.saved_turn), &step_place, &input)
-            .map(|result| {
-                if let Some(result) = result {
-                    self.note_circumstances(
-                        &step_place.key,
-                        result.circumstances_hash.as_ref(),
-                        &input,
-                    );
-                    let mut operations = self.turn_thread.operations();
-                    operations.replay(&step_place.key.as_str().into(), result);
-                }
-                result.map(|result| result.value.clone())
-            });
-        let value = match result {
-            Ok(value) => value,
-            Err(error) => return Box::pin(async move { self.end_changed(&error).await }),
-        };
-        let StepPlace {
-            scope,
-            key,
-            ordinal,
-            ..
-        } = step_place;
-        let step = Step {
-            scope,
-            key,
-            ordinal,
-            input,
-            value,
-        };
-        Box::pin(std::future::ready(Ok(step)))
+        let step_place = self.scopes.begin_step(name);
+        Box::pin(async move {
+            let step_place = step_place?;
+            let StepPlace {
+                scope,
+                key,
+                ordinal,
+                ..
+            } = step_place.clone();
+            let result = lock(&self.saved_turn).steps.get(&key).cloned();
+            if let Err(error) = self.scopes.check(&step_place, result.as_ref(), &input) {
+                // The stored results are those of other steps.
+                let id = &self.task_id;
+                tracing::error!(task.id = %id, "a step of task `{id}` has changed while its turn was open: {error}");
+                let error = AgentError::step_changed("").with_cause(&error);
+                self.signal.end(TurnBreak::Failed(error)).await;
+            }
+            if let Some(result) = &result {
+                self.note_circumstances(&key, result.circumstances_hash.as_ref(), &input);
+                let mut operations = self.turn_thread.operations();
+                operations.replay(&key.as_str().into(), result);
+            }
+            Ok(Step {
+                scope,
+                key,
+                ordinal,
+                input,
+                value: result.map(|result| result.value),
+            })
+        })
     }
 
     fn begin_scope(&self, name: &str) -> AgentResult<ScopeId> {
@@ -358,31 +349,30 @@ impl TurnHost for TurnHandle<'_> {
     }
 
     fn end_step<'a>(&'a self, step: &'a Step, value: Value) -> BoxFuture<'a, AgentResult<()>> {
-        let (updates, operations) = {
-            let operations = self.turn_thread.operations();
-            let updates = operations.updates_of(&step.key);
-            let thread_operations = operations.stored_of(&updates);
-            (updates, thread_operations)
-        };
-        let result = StepResult {
-            value,
-            ordinal: step.ordinal,
-            input_hash: step.input.hash.clone(),
-            circumstances_hash: step.input.circumstances.clone(),
-            operations,
-        };
-        let (key, copy) = (step.key.clone(), result.clone());
-        if let Err(error) = self.keep(|saved_turn| saved_turn.complete_step(key, copy)) {
-            return Box::pin(std::future::ready(Err(error.into())));
-        }
-        let (ack, receiver) = oneshot::channel();
-        let command = SkillCommand::Step {
-            key: step.key.clone(),
-            result: Box::new(result),
-            updates,
-            ack,
-        };
-        Box::pin(self.kept(command, receiver))
+        Box::pin(async move {
+            let (updates, operations) = {
+                let operations = self.turn_thread.operations();
+                let updates = operations.updates_of(&step.key);
+                let thread_operations = operations.stored_of(&updates);
+                (updates, thread_operations)
+            };
+            let result = StepResult {
+                value,
+                ordinal: step.ordinal,
+                input_hash: step.input.hash.clone(),
+                circumstances_hash: step.input.circumstances.clone(),
+                operations,
+            };
+            let (key, copy) = (step.key.clone(), result.clone());
+            self.keep(|saved_turn| saved_turn.complete_step(key, copy))?;
+            self.stored_change(|ack| SkillCommand::Step {
+                key: step.key.clone(),
+                result: Box::new(result),
+                updates,
+                ack,
+            })
+            .await
+        })
     }
 
     fn thread(&self) -> BoxFuture<'_, AgentResult<Thread>> {
@@ -437,11 +427,5 @@ impl TurnFacts {
             instructions: None,
             states: States::default(),
         }
-    }
-
-    /// Takes id and references of the message that opened the turn.
-    pub(crate) fn set_message(&mut self, message: &Message) {
-        self.message_id.clone_from(&message.id);
-        self.references.clone_from(&message.reference_task_ids);
     }
 }

@@ -3,7 +3,7 @@
 use crate::engine::accept::context_status::ContextStatus;
 use crate::engine::accept::repeat::MessagePrint;
 use crate::engine::budget::TurnBudget;
-use crate::engine::commit::send_key::SendKey;
+use crate::engine::commit::SendKey;
 use crate::skill::{AgentError, AnySkill, Content, SkillOutcome, TurnFacts, TurnStart};
 use crate::task::{Base, Change, Message, Saved, SavedSlot, TaskRecord};
 use std::sync::Arc;

@@ -12,6 +12,7 @@ pub(in crate::engine) use self::operations::StepUpdates;
 use self::operations::{Operations, SessionView};
 
 use super::spec::TurnSpec;
+use crate::engine::accept::context_status::LOOK;
 use crate::engine::clock::lock;
 use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::{Engine, EngineError};
@@ -178,7 +179,7 @@ impl<'e> TurnThread<'e> {
     /// Refreshes the thread of a long turn.
     pub(in crate::engine) async fn extend(&self, record: &TaskRecord) {
         let now = self.engine.reader.clock.now();
-        if self.engine.needs_thread_extension(self.checked_at, now) {
+        if self.engine.is_part_over(self.checked_at, LOOK, now) {
             self.engine.extend_thread(record).await;
         }
     }
@@ -187,9 +188,6 @@ impl<'e> TurnThread<'e> {
     /// thread as it is stored now; `None` if the context was deleted. A task keeps its thread alive, so an expired
     /// thread continues without its old state. A thread that an earlier context with
     /// the same id left is replaced.
-    ///
-    /// # Errors
-    /// When the thread cannot be read, or its state would be too large.
     pub(in crate::engine) async fn write(
         &self,
         updates: Option<&[StepUpdates]>,
@@ -227,9 +225,6 @@ impl<'e> TurnThread<'e> {
     /// Stores a commit of the turn, in one transaction with the changes that
     /// [`write`](Self::write) applies, if there are any. It applies them again after another
     /// task was faster; [`CommitOutcome::ThreadMoved`] means that the time for it is over.
-    ///
-    /// # Errors
-    /// Those of [`Engine::commit`], and of [`TurnThread::write`].
     pub(in crate::engine) async fn commit(
         &self,
         commit: Commit,
@@ -246,7 +241,11 @@ impl<'e> TurnThread<'e> {
         loop {
             let thread = self.write(updates).await?;
             let state = thread.as_ref().map(|write| write.record.state.clone());
-            match self.engine.commit(commit.clone().with_thread(thread)).await {
+            let commit = Commit {
+                thread,
+                ..commit.clone()
+            };
+            match self.engine.commit(commit).await {
                 Ok(CommitOutcome::ThreadMoved) => {}
                 Err(error) if error.is_contended() => {}
                 Ok(stored @ CommitOutcome::Stored(_)) => {

@@ -19,14 +19,12 @@ use crate::auth::Caller;
 use crate::engine::accept::repeat::MessagePrint;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::contention::exhausted;
-use crate::engine::commit::send_key::SendKey;
-use crate::engine::commit::{Commit, CommitOutcome, OnConflict};
+use crate::engine::commit::{Commit, CommitOutcome, OnConflict, SendKey, registers_push};
 use crate::engine::{Engine, EngineError};
 use crate::skill::AgentError;
 use crate::store::{Keyed, ThreadWrite};
 use crate::task::{
-    A2aError, Change, OutputCounts, PartContent, Saved, SavedSlot, SkillId, StepResult, TaskRecord,
-    Timestamp, WriteId,
+    A2aError, Change, OutputCounts, PartContent, SkillId, TaskRecord, Timestamp, WriteId,
 };
 use crate::telemetry::scope::CallScope;
 use futures::future::BoxFuture;
@@ -176,7 +174,8 @@ impl<'e> WriteBuffer<'e> {
         key: Option<SendKey>,
     ) -> Result<Option<TaskRecord>, EngineError> {
         self.place(key.is_some()).await?;
-        let commit = self.next_commit(OnConflict::Return).with_key(key.clone());
+        let mut commit = self.next_commit(OnConflict::Return);
+        commit.key.clone_from(&key);
         let outcome = self.engine.commit(commit).await?;
         if let (CommitOutcome::KeyTaken(entry), Some(key)) = (&outcome, key) {
             return Ok(Some(key.task_of(Keyed::clone(entry))?));
@@ -302,18 +301,13 @@ impl<'e> WriteBuffer<'e> {
 
     /// Keeps the trace of the call for the worker that continues the turn.
     fn keep_trace(&mut self) {
-        let Some(trace) = CallScope::current().trace() else {
-            return;
-        };
-        let trace = Some(trace.to_string());
-        for change in &mut self.pending {
-            if let Change::Request(request) = change {
-                request.trace_parent = trace;
-                return;
-            }
-        }
-        let request = self.record.request();
-        if request.is_some_and(|request| request.trace_parent.is_some()) {
+        let trace = CallScope::current().trace().map(|trace| trace.to_string());
+        let pending = self.pending.iter().find_map(|change| match change {
+            Change::Request(request) => Some(request),
+            _ => None,
+        });
+        let request = pending.or(self.record.request());
+        if trace.is_none() || request.is_some_and(|request| request.trace_parent.is_some()) {
             return;
         }
         let caller = Caller::behind(self.record.owner(), request);
@@ -354,11 +348,12 @@ impl<'e> WriteBuffer<'e> {
         let write = self.next_write(&base);
         let changes = Arc::new(std::mem::take(&mut self.pending));
         self.last_changes = Arc::clone(&changes);
-        let commit = match on_conflict {
-            OnConflict::Reapply => Commit::of_turn(base, changes),
-            OnConflict::Return => Commit::new(base, changes),
-        };
-        commit.under(write).with_pointer(self.has_pointer)
+        Commit {
+            on_conflict,
+            write: Some(write),
+            has_pointer: self.has_pointer,
+            ..Commit::new(base, changes)
+        }
     }
 
     /// The next group as a commit of the running turn, with the session updates of its steps.
@@ -427,24 +422,6 @@ impl<'e> WriteBuffer<'e> {
         self.pending.pop()
     }
 
-    /// What the task would keep if the turn ended with this slot.
-    pub(in crate::engine) fn saved_with(&self, slot: &SavedSlot) -> Saved {
-        let mut saved_turn = self.record.saved().clone();
-        for change in &self.pending {
-            match change {
-                Change::Save { key, value, .. } => {
-                    saved_turn.data.insert(key.clone(), value.clone());
-                }
-                Change::Step { key, result, .. } => {
-                    saved_turn.complete_step(key.clone(), StepResult::clone(result));
-                }
-                _ => {}
-            }
-        }
-        saved_turn.slot = Some(slot.clone());
-        saved_turn
-    }
-
     /// Adds a change to the next group.
     pub(in crate::engine) fn push(&mut self, change: Change) {
         self.bytes += size_of(&change);
@@ -476,10 +453,6 @@ const fn opens_a_turn(change: &Change) -> bool {
             | Change::RegisterPush(_)
             | Change::Start { .. }
     )
-}
-
-pub(in crate::engine) const fn registers_push(change: &Change) -> bool {
-    matches!(change, Change::RegisterPush(_))
 }
 
 /// Whether a repeated turn does not do this work again.

@@ -1,11 +1,10 @@
 //! Makes the body of a push delivery.
 
-use crate::engine::handler::subscribe::status_as_of;
+use crate::engine::handler::subscribe::{last_status, status_as_of};
 use crate::store::Tail;
 use crate::task::metadata_keys::TRUNCATED;
 use crate::task::{
-    Event, Frame, Generation, LoggedEvent, Metadata, Part, PartContent, PushRecord, Status, Task,
-    TaskRecord, TaskState,
+    Frame, Generation, LoggedEvent, Metadata, Part, PartContent, PushRecord, Task, TaskRecord,
 };
 use serde_json::Value;
 
@@ -55,19 +54,11 @@ pub(super) fn frame(
 /// The task without content that cannot be read here: its status, and the mark that
 /// something was left out.
 fn status_only(push: &PushRecord, task: &Tail, events: &[LoggedEvent]) -> Task {
-    let status = events.iter().rev().find_map(|event| match &event.event {
-        Event::Status(update) => Some(update.status.clone()),
-        Event::Artifact(_) => None,
-    });
     Task {
         id: push.task.clone(),
         context_id: task.context_id.clone(),
         generation: push.listener.generation,
-        status: status.unwrap_or(Status {
-            state: TaskState::Working,
-            message: None,
-            timestamp: push.created_at,
-        }),
+        status: last_status(events.iter(), push.created_at),
         artifacts: None,
         history: None,
         metadata: Metadata::from_iter([(TRUNCATED.to_owned(), Value::Bool(true))]),

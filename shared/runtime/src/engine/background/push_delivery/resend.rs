@@ -9,23 +9,9 @@ use crate::store::queue::{PushItem, PushQueue};
 use crate::task::{PushRecord, TaskRecord, Timestamp};
 use std::time::Duration;
 
-/// Removes a task at rest from the index of the sweep, if no push config has events to
-/// get.
-pub(super) async fn confirm_delivered(
-    pushes: &dyn DeliverPushes,
-    record: &TaskRecord,
-) -> Result<(), EngineError> {
-    if !record.state().is_at_rest() {
-        return Ok(());
-    }
-    if undelivered(pushes, record).await?.is_empty() {
-        pushes.confirm_pushes(record).await?;
-    }
-    Ok(())
-}
-
-/// The push configs of a task that have events to get and are not given up.
-async fn undelivered(
+/// The push configs of a task at rest that have events to get and are not given up. Without
+/// one, the task leaves the index of the sweep.
+pub(super) async fn undelivered(
     pushes: &dyn DeliverPushes,
     record: &TaskRecord,
 ) -> Result<Vec<PushRecord>, EngineError> {
@@ -36,6 +22,9 @@ async fn undelivered(
             && push.delivery.cursor < record.last_seq()
             && push.delivery.attempts < ATTEMPTS
     });
+    if push_records.is_empty() && record.state().is_at_rest() {
+        pushes.confirm_pushes(record).await?;
+    }
     Ok(push_records)
 }
 
@@ -54,10 +43,6 @@ pub(in crate::engine) async fn resend_pushes(
     now: Timestamp,
 ) -> Result<usize, EngineError> {
     let mut waiting = undelivered(pushes, record).await?;
-    if waiting.is_empty() {
-        pushes.confirm_pushes(record).await?;
-        return Ok(0);
-    }
     if leases == Leases::CountAsExpired {
         for push in &waiting {
             let lease_until = push.delivery.lease.as_ref().map(|lease| lease.until);

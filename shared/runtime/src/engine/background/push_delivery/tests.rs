@@ -15,7 +15,7 @@ use crate::store::memory::MemoryStore;
 use crate::store::push::ReadPushes as _;
 use crate::store::queue::{OpenTask, SweepTasks as _, TaskImage};
 use crate::store::wrap::WrapTasks;
-use crate::store::{ReadTasks as _, StoreError, WriteTasks};
+use crate::store::{StoreError, WriteTasks};
 use crate::task::metadata_keys::TRUNCATED;
 use crate::task::{
     A2aError, CancelCommand, CreatePush, Message, Owner, Part, PartContent, PushConfig, PushId,
@@ -278,7 +278,10 @@ async fn webhook_sent_with_a_message_gets_every_event_once_in_order() {
     let task = fixture.say(None, "talk", Some(hook("a"))).await;
     assert_eq!(task.status.state, TaskState::Completed);
     let image = TaskImage::of(&fixture.record(&task.id).await);
-    assert_eq!(relay_pushes(&*fixture.line, &[image]).await, [0_usize; 0]);
+    assert_eq!(
+        crate::engine::relay_pushes(&*fixture.line, &[image]).await,
+        [0_usize; 0]
+    );
     let sent = fixture.line.items.lock().unwrap().remove(0);
     assert_eq!((sent.config.as_str(), &sent.task), ("a", &task.id));
     assert!(
@@ -557,7 +560,7 @@ async fn webhook_registered_later_gets_only_later_events() {
     assert_eq!(fixture.got(), [""; 0]);
     fixture.say(Some(&task.id), "blue", Some(hook("b"))).await;
     let image = TaskImage::of(&fixture.record(&task.id).await);
-    relay_pushes(&*fixture.line, &[image]).await;
+    crate::engine::relay_pushes(&*fixture.line, &[image]).await;
     assert_eq!(fixture.line.items.lock().unwrap().len(), 2);
     let after = fixture.logged(&task.id).await.split_off(before);
     for config in ["a", "b"] {

@@ -1,12 +1,12 @@
 //! Tests turns that a worker runs, over the memory store and tokio's paused clock. A
 //! crash is a dropped future.
 
-use super::relay;
 use crate::auth::Caller;
 use crate::engine::CallBudget;
 use crate::engine::doubles::{
     FakeQueue, START, ann, owner, send_command, sent_task, services, work_item,
 };
+use crate::engine::relay;
 use crate::engine::{Engine, EngineError, Leases, Policy, SweepReport};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;

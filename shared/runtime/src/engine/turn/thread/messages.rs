@@ -2,7 +2,7 @@
 
 use super::{TurnThread, messages_of};
 use crate::engine::clock::lock;
-use crate::store::{ProjectedTask, Projection, StoreError, ThreadRecord};
+use crate::store::{Projection, StoreError, ThreadRecord};
 use crate::task::{Message, TaskId, TaskRecord, Timestamp};
 use crate::thread::Thread;
 
@@ -63,21 +63,15 @@ impl TurnThread<'_> {
             };
             cut |= count_messages(&head) > messages;
             let excerpt = self.engine.tasks.project(head, projection, now).await?;
-            if let Some(ProjectedTask {
-                record,
-                read,
-                complete,
-            }) = excerpt
-            {
-                cut |= !complete;
-                bytes = bytes.saturating_sub(read);
-                let task_messages = TaskMessages {
-                    messages: messages_of(&record),
-                    task: record.id().clone(),
-                };
-                messages = messages.saturating_sub(task_messages.messages.len());
-                tasks.push(task_messages);
-            }
+            let Some(excerpt) = excerpt else { continue };
+            cut |= !excerpt.complete;
+            bytes = bytes.saturating_sub(excerpt.read);
+            let task_messages = TaskMessages {
+                messages: messages_of(&excerpt.record),
+                task: excerpt.record.id().clone(),
+            };
+            messages = messages.saturating_sub(task_messages.messages.len());
+            tasks.push(task_messages);
         }
         tasks.reverse();
         Ok((tasks, cut))

@@ -30,10 +30,9 @@ type OperationId = Arc<str>;
 #[derive(Debug)]
 pub(in crate::engine) struct StepUpdates {
     step: Arc<str>,
-    /// The keys that the step updates.
-    keys: Vec<String>,
-    /// The operations of these keys, also those before it in the scopes around it.
-    ids: Vec<OperationId>,
+    /// The keys that the step updates, each with its operations, also those before the step in
+    /// the scopes around it.
+    keys: BTreeMap<String, Vec<OperationId>>,
 }
 
 #[derive(Debug, Clone)]
@@ -188,68 +187,53 @@ impl Operations {
 
     /// What the commit of a step has to apply.
     pub(in crate::engine) fn updates_of(&self, step: &str) -> StepUpdates {
-        let within = self
-            .entries
-            .iter()
-            .filter(|entry| is_within(&entry.scope, step));
-        let keys = within.filter_map(|entry| match &entry.operation {
-            TurnOperation::Update { key, .. } => Some(key.clone()),
-            _ => None,
-        });
-        let keys: BTreeSet<String> = keys.collect();
-        let entries = self.entries.iter().filter(|entry| {
-            let is_updated = entry.operation.key().is_some_and(|key| keys.contains(key));
-            is_updated && !entry.is_applied() && is_related(&entry.scope, step)
-        });
-        StepUpdates {
-            step: step.into(),
-            ids: entries.map(|entry| Arc::clone(&entry.id)).collect(),
-            keys: keys.into_iter().collect(),
+        let mut keys: BTreeMap<String, Vec<OperationId>> = BTreeMap::new();
+        for entry in self.within(step) {
+            if let TurnOperation::Update { key, .. } = &entry.operation {
+                keys.entry(key.clone()).or_default();
+            }
         }
+        // Operations have an order if one of their scopes contains the other.
+        let is_related = |scope: &str| is_within(scope, step) || is_within(step, scope);
+        for entry in &self.entries {
+            let ids = entry.operation.key().and_then(|key| keys.get_mut(key));
+            if !entry.is_applied() && is_related(&entry.scope) {
+                ids.into_iter()
+                    .for_each(|ids| ids.push(Arc::clone(&entry.id)));
+            }
+        }
+        let step = step.into();
+        StepUpdates { step, keys }
     }
 
     /// What is stored with the result of a step. Its commit applies the `updates`.
     pub(in crate::engine) fn stored_of(&self, updates: &StepUpdates) -> Vec<ThreadOperation> {
-        let step = &*updates.step;
-        let within = self
-            .entries
-            .iter()
-            .filter(|entry| is_within(&entry.scope, step));
-        let operations = within.filter_map(|entry| match &entry.operation {
+        let applied = |key: &String, outside: &mut dyn Iterator<Item = &OperationId>| {
+            let (key, outside) = (key.clone(), outside.map(ToString::to_string).collect());
+            ThreadOperation::Applied { key, outside }
+        };
+        let operations = self.within(&updates.step);
+        let operations = operations.filter_map(|entry| match &entry.operation {
             TurnOperation::Append(event) => Some(ThreadOperation::Append(event.clone())),
-            TurnOperation::Set { key, .. } if updates.keys.contains(key) => None,
-            TurnOperation::Set { key, value } => Some(ThreadOperation::Set {
-                id: entry.id.to_string(),
-                key: key.clone(),
-                value: value.clone(),
-            }),
-            TurnOperation::Applied { key, outside, .. } => Some(ThreadOperation::Applied {
-                key: key.clone(),
-                outside: outside.iter().map(ToString::to_string).collect(),
-            }),
-            TurnOperation::Update { .. } => None,
+            TurnOperation::Set { key, value } if !updates.keys.contains_key(key) => {
+                Some(ThreadOperation::Set {
+                    id: entry.id.to_string(),
+                    key: key.clone(),
+                    value: value.clone(),
+                })
+            }
+            TurnOperation::Applied { key, outside, .. } => Some(applied(key, &mut outside.iter())),
+            TurnOperation::Set { .. } | TurnOperation::Update { .. } => None,
         });
-        let applications = updates.keys.iter().map(|key| ThreadOperation::Applied {
-            key: key.clone(),
-            outside: self
-                .outside_of(updates, key)
-                .map(|id| id.to_string())
-                .collect(),
-        });
+        let keys = updates.keys.keys();
+        let applications = keys.map(|key| applied(key, &mut updates.outside(key)));
         operations.chain(applications).collect()
     }
 
-    /// The operations of `key` that the commit of a step applies, and that it did not make.
-    fn outside_of<'s>(
-        &'s self,
-        updates: &'s StepUpdates,
-        key: &'s str,
-    ) -> impl Iterator<Item = &'s OperationId> {
-        let outside = self.entries.iter().filter(move |entry| {
-            let is_of_key = entry.operation.key() == Some(key);
-            is_of_key && updates.ids.contains(&entry.id) && !is_within(&entry.scope, &updates.step)
-        });
-        outside.map(|entry| &entry.id)
+    /// The operations in a step.
+    fn within(&self, step: &str) -> impl Iterator<Item = &ScopedOperation> {
+        let entries = self.entries.iter();
+        entries.filter(move |entry| is_within(&entry.scope, step))
     }
 
     /// Adds what a step did in an earlier run of the turn.
@@ -279,19 +263,13 @@ impl Operations {
     }
 
     /// Applies the operations that `which` selects.
-    ///
-    /// # Errors
-    /// The error of an update.
     pub(in crate::engine) fn apply(
         &self,
         state: &mut ThreadState,
         which: Option<&[StepUpdates]>,
     ) -> AgentResult<()> {
-        let is_of = |entry: &ScopedOperation, updates: &[StepUpdates]| {
-            updates.iter().any(|update| update.ids.contains(&entry.id))
-        };
         for entry in &self.entries {
-            if which.is_none_or(|updates| is_of(entry, updates)) {
+            if which.is_none_or(|updates| updates.iter().any(|update| update.has(entry))) {
                 entry.operation.apply(state)?;
             }
         }
@@ -301,17 +279,16 @@ impl Operations {
     /// Notes that a commit of steps has applied these updates. `state` is what it stored.
     pub(in crate::engine) fn note_applied(&mut self, updates: &[StepUpdates], state: &ThreadState) {
         for updates in updates {
-            for key in &updates.keys {
+            self.entries.retain(|entry| !updates.has(entry));
+            for key in updates.keys.keys() {
                 let operation = TurnOperation::Applied {
                     key: key.clone(),
                     value: state.session.get(key).cloned(),
-                    outside: self.outside_of(updates, key).cloned().collect(),
+                    outside: updates.outside(key).cloned().collect(),
                 };
                 self.add(no_id(), Arc::clone(&updates.step), operation);
             }
         }
-        self.entries
-            .retain(|entry| !updates.iter().any(|update| update.ids.contains(&entry.id)));
     }
 }
 
@@ -319,6 +296,22 @@ impl StepUpdates {
     /// The updates, if there is something to apply.
     pub(in crate::engine) fn into_some(self) -> Option<Self> {
         (!self.keys.is_empty()).then_some(self)
+    }
+
+    fn has(&self, entry: &ScopedOperation) -> bool {
+        let ids = entry.operation.key().and_then(|key| self.keys.get(key));
+        ids.is_some_and(|ids| ids.contains(&entry.id))
+    }
+
+    /// The operations of `key` that the step did not make: the id of an operation has the path
+    /// of the scope that made it.
+    fn outside(&self, key: &str) -> impl Iterator<Item = &OperationId> {
+        let is_own = |id: &str| {
+            let scope = id.rsplit_once('/');
+            scope.is_some_and(|(scope, _)| is_within(scope, &self.step))
+        };
+        let ids = self.keys.get(key).into_iter().flatten();
+        ids.filter(move |id| !is_own(id))
     }
 }
 
@@ -337,11 +330,6 @@ fn no_id() -> OperationId {
 /// Whether `scope` is the step or inside it.
 fn is_within(scope: &str, step: &str) -> bool {
     scope == step || is_below(scope, step)
-}
-
-/// Whether one of the two contains the other, so that their operations have an order.
-fn is_related(scope: &str, step: &str) -> bool {
-    is_within(scope, step) || is_within(step, scope)
 }
 
 #[cfg(test)]
