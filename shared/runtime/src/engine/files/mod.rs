@@ -7,6 +7,7 @@
 //! - `encoded_size`: the encoded size of a response
 //! - `download`: the headers of a file that a client gets by URL
 
+pub(super) mod chained_reader;
 mod download;
 mod encoded_size;
 pub(crate) mod object_key;

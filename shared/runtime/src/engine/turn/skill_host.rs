@@ -14,6 +14,7 @@ use super::thread::TurnThread;
 use super::turn_break::{BreakSignal, TurnBreak};
 use crate::auth::Caller;
 use crate::engine::clock::lock;
+use crate::engine::files::chained_reader::ChainedReader;
 use crate::engine::files::object_key::Attempt;
 use crate::engine::{Engine, EngineError};
 use crate::skill::state::States;
@@ -33,10 +34,9 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::Cursor;
+use std::io::ErrorKind;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::io::AsyncReadExt as _;
 use tokio::sync::{mpsc, oneshot};
 
 /// The time left of a turn without a limit: 15 minutes, the longest timeout of a Lambda
@@ -133,35 +133,28 @@ impl<'e> TurnHandle<'e> {
         }
     }
 
-    /// Stores a file of at most `limit` bytes under a key of this attempt, before any commit
-    /// names it; `None` if it is longer. A file of at most `inline_max` bytes goes into the
-    /// commit instead.
-    async fn keep_file(
-        &self,
-        mut source: BlobReader,
-        limit: usize,
-    ) -> Result<Option<PartContent>, StoreError> {
+    /// Stores a file under a key of this attempt, before any commit names it. A file of
+    /// at most `inline_max` bytes goes into the commit instead.
+    async fn keep_file(&self, mut source: BlobReader) -> Result<PartContent, StoreError> {
         let inline_max = self.engine.reader.policy.inline_max;
         let head = read_up_to(&mut source, inline_max.saturating_add(1)).await?;
         if head.len() <= inline_max {
-            return Ok(Some(PartContent::Raw(head)));
+            return Ok(PartContent::Raw(head));
         }
-        // One byte more shows that the file is too long.
-        let rest = (limit as u64).saturating_add(1);
-        let mut source: BlobReader = Box::pin(Cursor::new(head).chain(source).take(rest));
+        let mut source: BlobReader = Box::pin(ChainedReader {
+            head,
+            rest: source,
+            remaining: self.engine.reader.policy.upload_max,
+        });
         let key = self.attempt.early_key(self.engine.ids.next());
         let blobs = &self.engine.blobs;
         let measure = blobs.put_from(&self.task, &key, &mut source).await?;
-        if measure.size > limit as u64 {
-            blobs.remove(&[key]).await?;
-            return Ok(None);
-        }
-        Ok(Some(PartContent::Stored(Blob {
+        Ok(PartContent::Stored(Blob {
             key,
             size: measure.size,
             sha256: measure.sha256,
             upload: None,
-        })))
+        }))
     }
 
     async fn ask(&self, command: SkillCommand) -> AgentResult<()> {
@@ -251,12 +244,13 @@ impl TurnHost for TurnHandle<'_> {
                 }
             }
             if let Some(source) = artifact.source() {
-                let content = self.keep_file(source.take()?, limit).await;
-                let content = self
-                    .stored(content)
-                    .await?
-                    .ok_or_else(|| AgentError::artifact_too_large(&artifact.name, None, limit))?;
-                artifact.fill(content);
+                let content = self.keep_file(source.take()?).await;
+                if let Err(StoreError::Source(error)) = &content
+                    && error.kind() == ErrorKind::FileTooLarge
+                {
+                    return Err(AgentError::artifact_too_large(&artifact.name, None, limit));
+                }
+                artifact.fill(self.stored(content).await?);
             }
             Ok(artifact)
         })
