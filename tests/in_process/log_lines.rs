@@ -251,6 +251,8 @@ async fn a_streamed_turn_logs_the_request_id_and_its_task() {
     assert_eq!(line["aws.request_id"], "request-7", "{line}");
     let trace = "5759e988bd862e3fe1be46a994272793";
     assert_eq!(line["trace_id"], trace, "{line}");
+    // Its own fields say more than the spans.
+    assert_eq!(line.get("spans"), None, "{line}");
     // What the turn logs is inside the spans of the call and of the turn.
     let text = lines.text();
     let failed = text.lines().find(|line| line.contains("failed")).unwrap();
