@@ -37,7 +37,8 @@ pub struct Cli {
 /// What the program can do beside serving the agent.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Checks a running server of A2A 1.0 as its clients use it: the walk after a deployment.
+    /// Checks a running A2A server, of 1.0 or 0.3, as its clients use it: the walk after a
+    /// deployment.
     ///
     /// Each line is a step: ok, failed, or not shown with the reason. It sends the first example
     /// of some skills on the card, so it does what these say. The exit code is 1 if a step failed.

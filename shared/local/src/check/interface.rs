@@ -1,4 +1,4 @@
-//! The wire of one interface of a card: 1.0, over JSON-RPC or REST.
+//! The wire of one interface of a card: 1.0 or 0.3, over JSON-RPC or REST.
 
 use a2a_lambda::engine::{Ids as _, RandomIds};
 use base64::Engine as _;
@@ -6,12 +6,13 @@ use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use serde_json::{Value, json};
 
-/// The method of an operation in JSON-RPC, and its path in REST.
-pub(super) type MethodNames = [&'static str; 2];
-pub(super) const SEND: MethodNames = ["SendMessage", "message:send"];
-pub(super) const STREAM: MethodNames = ["SendStreamingMessage", "message:stream"];
-pub(super) const GET: MethodNames = ["GetTask", "tasks/ID"];
-pub(super) const SUBSCRIBE: MethodNames = ["SubscribeToTask", "tasks/ID:subscribe"];
+/// The method of an operation in JSON-RPC of 1.0 and of 0.3, and its path in REST.
+pub(super) type MethodNames = [&'static str; 3];
+pub(super) const SEND: MethodNames = ["SendMessage", "message/send", "message:send"];
+pub(super) const STREAM: MethodNames = ["SendStreamingMessage", "message/stream", "message:stream"];
+pub(super) const GET: MethodNames = ["GetTask", "tasks/get", "tasks/ID"];
+pub(super) const SUBSCRIBE: MethodNames =
+    ["SubscribeToTask", "tasks/resubscribe", "tasks/ID:subscribe"];
 
 /// An interface of a card.
 #[derive(PartialEq)]
@@ -20,31 +21,42 @@ pub(super) struct Interface {
     pub(super) name: String,
     pub(super) url: String,
     tenant: Option<String>,
+    /// Whether it is 0.3.
+    pub(super) old: bool,
     rest: bool,
 }
 
 impl Interface {
-    /// The interfaces of 1.0 on a card, in its order.
+    /// The interfaces of a card in the version that it prefers, in its order.
     pub(super) fn of(card: &Value) -> Vec<Self> {
-        let entries = card.get("supportedInterfaces").and_then(Value::as_array);
-        let mut interfaces: Vec<Self> = entries
-            .into_iter()
-            .flatten()
-            .filter_map(Self::read)
-            .collect();
+        let list = |name: &str| card.get(name).and_then(Value::as_array).cloned();
+        // A2A 0.3 §5.5: `url` with its transport, then the others.
+        let entries = list("supportedInterfaces").unwrap_or_else(|| {
+            let transport = text(card, "/preferredTransport").unwrap_or("JSONRPC");
+            let first = json!({"url": card.get("url"), "transport": transport});
+            let others = list("additionalInterfaces").unwrap_or_default();
+            [vec![first], others].concat()
+        });
+        let mut interfaces: Vec<Self> = entries.iter().filter_map(Self::read).collect();
+        let is_old = interfaces.first().is_some_and(|first| first.old);
+        interfaces.retain(|one| one.old == is_old);
         interfaces.dedup();
         interfaces
     }
 
     fn read(entry: &Value) -> Option<Self> {
-        let binding = text(entry, "/protocolBinding")?;
+        let transport = text(entry, "/transport");
+        let binding = text(entry, "/protocolBinding").or(transport)?;
+        let version = text(entry, "/protocolVersion").unwrap_or("0.3");
         let is_known = matches!(binding, "JSONRPC" | "HTTP+JSON");
-        let version = text(entry, "/protocolVersion")?.get(..3);
-        version.filter(|version| is_known && *version == "1.0")?;
+        let version = version
+            .get(..3)
+            .filter(|it| is_known && ["1.0", "0.3"].contains(it))?;
         Some(Self {
-            name: format!("{binding} 1.0"),
+            name: format!("{binding} {version}"),
             url: text(entry, "/url")?.trim_end_matches('/').to_owned(),
             tenant: text(entry, "/tenant").map(str::to_owned),
+            old: version == "0.3",
             rest: binding == "HTTP+JSON",
         })
     }
@@ -52,38 +64,68 @@ impl Interface {
     /// The request of an operation: method, URL, body.
     pub(super) fn request(
         &self,
-        [method, path]: MethodNames,
+        operation: MethodNames,
         params: &Value,
     ) -> (Method, String, Value) {
+        let [new, old, path] = operation;
         if !self.rest {
+            let method = if self.old { old } else { new };
             let mut params = params.clone();
             put(&mut params, "tenant", self.tenant.as_deref().into());
             let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
             return (Method::POST, self.url.clone(), body);
         }
+        let version = if self.old { "/v1" } else { "" };
         let tenant = self.tenant.as_ref().map(|it| format!("/{it}"));
         let path = path.replace("ID", text(params, "/id").unwrap_or_default());
-        let url = format!("{}{}/{path}", self.url, tenant.unwrap_or_default());
+        let url = format!("{}{}{version}/{path}", self.url, tenant.unwrap_or_default());
         match path.split_once(':') {
             Some(("message", _)) => (Method::POST, url, params.clone()),
-            // A2A 1.0 §11.3.2.
-            Some(_) => (Method::POST, url, Value::Null),
-            None => (Method::GET, url, Value::Null),
+            // A2A 1.0 §11.3.2 says POST, and the proto of 0.3 says GET.
+            Some(_) if !self.old => (Method::POST, url, Value::Null),
+            _ => (Method::GET, url, Value::Null),
         }
     }
-}
 
-/// The parameters of a send. `task` is a result with the task that the message continues.
-pub(super) fn params(part: &Value, task: &Value, configuration: &Value) -> Value {
-    let mut message = json!({
-        "messageId": format!("check-{:032x}", RandomIds.next()),
-        "role": "ROLE_USER",
-        "parts": [part],
-    });
-    put(&mut message, "taskId", text(inner(task), "/id").into());
-    let context = text(inner(task), "/contextId");
-    put(&mut message, "contextId", context.into());
-    json!({"message": message, "configuration": configuration})
+    /// The parameters of a send, from a part and a configuration of 1.0. `task` is a result with
+    /// the task that the message continues.
+    pub(super) fn params(&self, part: &Value, task: &Value, configuration: &Value) -> Value {
+        let mut message = json!({
+            "messageId": format!("check-{:032x}", RandomIds.next()),
+            "role": "ROLE_USER",
+        });
+        put(&mut message, "taskId", text(inner(task), "/id").into());
+        put(
+            &mut message,
+            "contextId",
+            text(inner(task), "/contextId").into(),
+        );
+        if !self.old {
+            put(&mut message, "parts", json!([part]));
+            return json!({"message": message, "configuration": configuration});
+        }
+        let file = part.get("raw").map(|raw| {
+            let bytes = if self.rest { "fileWithBytes" } else { "bytes" };
+            json!({"file": {bytes: raw, "mimeType": part.get("mediaType"), "name": "check"}})
+        });
+        let kind = if file.is_some() { "file" } else { "text" };
+        let mut part = file.unwrap_or_else(|| part.clone());
+        let background = configuration.get("returnImmediately").is_some();
+        let mut old = json!({"blocking": !background});
+        let webhook = &json!(configuration.get("taskPushNotificationConfig"));
+        // 0.3 over REST is ProtoJSON of the 0.3 proto, as its SDKs send it.
+        if self.rest {
+            put(&mut message, "content", json!([part]));
+            put(&mut old, "pushNotification", webhook.clone());
+        } else {
+            put(&mut part, "kind", kind.into());
+            put(&mut message, "kind", "message".into());
+            put(&mut message, "role", "user".into());
+            put(&mut message, "parts", json!([part]));
+            put(&mut old, "pushNotificationConfig", webhook.clone());
+        }
+        json!({"message": message, "configuration": old})
+    }
 }
 
 /// Sets a member of an object, unless the value is null.
@@ -99,12 +141,12 @@ pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
 
 /// The task, message or update in a result or an event.
 fn inner(value: &Value) -> &Value {
-    let mut names = ["task", "statusUpdate", "artifactUpdate", "message"].iter();
+    let mut names = ["task", "statusUpdate", "artifactUpdate", "message", "msg"].iter();
     let member = names.find_map(|name| value.get(name).filter(|it| it.is_object()));
     member.unwrap_or(value)
 }
 
-/// The state of a task, in words; a message has none.
+/// The state of a task, as JSON-RPC of 0.3 writes it; a message has none.
 pub(super) fn state(value: &Value) -> String {
     let state = text(inner(value), "/status/state").unwrap_or("a message");
     let state = state.to_lowercase().replace('_', "-");
@@ -118,15 +160,17 @@ pub(super) fn id(value: &Value) -> Option<&str> {
 
 /// The first text in the status of a task.
 pub(super) fn words(value: &Value) -> &str {
-    text(inner(value), "/status/message/parts/0/text").unwrap_or_default()
+    let places = ["parts", "content"].map(|it| format!("/status/message/{it}/0/text"));
+    let mut texts = places.iter().filter_map(|place| text(inner(value), place));
+    texts.next().unwrap_or_default()
 }
 
 /// The files in a value: a content, or the URL that it has.
 pub(super) fn files(value: &Value) -> Vec<Result<Vec<u8>, &str>> {
     let members = || value.as_object().into_iter().flatten();
     let here = members().filter_map(|(name, value)| match (name.as_str(), value.as_str()?) {
-        ("raw", text) => STANDARD.decode(text).ok().map(Ok),
-        ("url", url) => Some(Err(url)),
+        ("raw" | "bytes" | "fileWithBytes", text) => STANDARD.decode(text).ok().map(Ok),
+        ("url" | "uri" | "fileWithUri", url) => Some(Err(url)),
         _ => None,
     });
     let elements = value.as_array().into_iter().flatten();

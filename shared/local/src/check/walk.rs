@@ -2,7 +2,7 @@
 
 use super::calls::{CheckClient, Fault, ServerReply};
 use super::interface::{GET, SEND, STREAM, SUBSCRIBE};
-use super::interface::{Interface, MethodNames, files, id, params, state, text, words};
+use super::interface::{Interface, MethodNames, files, id, state, text, words};
 use super::{CheckServer, Report};
 use crate::accept::accept;
 use crate::embedded::LIMITS;
@@ -136,7 +136,8 @@ impl Walk<'_> {
     async fn open(&self, operation: MethodNames, params: &Value) -> Result<ServerReply<'_>, Fault> {
         let (method, url, body) = self.on.request(operation, params);
         let request = self.caller.request(method, &url);
-        let request = request.header("a2a-version", "1.0");
+        let version = if self.on.old { "0.3" } else { "1.0" };
+        let request = request.header("a2a-version", version);
         self.caller.open(request, &body).await
     }
 
@@ -147,7 +148,7 @@ impl Walk<'_> {
     /// Sends words as a new task.
     async fn say(&self, words: &str, configuration: Value) -> Result<Value, Fault> {
         let part = json!({"text": words});
-        let params = params(&part, &Value::Null, &configuration);
+        let params = self.on.params(&part, &Value::Null, &configuration);
         self.call(SEND, &params).await
     }
 
@@ -220,7 +221,7 @@ impl Walk<'_> {
         let mut answers = 0;
         loop {
             let part = json!({"text": ANSWER});
-            let params = params(&part, task, &json!({}));
+            let params = self.on.params(&part, task, &json!({}));
             let result = self.call(SEND, &params).await?;
             answers += 1;
             if id(&result) != id(task) {
@@ -237,7 +238,7 @@ impl Walk<'_> {
             return not_shown("the card offers no streams");
         }
         let part = json!({"text": self.task_words()?});
-        let params = params(&part, &Value::Null, &json!({}));
+        let params = self.on.params(&part, &Value::Null, &json!({}));
         let began = Instant::now();
         let mut stream = self.open(STREAM, &params).await?;
         let (mut times, mut last) = (Vec::new(), String::new());
@@ -338,7 +339,7 @@ impl Walk<'_> {
         let upload: Vec<u8> = upload.take(FILE).collect();
         let content = STANDARD.encode(&upload);
         let part = json!({"raw": content, "mediaType": media_type, "filename": "check"});
-        let params = params(&part, &Value::Null, &json!({}));
+        let params = self.on.params(&part, &Value::Null, &json!({}));
         let mut result = self.call(SEND, &params).await?;
         if state(&result) != "a message" {
             result = self.call(GET, &json!({"id": id(&result)})).await?;
