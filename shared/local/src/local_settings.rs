@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(auth(&said, "keys").unwrap(), "dev");
         for other in ["gateway", "KEYS"] {
             let refused = auth(&["--memory"], other);
-            assert!(matches!(refused, Err(ConfigError::Value(..))), "{other}");
+            assert!(matches!(refused, Err(ConfigError::Auth(..))), "{other}");
         }
         // Other machines may reach an agent that checks credentials.
         let beyond = serve(&["--bind", "0.0.0.0"]);

@@ -28,7 +28,6 @@ fn info() -> CardInfo {
                 url: "https://issuer.example".to_owned(),
             },
         ],
-        ..CardInfo::default()
     }
 }
 

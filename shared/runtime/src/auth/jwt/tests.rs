@@ -233,8 +233,7 @@ impl Agent {
     }
 
     fn later(&self, time: Duration) {
-        let millis = i64::try_from(time.as_millis()).unwrap();
-        self.clock.advance(Duration::from_millis(millis));
+        self.clock.advance(time);
     }
 
     fn asked(&self) -> u32 {
