@@ -26,7 +26,7 @@ macro_rules! on_the_table {
                 "the_first_check_of_keys_stays" => Emulator::alone().await.unwrap(),
                 _ => Emulator::start().await.unwrap(),
             };
-            let table = Arc::new(emulator.records.clone());
+            let table = emulator.records.table();
             let case = Case::new(table, run(), stringify!($case)).unwrap();
             table_contract::$case(&case).await.unwrap();
         }

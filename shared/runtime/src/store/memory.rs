@@ -1,33 +1,48 @@
-//! A store for tasks, threads and bytes in memory: the reference implementation of
-//! the store contract.
+//! A store for tasks, threads and bytes in memory.
 //!
 //! It has no clock, ids or background work of its own, so that a simulation can drive
 //! it. Nothing outlives the process.
 //!
-//! - `tables`: what the store keeps, and the condition of each write
-//! - `tasks`, `threads`, `pushes`, `blobs`: the store traits, by what they store
-//! - `sweep`: what a sweep reads of tasks
+//! - here: records over a table in memory
+//! - `blobs`: bytes in memory
 
 mod blobs;
-mod pushes;
-mod sweep;
-mod tables;
-mod tasks;
 #[cfg(test)]
 mod tests;
-mod threads;
 
+pub use self::blobs::MemoryBlobs;
 pub use a2a_lambda_store::memory::MemoryTable;
 
-use self::tables::Tables;
+use crate::store::push::Pushes;
+use crate::store::queue::{SweepObjects, SweepTasks};
+use crate::store::records::Records;
+use crate::store::wrap::{
+    WrapBlobs, WrapObjects, WrapPushes, WrapSweepTasks, WrapSweepThreads, WrapTasks, WrapThreads,
+};
+use crate::store::{Blobs, SweepThreads, WriteTasks, WriteThreads};
 use crate::task::Timestamp;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
-/// A store in memory.
-#[derive(Debug, Default)]
+/// A store in memory: records over a [`MemoryTable`], and [`MemoryBlobs`] for large values and
+/// files.
+#[derive(Debug)]
 pub struct MemoryStore {
-    tables: Mutex<Tables>,
+    table: Arc<MemoryTable>,
+    /// Tasks, threads and push configs.
+    pub records: Records,
+    /// Large values and files.
+    pub blobs: Arc<MemoryBlobs>,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        let (table, blobs) = (Arc::<MemoryTable>::default(), Arc::<MemoryBlobs>::default());
+        Self {
+            records: Records::new(table.clone()).with_blobs(blobs.clone()),
+            table,
+            blobs,
+        }
+    }
 }
 
 impl MemoryStore {
@@ -37,33 +52,61 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// Freezes the list index, as if it lagged, until
+    /// Freezes the indexes, as if they lagged, until
     /// [`MemoryStore::catch_up_index`].
     pub fn lag_index(&self) {
-        let mut tables = self.tables();
-        tables.lagging = Some(tables.tasks.clone());
+        self.table.lag_indexes();
     }
 
-    /// Lets the list index see every task again.
+    /// Lets the indexes see every item again.
     pub fn catch_up_index(&self) {
-        self.tables().lagging = None;
+        self.table.catch_up_indexes();
     }
 
-    /// Removes what the TTL of a table would remove at `now`: expired tasks and keys,
-    /// and threads past their time. A thread of a client-made id stays for
-    /// `tombstone` after its expiry.
-    pub fn clean_up(&self, now: Timestamp, tombstone: Duration) {
-        let mut tables = self.tables();
-        tables.tasks.retain(|_, task| !task.expired(now));
-        tables.keys.retain(|_, key| now < key.kept_until);
-        tables
-            .threads
-            .retain(|_, thread| now < thread.record.kept_until(tombstone));
+    /// Removes what the TTL of a table would remove at `now`.
+    pub fn clean_up(&self, now: Timestamp) {
+        self.table.clean_up(now);
     }
+}
 
-    fn tables(&self) -> MutexGuard<'_, Tables> {
-        // Nothing between the changes of one commit can panic, so the data behind a
-        // poisoned lock is complete.
-        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+impl WrapTasks for MemoryStore {
+    fn tasks(&self) -> &dyn WriteTasks {
+        &self.records
+    }
+}
+
+impl WrapThreads for MemoryStore {
+    fn threads(&self) -> &dyn WriteThreads {
+        &self.records
+    }
+}
+
+impl WrapPushes for MemoryStore {
+    fn webhooks(&self) -> &dyn Pushes {
+        &self.records
+    }
+}
+
+impl WrapSweepTasks for MemoryStore {
+    fn open_index(&self) -> &dyn SweepTasks {
+        &self.records
+    }
+}
+
+impl WrapSweepThreads for MemoryStore {
+    fn expiry_index(&self) -> &dyn SweepThreads {
+        &self.records
+    }
+}
+
+impl WrapObjects for MemoryStore {
+    fn objects(&self) -> &dyn SweepObjects {
+        &self.records
+    }
+}
+
+impl WrapBlobs for MemoryStore {
+    fn blobs(&self) -> &dyn Blobs {
+        &*self.blobs
     }
 }

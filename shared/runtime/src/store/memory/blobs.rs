@@ -1,45 +1,58 @@
 //! Bytes in memory.
 
-use super::MemoryStore;
-use super::tables::{StoredBlob, Tables};
 use crate::store::Measured;
 use crate::store::{BlobHead, Blobs, Download, ReadBlobs, StoreError, UploadTerms, UploadUrl};
 use crate::task::{TaskKey, ThreadKey, Timestamp};
 use async_trait::async_trait;
 use bytes::Bytes;
+use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-impl Tables {
-    fn keep(&mut self, key: &str, kept: StoredBlob) -> Result<(), StoreError> {
-        match self.blobs.get(key) {
-            Some(stored) if stored.bytes == kept.bytes => Ok(()),
-            Some(_) => Err(StoreError::Refused(format!(
-                "other bytes are stored under `{key}`"
-            ))),
-            None => {
-                self.blobs.insert(key.to_owned(), kept);
-                Ok(())
-            }
+/// Bytes in memory.
+#[derive(Debug, Default)]
+pub struct MemoryBlobs(Mutex<BTreeMap<String, StoredBlob>>);
+
+/// Stored bytes, and the task or thread they belong to.
+#[derive(Debug)]
+struct StoredBlob {
+    bytes: Bytes,
+    task: Option<TaskKey>,
+    thread: Option<ThreadKey>,
+}
+
+impl MemoryBlobs {
+    fn blobs(&self) -> MutexGuard<'_, BTreeMap<String, StoredBlob>> {
+        // Nothing that can panic runs between the changes under the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, key: &str, blob: StoredBlob) -> Result<(), StoreError> {
+        let mut blobs = self.blobs();
+        if blobs.get(key).is_some_and(|it| it.bytes != blob.bytes) {
+            let why = format!("other bytes are stored under `{key}`");
+            return Err(StoreError::Refused(why));
         }
+        blobs.entry(key.to_owned()).or_insert(blob);
+        Ok(())
     }
 }
 
 #[async_trait]
-impl ReadBlobs for MemoryStore {
+impl ReadBlobs for MemoryBlobs {
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
-        Ok(self.tables().blobs.get(key).map(|kept| kept.bytes.clone()))
+        Ok(self.blobs().get(key).map(|blob| blob.bytes.clone()))
     }
 
     async fn head(&self, key: &str) -> Result<Option<BlobHead>, StoreError> {
-        let tables = self.tables();
-        Ok(tables.blobs.get(key).map(|kept| {
-            let measured = Measured::of(&kept.bytes);
+        Ok(self.blobs().get(key).map(|blob| {
+            let measured = Measured::of(&blob.bytes);
             BlobHead {
                 size: measured.size,
                 sha256: Some(measured.sha256),
-                task: kept.task.clone(),
-                thread: kept.thread.clone(),
+                task: blob.task.clone(),
+                thread: blob.thread.clone(),
             }
         }))
     }
@@ -55,18 +68,29 @@ impl ReadBlobs for MemoryStore {
 }
 
 #[async_trait]
-impl Blobs for MemoryStore {
+impl Blobs for MemoryBlobs {
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        self.tables().keep(key, StoredBlob::of(bytes))
+        let (task, thread) = (None, None);
+        self.keep(
+            key,
+            StoredBlob {
+                bytes,
+                task,
+                thread,
+            },
+        )
     }
 
     async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
-        let task = Some(task.clone());
-        let kept = StoredBlob {
-            task,
-            ..StoredBlob::of(bytes)
-        };
-        self.tables().keep(key, kept)
+        let (task, thread) = (Some(task.clone()), None);
+        self.keep(
+            key,
+            StoredBlob {
+                bytes,
+                task,
+                thread,
+            },
+        )
     }
 
     async fn put_for_thread(
@@ -75,12 +99,15 @@ impl Blobs for MemoryStore {
         key: &str,
         bytes: Bytes,
     ) -> Result<(), StoreError> {
-        let thread = Some(thread.clone());
-        let kept = StoredBlob {
-            thread,
-            ..StoredBlob::of(bytes)
-        };
-        self.tables().keep(key, kept)
+        let (task, thread) = (None, Some(thread.clone()));
+        self.keep(
+            key,
+            StoredBlob {
+                bytes,
+                task,
+                thread,
+            },
+        )
     }
 
     async fn keys(
@@ -89,10 +116,10 @@ impl Blobs for MemoryStore {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<String>, StoreError> {
-        let tables = self.tables();
+        let blobs = self.blobs();
         let from = after.filter(|after| *after >= prefix);
         let start = from.map_or(Bound::Included(prefix), Bound::Excluded);
-        let keys = tables.blobs.range::<str, _>((start, Bound::Unbounded));
+        let keys = blobs.range::<str, _>((start, Bound::Unbounded));
         Ok(keys
             .map(|(key, _)| key)
             .take_while(|key| key.starts_with(prefix))
@@ -102,9 +129,9 @@ impl Blobs for MemoryStore {
     }
 
     async fn remove(&self, keys: &[String]) -> Result<(), StoreError> {
-        let mut tables = self.tables();
+        let mut blobs = self.blobs();
         for key in keys {
-            tables.blobs.remove(key);
+            blobs.remove(key);
         }
         Ok(())
     }
