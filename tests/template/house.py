@@ -24,7 +24,7 @@ AREAS = ("wire", "model", "store", "aws", "engine", "skill", "http", "serve")
 
 # Limits of `--check`.
 # The production lines of each crate. A new mechanism names who asked; an own idea takes out what it adds.
-LINES_MAX = {"wire": 6_800, "model": 8_100, "store": 3_400, "aws": 7_500, "runtime": 37_000, "macros": 550, "local": 8_500}
+LINES_MAX = {"wire": 6_800, "model": 8_100, "store": 6_000, "aws": 3_500, "runtime": 36_100, "macros": 550, "local": 8_500}
 WORDS_BELOW = 40
 CIRCLE_MAX = 3
 FUNCTION_MAX = 70

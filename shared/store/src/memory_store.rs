@@ -2,25 +2,19 @@
 //!
 //! It has no clock, ids or background work of its own, so that a simulation can drive
 //! it. Nothing outlives the process.
-//!
-//! - here: records over a table in memory
-//! - `blobs`: bytes in memory
 
-mod blobs;
 #[cfg(test)]
 mod tests;
 
-pub use self::blobs::MemoryBlobs;
-pub use a2a_lambda_store::memory::MemoryTable;
-
-use crate::store::push::Pushes;
-use crate::store::queue::{SweepObjects, SweepTasks};
-use crate::store::records::Records;
-use crate::store::wrap::{
+use crate::memory::{MemoryBlobs, MemoryTable};
+use crate::records::Records;
+use a2a_lambda_model::store::push::Pushes;
+use a2a_lambda_model::store::queue::{SweepObjects, SweepTasks};
+use a2a_lambda_model::store::wrap::{
     WrapBlobs, WrapObjects, WrapPushes, WrapSweepTasks, WrapSweepThreads, WrapTasks, WrapThreads,
 };
-use crate::store::{Blobs, SweepThreads, WriteTasks, WriteThreads};
-use crate::task::Timestamp;
+use a2a_lambda_model::store::{Blobs, SweepThreads, WriteTasks, WriteThreads};
+use a2a_lambda_model::task::Timestamp;
 use std::sync::Arc;
 
 /// A store in memory: records over a [`MemoryTable`], and [`MemoryBlobs`] for large values and

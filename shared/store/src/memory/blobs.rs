@@ -1,8 +1,10 @@
 //! Bytes in memory.
 
-use crate::store::Measured;
-use crate::store::{BlobHead, Blobs, Download, ReadBlobs, StoreError, UploadTerms, UploadUrl};
-use crate::task::{TaskKey, ThreadKey, Timestamp};
+use a2a_lambda_model::store::Measured;
+use a2a_lambda_model::store::{
+    BlobHead, Blobs, Download, ReadBlobs, StoreError, UploadTerms, UploadUrl,
+};
+use a2a_lambda_model::task::{TaskKey, ThreadKey, Timestamp};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeMap;

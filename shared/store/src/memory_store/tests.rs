@@ -1,11 +1,14 @@
-use super::{MemoryBlobs, MemoryStore};
-use crate::store::contract::{self, Stores, World};
-use crate::store::queue::SweepObjects as _;
-use crate::store::records::Records;
-use crate::store::table_contract::{Fault, WatchedTable};
-use crate::store::wrap::WrapTasks;
-use crate::store::{Committed, Expect, ReadTasks as _, StoreError, TaskWrite, WriteTasks};
-use crate::task::{Change, TaskRecord, Timestamp};
+use super::MemoryStore;
+use crate::contract::{Fault, WatchedTable};
+use crate::memory::MemoryBlobs;
+use crate::records::Records;
+use a2a_lambda_model::store::contract::{self, Stores, World};
+use a2a_lambda_model::store::queue::SweepObjects as _;
+use a2a_lambda_model::store::wrap::WrapTasks;
+use a2a_lambda_model::store::{
+    Committed, Expect, ReadTasks as _, StoreError, TaskWrite, WriteTasks,
+};
+use a2a_lambda_model::task::{Change, TaskRecord, Timestamp};
 use futures::FutureExt as _;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
