@@ -3,7 +3,6 @@
 use a2a_lambda::store::contract::{self, World};
 use a2a_lambda::store::table_contract::{self, Case};
 use a2a_lambda_tests::emulator::{Emulator, run};
-use std::sync::Arc;
 
 macro_rules! on_the_emulator {
     ($($case:ident)*) => {$(

@@ -22,7 +22,6 @@ use a2a_local::deployment::{Deployment, DeploymentError};
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use a2a_local::erase::{self, EraseTenant, EraseTenantError};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The context of each owner.

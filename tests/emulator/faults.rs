@@ -666,7 +666,7 @@ async fn a_counter_with_a_lost_reply_is_not_sent_again() {
         series: name.to_owned(),
         amounts: BTreeMap::from([("n".to_owned(), 1)]),
     };
-    let counters = Counters::new(Arc::new(fault_test.far.clone()));
+    let counters = Counters::new(fault_test.far.table());
     for (fault, sum) in [(Fault::DropReply, 1), (Fault::Refuse, 0)] {
         let name = format!("{fault:?} {}", fault_test.world.owner.tenant);
         fault_test.line.spoil(&[fault]);

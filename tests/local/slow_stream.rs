@@ -71,13 +71,13 @@ impl WrapTasks for Keeping {
         let kept = Written::Commit(Box::new(write.clone()));
         self.written.lock().unwrap().push(kept);
         tokio::time::sleep(WRITE).await;
-        self.inner.commit(write).await
+        self.inner.records.commit(write).await
     }
 
     async fn heartbeat(&self, record: &TaskRecord, until: Timestamp) -> Result<bool, StoreError> {
         let kept = Written::Heartbeat(record.clone(), until);
         self.written.lock().unwrap().push(kept);
-        self.inner.heartbeat(record, until).await
+        self.inner.records.heartbeat(record, until).await
     }
 }
 

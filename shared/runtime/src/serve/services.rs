@@ -7,7 +7,6 @@ use crate::store::aws::{AwsClients, Endpoints, sqs_client};
 use crate::store::counters::Counters;
 use crate::store::sqs::SqsQueue;
 use crate::telemetry::metrics::MetricsMode;
-use std::sync::Arc;
 
 /// The counters of all processes, if the settings send counters there.
 pub(super) fn counters(clients: &AwsClients, settings: &Settings) -> Option<Counters> {

@@ -41,19 +41,29 @@ async fn the_suite_passes_twice_on_one_store() {
     }
 }
 
-#[tokio::test]
-async fn the_suite_passes_if_each_write_is_sent_twice() {
-    let table = Arc::new(WatchedTable::with(Fault::SentTwice));
-    let blobs = Arc::<MemoryBlobs>::default();
-    let records = Records::new(table).with_blobs(blobs.clone());
-    let stores = Stores {
-        tasks: &records,
-        sweep: &records,
-        threads: &records,
-        blobs: &*blobs,
-        pushes: Some(&records),
-    };
-    contract::all(&stores, 1).await.unwrap();
+mod if_each_write_is_sent_twice {
+    use super::*;
+
+    macro_rules! run {
+        ($($case:ident)*) => {$(
+            #[tokio::test]
+            async fn $case() {
+                let table = Arc::new(WatchedTable::with(Fault::SentTwice));
+                let blobs = Arc::<MemoryBlobs>::default();
+                let records = Records::new(table).with_blobs(blobs.clone());
+                let stores = Stores {
+                    tasks: &records,
+                    sweep: &records,
+                    threads: &records,
+                    blobs: &*blobs,
+                    pushes: Some(&records),
+                };
+                let world = World::new(1, stringify!($case)).unwrap();
+                contract::$case(&stores, &world).await.unwrap();
+            }
+        )*};
+    }
+    a2a_lambda_model::store_contract_cases!(run);
 }
 
 /// A defect put in front of the store, which the suite has to detect.
