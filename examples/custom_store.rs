@@ -37,7 +37,7 @@ impl WrapTasks for Counting {
 
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         self.writes.fetch_add(1, Ordering::Relaxed);
-        self.tasks.commit(write).await
+        self.tasks.records.commit(write).await
     }
 }
 

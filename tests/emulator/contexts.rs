@@ -5,7 +5,7 @@ use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::CallBudget;
 use a2a_lambda::engine::{Clock as _, Engine, Policy, RandomIds, Services};
 use a2a_lambda::store::contract::{World, noise};
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::{
     Committed, ExpiringThread, ReadThreads as _, SweepThreads as _, ThreadQuery, WriteTasks as _,
 };
@@ -32,7 +32,7 @@ const BEGIN: Timestamp = Timestamp::from_millis(4_102_444_800_000);
 
 struct Stage {
     emulator: Emulator,
-    store: Arc<DynamoStore>,
+    store: Arc<Records>,
     engine: Engine,
     clock: Arc<TestClock>,
     caller: Caller,

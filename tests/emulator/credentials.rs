@@ -7,7 +7,7 @@ use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda::store::aws::{AwsClients, sdk_config};
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::queue::{Ack, Receipt, WorkItem};
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::stored::Encoded;
@@ -106,7 +106,7 @@ impl Endpoint {
     }
 
     async fn stored(&self, task: &TaskId) -> TaskRecord {
-        let records = DynamoStore::new(self.clients.dynamodb.clone(), TABLE);
+        let records = dynamodb::records(self.clients.dynamodb.clone(), TABLE);
         let found = records.load(&owner(), task, Timestamp::default()).await;
         found.unwrap().unwrap()
     }

@@ -8,7 +8,8 @@ use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::api_keys::{ApiKeyId, ApiKeyRecord, ApiKeys};
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::contract::{World, noise};
-use a2a_lambda::store::dynamodb::{DynamoStore, EraseError, Erasure};
+use a2a_lambda::store::dynamodb::{self, EraseError, Erasure};
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::wrap::WrapBlobs;
 use a2a_lambda::store::{Blobs, ReadTasks as _, StoreError, WriteTasks as _};
@@ -21,7 +22,6 @@ use a2a_local::deployment::{Deployment, DeploymentError};
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use a2a_local::erase::{self, EraseTenant, EraseTenantError};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The context of each owner.
@@ -204,7 +204,7 @@ async fn a_tenant_erasure_completes_wherever_it_was_interrupted() {
             let job = || {
                 estate
                     .far
-                    .records
+                    .table
                     .erase_tenant(tenant, &estate.far.blobs, &quiet)
             };
             estate.line.kill_after(calls, how);
@@ -255,15 +255,15 @@ async fn a_subject_erasure_completes_wherever_it_was_interrupted() {
     for owner in [colleague, stranger, owner] {
         estate.conversation(owner, &context()).await;
         estate.sundries(owner).await;
-        let keys = ApiKeys::new(Arc::new(estate.near.records.clone()));
+        let keys = ApiKeys::new(estate.near.records.table());
         assert!(keys.create_api_key(&api_key_of(owner)).await.unwrap());
     }
     let far = estate.stored(&stranger.tenant).await;
     let before = estate.stored(&owner.tenant).await;
     let rest = {
         let subject = SubjectKey::of(colleague);
-        let records = &estate.near.records;
-        let removed = records.erase_subject(&subject, &estate.near.blobs, &|_| ());
+        let table = &estate.near.table;
+        let removed = table.erase_subject(&subject, &estate.near.blobs, &|_| ());
         removed.await.unwrap();
         let mine = estate.stored(&owner.tenant).await;
         let theirs = |name: &String| !mine.names().contains(name);
@@ -276,14 +276,14 @@ async fn a_subject_erasure_completes_wherever_it_was_interrupted() {
     // How many items a turn makes depends on the speed of the machine.
     assert!(rest.len() > 20 && before.names().len() > rest.len() + 20);
     let subject = SubjectKey::of(owner);
-    let keys = ApiKeys::new(Arc::new(estate.near.records.clone()));
+    let keys = ApiKeys::new(estate.near.records.table());
     for calls in 0.. {
         estate.restore(&before).await;
         for owner in [owner, colleague] {
             keys.create_api_key(&api_key_of(owner)).await.unwrap();
         }
         let blobs = &estate.far.blobs;
-        let job = || estate.far.records.erase_subject(&subject, blobs, &|_| ());
+        let job = || estate.far.table.erase_subject(&subject, blobs, &|_| ());
         estate.line.kill_after(calls, Fault::DieAfter);
         let done = estate.line.run(job()).await;
         estate.line.spoil(&[]);
@@ -322,7 +322,7 @@ async fn counting_a_tenants_content_changes_nothing() {
     let before = estate.stored(tenant).await;
     let count = estate
         .near
-        .records
+        .table
         .count_tenant(tenant, &estate.near.blobs, &|_| ());
     let counted = count.await.unwrap();
     assert_eq!(counted.items, before.items.len() as u64);
@@ -416,10 +416,10 @@ fn names(folder: &Path, word: &str) -> bool {
     })
 }
 
-async fn stores(embedded: &Embedded) -> (DynamoStore, S3Blobs) {
+async fn stores(embedded: &Embedded) -> (Records, S3Blobs) {
     let clients = AwsClients::connect(embedded.endpoints()).await;
     let blobs = S3Blobs::new(clients.s3, BUCKET);
-    (DynamoStore::new(clients.dynamodb, TABLE), blobs)
+    (dynamodb::records(clients.dynamodb, TABLE), blobs)
 }
 
 /// Stores a tenant with more items than one page of a scan, and another tenant.
@@ -440,15 +440,15 @@ async fn a_tenant_is_counted_and_erased_on_every_page_of_the_table() {
     let emulator = Emulator::alone().await.unwrap();
     let world = World::new(run(), "pages").unwrap();
     filled(&emulator, &world).await;
-    let (records, blobs) = (&emulator.records, &emulator.blobs);
+    let (table, blobs) = (&emulator.table(), &emulator.blobs);
     let [mine, other] = [&world.owner.tenant, &world.stranger.tenant];
     let count = async |tenant| {
-        let counted = records.count_tenant(tenant, blobs, &|_| ()).await;
+        let counted = table.count_tenant(tenant, blobs, &|_| ()).await;
         counted.unwrap().items
     };
     let (items, others) = (count(mine).await, count(other).await);
     assert!(items >= 40 && items == others, "{items} {others}");
-    let erased = records.erase_tenant(mine, blobs, &|_| ()).await.unwrap();
+    let erased = table.erase_tenant(mine, blobs, &|_| ()).await.unwrap();
     assert_eq!((erased.items, erased.rounds), (items, 2));
     assert_eq!((count(mine).await, count(other).await), (0, others));
 }
@@ -489,7 +489,7 @@ async fn erasure_of_a_tenant_that_still_writes_is_an_error() {
     let task = world.task().unwrap();
     world.stored(&emulator.stores(), &task).await.unwrap();
     let tenant = &world.owner.tenant;
-    let erased = emulator.records.erase_tenant(tenant, &busy, &|_| ()).await;
+    let erased = emulator.table().erase_tenant(tenant, &busy, &|_| ()).await;
     assert!(
         matches!(erased, Err(EraseError::StillWritten)),
         "{erased:?}"

@@ -4,8 +4,9 @@
 use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda::store::contract::{World, noise};
 use a2a_lambda::store::counters::{Counter, Counters};
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb::DynamoTable;
 use a2a_lambda::store::push::{ReadPushes as _, WritePushes as _};
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{
     Blobs as _, Committed, ReadTasks as _, ReadThreads as _, StoreError, SweepThreads as _,
@@ -26,7 +27,8 @@ use std::time::Duration;
 struct FaultTest {
     emulator: Emulator,
     line: FaultyLine,
-    far: DynamoStore,
+    table: DynamoTable,
+    far: Records,
     world: World,
 }
 
@@ -43,11 +45,13 @@ impl FaultTest {
             .endpoint_url(line.url())
             .retry_config(retries)
             .retry_partition(budget.build());
-        let far = DynamoStore::new(Client::from_conf(config.build()), TABLE);
+        let table = DynamoTable::new(Client::from_conf(config.build()), TABLE);
+        let far = Records::new(Arc::new(table.clone()));
         let world = World::new(run(), case).unwrap();
         Self {
             emulator,
             line,
+            table,
             far,
             world,
         }
@@ -282,7 +286,7 @@ async fn a_tenant_erasure_succeeds_despite_throttling() {
         faults.extend([THROTTLED; 3]);
         fault_test.line.spoil(&faults);
         let tenant = &world.owner.tenant;
-        let erased = fault_test.far.erase_tenant(tenant, blobs, &|_| ()).await;
+        let erased = fault_test.table.erase_tenant(tenant, blobs, &|_| ()).await;
         // The task and the pointer to it.
         assert_eq!(erased.unwrap().items, 2, "{passing}");
         assert!(fault_test.line.spent(), "{passing}");
@@ -662,7 +666,7 @@ async fn a_counter_with_a_lost_reply_is_not_sent_again() {
         series: name.to_owned(),
         amounts: BTreeMap::from([("n".to_owned(), 1)]),
     };
-    let counters = Counters::new(Arc::new(fault_test.far.clone()));
+    let counters = Counters::new(fault_test.far.table());
     for (fault, sum) in [(Fault::DropReply, 1), (Fault::Refuse, 0)] {
         let name = format!("{fault:?} {}", fault_test.world.owner.tenant);
         fault_test.line.spoil(&[fault]);

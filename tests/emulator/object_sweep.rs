@@ -6,8 +6,9 @@ use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::Settings;
 use a2a_lambda::store::Blobs as _;
 use a2a_lambda::store::contract::{World, noise};
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::queue::{ObjectsPlace, SweepObjects as _};
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{
     ReadThreads as _, ThreadState, WriteTasks as _, WriteThreads as _, stored,
@@ -35,7 +36,7 @@ pub(crate) fn engine(side: &Side, now: Timestamp) -> Engine {
 }
 
 fn runtime(
-    records: &DynamoStore,
+    records: &Records,
     blobs: &S3Blobs,
     now: Timestamp,
     change: impl FnOnce(&mut Settings),
@@ -173,7 +174,7 @@ async fn the_position_of_a_sweep_can_be_stored_and_read() {
         (second, ("before", number("4102441200000"))),
     ] {
         emulator.records.note_objects_place(&place).await.unwrap();
-        let other = DynamoStore::new(table.clone(), TABLE);
+        let other = dynamodb::records(table.clone(), TABLE);
         assert_eq!(other.objects_place().await.unwrap(), Some(place));
         let mut get = table.get_item().table_name(TABLE).consistent_read(true);
         for (name, value) in key.clone() {

@@ -6,8 +6,9 @@ use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::runtime::stores;
 use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda::store::contract::{World, noise};
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::queue::{ObjectsPlace, SweepObjects as _};
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::wrap::WrapBlobs;
 use a2a_lambda::store::{
@@ -207,12 +208,12 @@ impl a2a_lambda::store::wrap::WrapBlobs for Meanwhile {
 }
 
 /// A store that reads while `first` happens.
-fn reading(emulator: &Emulator, first: BoxFuture<'static, ()>) -> DynamoStore {
+fn reading(emulator: &Emulator, first: BoxFuture<'static, ()>) -> Records {
     let blobs = Meanwhile {
         blobs: emulator.blobs.clone(),
         first: tokio::sync::Mutex::new(Some(first)),
     };
-    DynamoStore::new(emulator.clients.dynamodb.clone(), TABLE).with_blobs(Arc::new(blobs))
+    dynamodb::records(emulator.clients.dynamodb.clone(), TABLE).with_blobs(Arc::new(blobs))
 }
 
 #[tokio::test]
@@ -495,7 +496,7 @@ async fn a_denied_object_is_an_outage_while_its_record_names_it() {
             blobs: emulator.blobs.clone(),
             meanwhile: tokio::sync::Mutex::new(meanwhile),
         };
-        let records = DynamoStore::new(emulator.clients.dynamodb.clone(), TABLE);
+        let records = dynamodb::records(emulator.clients.dynamodb.clone(), TABLE);
         let records = records.with_blobs(Arc::new(denies));
         records.load(&world.owner, task.id(), world.now).await
     };

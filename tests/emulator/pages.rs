@@ -5,7 +5,8 @@ use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::{Policy, Reader, SystemClock};
 use a2a_lambda::store::contract::noise;
 use a2a_lambda::store::contract::{Stores, World};
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb;
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::{
     Blobs, Download, Projection, ReadBlobs, ReadTasks as _, StoreError, UploadTerms, UploadUrl,
 };
@@ -195,7 +196,7 @@ impl Blobs for Shelf {
 struct Desk {
     world: World,
     emulator: Emulator,
-    store: Arc<DynamoStore>,
+    store: Arc<Records>,
     shelf: Arc<Shelf>,
     watch: Watch,
     reader: Reader,
@@ -207,7 +208,7 @@ impl Desk {
         let (watch, shelf) = (Watch::default(), Arc::new(Shelf::default()));
         let config = emulator.clients.dynamodb.config().to_builder();
         let client = Client::from_conf(config.interceptor(watch.clone()).build());
-        let store = Arc::new(DynamoStore::new(client, TABLE).with_blobs(shelf.clone()));
+        let store = Arc::new(dynamodb::records(client, TABLE).with_blobs(shelf.clone()));
         let reader = Reader::new(
             store.clone(),
             store.clone(),

@@ -2,8 +2,9 @@
 //! process has stored stays.
 
 use a2a_lambda::store::contract::{World, noise};
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::queue::SweepObjects as _;
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::{Committed, ReadTasks as _, TaskWrite, WriteTasks as _};
 use a2a_lambda::task::{Change, Message, Metadata, OutputCounts, Part, TaskId, TaskRecord};
 use a2a_lambda_tests::emulator::{Emulator, run};
@@ -81,7 +82,7 @@ fn overtaken(
     emulator: &Emulator,
     operation: &'static str,
     first: impl Future<Output = ()> + Send + 'static,
-) -> DynamoStore {
+) -> Records {
     let first: BoxFuture<'static, ()> = Box::pin(first);
     let config = emulator.clients.dynamodb.config();
     let client = Overtaken {
@@ -90,11 +91,11 @@ fn overtaken(
         first: Arc::new(Mutex::new(Some(first))),
     };
     let config = config.to_builder().http_client(client);
-    let store = DynamoStore::new(Client::from_conf(config.build()), TABLE);
+    let store = dynamodb::records(Client::from_conf(config.build()), TABLE);
     store.with_blobs(Arc::new(emulator.blobs.clone()))
 }
 
-async fn commits(records: &DynamoStore, writes: &[TaskWrite]) {
+async fn commits(records: &Records, writes: &[TaskWrite]) {
     for write in writes {
         let answer = records.commit(write).await.unwrap();
         assert_eq!(answer, Committed::Done);

@@ -7,7 +7,7 @@ use a2a_lambda::engine::{
 };
 use a2a_lambda::prelude::*;
 use a2a_lambda::store::contract::{World, noise};
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb;
 use a2a_lambda::task::{
     A2aError, ContextId, Generation, GetQuery, IdempotencyKey, Message, Metadata, Part, PushOffer,
     SendCommand, SendMode, Sent, Task,
@@ -51,7 +51,7 @@ impl Stage {
     async fn new() -> Self {
         let emulator = Emulator::start().await.unwrap();
         let owner = World::new(run(), "ttl").unwrap().owner;
-        let store = DynamoStore::new(emulator.clients.dynamodb.clone(), TABLE);
+        let store = dynamodb::records(emulator.clients.dynamodb.clone(), TABLE);
         let store = store.with_blobs(Arc::new(emulator.blobs.clone()));
         let store = Arc::new(store.with_tombstone(LIFE));
         let services = Services {

@@ -2,7 +2,8 @@
 //! The embedded S3 keeps no versions, so some tests reply in its place.
 
 use a2a_lambda::store::contract::{World, noise};
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb;
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::{S3Blobs, create_bucket};
 use a2a_lambda::store::{Blobs as _, WriteTasks as _};
 use a2a_lambda::task::{Message, Owner, Part, TaskId, TaskRecord, TenantId};
@@ -20,7 +21,7 @@ use std::sync::{Arc, Mutex};
 /// A table beside a bucket that keeps versions, and the endpoint of both.
 struct Versioned {
     emulator: Emulator,
-    records: DynamoStore,
+    records: Records,
     blobs: S3Blobs,
     deployment: Deployment,
     world: World,
@@ -39,7 +40,7 @@ impl Versioned {
             .await
             .unwrap();
         let blobs = S3Blobs::new(s3, &bucket);
-        let records = DynamoStore::new(emulator.clients.dynamodb.clone(), TABLE);
+        let records = dynamodb::records(emulator.clients.dynamodb.clone(), TABLE);
         Self {
             records: records.with_blobs(Arc::new(blobs.clone())),
             blobs,

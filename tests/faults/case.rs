@@ -6,10 +6,11 @@ use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::{
     Clock as _, Engine, EngineError, Leases, Policy, RandomIds, Services, SystemClock, relay,
 };
-use a2a_lambda::store::dynamodb::{DynamoStore, task_image};
+use a2a_lambda::store::dynamodb::{self, task_image};
 use a2a_lambda::store::queue::{
     Ack, OpenTask, Receipt, SweepTasks, WorkItem, WorkMessage, WorkQueue,
 };
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{ReadTasks as _, RecordQuery, StoreError};
 use a2a_lambda::task::{GetQuery, Owner, Subject, Task, TaskId, TaskRecord, TenantId};
@@ -54,7 +55,7 @@ impl Receipt for Hidden {
 
 /// The open tasks of one tenant. Cases share the table, and no case may change the tasks of
 /// another.
-struct Own<'a>(&'a DynamoStore, &'a Owner);
+struct Own<'a>(&'a Records, &'a Owner);
 
 #[async_trait]
 impl SweepTasks for Own<'_> {
@@ -82,7 +83,7 @@ pub(crate) struct Case {
     pub(crate) line: Arc<FaultyConnection>,
     pub(crate) caller: Caller,
     pub(crate) signals: Arc<Signals>,
-    pub(crate) store: DynamoStore,
+    pub(crate) store: Records,
     pub(crate) clock: Arc<TestClock>,
     emulator: Arc<Emulator>,
     queue: Queue,
@@ -101,7 +102,7 @@ impl Case {
         let signals = Arc::<Signals>::default();
         let clock = Arc::new(TestClock::following(SystemClock.now(), SPEED));
         let (near_store, near_blobs) = on(emulator, &line, name);
-        let engine = |store: &DynamoStore, blobs: S3Blobs| {
+        let engine = |store: &Records, blobs: S3Blobs| {
             let store = Arc::new(store.clone());
             let services = Services {
                 tasks: store.clone(),
@@ -245,7 +246,7 @@ impl Case {
 }
 
 /// Stores whose clients send through `line`.
-fn on(emulator: &Emulator, line: &Arc<FaultyConnection>, name: &str) -> (DynamoStore, S3Blobs) {
+fn on(emulator: &Emulator, line: &Arc<FaultyConnection>, name: &str) -> (Records, S3Blobs) {
     // The three attempts of the SDK, but with a short delay between them. Each case has its
     // own retry budget, since a process otherwise shares one.
     let retries = RetryConfig::standard().with_initial_backoff(Duration::from_millis(1));
@@ -272,6 +273,6 @@ fn on(emulator: &Emulator, line: &Arc<FaultyConnection>, name: &str) -> (DynamoS
     let config = config.retry_config(retries).retry_partition(budget("s3"));
     let s3 = aws_sdk_s3::Client::from_conf(config.force_path_style(true).build());
     let blobs = S3Blobs::new(s3, BUCKET);
-    let store = DynamoStore::new(dynamodb, TABLE).with_blobs(Arc::new(blobs.clone()));
+    let store = dynamodb::records(dynamodb, TABLE).with_blobs(Arc::new(blobs.clone()));
     (store, blobs)
 }

@@ -1,6 +1,5 @@
 //! A memory store that counts writes, and can be set to fail or to wait.
 
-use a2a_lambda::engine::Policy;
 use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::push::{Pushes, WritePushes};
 use a2a_lambda::store::queue::OpenTask;
@@ -217,7 +216,7 @@ impl WatchedStore {
 
     /// Removes expired records, as DynamoDB does some time after their expiry.
     pub fn clean_up(&self, now: Timestamp) {
-        self.inner.clean_up(now, Policy::default().thread_tombstone);
+        self.inner.clean_up(now);
     }
 
     fn list(&self) -> MutexGuard<'_, Vec<Commit>> {
@@ -238,7 +237,7 @@ impl WrapTasks for WatchedStore {
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError> {
         self.loads.fetch_add(1, Ordering::SeqCst);
-        self.inner.load(owner, id, now).await
+        self.inner.records.load(owner, id, now).await
     }
 
     async fn head(
@@ -248,7 +247,7 @@ impl WrapTasks for WatchedStore {
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError> {
         self.loads.fetch_add(1, Ordering::SeqCst);
-        ReadTasks::head(&self.inner, owner, id, now).await
+        self.inner.records.head(owner, id, now).await
     }
 
     async fn heads(
@@ -257,7 +256,7 @@ impl WrapTasks for WatchedStore {
         now: Timestamp,
     ) -> Result<Vec<TaskRecord>, StoreError> {
         self.loads.fetch_add(tasks.len(), Ordering::SeqCst);
-        self.inner.heads(tasks, now).await
+        self.inner.records.heads(tasks, now).await
     }
 
     async fn tail(
@@ -268,7 +267,7 @@ impl WrapTasks for WatchedStore {
         now: Timestamp,
     ) -> Result<Option<Tail>, StoreError> {
         self.loads.fetch_add(1, Ordering::SeqCst);
-        self.inner.tail(owner, id, after, now).await
+        self.inner.records.tail(owner, id, after, now).await
     }
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
@@ -278,21 +277,22 @@ impl WrapTasks for WatchedStore {
         self.list_reads.fetch_add(1, Ordering::SeqCst);
         let most = self.read_max.load(Ordering::SeqCst);
         if most == usize::MAX {
-            return self.inner.list(owner, query).await;
+            return self.inner.records.list(owner, query).await;
         }
         let any = RecordQuery {
             context_id: None,
             limit: most,
             ..query.clone()
         };
-        let mut page = self.inner.list(owner, &any).await?;
+        let mut page = self.inner.records.list(owner, &any).await?;
         page.records.retain(|record| query.matches(owner, record));
         Ok(page)
     }
 
-    async fn put_pointer(&self, _: &TaskRecord, _: Timestamp) -> Result<(), StoreError> {
+    async fn put_pointer(&self, record: &TaskRecord, until: Timestamp) -> Result<(), StoreError> {
         self.pointers.fetch_add(1, Ordering::SeqCst);
-        self.reach(&self.threads_away)
+        self.reach(&self.threads_away)?;
+        self.inner.records.put_pointer(record, until).await
     }
 
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
@@ -306,7 +306,7 @@ impl WrapTasks for WatchedStore {
         open.wait_for(|open| *open).await.ok();
         self.reach(&self.away)?;
         self.slowly().await;
-        self.inner.commit(write).await
+        self.inner.records.commit(write).await
     }
 
     async fn tasks_in(
@@ -317,12 +317,15 @@ impl WrapTasks for WatchedStore {
         limit: usize,
     ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
         self.list_reads.fetch_add(1, Ordering::SeqCst);
-        self.inner.tasks_in(owner, context, after, limit).await
+        self.inner
+            .records
+            .tasks_in(owner, context, after, limit)
+            .await
     }
 
     async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError> {
         self.reach(&self.away)?;
-        self.inner.remove_task(record).await
+        self.inner.records.remove_task(record).await
     }
 }
 
@@ -337,7 +340,7 @@ impl WrapThreads for WatchedStore {
         owner: &Owner,
         id: &ContextId,
     ) -> Result<Option<ThreadRecord>, StoreError> {
-        let found = self.inner.load_thread(owner, id).await;
+        let found = self.inner.records.load_thread(owner, id).await;
         self.slowly().await;
         found
     }
@@ -347,7 +350,7 @@ impl WrapThreads for WatchedStore {
         owner: &Owner,
         id: &ContextId,
     ) -> Result<Option<ThreadRecord>, StoreError> {
-        let found = self.inner.load_thread_head(owner, id).await;
+        let found = self.inner.records.load_thread_head(owner, id).await;
         self.slowly().await;
         found
     }
@@ -356,7 +359,7 @@ impl WrapThreads for WatchedStore {
         self.threads.fetch_add(1, Ordering::SeqCst);
         self.reach(&self.away)?;
         self.reach(&self.threads_away)?;
-        self.inner.put_thread(write).await
+        self.inner.records.put_thread(write).await
     }
 }
 
@@ -371,23 +374,23 @@ impl WrapBlobs for WatchedStore {
         // The store owns the sender, so waiting cannot fail.
         open.wait_for(|open| *open).await.ok();
         self.reach(&self.objects_away)?;
-        self.inner.get(key).await
+        self.inner.blobs.get(key).await
     }
 
     async fn open(&self, key: &str) -> Result<Option<BlobReader>, StoreError> {
         self.reach(&self.objects_away)?;
-        self.inner.open(key).await
+        self.inner.blobs.open(key).await
     }
 
     async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
         self.blobs.fetch_add(1, Ordering::SeqCst);
-        self.inner.put(key, bytes).await
+        self.inner.blobs.put(key, bytes).await
     }
 
     async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
         self.blobs.fetch_add(1, Ordering::SeqCst);
         self.reach(&self.objects_away)?;
-        self.inner.put_for(task, key, bytes).await
+        self.inner.blobs.put_for(task, key, bytes).await
     }
 
     async fn put_for_thread(
@@ -397,7 +400,7 @@ impl WrapBlobs for WatchedStore {
         bytes: Bytes,
     ) -> Result<(), StoreError> {
         self.blobs.fetch_add(1, Ordering::SeqCst);
-        self.inner.put_for_thread(thread, key, bytes).await
+        self.inner.blobs.put_for_thread(thread, key, bytes).await
     }
 
     async fn put_from(
@@ -408,18 +411,18 @@ impl WrapBlobs for WatchedStore {
     ) -> Result<Measured, StoreError> {
         self.blobs.fetch_add(1, Ordering::SeqCst);
         self.reach(&self.objects_away)?;
-        self.inner.put_from(task, key, source).await
+        self.inner.blobs.put_from(task, key, source).await
     }
 
     /// Replaces an existing object, like an S3 copy without a condition.
     async fn copy(&self, task: &TaskKey, from: &Blob, to: &str) -> Result<bool, StoreError> {
         self.blobs.fetch_add(1, Ordering::SeqCst);
-        self.inner.remove(&[to.to_owned()]).await?;
+        self.inner.blobs.remove(&[to.to_owned()]).await?;
         if self.sources_lost.load(Ordering::SeqCst) {
             let gone = std::slice::from_ref(&from.key);
-            self.inner.remove(gone).await?;
+            self.inner.blobs.remove(gone).await?;
         }
-        self.inner.copy(task, from, to).await
+        self.inner.blobs.copy(task, from, to).await
     }
 
     async fn upload_url(
@@ -444,6 +447,6 @@ impl WrapPushes for WatchedStore {
 
     async fn put_push(&self, push: &PushRecord) -> Result<(), StoreError> {
         self.pushes.fetch_add(1, Ordering::SeqCst);
-        self.inner.put_push(push).await
+        self.inner.records.put_push(push).await
     }
 }

@@ -12,8 +12,9 @@ use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::contract::noise;
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::queue::{PushItem, TaskImage, WorkItem};
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::{Blobs as _, ReadTasks as _};
 use a2a_lambda::task::{Owner, Subject, TaskId, TenantId};
@@ -66,11 +67,11 @@ struct Counter {
     runtime: Runtime,
     meter: Arc<Meter>,
     /// Reads tasks without the meter.
-    tasks: DynamoStore,
+    tasks: Records,
     /// Puts objects without the meter.
     blobs: S3Blobs,
     /// A metered store.
-    near: DynamoStore,
+    near: Records,
     clock: Arc<TestClock>,
     rows: String,
     pumps: Vec<Pumps>,
@@ -149,8 +150,8 @@ impl Counter {
         let patient = patient
             .timeout_config(TimeoutConfig::disabled())
             .force_path_style(true);
-        let tasks = DynamoStore::new(clients.dynamodb.clone(), TABLE);
-        let near = DynamoStore::new(near.dynamodb, TABLE);
+        let tasks = dynamodb::records(clients.dynamodb.clone(), TABLE);
+        let near = dynamodb::records(near.dynamodb, TABLE);
         meter.take();
         Self {
             runtime,

@@ -8,7 +8,7 @@ use a2a_lambda::http::Function;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::aws::AwsClients;
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb;
 use a2a_lambda::task::Timestamp;
 use a2a_lambda::testing::TestClock;
 use a2a_lambda_tests::world::{self, Reply, Request};
@@ -75,7 +75,7 @@ impl Later {
 
     /// Runs the scheduled sweep of threads. Returns how many states it removed.
     async fn sweep(&self) -> usize {
-        let tasks = DynamoStore::new(self.clients.dynamodb.clone(), TABLE);
+        let tasks = dynamodb::records(self.clients.dynamodb.clone(), TABLE);
         let swept = self.runtime.engine().sweep_threads(&tasks).await;
         swept.unwrap().states_cleaned
     }

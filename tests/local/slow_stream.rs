@@ -9,7 +9,7 @@ use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::{CallBudget, Engine, Policy, RandomIds, Services};
 use a2a_lambda::prelude::*;
 use a2a_lambda::store::aws::AwsClients;
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::memory::MemoryStore;
 use a2a_lambda::store::wrap::WrapTasks;
 use a2a_lambda::store::{Committed, StoreError, TaskWrite, WriteTasks};
@@ -71,13 +71,13 @@ impl WrapTasks for Keeping {
         let kept = Written::Commit(Box::new(write.clone()));
         self.written.lock().unwrap().push(kept);
         tokio::time::sleep(WRITE).await;
-        self.inner.commit(write).await
+        self.inner.records.commit(write).await
     }
 
     async fn heartbeat(&self, record: &TaskRecord, until: Timestamp) -> Result<bool, StoreError> {
         let kept = Written::Heartbeat(record.clone(), until);
         self.written.lock().unwrap().push(kept);
-        self.inner.heartbeat(record, until).await
+        self.inner.records.heartbeat(record, until).await
     }
 }
 
@@ -153,7 +153,7 @@ async fn costs(written: Vec<Written>) -> Vec<(usize, bool)> {
     let services = Embedded::start(None).await.unwrap();
     let clients = AwsClients::connect(services.endpoints()).await;
     let meter = Meter::new(indexes(&clients).await, clients.dynamodb.clone());
-    let store = DynamoStore::new(counted(&clients, &meter).dynamodb, TABLE);
+    let store = dynamodb::records(counted(&clients, &meter).dynamodb, TABLE);
     let mut costs = Vec::new();
     for write in written {
         match write {

@@ -8,7 +8,7 @@ use a2a_lambda::engine::{Clock, SystemClock};
 use a2a_lambda::settings::{Settings, SettingsError, parse_duration};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::api_keys::{ApiKeyId, ApiKeyRecord, ApiKeys, KeyCheck};
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::table::ReadTable;
 use a2a_lambda::task::{IdError, Owner, Subject, TenantId, Timestamp};
 use clap::Subcommand;
 use std::io::{self, Write as _};
@@ -108,7 +108,7 @@ pub async fn run(command: &KeysCommand) -> Result<(), KeysError> {
 
 /// Does what the command says, and returns what it prints.
 async fn done(command: &KeysCommand, reached: &ReachedTable) -> Result<String, KeysError> {
-    let keys = &ApiKeys::new(Arc::new(reached.records.clone()));
+    let keys = &ApiKeys::new(Arc::new(reached.table.clone()));
     match command {
         KeysCommand::Create(options) => {
             let key = ApiKey::random(&check(keys).await?)?;
@@ -188,10 +188,10 @@ fn line(key: &ApiKeyRecord) -> String {
 /// [`SettingsError`] when `A2A_AUTH` is `jwt` and the issuer is not described.
 pub(crate) fn credentials(
     settings: &Settings,
-    store: DynamoStore,
+    table: Arc<dyn ReadTable>,
 ) -> Result<Credentials, SettingsError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let credentials = Credentials::new(Arc::new(store), clock.clone());
+    let credentials = Credentials::new(table, clock.clone());
     if settings.auth != AuthMode::Jwt {
         return Ok(credentials);
     }
@@ -250,8 +250,7 @@ mod tests {
             .await
             .unwrap();
         let key = key.trim();
-        let credentials =
-            Credentials::new(Arc::new(reached.records.clone()), Arc::new(SystemClock));
+        let credentials = Credentials::new(Arc::new(reached.table.clone()), Arc::new(SystemClock));
         let admitted = credentials.admit(Some(key)).await.unwrap();
         assert_eq!(admitted.caller.owner.tenant.as_str(), "acme");
         let list = said(&reached, &["list", "--tenant", "acme"]).await.unwrap();

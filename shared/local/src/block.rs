@@ -56,7 +56,7 @@ pub async fn run(options: &BlockTenant, blocked: bool) -> Result<(), BlockTenant
         s3_endpoint: None,
     };
     let reached = deployment.reach(options.data.as_deref()).await?;
-    let limits = Limits::new(Arc::new(reached.records.clone()));
+    let limits = Limits::new(Arc::new(reached.table.clone()));
     let done = limits.block(&tenant, blocked).await;
     reached.stop().await;
     done?;

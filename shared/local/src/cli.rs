@@ -133,8 +133,8 @@ async fn agent(
         .aws(&clients)
         .metrics(metrics);
     if settings.auth.checks_credentials() {
-        let store = stores(&clients, &settings).0;
-        let credentials = api_keys::credentials(&settings, store).map_err(ConfigError::from)?;
+        let table = stores(&clients, &settings).0.table();
+        let credentials = api_keys::credentials(&settings, table).map_err(ConfigError::from)?;
         runtime = runtime.credentials(credentials);
     }
     let runtime = runtime.build()?;

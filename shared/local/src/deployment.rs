@@ -3,7 +3,7 @@
 use crate::embedded::{BUCKET, DATABASE, Embedded, EmbeddedError, TABLE};
 use a2a_lambda::settings::{Environment, Source as _};
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb::DynamoTable;
 use a2a_lambda::store::s3::S3Blobs;
 use std::path::{Path, PathBuf};
 
@@ -48,7 +48,7 @@ pub enum DeploymentError {
 /// The opened stores.
 #[derive(Debug)]
 pub(crate) struct Reached {
-    pub(crate) records: DynamoStore,
+    pub(crate) table: DynamoTable,
     pub(crate) blobs: S3Blobs,
     embedded: Option<Embedded>,
 }
@@ -98,7 +98,7 @@ impl Deployment {
         };
         let clients = AwsClients::connect(&endpoints).await;
         Ok(Reached {
-            records: DynamoStore::new(clients.dynamodb, table),
+            table: DynamoTable::new(clients.dynamodb, table),
             blobs: S3Blobs::new(clients.s3, bucket),
             embedded,
         })
@@ -134,7 +134,7 @@ pub struct Table {
 /// The opened table.
 #[derive(Debug)]
 pub(crate) struct ReachedTable {
-    pub(crate) records: DynamoStore,
+    pub(crate) table: DynamoTable,
     embedded: Option<Embedded>,
 }
 
@@ -149,7 +149,7 @@ impl ReachedTable {
     async fn embedded(embedded: Embedded) -> Self {
         let clients = AwsClients::connect(embedded.endpoints()).await;
         Self {
-            records: DynamoStore::new(clients.dynamodb, TABLE),
+            table: DynamoTable::new(clients.dynamodb, TABLE),
             embedded: Some(embedded),
         }
     }
@@ -166,7 +166,7 @@ impl Table {
             let clients = AwsClients::connect(&endpoints.unwrap_or_default()).await;
             let table = named(self.table.as_ref(), "table", "A2A_TABLE")?;
             return Ok(ReachedTable {
-                records: DynamoStore::new(clients.dynamodb, table),
+                table: DynamoTable::new(clients.dynamodb, table),
                 embedded: None,
             });
         };

@@ -75,23 +75,23 @@ pub enum EraseTenantError {
 pub async fn run(options: &EraseTenant) -> Result<(), EraseTenantError> {
     let (scope, of) = scope(options)?;
     let stores = options.deployment.reach(options.data.as_deref()).await?;
-    let Reached { records, blobs, .. } = &stores;
+    let Reached { table, blobs, .. } = &stores;
     let progress = Progress::default();
     let report = |so_far: &Erasure| progress.say(so_far);
     let (verb, erasure) = if options.dry_run {
         let erasure = match &scope {
-            Erased::Tenant(tenant) => records.count_tenant(tenant, blobs, &report).await?,
-            Erased::Subject(subject) => records.count_subject(subject, blobs, &report).await?,
+            Erased::Tenant(tenant) => table.count_tenant(tenant, blobs, &report).await?,
+            Erased::Subject(subject) => table.count_subject(subject, blobs, &report).await?,
         };
         ("would be removed", erasure)
     } else {
         let erasure = match &scope {
             Erased::Tenant(tenant) => {
-                let erasure = records.erase_tenant(tenant, blobs, &report).await?;
+                let erasure = table.erase_tenant(tenant, blobs, &report).await?;
                 blobs.purge_tenant(tenant).await?;
                 erasure
             }
-            Erased::Subject(subject) => records.erase_subject(subject, blobs, &report).await?,
+            Erased::Subject(subject) => table.erase_subject(subject, blobs, &report).await?,
         };
         ("removed", erasure)
     };

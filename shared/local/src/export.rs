@@ -78,7 +78,7 @@ impl Export {
         let options = ExportOptions::from_arg_matches(options)?;
         let tenant = TenantId::parse(options.tenant.clone())?;
         let table = options.table().reach(false).await?;
-        let documents = TenantDocuments::new(Arc::new(table.records.clone()), tenant);
+        let documents = TenantDocuments::new(Arc::new(table.table.clone()), tenant);
         let report = (self.run)(&documents, &options.folder).await;
         table.stop().await;
         let report = report.map_err(ExportError::Export)?;

@@ -14,8 +14,8 @@ use a2a_lambda::engine::{
 use a2a_lambda::outbound::webhook::WebhookClient;
 use a2a_lambda::settings::Settings;
 use a2a_lambda::store::aws::{Endpoints, sdk_config};
-use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::queue::{Ack, PushItem, WorkItem};
+use a2a_lambda::store::records::Records;
 use async_trait::async_trait;
 use aws_sdk_dynamodbstreams::types::Record;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Pumps {
     /// [`EngineError`] when the table cannot be read.
     pub async fn start(
         engine: &Engine,
-        tasks: DynamoStore,
+        tasks: Records,
         endpoints: &Endpoints,
         settings: &Settings,
     ) -> Result<Self, EngineError> {
@@ -182,7 +182,7 @@ async fn clean(expiry: Expiry, every: Duration) {
 }
 
 /// The sweep: one round in each `every`.
-async fn sweep(engine: Engine, tasks: DynamoStore, queue: LocalQueue<WorkItem>, every: Duration) {
+async fn sweep(engine: Engine, tasks: Records, queue: LocalQueue<WorkItem>, every: Duration) {
     // `Pumps::start` has swept once, so the first round is due after `every`.
     let mut ticks = interval_at(Instant::now() + every, every);
     let mut places = SweepPlaces::default();

@@ -2,10 +2,12 @@
 
 use crate::deployment::{Deployment, DeploymentError};
 use a2a_lambda::store::queue::SweepObjects as _;
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::{StoreError, stored};
 use a2a_lambda::task::{IdError, Owner, Subject, TaskId, TaskKey, TenantId};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Which task, and where it is stored.
 #[derive(Debug, Clone, clap::Args)]
@@ -65,10 +67,8 @@ pub async fn run(options: &PrintTask) -> Result<(), PrintTaskError> {
     };
     let owner = Owner { tenant, subject };
     let reached = options.deployment.reach(options.data.as_deref()).await?;
-    let found = reached
-        .records
-        .load_by_key(&TaskKey::new(&owner, &id))
-        .await;
+    let records = Records::new(Arc::new(reached.table.clone()));
+    let found = records.load_by_key(&TaskKey::new(&owner, &id)).await;
     reached.stop().await;
     let task = found?.ok_or(PrintTaskError::None(owner.tenant, id))?;
     let text = format!("{:#}\n", stored::encode(&task));

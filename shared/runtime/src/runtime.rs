@@ -140,19 +140,17 @@ impl Runtime {
 pub fn stores(
     clients: &crate::store::aws::AwsClients,
     settings: &Settings,
-) -> (
-    crate::store::dynamodb::DynamoStore,
-    crate::store::s3::S3Blobs,
-) {
-    use crate::store::dynamodb::DynamoStore;
+) -> (crate::store::records::Records, crate::store::s3::S3Blobs) {
+    use crate::store::dynamodb::DynamoTable;
+    use crate::store::records::Records;
     use crate::store::s3::S3Blobs;
     use crate::telemetry::CurrentMeter;
     let blobs = S3Blobs::new(clients.s3.clone(), &settings.bucket);
-    let store = DynamoStore::new(clients.dynamodb.clone(), &settings.table)
+    let table = DynamoTable::new(clients.dynamodb.clone(), &settings.table);
+    let records = Records::new(Arc::new(table.with_meter(Arc::new(CurrentMeter))))
         .with_blobs(Arc::new(blobs.clone()))
-        .with_tombstone(settings.policy.thread_tombstone)
-        .with_meter(Arc::new(CurrentMeter));
-    (store, blobs)
+        .with_tombstone(settings.policy.thread_tombstone);
+    (records, blobs)
 }
 
 impl RuntimeBuilder {
@@ -165,9 +163,9 @@ impl RuntimeBuilder {
         self.tasks = Some(store.clone());
         let blobs = Arc::new(blobs);
         self.pushes = Some(store.clone());
-        let counters = Counters::new(store.clone());
+        let counters = Counters::new(store.table());
         self.checks = self.checks.with("table", Arc::new(counters));
-        self.table = Some(store.clone());
+        self.table = Some(store.table());
         self.checks = self.checks.with("bucket", blobs.clone());
         self.threads = Some(store);
         self.blobs = Some(blobs);

@@ -4,15 +4,19 @@
 //! Nothing outlives the process.
 //!
 //! - here: the items and the calls
+//! - `blobs`: bytes beside the table
 //! - `write`: what a statement does to an item
 //! - `page`: a page of a query
 //! - `size`: the size of an item
 
+mod blobs;
 mod page;
 mod size;
 #[cfg(test)]
 mod tests;
 mod write;
+
+pub use self::blobs::MemoryBlobs;
 
 use crate::check::check_keys;
 use crate::item;

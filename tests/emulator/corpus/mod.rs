@@ -15,7 +15,8 @@ use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::contract::Stores;
 use a2a_lambda::store::contract::noise;
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb;
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::stored::Encoded;
 use a2a_lambda::store::{Blobs as _, ReadTasks as _, ReadThreads as _};
@@ -71,7 +72,7 @@ fn owner() -> Owner {
 /// An agent with a table and a bucket.
 struct Endpoint {
     clients: AwsClients,
-    records: Arc<DynamoStore>,
+    records: Arc<Records>,
     blobs: Arc<S3Blobs>,
     runtime: Runtime,
     clock: Arc<TestClock>,
@@ -83,7 +84,7 @@ impl Endpoint {
         let embedded = Embedded::start(None).await.unwrap();
         let clients = AwsClients::connect(embedded.endpoints()).await;
         let blobs = Arc::new(S3Blobs::new(clients.s3.clone(), BUCKET));
-        let records = DynamoStore::new(clients.dynamodb.clone(), TABLE).with_blobs(blobs.clone());
+        let records = dynamodb::records(clients.dynamodb.clone(), TABLE).with_blobs(blobs.clone());
         let records = Arc::new(records);
         let clock = Arc::new(TestClock::without_timers(Timestamp::from_millis(NOW)));
         let agent = reference_agent::conformance::agent(Duration::from_secs(2)).unwrap();

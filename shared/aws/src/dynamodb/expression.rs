@@ -1,13 +1,12 @@
 //! Translates values, conditions and changes to the expressions of DynamoDB.
 
-use super::conditional_write::{ConditionalWrite, WriteKind};
-use super::item::Item as SdkItem;
-use a2a_lambda_store::table::{
-    Action, Comparison, Condition, Item, ItemChange, Path, Query, Range, Statement, Value,
-};
+use a2a_lambda_store::table::{Comparison, Condition, Item, ItemChange, Path, Query, Range, Value};
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::HashMap;
+
+/// An item in the form of the SDK.
+pub(super) type SdkItem = HashMap<String, AttributeValue>;
 
 /// A value in the form of the SDK. A table checks before that none is foreign.
 fn attribute(value: Value) -> AttributeValue {
@@ -154,7 +153,7 @@ impl Expressions {
         written.collect::<Vec<_>>().join(word)
     }
 
-    fn changes(&mut self, changes: Vec<ItemChange>) -> String {
+    pub(super) fn changes(&mut self, changes: Vec<ItemChange>) -> String {
         let [mut sets, mut removes, mut adds] = [const { Vec::new() }; 3];
         for change in changes {
             match change {
@@ -195,27 +194,5 @@ const fn operator(comparison: Comparison) -> &'static str {
         Comparison::AtMost => "<=",
         Comparison::Above => ">",
         Comparison::AtLeast => ">=",
-    }
-}
-
-impl From<Statement> for ConditionalWrite {
-    fn from(statement: Statement) -> Self {
-        let mut expressions = Expressions::default();
-        let condition = statement.condition.map(|it| expressions.condition(&it));
-        let key = attributes(statement.key.item());
-        let kind = match statement.action {
-            Action::Delete => WriteKind::Delete(key),
-            Action::Put(item) => WriteKind::Put(key.into_iter().chain(attributes(item)).collect()),
-            Action::Update(changes) => WriteKind::Update {
-                key,
-                expression: expressions.changes(changes),
-            },
-        };
-        Self {
-            kind,
-            condition,
-            names: expressions.names().unwrap_or_default(),
-            values: expressions.values().unwrap_or_default(),
-        }
     }
 }

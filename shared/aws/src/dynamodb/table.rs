@@ -1,10 +1,10 @@
 //! Creates the table for an emulator. A deployment creates the same table from the
 //! template.
 
-use super::item::TTL;
-use super::key;
 use super::outcome;
 use a2a_lambda_model::store::StoreError;
+use a2a_lambda_store::item::TTL;
+use a2a_lambda_store::keys as key;
 use a2a_lambda_store::table::QuerySource;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{BuildError, ProvideErrorMetadata as _};

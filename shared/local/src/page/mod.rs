@@ -38,7 +38,7 @@ use a2a_lambda::settings::Settings;
 use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, Endpoints, sdk_config};
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::records::Records;
 use a2a_lambda::task::{Owner, TaskId};
 use admission::{Admission, OnlyHere};
 use bytes::Bytes;
@@ -66,7 +66,7 @@ const LAST_WORDS: Duration = Duration::from_millis(150);
 pub struct AgentPage {
     admission: Admission,
     authentication: Authentication,
-    tasks: DynamoStore,
+    tasks: Records,
     commits: OnceCell<CommitHistory>,
     notes: LogNotes,
     verdicts: Value,
@@ -134,7 +134,7 @@ impl AgentPage {
             return Ok(None);
         }
         let tasks = stores(clients, settings).0;
-        let make_credentials = || api_keys::credentials(settings, tasks.clone()).map(Arc::new);
+        let make_credentials = || api_keys::credentials(settings, tasks.table()).map(Arc::new);
         let credentials = settings
             .auth
             .checks_credentials()

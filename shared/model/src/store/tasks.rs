@@ -36,9 +36,7 @@ pub trait ReadTasks: Send + Sync {
         owner: &Owner,
         id: &TaskId,
         now: Timestamp,
-    ) -> Result<Option<TaskRecord>, StoreError> {
-        self.load(owner, id, now).await
-    }
+    ) -> Result<Option<TaskRecord>, StoreError>;
 
     /// The heads of those of `tasks` for which [`ReadTasks::head`] returns one, in no
     /// order. A corrupt head is logged and left out.
@@ -49,24 +47,10 @@ pub trait ReadTasks: Send + Sync {
         &self,
         tasks: &[OpenTask],
         now: Timestamp,
-    ) -> Result<Vec<TaskRecord>, StoreError> {
-        let mut heads = Vec::new();
-        for OpenTask { owner, task } in tasks {
-            match self.head(owner, task, now).await {
-                Ok(head) => heads.extend(head),
-                Err(error @ StoreError::Corrupt(_)) => {
-                    tracing::error!(task.id = %task, "failed to read task `{task}`: {error}");
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(heads)
-    }
+    ) -> Result<Vec<TaskRecord>, StoreError>;
 
     /// A head with the `wanted` content, read consistently; `None` if the task no
     /// longer exists. The result may be newer than the head.
-    ///
-    /// The default is for a store whose heads are whole records.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer or an item is corrupt.
@@ -75,15 +59,11 @@ pub trait ReadTasks: Send + Sync {
         head: TaskRecord,
         wanted: Projection,
         now: Timestamp,
-    ) -> Result<Option<ProjectedTask>, StoreError> {
-        let _nothing_to_read = (wanted, now);
-        Ok(Some(ProjectedTask::of_whole(head)))
-    }
+    ) -> Result<Option<ProjectedTask>, StoreError>;
 
     /// The task's state and the events after number `after`, read consistently;
     /// `None` as for [`ReadTasks::load`]. `u64::MAX` requests no events. Each stream
-    /// that follows a task polls this method, so a store should override the default
-    /// if its `load` reads more than that.
+    /// that follows a task polls this method.
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer or the item is corrupt.
@@ -93,10 +73,7 @@ pub trait ReadTasks: Send + Sync {
         id: &TaskId,
         after: u64,
         now: Timestamp,
-    ) -> Result<Option<Tail>, StoreError> {
-        let found = self.load(owner, id, now).await?;
-        Ok(found.map(|record| Tail::of(&record, after)))
-    }
+    ) -> Result<Option<Tail>, StoreError>;
 
     /// A page of `owner`'s tasks, from an index, never by a scan. The index may lag;
     /// each record of the page is the stored head. A context of at most
@@ -134,15 +111,11 @@ pub trait WriteTasks: ReadTasks {
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError>;
 
     /// Makes the context of a task that is not stored yet know it, until `until`. A pointer
-    /// without its task shows nothing anywhere. The default is for a store that finds the
-    /// tasks of a context without pointers.
+    /// without its task shows nothing anywhere.
     ///
     /// # Errors
     /// [`StoreError`]; then the task must not be stored.
-    async fn put_pointer(&self, record: &TaskRecord, until: Timestamp) -> Result<(), StoreError> {
-        let _nothing_to_write = (record, until);
-        Ok(())
-    }
+    async fn put_pointer(&self, record: &TaskRecord, until: Timestamp) -> Result<(), StoreError>;
 
     /// The task `id` of `owner`, if it has expired by `now` and its item still
     /// exists. Only the content in the item itself is read, because the children may

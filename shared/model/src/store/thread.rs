@@ -46,13 +46,7 @@ pub trait ReadThreads: Send + Sync {
         &self,
         owner: &Owner,
         id: &ContextId,
-    ) -> Result<Option<ThreadRecord>, StoreError> {
-        let found = self.load_thread(owner, id).await?;
-        Ok(found.map(|thread| ThreadRecord {
-            state: ThreadState::default(),
-            ..thread
-        }))
-    }
+    ) -> Result<Option<ThreadRecord>, StoreError>;
 
     /// A page of `owner`'s live contexts, without their state, from an index, never
     /// by a scan. A context without a stored thread has version 0. One with a bare thread
@@ -125,9 +119,7 @@ pub struct StateRemoved {
 #[async_trait]
 pub trait SweepThreads: WriteThreads {
     /// How many shards the index has. Each shard is read separately.
-    fn expiry_shards(&self) -> u32 {
-        1
-    }
+    fn expiry_shards(&self) -> u32;
 
     /// Up to `limit` threads of a shard (the first is 0) that are due by `now`
     /// ([`ThreadRecord::swept_at`]), after the position `after`. The second value is

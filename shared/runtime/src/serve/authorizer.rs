@@ -11,7 +11,7 @@ use crate::auth::{Admitted, AuthError, Credentials, FirstKey, FirstSecret, JwtVe
 use crate::engine::{Clock, SystemClock};
 use crate::secrets::secrets_manager;
 use crate::store::StoreError;
-use crate::store::dynamodb::DynamoStore;
+use crate::store::dynamodb::DynamoTable;
 use async_trait::async_trait;
 use lambda_runtime::Diagnostic;
 use serde::Deserialize;
@@ -30,8 +30,8 @@ pub async fn authorizer() -> Result<(), ServeError> {
     let settings = start.public_settings()?;
     let issuer = settings.credentials.issuer()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let store = DynamoStore::new(clients().await.dynamodb, &settings.table);
-    let mut credentials = Credentials::new(Arc::new(store), clock.clone());
+    let table = DynamoTable::new(clients().await.dynamodb, &settings.table);
+    let mut credentials = Credentials::new(Arc::new(table), clock.clone());
     if let Some(id) = &settings.credentials.first_key {
         let source = Arc::new(StoredSecret(id.clone()));
         let owner = settings.credentials.first_owner.clone();

@@ -4,10 +4,11 @@
 //! [`WriteTasks`] for the functions that run turns. `contract` is the test suite that
 //! every implementation passes.
 
-pub mod memory;
-
-#[cfg(test)]
-mod tests;
+/// A store in memory: records over a table and bytes in memory.
+pub mod memory {
+    pub use a2a_lambda_store::memory::{MemoryBlobs, MemoryTable};
+    pub use a2a_lambda_store::memory_store::MemoryStore;
+}
 
 #[cfg(any(test, feature = "contract-tests"))]
 pub use a2a_lambda_model::store::contract;
@@ -22,7 +23,7 @@ pub use a2a_lambda_model::store::{
 /// The contract of what is stored over a table.
 #[cfg(any(test, feature = "contract-tests"))]
 pub use a2a_lambda_store::contract as table_contract;
-pub use a2a_lambda_store::{api_keys, counters, documents, keys, limits, table};
+pub use a2a_lambda_store::{api_keys, counters, documents, keys, limits, records, table};
 
 /// The stored form of tasks and threads, for stores of an author.
 pub mod stored {

@@ -1,14 +1,10 @@
-//! The memory store behind a bench: it encodes and decodes each record as
-//! DynamoDB would, and can hold a turn after a number of its events.
+//! The memory store behind a bench: it can hold a turn after a number of its events.
 
 use super::invocations::Interruption;
 use crate::store::memory::MemoryStore;
 use crate::store::wrap::{WrapBlobs, WrapTasks, WrapThreads};
-use crate::store::{
-    Blobs, Committed, ReadThreads, StoreError, TaskWrite, ThreadRecord, WriteTasks, WriteThreads,
-    stored,
-};
-use crate::task::{ContextId, Owner, TaskId, TaskRecord};
+use crate::store::{Blobs, Committed, StoreError, TaskWrite, WriteTasks, WriteThreads};
+use crate::task::{TaskId, TaskRecord};
 use async_trait::async_trait;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
@@ -109,30 +105,15 @@ impl WrapTasks for TestStore {
     }
 
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
-        let write = TaskWrite {
-            record: read_back(&write.record)?,
-            ..write.clone()
-        };
-        let outcome = self.memory.commit(&write).await?;
+        let outcome = self.memory.records.commit(write).await?;
         self.brake(&write.record).await;
         Ok(outcome)
     }
 }
 
-#[async_trait]
 impl WrapThreads for TestStore {
     fn threads(&self) -> &dyn WriteThreads {
         &self.memory
-    }
-
-    async fn load_thread(
-        &self,
-        owner: &Owner,
-        id: &ContextId,
-    ) -> Result<Option<ThreadRecord>, StoreError> {
-        let record = self.memory.load_thread(owner, id).await?;
-        let read_back = |record| stored::decode_thread(stored::encode_thread(&record));
-        record.map(read_back).transpose()
     }
 }
 
@@ -140,9 +121,4 @@ impl WrapBlobs for TestStore {
     fn blobs(&self) -> &dyn Blobs {
         &self.memory
     }
-}
-
-/// The record after a round trip through its stored form.
-fn read_back(record: &TaskRecord) -> Result<TaskRecord, StoreError> {
-    stored::decode(stored::encode(record))
 }

@@ -59,7 +59,7 @@ impl WrapTasks for Halting {
         id: &TaskId,
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError> {
-        self.call(self.memory.load(owner, id, now)).await
+        self.call(self.memory.records.load(owner, id, now)).await
     }
 
     async fn head(
@@ -68,7 +68,7 @@ impl WrapTasks for Halting {
         id: &TaskId,
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError> {
-        self.call(self.memory.head(owner, id, now)).await
+        self.call(self.memory.records.head(owner, id, now)).await
     }
 
     async fn tail(
@@ -78,11 +78,12 @@ impl WrapTasks for Halting {
         after: u64,
         now: Timestamp,
     ) -> Result<Option<Tail>, StoreError> {
-        self.call(self.memory.tail(owner, id, after, now)).await
+        self.call(self.memory.records.tail(owner, id, after, now))
+            .await
     }
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
-        self.call(self.memory.list(owner, query)).await
+        self.call(self.memory.records.list(owner, query)).await
     }
 
     async fn load_key(
@@ -91,7 +92,9 @@ impl WrapTasks for Halting {
         key: &KeyHash,
         now: Timestamp,
     ) -> Result<Option<Keyed>, StoreError> {
-        let found = self.call(self.memory.load_key(owner, key, now)).await;
+        let found = self
+            .call(self.memory.records.load_key(owner, key, now))
+            .await;
         let late = self.late.swap(0, Ordering::SeqCst);
         if late > 0 {
             tokio::time::sleep(Duration::from_secs(late.into())).await;
@@ -101,7 +104,7 @@ impl WrapTasks for Halting {
 
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         loop {
-            let done = self.call(self.memory.commit(write)).await?;
+            let done = self.call(self.memory.records.commit(write)).await?;
             let lost = |left: u32| left.checked_sub(1);
             let unheard = &self.unheard;
             let (set, fetched) = (Ordering::SeqCst, Ordering::SeqCst);
@@ -274,7 +277,7 @@ impl KeyedFixture {
         assert_eq!(report.redispatched, 1);
         let task = self.open().await.remove(0);
         let now = Timestamp::default();
-        let found = self.store.memory.load(&owner(), &task, now).await;
+        let found = self.store.memory.records.load(&owner(), &task, now).await;
         let item = WorkItem {
             owner: owner(),
             task,
@@ -511,7 +514,12 @@ async fn a_keyed_send_to_a_message_skill_returns_its_completed_task() {
     let frames = fixture.frames(say("greet", "hi", "k")).await;
     assert_eq!(frames, [Frame::Task(Box::new(first.clone()))]);
     assert_eq!(fixture.starts(), 1);
-    let list = fixture.store.memory.list(&owner(), &everything()).await;
+    let list = fixture
+        .store
+        .memory
+        .records
+        .list(&owner(), &everything())
+        .await;
     let ids: Vec<TaskId> = list
         .unwrap()
         .records

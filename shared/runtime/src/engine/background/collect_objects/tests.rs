@@ -417,7 +417,7 @@ impl crate::store::wrap::WrapObjects for Overtaken<'_> {
     }
 
     async fn head_by_key(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
-        let head = self.store.head_by_key(key).await?;
+        let head = self.store.records.head_by_key(key).await?;
         let write = self.write.lock().unwrap().take();
         if let Some(write) = write {
             assert_eq!(self.store.commit(&write).await?, Committed::Done);

@@ -177,12 +177,22 @@ impl PushFixture {
     async fn record(&self, task: &TaskId) -> TaskRecord {
         let owner = owner();
         let now = self.clock.now();
-        self.store.load(&owner, task, now).await.unwrap().unwrap()
+        self.store
+            .records
+            .load(&owner, task, now)
+            .await
+            .unwrap()
+            .unwrap()
     }
 
     async fn push(&self, task: &TaskId) -> PushRecord {
         let owner = owner();
-        self.store.pushes(&owner, task).await.unwrap().remove(0)
+        self.store
+            .records
+            .pushes(&owner, task)
+            .await
+            .unwrap()
+            .remove(0)
     }
 
     /// A push queue message for one push config.
@@ -502,7 +512,7 @@ impl crate::store::wrap::WrapPushes for Slow {
     ) -> Result<bool, StoreError> {
         tokio::time::sleep(Duration::from_secs(15)).await;
         use crate::store::push::DeliverPushes as _;
-        self.0.note_delivery(push, holder, delivery).await
+        self.0.records.note_delivery(push, holder, delivery).await
     }
 }
 
@@ -869,7 +879,7 @@ async fn task_with_a_reused_id_has_no_earlier_push_configs() {
         tokio::time::advance(life).await;
         if cleaned {
             let now = fixture.clock.now();
-            fixture.store.clean_up(now, life);
+            fixture.store.clean_up(now);
         }
         fixture.say_under(Some(&id), None, "talk", none).await;
         let list = PushListQuery {

@@ -131,7 +131,7 @@ impl SweepFixture {
             expect: 0,
             write: WriteId::made_of(1),
         };
-        assert!(self.index.memory.put_thread(&write).await.unwrap());
+        assert!(self.index.memory.records.put_thread(&write).await.unwrap());
     }
 }
 
@@ -140,7 +140,7 @@ async fn a_backlog_of_tasks_leaves_time_for_threads_and_objects() {
     let fixture = SweepFixture::new();
     fixture.over().await;
     let bytes = bytes::Bytes::from_static(b"x");
-    fixture.index.memory.put("v1/x", bytes).await.unwrap();
+    fixture.index.memory.blobs.put("v1/x", bytes).await.unwrap();
     let deadline = fixture.now().plus(SECOND * 300);
     let (line, mut places) = (FakeQueue::default(), SweepPlaces::default());
     let round = fixture
@@ -154,7 +154,7 @@ async fn a_backlog_of_tasks_leaves_time_for_threads_and_objects() {
     assert!(fixture.now().plus(SECOND * 10) <= deadline);
     assert!(!places.are_done());
     let (owner, id) = (owner(), ContextId::parse("mine").unwrap());
-    let head = fixture.index.memory.load_thread(&owner, &id);
+    let head = fixture.index.memory.records.load_thread(&owner, &id);
     assert_eq!(head.await.unwrap(), None);
 }
 
@@ -282,7 +282,7 @@ async fn a_round_without_time_left_begins_nothing() {
         let fixture = SweepFixture::new();
         fixture.over().await;
         let bytes = bytes::Bytes::from_static(b"x");
-        fixture.index.memory.put("v1/x", bytes).await.unwrap();
+        fixture.index.memory.blobs.put("v1/x", bytes).await.unwrap();
         let deadline = fixture.now().plus(SECOND * left);
         let (line, mut places) = (FakeQueue::default(), SweepPlaces::default());
         let round = fixture
@@ -352,6 +352,7 @@ async fn a_deletion_finished_late_removes_nothing_of_the_next_context() {
         let stored = fixture
             .index
             .memory
+            .records
             .commit(&of.create(&task))
             .await
             .unwrap();
@@ -360,7 +361,11 @@ async fn a_deletion_finished_late_removes_nothing_of_the_next_context() {
     // This deletion has read the thread before another sweep finished it.
     let removal = fixture.engine.remove_cleared(&deleted, None).await.unwrap();
     assert_eq!((removal.tasks, removal.is_whole()), (1, true));
-    let left = fixture.index.memory.tasks_in(&of.owner, &context, None, 9);
+    let left = fixture
+        .index
+        .memory
+        .records
+        .tasks_in(&of.owner, &context, None, 9);
     let left: Vec<_> = left
         .await
         .unwrap()

@@ -32,7 +32,7 @@ impl crate::store::wrap::WrapBlobs for Shelf {
         self.most.fetch_max(open, Ordering::SeqCst);
         tokio::task::yield_now().await;
         self.open.fetch_sub(1, Ordering::SeqCst);
-        let found = self.memory.get(key).await?;
+        let found = self.memory.blobs.get(key).await?;
         let read = found.as_ref().map_or(0, Bytes::len);
         self.read.fetch_add(read, Ordering::SeqCst);
         Ok(found)

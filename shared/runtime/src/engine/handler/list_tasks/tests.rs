@@ -36,7 +36,7 @@ impl WrapTasks for Apart {
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
         self.queries.lock().unwrap().push(query.clone());
-        self.memory.list(owner, query).await
+        self.memory.records.list(owner, query).await
     }
 
     async fn project(
@@ -92,7 +92,12 @@ impl Lists {
                 bytes: size,
                 ..MovedContent::default()
             });
-            store.memory.commit(&world.create(&task)).await.unwrap();
+            store
+                .memory
+                .records
+                .commit(&world.create(&task))
+                .await
+                .unwrap();
             tasks.push(task);
         }
         let policy = Policy {

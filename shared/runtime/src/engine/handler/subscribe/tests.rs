@@ -40,7 +40,7 @@ impl WrapTasks for LateTail {
         if late.is_some() {
             return Ok(late);
         }
-        self.memory.tail(owner, id, after, now).await
+        self.memory.records.tail(owner, id, after, now).await
     }
 }
 
@@ -79,7 +79,11 @@ async fn send(engine: &Engine, store: &LateTail) -> TaskRecord {
         .await
         .unwrap();
     let owner = caller().owner;
-    let found = store.memory.load(&owner, &id(), Timestamp::default()).await;
+    let found = store
+        .memory
+        .records
+        .load(&owner, &id(), Timestamp::default())
+        .await;
     found.unwrap().unwrap()
 }
 
@@ -105,7 +109,12 @@ async fn a_waiting_call_shows_no_later_task_of_the_same_id() {
     };
     engine.cancel(&caller(), &cancel).await.unwrap();
     let (owner, now) = (caller().owner, Timestamp::default());
-    let tail = store.memory.tail(&owner, &id(), 0, now).await.unwrap();
+    let tail = store
+        .memory
+        .records
+        .tail(&owner, &id(), 0, now)
+        .await
+        .unwrap();
     engine.delete_task(&caller(), &id()).await.unwrap();
     let second = send(&engine, &store).await;
     assert!(!second.is_same_task(&first));

@@ -80,7 +80,12 @@ impl Threads {
             return;
         }
         self.others.store(left - 1, Ordering::SeqCst);
-        let found = self.memory.load_thread(&owner(), context).await.unwrap();
+        let found = self
+            .memory
+            .records
+            .load_thread(&owner(), context)
+            .await
+            .unwrap();
         let at = Timestamp::from_millis(1_700_000_000_000);
         let mut record =
             found.unwrap_or_else(|| ThreadRecord::begun(owner(), context.clone(), at, at));
@@ -95,7 +100,7 @@ impl Threads {
             expect,
             write,
         };
-        assert!(self.memory.put_thread(&other).await.unwrap());
+        assert!(self.memory.records.put_thread(&other).await.unwrap());
     }
 }
 
@@ -112,7 +117,7 @@ impl WrapThreads for Threads {
     ) -> Result<Option<ThreadRecord>, StoreError> {
         self.reach()?;
         self.reads.fetch_add(1, Ordering::SeqCst);
-        self.memory.load_thread(owner, id).await
+        self.memory.records.load_thread(owner, id).await
     }
 
     async fn load_thread_head(
@@ -121,18 +126,18 @@ impl WrapThreads for Threads {
         id: &ContextId,
     ) -> Result<Option<ThreadRecord>, StoreError> {
         self.reach()?;
-        self.memory.load_thread_head(owner, id).await
+        self.memory.records.load_thread_head(owner, id).await
     }
 
     async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
         self.another(&write.record.context_id).await;
         if self.cleans.swap(false, Ordering::SeqCst) {
             let (owner, id) = (&write.record.owner, &write.record.context_id);
-            if let Some(left) = self.memory.load_thread(owner, id).await? {
-                self.memory.remove_thread(&left).await?;
+            if let Some(left) = self.memory.records.load_thread(owner, id).await? {
+                self.memory.records.remove_thread(&left).await?;
             }
         }
-        let stored = self.written(self.memory.put_thread(write)).await?;
+        let stored = self.written(self.memory.records.put_thread(write)).await?;
         Ok(stored && !self.unheard.swap(false, Ordering::SeqCst))
     }
 }
@@ -156,7 +161,7 @@ impl WrapTasks for Threads {
     }
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
-        let mut page = self.memory.list(owner, query).await?;
+        let mut page = self.memory.records.list(owner, query).await?;
         if self.lags.load(Ordering::SeqCst) {
             let again = page.records.clone();
             page.records.extend(again);
@@ -180,9 +185,9 @@ impl WrapTasks for Threads {
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         if let Some(thread) = &write.thread {
             self.another(&thread.record.context_id).await;
-            return self.written(self.memory.commit(write)).await;
+            return self.written(self.memory.records.commit(write)).await;
         }
-        self.memory.commit(write).await
+        self.memory.records.commit(write).await
     }
 }
 
@@ -201,7 +206,7 @@ impl WrapBlobs for Counted {
 
     async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
         self.puts.fetch_add(1, Ordering::SeqCst);
-        self.memory.put_for(task, key, bytes).await
+        self.memory.blobs.put_for(task, key, bytes).await
     }
 }
 
@@ -314,7 +319,12 @@ impl Contest {
     }
 
     async fn events(&self) -> usize {
-        let found = self.store.memory.load_thread(&owner(), &context()).await;
+        let found = self
+            .store
+            .memory
+            .records
+            .load_thread(&owner(), &context())
+            .await;
         found.unwrap().map_or(0, |thread| thread.state.events.len())
     }
 }
@@ -378,7 +388,11 @@ impl OutageFixture {
     }
 
     async fn work(&self, task: &TaskId) -> (Ack, TaskRecord) {
-        let found = self.store.load(&owner(), task, Timestamp::default()).await;
+        let found = self
+            .store
+            .records
+            .load(&owner(), task, Timestamp::default())
+            .await;
         let item = WorkItem {
             owner: owner(),
             task: task.clone(),
@@ -388,7 +402,7 @@ impl OutageFixture {
         };
         let ack = self.engine.work(&item, &Only, None).await;
         let now = Timestamp::default();
-        let found = self.store.load(&owner(), task, now).await.unwrap();
+        let found = self.store.records.load(&owner(), task, now).await.unwrap();
         (ack, found.unwrap())
     }
 }
@@ -526,7 +540,12 @@ async fn a_turn_reads_its_thread_state_once_for_all_session_values() {
         // One read for what the turn loads, and one for what it changes.
         assert_eq!(contest.store.reads.load(Ordering::SeqCst), reads);
     }
-    let found = contest.store.memory.load_thread(&owner(), &context()).await;
+    let found = contest
+        .store
+        .memory
+        .records
+        .load_thread(&owner(), &context())
+        .await;
     let thread = found.unwrap().unwrap();
     assert_eq!(thread.state.session["size"], 2);
 }
@@ -539,7 +558,12 @@ async fn a_context_begins_anew_while_ttl_removes_its_old_thread() {
     tokio::time::advance(Duration::from_secs(9 * 24 * 3600)).await;
     contest.store.cleans.store(true, Ordering::SeqCst);
     assert!(contest.send("plain", None).await.is_ok());
-    let found = contest.store.memory.load_thread(&owner(), &context()).await;
+    let found = contest
+        .store
+        .memory
+        .records
+        .load_thread(&owner(), &context())
+        .await;
     let thread = found.unwrap().unwrap();
     assert_eq!(thread.version, 1);
     assert!(thread.lives(contest.engine.reader.clock.now()));

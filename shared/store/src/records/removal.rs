@@ -1,18 +1,15 @@
 //! Removes tasks and threads with all their items.
 
-use super::conditional_write::ConditionalWrite;
-use super::item::{self, Item};
-use super::store::DynamoStore;
-use super::{key, large_value, outcome, push_item};
+use super::push_item::MARK;
+use super::{Records, idempotency, large_value, task_item, task_pointers, thread_item};
+use crate::item::{INCARNATION, VERSION, count};
+use crate::keys::{self, Key, META, PK, SK};
+use crate::table::{Comparison, Condition, Item, Query, Statement};
 use a2a_lambda_model::store::{StoreError, ThreadRecord};
-use a2a_lambda_model::task::{TaskRecord, ThreadKey};
+use a2a_lambda_model::task::TaskRecord;
 
 /// Objects of one list.
 const LISTED: usize = 1000;
-
-fn is_meta(key: &Item) -> bool {
-    item::string(key, key::SK).is_ok_and(|sort| sort == key::META)
-}
 
 fn is_same(stored: &TaskRecord, record: &TaskRecord) -> bool {
     stored.owner() == record.owner()
@@ -20,13 +17,30 @@ fn is_same(stored: &TaskRecord, record: &TaskRecord) -> bool {
         && stored.incarnation() == record.incarnation()
 }
 
-impl DynamoStore {
+/// Removes an item if it is still the one that was seen. A later task with this id may already
+/// have replaced it. The attribute distinguishes the two.
+fn as_seen(seen: &Item) -> Result<Statement, StoreError> {
+    let gone = Statement::delete(Key::of(seen)?);
+    let mark = [MARK, INCARNATION]
+        .into_iter()
+        .find_map(|name| Some((name, seen.get(name)?)));
+    Ok(match mark {
+        Some((name, value)) => gone.when(Condition::is(name, Comparison::Equal, value.clone())),
+        None => gone,
+    })
+}
+
+impl Records {
     /// Removes a task with everything in its partition; see
     /// [`a2a_lambda_model::store::WriteTasks::remove_task`].
     pub(super) async fn remove_task_items(&self, record: &TaskRecord) -> Result<bool, StoreError> {
-        let partition = key::task(&record.key());
+        let meta = keys::task(&record.key());
+        let query = Query {
+            only: [PK, SK, INCARNATION, MARK].map(str::to_owned).into(),
+            ..keys::task_items(&record.key()).into()
+        };
         loop {
-            let seen = self.keys_of(&partition).await?;
+            let seen = self.table.query(&query).await?.items;
             // While the task is stored, the items seen are its own or older ones. Items of a
             // later task with this id come only afterwards and differ.
             match self.own_item(&record.key()).await? {
@@ -34,31 +48,28 @@ impl DynamoStore {
                 Some(stored) if !is_same(&stored, record) => return Ok(false),
                 Some(_) => {}
             }
-            let beside: Vec<Item> = seen.into_iter().filter(|key| !is_meta(key)).collect();
+            let beside = seen.iter().filter(|it| it.get(SK) != Some(&META.into()));
+            let beside: Vec<&Item> = beside.collect();
             if beside.is_empty() {
                 break;
             }
             for item in beside {
-                // A later task with this id may already have replaced the item. The attribute
-                // distinguishes the two.
-                let name = if item.contains_key(push_item::MARK) {
-                    push_item::MARK
-                } else {
-                    item::INCARNATION
-                };
-                self.write_once(ConditionalWrite::gone_as_seen(&item, name))
-                    .await?;
+                self.done(as_seen(item)?).await?;
             }
         }
         for key in record.held_keys() {
-            let gone = ConditionalWrite::no_key(record, key);
-            self.write_once(gone).await?;
+            self.done(idempotency::no_key(record, key)).await?;
         }
+        let as_stored = Condition::All(vec![
+            task_item::has_version(record.version()),
+            task_item::is_same(record.incarnation()),
+            task_item::is_owned_by(record.owner()),
+        ]);
         // Both in one transaction: an interrupted deletion of the context then finds the
         // task by its pointer, or neither is left.
-        let mut last = vec![ConditionalWrite::no_task(record)];
-        last.extend(ConditionalWrite::no_pointer(record));
-        let gone = self.write_all(last).await?;
+        let mut last = vec![Statement::delete(meta).when(as_stored)];
+        last.extend(task_pointers::no_pointer(record));
+        let gone = self.done(last).await?;
         // A repeated call finds no item, which is success.
         Ok(gone || self.own_item(&record.key()).await?.is_none())
     }
@@ -69,12 +80,14 @@ impl DynamoStore {
         &self,
         record: &ThreadRecord,
     ) -> Result<(), StoreError> {
-        self.write_once(ConditionalWrite::no_state_up_to(record))
+        let thread = thread_item::key(record);
+        let earlier = Condition::is(VERSION, Comparison::AtMost, count(record.version));
+        self.done(Statement::delete(keys::thread_state(&thread)).when(earlier))
             .await?;
         let Some(blobs) = &self.blobs else {
             return Ok(());
         };
-        let below = large_value::below(&ThreadKey::new(&record.owner, &record.context_id));
+        let below = large_value::below(&thread);
         let mut after: Option<String> = None;
         loop {
             let found = blobs.keys(&below, after.as_deref(), LISTED).await?;
@@ -101,28 +114,9 @@ impl DynamoStore {
     ) -> Result<bool, StoreError> {
         self.remove_thread_state(record).await?;
         self.remove_pointers(record).await?;
-        let gone = self.write_once(ConditionalWrite::no_thread(record)).await?;
+        let key = keys::thread(&thread_item::key(record));
+        let gone = Statement::delete(key.clone()).when(task_item::has_version(record.version));
         // A repeated call finds no item, which is success.
-        let partition = key::thread(&record.owner, &record.context_id);
-        Ok(gone || self.meta(&partition).await?.is_none())
-    }
-
-    /// Keys in a partition (the first page of them), each with the attribute that
-    /// distinguishes the item from one that replaces it.
-    async fn keys_of(&self, partition: &str) -> Result<Vec<Item>, StoreError> {
-        let found = self
-            .client
-            .query()
-            .table_name(&self.table)
-            .consistent_read(true)
-            .key_condition_expression("PK = :pk")
-            .expression_attribute_values(":pk", item::text(partition))
-            .projection_expression("PK, SK, #incarnation, #mark")
-            .expression_attribute_names("#incarnation", item::INCARNATION)
-            .expression_attribute_names("#mark", push_item::MARK)
-            .send()
-            .await
-            .map_err(|error| outcome::read_error(&error))?;
-        Ok(found.items.unwrap_or_default())
+        Ok(self.done(gone).await? || self.item(key).await?.is_none())
     }
 }

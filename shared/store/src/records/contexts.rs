@@ -2,15 +2,15 @@
 //!
 //! The page joins two indexes. Threads have an index of their own. A context that the
 //! server named after its first task has no thread until it keeps something. Until then
-//! the list of tasks shows it, by that first task. The store reads both indexes in order,
-//! without a scan, and then reads the records themselves from the table.
+//! the list of tasks shows it, by that first task. Both indexes are read in order, without a
+//! scan, and then the records themselves from the table.
 
-use super::item::{self, Item};
-use super::store::DynamoStore;
-use super::{key, list, outcome};
+use super::{Records, task_item, thread_item};
+use crate::item::{self, CONTEXT, STATE, corrupt};
+use crate::keys::{self, Key, LISTS_SK, Partition};
+use crate::table::{Item, Position, Query};
 use a2a_lambda_model::store::{StoreError, ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord};
-use a2a_lambda_model::task::{ContextId, Owner, TaskId, TaskKey, TaskState, Timestamp};
-use aws_sdk_dynamodb::types::AttributeValue;
+use a2a_lambda_model::task::{ContextId, Owner, TaskId, TaskKey, TaskState, ThreadKey, Timestamp};
 use futures::future::try_join;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Index items that one page reads at most, of each index.
 const READ_MAX: usize = 2_000;
 /// Index items of one request.
-const CHUNK: i32 = 500;
+const CHUNK: usize = 500;
 /// Contexts that are checked for tasks at the same time.
 const AT_ONCE: usize = 16;
 /// Pointers of a context that are read at a time to find a task.
@@ -37,7 +37,7 @@ struct IndexWalk {
     stopped: Option<ThreadPosition>,
 }
 
-impl DynamoStore {
+impl Records {
     /// The page for `query`.
     ///
     /// # Errors
@@ -48,8 +48,8 @@ impl DynamoStore {
         query: &ThreadQuery,
     ) -> Result<ThreadPage, StoreError> {
         let (threads, firsts) = try_join(
-            self.walk(key::contexts(owner), query, thread_place),
-            self.walk(key::list(owner), query, first_place),
+            self.walk(keys::contexts(owner), query, thread_place),
+            self.walk(keys::list(owner), query, first_place),
         )
         .await?;
         // The list is complete only down to the newest position at which a walk stopped.
@@ -66,7 +66,7 @@ impl DynamoStore {
         let last = places.last().map(|(place, _)| place.clone());
         let next = if more { last } else { stopped };
         Ok(ThreadPage {
-            threads: self.head_by_key(owner, &places, query).await?,
+            threads: self.contexts_at(owner, &places, query).await?,
             next,
         })
     }
@@ -74,21 +74,27 @@ impl DynamoStore {
     /// The positions in one index after that of the query.
     async fn walk(
         &self,
-        partition: String,
+        partition: Partition,
         query: &ThreadQuery,
         place: ReadPlace,
     ) -> Result<IndexWalk, StoreError> {
-        let mut places = Vec::new();
-        let (mut read, mut start) = (0, None);
+        let mut request = Query {
+            range: keys::places_until(query.after.as_ref().map(|after| after.at)),
+            newest_first: true,
+            limit: Some(CHUNK),
+            filter: Some(task_item::is_live(query.now)),
+            ..partition.into()
+        };
+        let (mut places, mut read) = (Vec::new(), 0);
         loop {
-            let found = self.index_page(&partition, query, start).await?;
-            read += usize::try_from(found.scanned_count).unwrap_or(READ_MAX);
+            let found = self.table.query(&request).await?;
+            read += found.read;
             let after =
                 |(place, _): &ContextPlace| query.after.as_ref().is_none_or(|it| place < it);
-            let found_here = found.items().iter().filter_map(|item| place(item, query));
+            let found_here = found.items.iter().filter_map(|item| place(item, query));
             places.extend(found_here.filter(after));
-            start = found.last_evaluated_key;
-            let Some(last) = &start else {
+            request.start = found.next;
+            let Some(last) = &request.start else {
                 return Ok(IndexWalk {
                     places,
                     stopped: None,
@@ -101,37 +107,9 @@ impl DynamoStore {
         }
     }
 
-    async fn index_page(
-        &self,
-        partition: &str,
-        query: &ThreadQuery,
-        start: Option<Item>,
-    ) -> Result<aws_sdk_dynamodb::operation::query::QueryOutput, StoreError> {
-        let end = query
-            .after
-            .as_ref()
-            .map_or_else(key::after_all, |after| key::end_of(after.at));
-        self.client
-            .query()
-            .table_name(&self.table)
-            .index_name(key::LISTS)
-            .key_condition_expression("GSI1PK = :list AND GSI1SK < :end")
-            .filter_expression("attribute_not_exists(#expires_at) OR #expires_at > :now")
-            .expression_attribute_names("#expires_at", item::EXPIRES_AT)
-            .expression_attribute_values(":list", item::text(partition))
-            .expression_attribute_values(":end", item::text(end))
-            .expression_attribute_values(":now", item::number(query.now.as_millis()))
-            .scan_index_forward(false)
-            .limit(CHUNK)
-            .set_exclusive_start_key(start)
-            .send()
-            .await
-            .map_err(|error| outcome::read_error(&error))
-    }
-
     /// The contexts at `places` as they are stored now, in this order, without those that
     /// have expired or are deleted.
-    async fn head_by_key(
+    async fn contexts_at(
         &self,
         owner: &Owner,
         places: &[ContextPlace],
@@ -139,9 +117,9 @@ impl DynamoStore {
     ) -> Result<Vec<ThreadRecord>, StoreError> {
         let mut threads = BTreeMap::new();
         let contexts: BTreeSet<_> = places.iter().map(|(place, _)| &place.context).collect();
-        let keys = contexts.into_iter().map(|id| key::thread(owner, id));
-        let metas = self.metas(keys.collect()).await?;
-        for thread in list::readable(&metas, item::thread_head) {
+        let contexts = contexts.into_iter().map(|id| ThreadKey::new(owner, id));
+        let keys: Vec<Key> = contexts.map(|thread| keys::thread(&thread)).collect();
+        for thread in item::readable(&self.table.get(&keys).await?, thread_item::head) {
             threads.insert(thread.context_id.clone(), thread);
         }
         // A context with a thread is listed by the position of the thread, not of its first
@@ -149,12 +127,11 @@ impl DynamoStore {
         let own = |(place, first): &&ContextPlace| !first || !threads.contains_key(&place.context);
         let places: Vec<&ContextPlace> = places.iter().filter(own).collect();
         let firsts = places.iter().filter(|(_, first)| *first);
-        let firsts: BTreeSet<TaskId> = firsts
+        let firsts: Vec<TaskId> = firsts
             .filter_map(|(place, _)| place.context.first_task())
             .collect();
-        let keys = firsts.iter().map(|id| key::task(&TaskKey::new(owner, id)));
-        let metas = self.metas(keys.collect()).await?;
-        for task in list::readable(&metas, item::to_task) {
+        let firsts = firsts.iter().map(|id| TaskKey::new(owner, id));
+        for task in self.heads_of(firsts).await? {
             if task.owner() == owner && !task.expired(query.now) {
                 let thread = ThreadRecord::from_first_task(&task, query.ttl, query.now);
                 threads.insert(task.context_id().clone(), thread);
@@ -212,36 +189,23 @@ impl DynamoStore {
             }
         }
     }
-
-    /// The `META` items of partitions, read consistently.
-    async fn metas(&self, partitions: Vec<String>) -> Result<Vec<Item>, StoreError> {
-        let mut items = Vec::new();
-        let keys: Vec<Item> = partitions
-            .iter()
-            .map(|partition| item::key_of(partition, key::META))
-            .collect();
-        for chunk in keys.chunks(list::BATCH) {
-            items.extend(list::batch(&self.client, &self.table, chunk.to_vec()).await?);
-        }
-        Ok(items)
-    }
 }
 
 /// The position of a thread in the index.
 fn thread_place(item: &Item, _: &ThreadQuery) -> Option<ContextPlace> {
-    let place = key::context_position(text_of(item, key::LISTS_SK)?)?;
+    let place = keys::context_position(item::text(item, LISTS_SK).ok()?)?;
     Some((place, false))
 }
 
 /// The position of a task that its context is named after. `None` if the task has been at
 /// rest for the lifetime of a context: a task is kept much longer than its context is listed.
 fn first_place(item: &Item, query: &ThreadQuery) -> Option<ContextPlace> {
-    let place = key::position(text_of(item, key::LISTS_SK)?)?;
-    let state = text_of(item, item::STATE).and_then(TaskState::parse);
+    let place = keys::position(item::text(item, LISTS_SK).ok()?)?;
+    let state = item::text(item, STATE).ok().and_then(TaskState::parse);
     if place.at.plus(query.ttl) <= query.now && state.is_some_and(TaskState::is_at_rest) {
         return None;
     }
-    let context = ContextId::parse(text_of(item, item::CONTEXT)?).ok()?;
+    let context = ContextId::parse(item::text(item, CONTEXT).ok()?).ok()?;
     let first = context.first_task()? == place.task;
     let at = place.at;
     first.then_some((ThreadPosition { at, context }, true))
@@ -249,20 +213,15 @@ fn first_place(item: &Item, query: &ThreadQuery) -> Option<ContextPlace> {
 
 /// The position from which the next walk continues: that of the last item read. A task that
 /// no context is named after sorts before all contexts of the same time.
-fn stop_at(last: &Item) -> Result<ThreadPosition, StoreError> {
-    let text = item::string(last, key::LISTS_SK)?;
-    let corrupt = || StoreError::Corrupt(format!("invalid position in a list index: `{text}`"));
-    let of_thread = key::context_position(text).ok_or_else(corrupt)?;
+fn stop_at(last: &Position) -> Result<ThreadPosition, StoreError> {
+    let text = item::text(&last.0, LISTS_SK)?;
+    let of_thread = keys::context_position(text);
+    let of_thread =
+        of_thread.ok_or_else(|| corrupt(format_args!("invalid position in a list: `{text}`")))?;
     let named = TaskId::parse(of_thread.context.as_str());
     let named = named.ok().and_then(|task| ContextId::named_after(&task));
     Ok(ThreadPosition {
         context: named.unwrap_or(of_thread.context),
         at: of_thread.at,
     })
-}
-
-fn text_of<'i>(item: &'i Item, name: &str) -> Option<&'i str> {
-    item.get(name)
-        .and_then(|value: &AttributeValue| value.as_s().ok())
-        .map(String::as_str)
 }

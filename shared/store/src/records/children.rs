@@ -5,21 +5,18 @@
 //! commit. A reader ignores children that the `META` item does not name. They belong to an
 //! earlier task of the same id, or to output that a restart has taken back.
 
-use super::conditional_write::ConditionalWrite;
-use super::item::{self, Item};
-use super::key;
+use super::Records;
 use super::large_value::{self, ValueOwner};
-use super::outcome::{self, TRIES, TornReads};
-use super::store::DynamoStore;
+use super::task_item::{self, to_task};
+use super::torn_reads::{TRIES, TornReads};
+use crate::item::{self, INCARNATION, VERSION};
+use crate::keys::{self, META, PK, SK};
+use crate::table::{self, Comparison, Condition, Item, Query, Range, Statement};
 use a2a_lambda_model::store::{StoreError, Tail, TaskWrite};
-use a2a_lambda_model::stored::{self, Child, ChildName, FoundChild};
+use a2a_lambda_model::stored::{self, Child, ChildName};
 use a2a_lambda_model::task::{LoggedEvent, Owner, TaskId, TaskKey, TaskRecord};
-use std::collections::HashMap;
 
-/// The attributes for the key of a child, its version and its object.
-const KEYS: &str = "PK, SK, #version, #object";
-
-impl DynamoStore {
+impl Records {
     /// The statements for a commit's new children. Stores large children as objects first,
     /// so that the commit never names an object that does not exist.
     ///
@@ -29,24 +26,26 @@ impl DynamoStore {
         &self,
         write: &TaskWrite,
         children: Vec<Child>,
-    ) -> Result<Vec<ConditionalWrite>, StoreError> {
+    ) -> Result<Vec<Statement>, StoreError> {
         let record = &write.record;
-        let (partition, value_owner) = (key::task(&record.key()), ValueOwner::Task(record.key()));
+        let value_owner = ValueOwner::Task(record.key());
         let mut statements = Vec::new();
         for Child { name, content } in children {
-            let sort = key::child(name);
-            let mut item = item::key_of(&partition, &sort);
-            for (name, value) in item::child(record, content) {
-                item.insert(name.to_owned(), value);
-            }
-            let object = large_value::of_task(record, &sort);
+            let key = keys::child(&record.key(), name);
+            let mut item = task_item::child(record, content);
+            let object = large_value::of_task(record, key.sort());
             self.spill(&mut item, &value_owner, &object).await?;
+            let put = Statement::put(key, item);
             statements.push(match name {
                 // The condition of the task covers it, since both are in one transaction.
-                ChildName::State => ConditionalWrite::child(item),
-                ChildName::Moved { .. } => {
-                    ConditionalWrite::new_child(item, record.incarnation().as_str())
-                }
+                ChildName::State => put,
+                // It never replaces a child of the same task. It may replace one that an
+                // earlier task with this id has left.
+                ChildName::Moved { .. } => put.when(Condition::is(
+                    INCARNATION,
+                    Comparison::Differs,
+                    record.incarnation().as_str(),
+                )),
             });
         }
         Ok(statements)
@@ -64,7 +63,7 @@ impl DynamoStore {
         if record.layout().is_empty() {
             return Ok(Some(record));
         }
-        let mut children = self.children(&record, None, false).await?;
+        let mut children = self.children(&record, keys::children(), &[]).await?;
         children.retain(|(name, _)| stored::names(&record, *name));
         let items = children.iter_mut().map(|(_, item)| item);
         if !self.load_all(items).await? {
@@ -72,59 +71,43 @@ impl DynamoStore {
         }
         let found = children
             .into_iter()
-            .map(|(name, item)| Ok((name, found_in(item)?)));
+            .map(|(name, item)| Ok((name, task_item::found_child(item)?)));
         let found = found.collect::<Result<_, StoreError>>()?;
         Ok(stored::join(&mut record, &found)?.then_some(record))
     }
 
-    /// The children of a task, or those between two names; whole or only their [`KEYS`].
+    /// The children of a task in this range, with the attributes `only` or all.
     pub(super) async fn children(
         &self,
         record: &TaskRecord,
-        between: Option<(ChildName, ChildName)>,
-        keys: bool,
+        range: Range,
+        only: &[&str],
     ) -> Result<Vec<(ChildName, Item)>, StoreError> {
-        let (first, last) = match between {
-            Some((first, last)) => (key::child(first), key::child(last)),
-            None => (key::FIRST_CHILD.to_owned(), key::STATE.to_owned()),
+        let query = Query {
+            range,
+            filter: Some(task_item::is_same(record.incarnation())),
+            only: only.iter().map(|name| (*name).to_owned()).collect(),
+            ..keys::task_items(&record.key()).into()
         };
-        let mut names = HashMap::from([("#incarnation".to_owned(), item::INCARNATION.to_owned())]);
-        if keys {
-            names.insert("#version".to_owned(), item::VERSION.to_owned());
-            names.insert("#object".to_owned(), large_value::KEY.to_owned());
-        }
-        let query = self
-            .client
-            .query()
-            .table_name(&self.table)
-            .consistent_read(true)
-            .key_condition_expression("PK = :pk AND SK BETWEEN :first AND :last")
-            .filter_expression("#incarnation = :mine")
-            .expression_attribute_values(":pk", item::text(key::task(&record.key())))
-            .expression_attribute_values(":first", item::text(first))
-            .expression_attribute_values(":last", item::text(last))
-            .expression_attribute_values(":mine", item::text(record.incarnation().as_str()))
-            .set_projection_expression(keys.then(|| KEYS.to_owned()))
-            .set_expression_attribute_names(Some(names));
         let mut children = Vec::new();
-        let mut start = None;
-        loop {
-            let page = query.clone().set_exclusive_start_key(start).send();
-            let page = page.await.map_err(|error| outcome::read_error(&error))?;
-            for item in page.items.unwrap_or_default() {
-                if let Some(name) = key::child_of(item::string(&item, key::SK)?) {
-                    children.push((name, item));
-                }
-            }
-            start = page.last_evaluated_key;
-            if start.is_none() {
-                return Ok(children);
+        for item in table::whole(self.reader(), query).await? {
+            if let Some(name) = keys::child_of(item::text(&item, SK)?) {
+                children.push((name, item));
             }
         }
+        Ok(children)
     }
 
-    /// Extends the TTL of the existing children to the time that this commit demands. This
-    /// happens outside of the commit: if the commit fails, a longer TTL does no harm.
+    /// The same, with only their keys, versions and objects.
+    pub(super) async fn child_keys(
+        &self,
+        record: &TaskRecord,
+    ) -> Result<Vec<(ChildName, Item)>, StoreError> {
+        let only = [PK, SK, VERSION, large_value::KEY];
+        self.children(record, keys::children(), &only).await
+    }
+
+    /// Extends the TTL of the existing children to the time that this commit demands.
     ///
     /// # Errors
     /// [`StoreError`] when the table does not answer.
@@ -136,12 +119,9 @@ impl DynamoStore {
         let Some(kept) = renewed.filter(|_| stored::has_older_children(record)) else {
             return Ok(());
         };
-        let partition = key::task(&record.key());
-        for (name, _) in self.children(record, None, true).await? {
-            let until = kept.until.ttl_seconds();
-            // A child that is gone, or has a later TTL, needs no write.
-            self.write_once(ConditionalWrite::keep(&partition, &key::child(name), until))
-                .await?;
+        for (name, _) in self.child_keys(record).await? {
+            let child = keys::child(&record.key(), name);
+            self.prolong(child, kept.until).await?;
         }
         Ok(())
     }
@@ -157,17 +137,16 @@ impl DynamoStore {
         id: &TaskId,
         after: u64,
     ) -> Result<Option<(TaskRecord, Tail)>, StoreError> {
-        let partition = key::task(&TaskKey::new(owner, id));
+        let task = TaskKey::new(owner, id);
         let mut reads = TornReads::default();
-        for tries in 0..TRIES {
-            let log = self.read_log(owner, &partition, after).await?;
+        for _ in 0..TRIES {
+            let log = self.read_log(owner, &task, after).await?;
             let Some((head, children)) = log else {
                 return Ok(None);
             };
             reads.note(head.version());
             let moved = self.events_of(&head, children).await;
             let Some(moved) = reads.result(moved)? else {
-                outcome::pause(tries).await;
                 continue;
             };
             let mut tail = Tail::of(&head, after);
@@ -184,7 +163,6 @@ impl DynamoStore {
                 tail.events = events;
                 return Ok(Some((head, tail)));
             }
-            outcome::pause(tries).await;
         }
         Err(reads.error())
     }
@@ -193,47 +171,26 @@ impl DynamoStore {
     async fn read_log(
         &self,
         owner: &Owner,
-        partition: &str,
+        task: &TaskKey,
         after: u64,
     ) -> Result<Option<(TaskRecord, Vec<Item>)>, StoreError> {
-        let first = key::events_from(after.saturating_add(1));
-        let mut items = Vec::new();
-        let mut start = None;
-        loop {
-            let found = self
-                .client
-                .query()
-                .table_name(&self.table)
-                .consistent_read(true)
-                .key_condition_expression("PK = :pk AND SK BETWEEN :first AND :meta")
-                .expression_attribute_values(":pk", item::text(partition))
-                .expression_attribute_values(":first", item::text(&first))
-                .expression_attribute_values(":meta", item::text(key::META))
-                .set_exclusive_start_key(start)
-                .send()
-                .await
-                .map_err(|error| outcome::read_error(&error))?;
-            items.extend(found.items.unwrap_or_default());
-            start = found.last_evaluated_key;
-            if start.is_none() {
-                break;
-            }
-        }
+        let query = Query {
+            range: keys::log_after(after),
+            ..keys::task_items(task).into()
+        };
+        let mut items = table::whole(self.reader(), query).await?;
         // `META` sorts behind the children, so it is the last item.
         let Some(meta) = items.pop() else {
             return Ok(None);
         };
-        if item::string(&meta, key::SK)? != key::META {
+        if item::text(&meta, SK)? != META || !task_item::may_belong_to(&meta, owner) {
             return Ok(None);
         }
-        if !item::may_belong_to(&meta, owner) {
-            return Ok(None);
-        }
-        let head = item::to_task(&meta)?;
+        let head = to_task(&meta)?;
         let mut children = Vec::new();
         for item in items {
-            let mine = item::string(&item, item::INCARNATION)? == head.incarnation().as_str();
-            let name = key::child_of(item::string(&item, key::SK)?);
+            let mine = item::text(&item, INCARNATION)? == head.incarnation().as_str();
+            let name = keys::child_of(item::text(&item, SK)?);
             if mine && name.is_some_and(|name| stored::names(&head, name)) {
                 children.push(item);
             }
@@ -256,12 +213,4 @@ impl DynamoStore {
         }
         Ok(Some(events))
     }
-}
-
-/// The content and the version of a child item.
-pub(super) fn found_in(mut item: Item) -> Result<FoundChild, StoreError> {
-    Ok(FoundChild {
-        version: item::integer(&item, item::VERSION)?,
-        content: item::take_body(&mut item)?,
-    })
 }

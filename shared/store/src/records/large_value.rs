@@ -1,12 +1,13 @@
 //! Stores content that is too large for an item as an object in the bucket.
 //!
-//! The store writes the object first, under a key that no other write uses. The item then
+//! The object is written first, under a key that no other write uses. The item then
 //! names the object with its size and hash, and a read checks both. A write that replaces
 //! such an item does not remove the old object; the sweep does. The sweep also removes the
 //! objects of a write that failed.
 
-use super::item::{self, Item};
-use super::store::DynamoStore;
+use super::{Records, thread_item};
+use crate::item;
+use crate::table::Item;
 use a2a_lambda_model::store::{SizeError, StoreError, ThreadWrite};
 use a2a_lambda_model::stored::{Encoded, ITEM_MAX};
 use a2a_lambda_model::task::{TaskKey, TaskRecord, ThreadKey, Timestamp, WriteId};
@@ -32,12 +33,12 @@ use sha2::{Digest as _, Sha256};
 /// are cheaper in both columns, so the limit is above that. A task or thread value that is
 /// replaced as a whole is written again at each change, and saves the most. Its old object
 /// stays for some weeks, for less than 1 USD a million at 32 KB. See decision 0003.
-pub(super) const INLINE_MAX: usize = 32 * 1024;
+const INLINE_MAX: usize = 32 * 1024;
 
 /// Prefix of all objects that tasks and threads keep.
-pub(super) const ROOT: &str = "v1/";
+pub const ROOT: &str = "v1/";
 /// Prefix of the files that clients have uploaded through a URL.
-pub(super) const UPLOADS: &str = "up/";
+pub const UPLOADS: &str = "up/";
 
 /// The attribute that names an object.
 pub(super) const KEY: &str = "object";
@@ -53,7 +54,7 @@ pub(super) enum ValueOwner {
     Thread(ThreadKey),
 }
 
-impl DynamoStore {
+impl Records {
     /// Moves the content of `item` to the object `name`, if it has more than `inline_max`
     /// bytes.
     ///
@@ -82,9 +83,9 @@ impl DynamoStore {
             ValueOwner::Task(task) => blobs.put_for(task, name, bytes.into()).await?,
             ValueOwner::Thread(thread) => blobs.put_for_thread(thread, name, bytes.into()).await?,
         }
-        item.insert(KEY.to_owned(), item::text(name));
-        item.insert(SIZE.to_owned(), item::number(size));
-        item.insert(HASH.to_owned(), item::text(hash));
+        item.insert(KEY.to_owned(), name.into());
+        item.insert(SIZE.to_owned(), item::count(size as u64));
+        item.insert(HASH.to_owned(), hash.into());
         Ok(())
     }
 
@@ -98,7 +99,7 @@ impl DynamoStore {
         if !item.contains_key(KEY) {
             return Ok(true);
         }
-        let name = item::string(item, KEY)?;
+        let name = item::text(item, KEY)?;
         if !name.starts_with(ROOT) {
             return Err(StoreError::Corrupt(format!(
                 "object key `{name}` does not begin with `{ROOT}`"
@@ -116,8 +117,8 @@ impl DynamoStore {
             return Ok(false);
         };
         let wrong = |what| StoreError::Corrupt(format!("object `{name}` {what}"));
-        let same = bytes.len() == item::integer::<usize>(item, SIZE)?
-            && hex::encode(Sha256::digest(&bytes)) == item::string(item, HASH)?;
+        let same = bytes.len() == item::number::<usize>(item, SIZE)?
+            && hex::encode(Sha256::digest(&bytes)) == item::text(item, HASH)?;
         if !same {
             return Err(wrong("differs from the size or hash in its item"));
         }
@@ -130,7 +131,7 @@ impl DynamoStore {
     /// then has no content.
     ///
     /// # Errors
-    /// As [`DynamoStore::load_value`].
+    /// As [`Records::load_value`].
     pub(super) async fn load_all(
         &self,
         items: impl Iterator<Item = &mut Item> + Send,
@@ -157,7 +158,7 @@ impl DynamoStore {
 
 /// The object that an item names, if it has one.
 pub(super) fn named(item: &Item) -> Option<String> {
-    item::string(item, KEY).ok().map(str::to_owned)
+    item::text(item, KEY).ok().map(str::to_owned)
 }
 
 /// The time in the key of an object that this store wrote; `None` for a key of another
@@ -199,7 +200,7 @@ pub(super) fn of_thread(write: &ThreadWrite) -> String {
     let thread = &write.record;
     format!(
         "{}{}-{}-{:x}-state",
-        below(&ThreadKey::new(&thread.owner, &thread.context_id)),
+        below(&thread_item::key(thread)),
         half(&write.write),
         thread.version,
         millis(thread.updated_at),
@@ -219,7 +220,7 @@ fn millis(at: Timestamp) -> i64 {
 mod tests {
     use super::*;
     use a2a_lambda_model::store::contract::World;
-    use a2a_lambda_model::task::{ContextId, WriteId};
+    use a2a_lambda_model::task::ContextId;
     use std::collections::BTreeSet;
 
     #[test]

@@ -1,11 +1,17 @@
 use super::MemoryStore;
-use crate::store::contract::{self, Stores, World};
-use crate::store::queue::SweepObjects as _;
-use crate::store::wrap::WrapTasks;
-use crate::store::{Committed, Expect, ReadTasks as _, StoreError, TaskWrite, WriteTasks};
-use crate::task::{Change, TaskRecord, Timestamp};
+use crate::contract::{Fault, WatchedTable};
+use crate::memory::MemoryBlobs;
+use crate::records::Records;
+use a2a_lambda_model::store::contract::{self, Stores, World};
+use a2a_lambda_model::store::queue::SweepObjects as _;
+use a2a_lambda_model::store::wrap::WrapTasks;
+use a2a_lambda_model::store::{
+    Committed, Expect, ReadTasks as _, StoreError, TaskWrite, WriteTasks,
+};
+use a2a_lambda_model::task::{Change, TaskRecord, Timestamp};
 use futures::FutureExt as _;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 macro_rules! run {
     ($($case:ident)*) => {$(
@@ -35,6 +41,31 @@ async fn the_suite_passes_twice_on_one_store() {
     }
 }
 
+mod if_each_write_is_sent_twice {
+    use super::*;
+
+    macro_rules! run {
+        ($($case:ident)*) => {$(
+            #[tokio::test]
+            async fn $case() {
+                let table = Arc::new(WatchedTable::with(Fault::SentTwice));
+                let blobs = Arc::<MemoryBlobs>::default();
+                let records = Records::new(table).with_blobs(blobs.clone());
+                let stores = Stores {
+                    tasks: &records,
+                    sweep: &records,
+                    threads: &records,
+                    blobs: &*blobs,
+                    pushes: Some(&records),
+                };
+                let world = World::new(1, stringify!($case)).unwrap();
+                contract::$case(&stores, &world).await.unwrap();
+            }
+        )*};
+    }
+    a2a_lambda_model::store_contract_cases!(run);
+}
+
 /// A defect put in front of the store, which the suite has to detect.
 #[derive(Clone, Copy, Debug)]
 enum Mutant {
@@ -49,7 +80,7 @@ struct Broken(MemoryStore, Mutant);
 impl Broken {
     /// `record` with the incarnation of the task now stored under its id.
     async fn disguised(&self, record: &TaskRecord) -> TaskRecord {
-        let stored = self.0.load_by_key(&record.key()).await.unwrap();
+        let stored = self.0.records.load_by_key(&record.key()).await.unwrap();
         let mut record = record.clone();
         if let Some(stored) = stored {
             *record.fields().incarnation = stored.incarnation().clone();
@@ -66,7 +97,7 @@ impl WrapTasks for Broken {
 
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         let mut write = write.clone();
-        let stored = self.0.load_by_key(&write.record.key()).await?;
+        let stored = self.0.records.load_by_key(&write.record.key()).await?;
         match (self.1, &mut write.expect, stored) {
             (Mutant::EpochKeptByResume, _, Some(stored)) if write.record.turn() > stored.turn() => {
                 *write.record.fields().epoch = stored.epoch();
@@ -76,15 +107,15 @@ impl WrapTasks for Broken {
             }
             _ => {}
         }
-        self.0.commit(&write).await
+        self.0.records.commit(&write).await
     }
 
     async fn heartbeat(&self, record: &TaskRecord, until: Timestamp) -> Result<bool, StoreError> {
         match self.1 {
-            Mutant::EpochKeptByResume => self.0.heartbeat(record, until).await,
+            Mutant::EpochKeptByResume => self.0.records.heartbeat(record, until).await,
             Mutant::IncarnationIgnored => {
                 let disguised = self.disguised(record).await;
-                self.0.heartbeat(&disguised, until).await
+                self.0.records.heartbeat(&disguised, until).await
             }
         }
     }
@@ -139,21 +170,25 @@ async fn a_lagging_index_shows_only_tasks_that_still_match() {
     let store = MemoryStore::new();
     let world = World::new(1, "lag").unwrap();
     let task = world.task().unwrap();
-    store.commit(&world.create(&task)).await.unwrap();
+    store.records.commit(&world.create(&task)).await.unwrap();
     store.lag_index();
     let hidden = world.task().unwrap();
-    store.commit(&world.create(&hidden)).await.unwrap();
+    store.records.commit(&world.create(&hidden)).await.unwrap();
     let canceled = world.next(&task, [Change::Cancel]).unwrap();
-    store.commit(&world.update(&canceled, &task)).await.unwrap();
+    store
+        .records
+        .commit(&world.update(&canceled, &task))
+        .await
+        .unwrap();
 
     let mut query = world.everything();
-    let page = store.list(&world.owner, &query).await.unwrap();
+    let page = store.records.list(&world.owner, &query).await.unwrap();
     assert_eq!(page.records, [canceled]);
     query.state = Some(task.state());
-    let page = store.list(&world.owner, &query).await.unwrap();
+    let page = store.records.list(&world.owner, &query).await.unwrap();
     assert!(page.records.is_empty());
 
     store.catch_up_index();
-    let page = store.list(&world.owner, &query).await.unwrap();
+    let page = store.records.list(&world.owner, &query).await.unwrap();
     assert_eq!(page.records, [hidden]);
 }

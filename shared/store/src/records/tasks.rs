@@ -1,35 +1,44 @@
-//! The store traits of tasks.
+//! Reads and writes tasks.
 
-use super::conditional_write::ConditionalWrite;
-use super::item;
-use super::outcome::{TRIES, TornReads, pause};
-use super::store::DynamoStore;
-use super::{key, list, open_task_index};
-use a2a_lambda_model::store::queue::{OpenTask, SweepTasks};
+use super::task_item::{self, to_task};
+use super::torn_reads::{TRIES, TornReads};
+use super::{Records, changes};
+use crate::item::{self, INCARNATION, LEASE_UNTIL, STATE};
+use crate::keys::{self, Key};
+use crate::table::{self, Comparison, Condition, Item, Statement};
+use a2a_lambda_model::store::queue::OpenTask;
 use a2a_lambda_model::store::{
     Committed, Keyed, ProjectedTask, Projection, ReadTasks, RecordPage, RecordQuery, StoreError,
     Tail, TaskWrite, WriteTasks,
 };
-use a2a_lambda_model::task::{ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, Timestamp};
+use a2a_lambda_model::task::{
+    ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, TaskState, Timestamp,
+};
 use async_trait::async_trait;
+use std::collections::BTreeSet;
 
-impl DynamoStore {
-    /// The head of a task: the part of it that its `META` item holds.
-    pub(super) async fn own_item(&self, id: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
-        let meta = self.meta(&key::task(id)).await?;
-        meta.as_ref().map(item::to_task).transpose()
+impl Records {
+    /// One item, read consistently.
+    pub(super) async fn item(&self, key: Key) -> Result<Option<Item>, StoreError> {
+        table::item(self.reader(), key).await
     }
 
-    /// The head of a task of `owner`. An attribute names the subject. The store does not
-    /// decode the item of another subject, so its size does not show in the response time.
+    /// The head of a task, of any owner: the part of it that its `META` item holds.
+    pub(super) async fn own_item(&self, id: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+        let meta = self.item(keys::task(id)).await?;
+        meta.as_ref().map(to_task).transpose()
+    }
+
+    /// The head of a task of `owner`. An attribute names the subject. The item of another subject
+    /// is not decoded, so its size does not show in the response time.
     pub(super) async fn item_for(
         &self,
         owner: &Owner,
         id: &TaskKey,
     ) -> Result<Option<TaskRecord>, StoreError> {
-        let meta = self.meta(&key::task(id)).await?;
-        let mine = meta.filter(|meta| item::may_belong_to(meta, owner));
-        let task = mine.as_ref().map(item::to_task).transpose()?;
+        let meta = self.item(keys::task(id)).await?;
+        let mine = meta.filter(|meta| task_item::may_belong_to(meta, owner));
+        let task = mine.as_ref().map(to_task).transpose()?;
         Ok(task.filter(|task| task.owner() == owner))
     }
 
@@ -42,7 +51,7 @@ impl DynamoStore {
         wanted: impl Fn(&TaskRecord) -> bool + Send,
     ) -> Result<Option<TaskRecord>, StoreError> {
         let mut reads = TornReads::default();
-        for tries in 0..TRIES {
+        for _ in 0..TRIES {
             let head = match owner {
                 Some(owner) => self.item_for(owner, id).await?,
                 None => self.own_item(id).await?,
@@ -55,14 +64,25 @@ impl DynamoStore {
             if let Some(whole) = reads.result(whole)? {
                 return Ok(Some(whole));
             }
-            pause(tries).await;
         }
         Err(reads.error())
+    }
+
+    /// The heads of tasks, of any owner, each once and in no order.
+    pub(super) async fn heads_of(
+        &self,
+        tasks: impl Iterator<Item = TaskKey> + Send,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        // A read refuses to name a key twice.
+        let keys: BTreeSet<Key> = tasks.map(|task| keys::task(&task)).collect();
+        let keys: Vec<Key> = keys.into_iter().collect();
+        let metas = self.table.get(&keys).await?;
+        Ok(item::readable(&metas, to_task).collect())
     }
 }
 
 #[async_trait]
-impl ReadTasks for DynamoStore {
+impl ReadTasks for Records {
     async fn load(
         &self,
         owner: &Owner,
@@ -89,7 +109,13 @@ impl ReadTasks for DynamoStore {
         tasks: &[OpenTask],
         now: Timestamp,
     ) -> Result<Vec<TaskRecord>, StoreError> {
-        self.heads_of(tasks, now).await
+        let wanted = tasks.iter().map(|it| TaskKey::new(&it.owner, &it.task));
+        let mut heads = self.heads_of(wanted).await?;
+        heads.retain(|head| {
+            let same = |open: &OpenTask| open.owner == *head.owner() && open.task == *head.id();
+            tasks.iter().any(same) && !head.expired(now)
+        });
+        Ok(heads)
     }
 
     async fn project(
@@ -119,7 +145,7 @@ impl ReadTasks for DynamoStore {
         {
             return Ok(page);
         }
-        list::page(&self.client, &self.table, owner, query).await
+        self.page_of(owner, query).await
     }
 
     async fn load_key(
@@ -128,28 +154,15 @@ impl ReadTasks for DynamoStore {
         key: &KeyHash,
         now: Timestamp,
     ) -> Result<Option<Keyed>, StoreError> {
-        self.keyed(owner, key, now).await
+        match self.item(keys::idempotency(&owner.tenant, key)).await? {
+            None => Ok(None),
+            Some(item) => self.task_of_key(owner, &item, now).await,
+        }
     }
 }
 
 #[async_trait]
-impl SweepTasks for DynamoStore {
-    fn open_shards(&self) -> u32 {
-        key::OPEN_SHARDS
-    }
-
-    async fn open_tasks(
-        &self,
-        shard: u32,
-        after: Option<String>,
-        limit: usize,
-    ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
-        open_task_index::page(&self.client, &self.table, shard, after.as_deref(), limit).await
-    }
-}
-
-#[async_trait]
-impl WriteTasks for DynamoStore {
+impl WriteTasks for Records {
     async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         write.checked_id()?;
         let statements = self.statements(write, None).await?;
@@ -162,16 +175,16 @@ impl WriteTasks for DynamoStore {
         // the context would miss a task without a pointer. A transaction of the two would cost
         // twice the write units (decision 0007).
         if statements.len() == 1
-            && let Some(pointer) = ConditionalWrite::missing_pointer(write)
+            && let Some(pointer) = super::task_pointers::missing(write)
         {
-            self.write_once(pointer).await?;
+            self.done(pointer).await?;
         }
         self.put_all(write, statements).await
     }
 
     async fn put_pointer(&self, record: &TaskRecord, until: Timestamp) -> Result<(), StoreError> {
-        if let Some(pointer) = ConditionalWrite::pointer(record, until) {
-            self.write_once(pointer).await?;
+        if let Some(pointer) = super::task_pointers::pointer(record, until) {
+            self.done(pointer).await?;
         }
         Ok(())
     }
@@ -205,7 +218,21 @@ impl WriteTasks for DynamoStore {
         record: &TaskRecord,
         lease_until: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.write_once(ConditionalWrite::heartbeat(record, lease_until))
+        // A heartbeat has no new event to push. The stream filter must not see an old one.
+        let lease = changes(vec![
+            (LEASE_UNTIL, Some(item::millis(lease_until))),
+            (task_item::NOTIFY, None),
+        ]);
+        let equal = Comparison::Equal;
+        let is_running = Condition::All(vec![
+            Condition::is(task_item::EPOCH, equal, item::count(record.epoch())),
+            Condition::is(INCARNATION, equal, record.incarnation().as_str()),
+            Condition::is(STATE, equal, TaskState::Working.as_str()),
+            task_item::is_owned_by(record.owner()),
+            Condition::exists(LEASE_UNTIL),
+        ]);
+        let key = keys::task(&record.key());
+        self.done(Statement::update(key, lease).when(is_running))
             .await
     }
 }

@@ -1,0 +1,152 @@
+//! Stores push configs in the partition of their task.
+//!
+//! One item holds what the client registered. A second, small item holds the progress of the
+//! deliveries, so that a delivery writes one unit. Both are written together and hold a hash
+//! of the registration. So a delivery for an old registration cannot change the progress of
+//! the one that replaced it.
+
+use super::push_item::{
+    ATTEMPTS, CURSOR, HOLDER, MARK, SUBJECT, delivery_attributes, items, lease_attributes, mark,
+    push_of, subject,
+};
+use super::{Records, changes, task_item};
+use crate::item::{self, Attributes, LEASE_UNTIL, TTL, count};
+use crate::keys::{self, SK, SWEEP_PK, SWEEP_SK};
+use crate::table::{Comparison, Condition, Item, Query, Statement};
+use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::store::push::{DeliverPushes, ReadPushes, WritePushes};
+use a2a_lambda_model::task::{
+    Delivery, Owner, PushId, PushLease, PushRecord, TaskId, TaskKey, TaskRecord, Timestamp, WriteId,
+};
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+
+fn task_of(push: &PushRecord) -> TaskKey {
+    TaskKey::new(&push.owner, &push.task)
+}
+
+/// Writes a push config without any delivery, over one with the same id.
+///
+/// # Errors
+/// [`StoreError::TooLarge`].
+pub(super) fn push(push: &PushRecord) -> Result<[Statement; 2], StoreError> {
+    let [registered, delivered] = items(push)?;
+    let (task, id) = (task_of(push), &push.listener.id);
+    Ok([
+        Statement::put(keys::push(&task, id), registered),
+        Statement::put(keys::delivery(&task, id), delivered),
+    ])
+}
+
+/// Changes the delivery item, if it is of this registration and `condition` holds.
+fn delivery(
+    push: &PushRecord,
+    attributes: Attributes,
+    condition: Condition,
+) -> Result<Statement, StoreError> {
+    let key = keys::delivery(&task_of(push), &push.listener.id);
+    let same = Condition::is(MARK, Comparison::Equal, mark(push)?);
+    let changes = Statement::update(key, changes(attributes));
+    Ok(changes.when(Condition::All(vec![same, condition])))
+}
+
+fn is_held_by(holder: &WriteId) -> Condition {
+    Condition::is(HOLDER, Comparison::Equal, holder.as_str())
+}
+
+#[async_trait]
+impl ReadPushes for Records {
+    async fn pushes(&self, owner: &Owner, task: &TaskId) -> Result<Vec<PushRecord>, StoreError> {
+        let query = Query {
+            range: keys::pushes(),
+            ..keys::task_items(&TaskKey::new(owner, task)).into()
+        };
+        let found = self.table.query(&query).await?.items;
+        let sorts = found.iter().map(|item| Ok((item::text(item, SK)?, item)));
+        let sorts: BTreeMap<&str, &Item> = sorts.collect::<Result<_, StoreError>>()?;
+        let registered = sorts.iter().filter(|(sort, _)| !keys::is_delivery(sort));
+        let pushes = registered.map(|(sort, item)| {
+            let delivered = sorts.get(keys::delivery_beside(sort).as_str());
+            push_of(item, delivered.copied())
+        });
+        let mut pushes = pushes.collect::<Result<Vec<_>, _>>()?;
+        pushes.retain(|push| push.owner == *owner);
+        Ok(pushes)
+    }
+}
+
+#[async_trait]
+impl WritePushes for Records {
+    async fn put_push(&self, push: &PushRecord) -> Result<(), StoreError> {
+        let both = Vec::from(self::push(push)?);
+        self.done(both).await.map(|_| ())
+    }
+
+    async fn delete_push(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+        id: &PushId,
+    ) -> Result<(), StoreError> {
+        let task = TaskKey::new(owner, task);
+        // The condition fails if the config does not exist or belongs to another owner. Either
+        // way there is nothing to remove for this owner.
+        let mine = Condition::is(SUBJECT, Comparison::Equal, subject(owner));
+        let gone = Statement::delete(keys::push(&task, id)).when(mine);
+        let delivered = Statement::delete(keys::delivery(&task, id));
+        self.done(vec![gone, delivered]).await.map(|_| ())
+    }
+}
+
+#[async_trait]
+impl DeliverPushes for Records {
+    async fn lease_push(
+        &self,
+        push: &PushRecord,
+        lease: &PushLease,
+        now: Timestamp,
+        clean_at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let mut attributes = lease_attributes(Some(lease));
+        attributes.push((TTL, Some(item::seconds(clean_at))));
+        let ended = Condition::is(LEASE_UNTIL, Comparison::AtMost, now.as_millis());
+        let is = |name, number| Condition::is(name, Comparison::Equal, number);
+        let is_free = Condition::All(vec![
+            Condition::Any(vec![Condition::absent(LEASE_UNTIL), ended]),
+            is(CURSOR, count(push.delivery.cursor)),
+            is(ATTEMPTS, i64::from(push.delivery.attempts).into()),
+        ]);
+        // A repeated write finds its own lease and succeeds.
+        let free = Condition::Any(vec![is_held_by(&lease.holder), is_free]);
+        let leased = self.done(delivery(push, attributes, free)?).await?;
+        if leased && clean_at > push.clean_at {
+            let key = keys::push(&task_of(push), &push.listener.id);
+            self.prolong(key, clean_at).await?;
+        }
+        Ok(leased)
+    }
+
+    async fn note_delivery(
+        &self,
+        push: &PushRecord,
+        holder: &WriteId,
+        delivery: &Delivery,
+    ) -> Result<bool, StoreError> {
+        let attributes = delivery_attributes(delivery);
+        let note = self::delivery(push, attributes, is_held_by(holder))?;
+        self.done(note).await
+    }
+
+    async fn confirm_pushes(&self, record: &TaskRecord) -> Result<bool, StoreError> {
+        if !record.state().is_at_rest() {
+            return Ok(false);
+        }
+        let gone = [SWEEP_PK, SWEEP_SK, task_item::NOTIFY].map(|name| (name, None));
+        let confirm = Statement::update(keys::task(&record.key()), changes(gone.into()));
+        self.done(confirm.when(Condition::All(vec![
+            task_item::has_version(record.version()),
+            task_item::is_same(record.incarnation()),
+        ])))
+        .await
+    }
+}
