@@ -16,15 +16,19 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-RUNTIME, MODEL, WIRE, STORE, AWS = (f"shared/{crate}/src" for crate in ("runtime", "model", "wire", "store", "aws"))
+RUNTIME, MODEL, WIRE, STORE, SKILL, AWS = (
+    f"shared/{crate}/src" for crate in ("runtime", "model", "wire", "store", "skill", "aws")
+)
 # The crates of the library.
-LIBRARY = (WIRE, MODEL, STORE, AWS, RUNTIME)
+LIBRARY = (WIRE, MODEL, STORE, SKILL, AWS, RUNTIME)
 ROOTS = (*(f"{crate}/lib.rs" for crate in LIBRARY), "shared/macros/src/lib.rs", "shared/local/src/lib.rs", "infra/local/src/main.rs")
-AREAS = ("wire", "model", "store", "aws", "engine", "skill", "http", "serve")
+AREAS = ("wire", "model", "store", "skill", "aws", "engine", "http", "serve")
 
 # Limits of `--check`.
 # The production lines of each crate. A new mechanism names who asked; an own idea takes out what it adds.
-LINES_MAX = {"wire": 6_800, "model": 8_100, "store": 3_400, "aws": 7_500, "runtime": 37_000, "macros": 550, "local": 8_500}
+LINES_MAX = {
+    "wire": 6_800, "model": 8_150, "store": 3_400, "skill": 6_200, "aws": 7_500, "runtime": 31_000, "macros": 550, "local": 8_500,
+}
 WORDS_BELOW = 40
 CIRCLE_MAX = 3
 FUNCTION_MAX = 70
@@ -44,7 +48,7 @@ LOCAL, TASK = "shared/local/src/", f"{MODEL}/task/"
 A_PROGRAM = "the local agent is a program of its own and never imports the other type"
 ALLOWED = {
     "Artifact": (
-        (TASK, f"{RUNTIME}/skill/artifact.rs"),
+        (TASK, f"{SKILL}/artifact.rs"),
         "A2A's word: the artifact of a task, and what a skill makes, without an id",
     ),
     "Attributes": (("shared/macros/src/", f"{AWS}/dynamodb/item.rs"), "Rust's attributes and DynamoDB's"),

@@ -24,8 +24,8 @@ SDK = re.compile(r"^(aws-sdk-|aws-config )")
 
 # The most crates of each function, its own and those of the workspace included.
 CRATES = {
-    "agent-card": 189, "authorizer": 226, "ops": 246, "push": 224, "relay": 223, "rpc": 248,
-    "sweep": 246, "tasks-get": 247, "tasks-send": 248, "tasks-stream": 248, "worker": 248,
+    "agent-card": 190, "authorizer": 227, "ops": 247, "push": 225, "relay": 224, "rpc": 249,
+    "sweep": 247, "tasks-get": 248, "tasks-send": 249, "tasks-stream": 249, "worker": 249,
 }
 
 PLATFORM = re.compile(r"^(aws-|lambda_)")

@@ -13,9 +13,6 @@ use crate::http::{Backend, CardsByUrl, EdgeLog, Edges, Function, HttpService, Me
 use crate::llm::{ConfiguredModel, NoModelProvider};
 use crate::panics::{self, PanicAborts};
 use crate::settings::{Routing, Settings};
-use crate::skill::AgentDefinition;
-use crate::skill::model::Model;
-use crate::skill::route::by_model::RouterModel;
 use crate::store::counters::Counters;
 use crate::store::documents::Documents;
 use crate::store::health::HealthCheck;
@@ -26,6 +23,9 @@ use crate::store::table::Table;
 use crate::store::{Blobs, WriteTasks, WriteThreads};
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::MetricsMode;
+use a2a_lambda_skill::AgentDefinition;
+use a2a_lambda_skill::model::Model;
+use a2a_lambda_skill::route::RouterModel;
 use a2a_lambda_wire::CardError;
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 //! string members and adds its own. So this module reads only the members that it
 //! knows.
 
-use super::{Admitted, Caller, DEFAULT_TIER, scopes};
+use super::{Admitted, Caller, scopes};
 use crate::task::{Owner, Subject, TenantId, Timestamp};
 use serde_json::{Map, Value};
 
@@ -37,7 +37,7 @@ pub(super) fn caller(context: &Map<String, Value>) -> Result<Admitted, ContextFa
     Ok(Admitted {
         caller: Caller {
             owner,
-            tier: text("tier").unwrap_or(DEFAULT_TIER).to_owned(),
+            tier: text("tier").unwrap_or(Caller::DEFAULT_TIER).to_owned(),
             scopes: scopes(text("scopes").unwrap_or_default()).collect(),
         },
         ends: ends.map(|end: i64| Timestamp::from_millis(end.saturating_mul(1000))),

@@ -62,14 +62,14 @@ pub use turn::event_sink::Frames;
 pub use turn::output_rules::OutputFault;
 
 use crate::outbound::{Reach, UrlError};
-use crate::skill::model::Model;
-use crate::skill::route::by_model::RouterModel;
-use crate::skill::{AgentDefinition, AgentError};
 use crate::store::documents::Documents;
 use crate::store::limits::Limits;
 use crate::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use crate::store::queue::PushQueue;
 use crate::store::{Blobs, ReadBlobs, ReadTasks, ReadThreads, WriteTasks, WriteThreads};
+use a2a_lambda_skill::model::Model;
+use a2a_lambda_skill::route::RouterModel;
+use a2a_lambda_skill::{AgentDefinition, AgentError};
 use lots::Lots;
 use std::sync::Arc;
 use std::time::Duration;

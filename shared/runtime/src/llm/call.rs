@@ -1,10 +1,8 @@
 //! One call of a model: its log line, and another attempt for a busy service.
 
 use super::collect::Collected;
-use crate::skill::model::{Delta, Model, ModelReply, ModelRequest, StopReason};
-use crate::skill::{AgentError, AgentResult, ArtifactChunks, ErrorCode};
-use crate::telemetry::events::{self, ModelFields};
-use crate::telemetry::scope::CallScope;
+use a2a_lambda_skill::model::{Delta, Model, ModelReply, ModelRequest, StopReason};
+use a2a_lambda_skill::{AgentError, AgentResult, ArtifactChunks, ErrorCode, log_model_call};
 use futures::StreamExt as _;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -62,7 +60,7 @@ async fn once(
     } else {
         model.converse(request).await
     };
-    log(began, reply.as_ref());
+    log_model_call(began, reply.as_ref());
     let reply = reply?;
     match reply.stop {
         StopReason::Filtered => Err(AgentError::content_filtered("the model stopped: filtered")),
@@ -99,20 +97,4 @@ async fn streamed(
     Err(AgentError::model_provider(
         "the stream ended before the answer did",
     ))
-}
-
-/// Logs the call, without any content.
-pub(crate) fn log(began: Instant, reply: Result<&ModelReply, &AgentError>) {
-    let scope = CallScope::current();
-    let reply_of = reply.ok();
-    events::model(&ModelFields {
-        tenant: scope.tenant(),
-        skill: scope.skill(),
-        task: scope.task(),
-        input_tokens: reply_of.map(|reply| reply.usage.input_tokens),
-        output_tokens: reply_of.map(|reply| reply.usage.output_tokens),
-        stop: reply_of.map(|reply| reply.stop.as_str()),
-        error: reply.err().map(|error| error.code().as_str()),
-        ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
-    });
 }

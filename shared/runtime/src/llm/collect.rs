@@ -1,6 +1,6 @@
 //! Joins the pieces of a streamed answer.
 
-use crate::skill::model::{Delta, ModelContent, ModelReply};
+use a2a_lambda_skill::model::{Delta, ModelContent, ModelReply};
 use serde_json::{Map, Value};
 
 /// The pieces of an answer so far.
@@ -67,7 +67,7 @@ fn arguments(text: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::skill::model::{StopReason, Usage};
+    use a2a_lambda_skill::model::{StopReason, Usage};
     use serde_json::json;
 
     #[test]

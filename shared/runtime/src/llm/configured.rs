@@ -9,8 +9,8 @@ use crate::secrets::{Secret, SecretsError, SkillSecrets};
 #[cfg(feature = "bedrock")]
 use crate::settings::{Environment, Source as _};
 use crate::settings::{ModelProvider, ModelSettings};
-use crate::skill::model::{Delta, Model, ModelReply, ModelRequest};
-use crate::skill::{AgentError, AgentResult};
+use a2a_lambda_skill::model::{Delta, Model, ModelReply, ModelRequest};
+use a2a_lambda_skill::{AgentError, AgentResult};
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Tools that run only after the user has confirmed them.
 
 use super::conversation::{Approval, Conversation, ToolCall};
-use crate::skill::{AgentResult, Content};
+use a2a_lambda_skill::{AgentResult, Content};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

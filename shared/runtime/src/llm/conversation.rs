@@ -6,12 +6,12 @@
 use super::call::{TextTarget, converse};
 use super::setup::{ANSWER, AnswerForm, LlmSetup, TextArtifact};
 use super::tool::OfferedTool;
-use crate::skill::field_hash::step_hash;
-use crate::skill::model::{
+use a2a_lambda_skill::model::{
     Model, ModelContent, ModelMessage, ModelReply, ModelRequest, ToolResult,
 };
-use crate::skill::turn_host::StepInput;
-use crate::skill::{AgentError, AgentResult, ArtifactChunks, ErrorCode, TaskContext};
+use a2a_lambda_skill::step_hash;
+use a2a_lambda_skill::turn_host::StepInput;
+use a2a_lambda_skill::{AgentError, AgentResult, ArtifactChunks, ErrorCode, TaskContext};
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! What skills do with a language model.
 //!
-//! [`Model`](crate::skill::model::Model) is the interface: two methods that a provider
-//! implements. [`TaskContext::model`](crate::skill::TaskContext::model) is the agent's.
+//! [`Model`](a2a_lambda_skill::model::Model) is the interface: two methods that a provider
+//! implements. [`TaskContext::model`](a2a_lambda_skill::TaskContext::model) is the agent's.
 //!
 //! - [`LlmFunction`]: one question, whose answer is a value of a type
 //! - [`LlmWorker`]: a loop of a model and its tools, until there is such a value
@@ -40,7 +40,6 @@ mod transcript;
 mod worker;
 
 pub use budget::LlmBudget;
-pub(crate) use call::log as log_call;
 pub(crate) use configured::ConfiguredModel;
 pub use configured::NoModelProvider;
 pub use confirm::{LlmConfirm, LlmOutcome, LlmSlot};

@@ -3,8 +3,8 @@
 use super::budget::LlmBudget;
 use super::schema::ObjectSchema;
 use super::tool::{OfferedTool, is_tool_name};
-use crate::skill::model::{Model, ModelRequest, ModelTool, OutputSchema, ToolChoice};
-use crate::skill::{AgentError, AgentResult, SkillInput, TaskContext};
+use a2a_lambda_skill::model::{Model, ModelRequest, ModelTool, OutputSchema, ToolChoice};
+use a2a_lambda_skill::{AgentError, AgentResult, SkillInput, TaskContext};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;

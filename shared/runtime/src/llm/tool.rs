@@ -1,8 +1,8 @@
 //! Tools that a worker offers to a model.
 
 use super::schema::ObjectSchema;
-use crate::skill::model::ModelTool;
-use crate::skill::{AgentError, AgentResult, Content, SkillInput, TaskContext, Tool};
+use a2a_lambda_skill::model::ModelTool;
+use a2a_lambda_skill::{AgentError, AgentResult, Content, SkillInput, TaskContext, Tool};
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,7 +15,7 @@ type ToolFn = dyn Fn(Value) -> BoxFuture<'static, AgentResult<Value>> + Send + S
 
 /// An async function that a model may call.
 ///
-/// A tool that needs the task, its caller or a [`State`](crate::skill::State) is a skill
+/// A tool that needs the task, its caller or a [`State`](a2a_lambda_skill::State) is a skill
 /// instead: see [`LlmWorker::skill`](super::LlmWorker::skill).
 ///
 /// ```

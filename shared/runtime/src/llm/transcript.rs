@@ -1,10 +1,10 @@
 //! Messages of a conversation, as a model reads them.
 
-use crate::skill::model::ModelContent;
-use crate::skill::model::ModelMessage;
-use crate::skill::{AgentError, AgentResult};
 use crate::task::{Message, PartContent, Role};
 use crate::thread::Thread;
+use a2a_lambda_skill::model::ModelContent;
+use a2a_lambda_skill::model::ModelMessage;
+use a2a_lambda_skill::{AgentError, AgentResult};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -7,9 +7,11 @@ use super::function::{answer_of, setters};
 use super::setup::{AnswerForm, LlmSetup, TextArtifact};
 use super::tool::{LlmTool, OfferedTool, decoded};
 use super::transcript::{self, LlmInput};
-use crate::skill::model::Model;
-use crate::skill::{AgentError, AgentResult, Content, SkillHandler, SkillSlot, TaskContext, Tool};
 use crate::thread::Thread;
+use a2a_lambda_skill::model::Model;
+use a2a_lambda_skill::{
+    AgentError, AgentResult, Content, SkillHandler, SkillSlot, TaskContext, Tool,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -152,7 +154,7 @@ impl<T, K: LlmWorkerKind> LlmWorker<T, K> {
     }
 
     /// Offers skills to the model, such as those of
-    /// [`AgentDefinition::tools`](crate::skill::AgentDefinition::tools).
+    /// [`AgentDefinition::tools`](a2a_lambda_skill::AgentDefinition::tools).
     #[must_use]
     pub fn skills(self, skills: impl IntoIterator<Item = Tool>) -> LlmWorker<T, K::WithSkill> {
         self.with(skills.into_iter().map(OfferedTool::from))

@@ -1,7 +1,10 @@
+mod documents;
 mod invocations;
 mod output;
 mod replay;
 mod scripted_model;
+mod session;
+mod state;
 
 use super::*;
 use crate::prelude::*;

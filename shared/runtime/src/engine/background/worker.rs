@@ -13,12 +13,12 @@ use crate::engine::turn::event_sink::EventSink;
 use crate::engine::turn::report::log_given_up;
 use crate::engine::turn::spec::{TurnEnd, TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
-use crate::skill::route::{self, RouteRequest, Routed, Words};
-use crate::skill::{AgentError, Content, TurnFacts, TurnStart};
 use crate::store::queue::{Ack, Receipt, TaskImage, WorkItem, WorkMessage, WorkQueue};
 use crate::task::{A2aError, Change, Message, Metadata, Role, TaskRecord, Timestamp};
 use crate::telemetry::TraceContext;
 use crate::telemetry::scope::CallScope;
+use a2a_lambda_skill::route::{self, RouteRequest, Routed, Words};
+use a2a_lambda_skill::{AgentError, Content, TurnFacts, TurnStart};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -4,8 +4,8 @@
 //! again. These limits end a turn that makes no progress, or progress for ever.
 
 use crate::engine::Engine;
-use crate::skill::AgentError;
 use crate::task::TaskRecord;
+use a2a_lambda_skill::AgentError;
 
 impl Engine {
     /// The error of a task that must not be handed over once more.

@@ -1,8 +1,8 @@
 //! Limits how much a skill may keep.
 
 use crate::engine::EngineError;
-use crate::skill::AgentError;
 use crate::task::A2aError;
+use a2a_lambda_skill::AgentError;
 
 /// A skill wants to keep more than is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

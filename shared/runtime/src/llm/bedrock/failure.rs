@@ -1,6 +1,6 @@
 //! Why a call of Bedrock fails, and the error of the skill for it.
 
-use crate::skill::AgentError;
+use a2a_lambda_skill::AgentError;
 use aws_sdk_bedrockruntime::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 use aws_sdk_bedrockruntime::types::error::ConverseStreamOutputError;
 use aws_smithy_types::event_stream::RawMessage;

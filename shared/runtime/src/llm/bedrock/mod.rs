@@ -20,9 +20,9 @@ mod tests;
 
 pub use quirks::BedrockToolChoice;
 
-use crate::skill::AgentResult;
-use crate::skill::model::{Delta, Model, ModelReply, ModelRequest};
 use a2a_lambda_aws::clients::sdk_config;
+use a2a_lambda_skill::AgentResult;
+use a2a_lambda_skill::model::{Delta, Model, ModelReply, ModelRequest};
 use aws_sdk_bedrockruntime::Client;
 use aws_sdk_bedrockruntime::config::retry::RetryConfig;
 use aws_sdk_bedrockruntime::config::timeout::TimeoutConfig;

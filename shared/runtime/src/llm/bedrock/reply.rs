@@ -3,7 +3,7 @@
 use super::document::value;
 use super::failure::BedrockCallError;
 use super::kept::Reasoning;
-use crate::skill::model::{Delta, ModelContent, ModelReply, StopReason, Usage};
+use a2a_lambda_skill::model::{Delta, ModelContent, ModelReply, StopReason, Usage};
 use aws_sdk_bedrockruntime::operation::converse::ConverseOutput;
 use aws_sdk_bedrockruntime::types::{
     ContentBlock, ContentBlockDelta, ContentBlockStart, ConverseOutput as Output,

@@ -3,7 +3,7 @@
 use super::document::document;
 use super::kept;
 use super::quirks::BedrockToolChoice;
-use crate::skill::model::{
+use a2a_lambda_skill::model::{
     ModelContent, ModelMessage, ModelRequest, ModelTool, OutputSchema, ToolChoice, ToolResult,
 };
 use aws_sdk_bedrockruntime::types::{

@@ -3,11 +3,11 @@
 
 use super::BedrockModel;
 use crate::llm::model_stub::{ModelStub, StubAnswer};
-use crate::skill::model::{
+use a2a_lambda_skill::model::{
     Delta, Model as _, ModelContent, ModelMessage, ModelReply, ModelRequest, ModelTool,
     OutputSchema, StopReason, ToolChoice, ToolResult, Usage,
 };
-use crate::skill::{AgentError, AgentResult, ErrorCode};
+use a2a_lambda_skill::{AgentError, AgentResult, ErrorCode};
 use aws_smithy_eventstream::frame::write_message_to;
 use aws_smithy_types::event_stream::{Header, HeaderValue, Message};
 use futures::StreamExt as _;

@@ -30,7 +30,7 @@ fn a_provider_that_the_program_does_not_have_stops_its_start() {
 #[tokio::test]
 async fn the_model_of_the_settings_answers_at_its_address() {
     use crate::llm::model_stub::{ModelStub, StubAnswer};
-    use crate::skill::model::{Model as _, ModelContent, ModelMessage, ModelRequest};
+    use a2a_lambda_skill::model::{Model as _, ModelContent, ModelMessage, ModelRequest};
 
     let answer = r#"{"choices": [{"index": 0, "finish_reason": "stop",
         "message": {"role": "assistant", "content": "Hello"}}]}"#;

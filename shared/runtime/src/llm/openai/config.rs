@@ -114,7 +114,7 @@ impl OpenAiModelBuilder {
     }
 
     /// Adds members to every request, such as `temperature`. The options of a
-    /// [`ModelRequest`](crate::skill::model::ModelRequest) win over them. The members that the
+    /// [`ModelRequest`](a2a_lambda_skill::model::ModelRequest) win over them. The members that the
     /// provider itself writes win over both.
     pub fn options(mut self, options: Map<String, Value>) -> Self {
         self.options = options;

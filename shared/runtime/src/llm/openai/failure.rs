@@ -3,7 +3,7 @@
 //! What the service wrote stays in the private cause.
 
 use super::values::text;
-use crate::skill::AgentError;
+use a2a_lambda_skill::AgentError;
 use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
@@ -198,7 +198,7 @@ impl ModelCallError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::skill::ErrorCode;
+    use a2a_lambda_skill::ErrorCode;
     use serde_json::json;
 
     fn code(status: u16, body: &Value) -> ErrorCode {

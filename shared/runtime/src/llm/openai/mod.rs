@@ -5,7 +5,7 @@
 //! the API do not name.
 //!
 //! Reasoning returns to the service unchanged, as blocks
-//! [`ModelContent::Provider`](crate::skill::model::ModelContent::Provider). Each block names
+//! [`ModelContent::Provider`](a2a_lambda_skill::model::ModelContent::Provider). Each block names
 //! its API, so a provider skips the blocks of others.
 //!
 //! - `config`: the builder; `quirks`: how services differ
@@ -26,8 +26,8 @@ mod values;
 pub use config::{OpenAiApi, OpenAiConfigError, OpenAiModelBuilder};
 pub use quirks::OpenAiQuirks;
 
-use crate::skill::AgentResult;
-use crate::skill::model::{Delta, Model, ModelReply, ModelRequest};
+use a2a_lambda_skill::AgentResult;
+use a2a_lambda_skill::model::{Delta, Model, ModelReply, ModelRequest};
 use bytes::Bytes;
 use chat::ChatStream;
 use failure::ModelCallError;

@@ -4,7 +4,7 @@
 //! pieces of parallel calls. So one call streams at a time; the pieces of later calls wait.
 
 use super::failure::ModelCallError;
-use crate::skill::model::Delta;
+use a2a_lambda_skill::model::Delta;
 use std::collections::VecDeque;
 
 /// The tool calls of one answer, in the order in which they started.

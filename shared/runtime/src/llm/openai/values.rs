@@ -1,6 +1,6 @@
 //! Reads and writes the parts of JSON that both APIs share.
 
-use crate::skill::model::Usage;
+use a2a_lambda_skill::model::Usage;
 use serde_json::{Map, Value, json};
 
 /// The member with arguments that are not a JSON object, when they return to the model.

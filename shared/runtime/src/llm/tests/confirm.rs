@@ -1,8 +1,8 @@
 use super::{results, tool_use};
 use crate::llm::{Confirming, LlmOutcome, LlmSlot, LlmTool, LlmWorker};
 use crate::prelude::*;
-use crate::skill::model::ModelContent;
 use crate::testing::{ScriptedModel, SkillTest};
+use a2a_lambda_skill::model::ModelContent;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;

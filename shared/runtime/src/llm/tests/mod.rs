@@ -7,8 +7,8 @@ mod confirm;
 mod function;
 mod worker;
 
-use crate::skill::model::{ModelContent, ModelMessage};
 use crate::testing::ScriptedModel;
+use a2a_lambda_skill::model::{ModelContent, ModelMessage};
 use serde_json::{Value, json};
 
 /// The last message of the newest request.

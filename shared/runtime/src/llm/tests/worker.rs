@@ -1,8 +1,8 @@
 use super::{errors, results, tool_use};
 use crate::llm::{LlmBudget, LlmTool, LlmWorker};
 use crate::prelude::*;
-use crate::skill::model::{ModelContent, ModelMessage, ToolChoice};
 use crate::testing::{ScriptedModel, SkillTest};
+use a2a_lambda_skill::model::{ModelContent, ModelMessage, ToolChoice};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::llm::LlmWorker;
-use crate::skill::model::ModelContent;
+use a2a_lambda_skill::model::ModelContent;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the skills of a test have done outside of their tasks.
@@ -183,7 +183,7 @@ fn tool_results(model: &ScriptedModel) -> Vec<String> {
     let requests = model.requests();
     let messages = requests.last().unwrap().messages.iter();
     let results = messages.filter_map(|message| match message {
-        crate::skill::model::ModelMessage::ToolResults(results) => Some(results.clone()),
+        a2a_lambda_skill::model::ModelMessage::ToolResults(results) => Some(results.clone()),
         _ => None,
     });
     let results = results.flatten();

@@ -14,7 +14,7 @@ pub(super) use reply::reply;
 pub(super) use request::body;
 pub(super) use stream::ChatStream;
 
-use crate::skill::model::StopReason;
+use a2a_lambda_skill::model::StopReason;
 
 /// The stop reason of `finish_reason`.
 ///

@@ -5,7 +5,7 @@ use crate::llm::openai::failure::{ErrorReport, ModelCallError};
 use crate::llm::openai::quirks::OpenAiQuirks;
 use crate::llm::openai::tool_calls::id_or_place;
 use crate::llm::openai::values::{arguments, elements, text, usage};
-use crate::skill::model::{ModelContent, ModelReply};
+use a2a_lambda_skill::model::{ModelContent, ModelReply};
 use serde_json::{Map, Value};
 
 /// Reads the first choice of an answer.

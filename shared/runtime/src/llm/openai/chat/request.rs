@@ -3,7 +3,7 @@
 use super::kept;
 use crate::llm::openai::quirks::OpenAiQuirks;
 use crate::llm::openai::values::{arguments_text, is_strict, merged, result_text, set_in};
-use crate::skill::model::{
+use a2a_lambda_skill::model::{
     ModelContent, ModelMessage, ModelRequest, ModelTool, OutputSchema, ToolChoice,
 };
 use serde_json::{Map, Value, json};

@@ -4,7 +4,7 @@ use super::{kept, reply::pieces, stop_reason};
 use crate::llm::openai::failure::{ErrorReport, ModelCallError};
 use crate::llm::openai::tool_calls::ToolCallStream;
 use crate::llm::openai::values::{arguments_piece, elements, text, usage};
-use crate::skill::model::{Delta, ModelContent, Usage};
+use a2a_lambda_skill::model::{Delta, ModelContent, Usage};
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
 

@@ -4,7 +4,7 @@ use super::ITEM;
 use crate::llm::openai::failure::{ErrorReport, ModelCallError};
 use crate::llm::openai::tool_calls::id_or_place;
 use crate::llm::openai::values::{arguments, elements, text, usage};
-use crate::skill::model::{ModelContent, ModelReply, StopReason, Usage};
+use a2a_lambda_skill::model::{ModelContent, ModelReply, StopReason, Usage};
 use serde_json::{Value, json};
 
 /// Reads an answer.

@@ -5,7 +5,7 @@ use crate::llm::openai::quirks::OpenAiQuirks;
 use crate::llm::openai::values::{
     arguments_text, elements, is_strict, merged, result_text, set_in, text,
 };
-use crate::skill::model::{ModelContent, ModelMessage, ModelRequest, ModelTool, ToolChoice};
+use a2a_lambda_skill::model::{ModelContent, ModelMessage, ModelRequest, ModelTool, ToolChoice};
 use serde_json::{Map, Value, json};
 
 /// The members that no option sets.

@@ -5,7 +5,7 @@ use crate::llm::openai::failure::{ErrorReport, ModelCallError};
 use crate::llm::openai::sse::ServerEvent;
 use crate::llm::openai::tool_calls::ToolCallStream;
 use crate::llm::openai::values::{arguments_piece, text};
-use crate::skill::model::Delta;
+use a2a_lambda_skill::model::Delta;
 use serde_json::Value;
 use std::collections::{BTreeSet, VecDeque};
 

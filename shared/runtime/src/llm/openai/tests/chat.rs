@@ -1,7 +1,7 @@
 use super::*;
 use crate::llm::openai::OpenAiQuirks;
 use crate::secrets::Secret;
-use crate::skill::model::{OutputSchema, ToolChoice, ToolResult};
+use a2a_lambda_skill::model::{OutputSchema, ToolChoice, ToolResult};
 
 const CHAT: OpenAiApi = OpenAiApi::ChatCompletions;
 

@@ -1,11 +1,11 @@
 use super::failure::ModelCallError;
 use super::{OpenAiApi, OpenAiModel, ReplyReading};
 use crate::llm::model_stub::{ModelStub, StubAnswer};
-use crate::skill::model::{
+use a2a_lambda_skill::model::{
     Delta, Model as _, ModelContent, ModelMessage, ModelReply, ModelRequest, ModelTool, StopReason,
     Usage,
 };
-use crate::skill::{AgentError, AgentResult, ErrorCode};
+use a2a_lambda_skill::{AgentError, AgentResult, ErrorCode};
 use bytes::Bytes;
 use futures::stream::{self, StreamExt as _};
 use serde_json::{Map, Value, json};

@@ -1,5 +1,5 @@
 use super::*;
-use crate::skill::model::{OutputSchema, ToolChoice, ToolResult};
+use a2a_lambda_skill::model::{OutputSchema, ToolChoice, ToolResult};
 
 const RESPONSES: OpenAiApi = OpenAiApi::Responses;
 
