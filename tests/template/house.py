@@ -16,18 +16,19 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-RUNTIME, MODEL, WIRE, STORE, SKILL, AWS = (
-    f"shared/{crate}/src" for crate in ("runtime", "model", "wire", "store", "skill", "aws")
+RUNTIME, MODEL, WIRE, STORE, SKILL, AWS, LLM = (
+    f"shared/{crate}/src" for crate in ("runtime", "model", "wire", "store", "skill", "aws", "llm")
 )
 # The crates of the library.
-LIBRARY = (WIRE, MODEL, STORE, SKILL, AWS, RUNTIME)
+LIBRARY = (WIRE, MODEL, STORE, SKILL, AWS, LLM, RUNTIME)
 ROOTS = (*(f"{crate}/lib.rs" for crate in LIBRARY), "shared/macros/src/lib.rs", "shared/local/src/lib.rs", "infra/local/src/main.rs")
-AREAS = ("wire", "model", "store", "skill", "aws", "engine", "http", "serve")
+AREAS = ("wire", "model", "store", "skill", "aws", "llm", "engine", "http", "serve")
 
 # Limits of `--check`.
 # The production lines of each crate. A new mechanism names who asked; an own idea takes out what it adds.
 LINES_MAX = {
-    "wire": 6_800, "model": 8_150, "store": 3_400, "skill": 6_200, "aws": 7_500, "runtime": 31_000, "macros": 550, "local": 8_500,
+    "wire": 6_800, "model": 8_150, "store": 3_400, "skill": 6_200, "aws": 7_500, "llm": 4_700, "runtime": 26_200,
+    "macros": 550, "local": 8_500,
 }
 WORDS_BELOW = 40
 CIRCLE_MAX = 3

@@ -24,8 +24,8 @@ SDK = re.compile(r"^(aws-sdk-|aws-config )")
 
 # The most crates of each function, its own and those of the workspace included.
 CRATES = {
-    "agent-card": 190, "authorizer": 227, "ops": 247, "push": 225, "relay": 224, "rpc": 249,
-    "sweep": 247, "tasks-get": 248, "tasks-send": 249, "tasks-stream": 249, "worker": 249,
+    "agent-card": 191, "authorizer": 228, "ops": 248, "push": 226, "relay": 225, "rpc": 250,
+    "sweep": 248, "tasks-get": 249, "tasks-send": 250, "tasks-stream": 250, "worker": 250,
 }
 
 PLATFORM = re.compile(r"^(aws-|lambda_)")

@@ -91,8 +91,8 @@
 //!
 //! Other crates hold what this one re-exports: `a2a-lambda-model` has `task`, `thread`, the
 //! stored form and the storage traits, `a2a-lambda-wire` the wire formats, `a2a-lambda-skill`
-//! the API of skills, `a2a-lambda-aws` the stores on AWS. An author depends on `a2a-lambda`
-//! alone.
+//! the API of skills, `a2a-lambda-llm` calls of a model, `a2a-lambda-aws` the stores on AWS.
+//! An author depends on `a2a-lambda` alone.
 //!
 //! # Features
 //!
@@ -121,7 +121,6 @@ pub mod engine;
 pub mod fuzz;
 pub mod health;
 pub mod http;
-pub mod llm;
 pub mod outbound;
 pub mod panics;
 pub mod runtime;
@@ -140,6 +139,8 @@ pub use a2a_lambda_model::{task, thread};
 #[cfg(feature = "contract-tests")]
 pub use a2a_lambda_store::table_contract_cases;
 
+#[doc(inline)]
+pub use a2a_lambda_llm as llm;
 #[doc(inline)]
 pub use a2a_lambda_skill::prelude;
 

@@ -1,16 +1,17 @@
 //! Joins an agent, its settings and concrete stores: the composition root.
 
 mod agent_card;
+mod model;
 mod tenant_documents;
 
 pub use agent_card::cards;
+pub use model::NoModelProvider;
 pub use tenant_documents::TenantDocuments;
 
 use crate::auth::Credentials;
 use crate::engine::{Clock, Engine, Ids, RandomIds, RatePolicy, Services, SystemClock};
 use crate::health::{Checks, Health};
 use crate::http::{Backend, CardsByUrl, EdgeLog, Edges, Function, HttpService, MetricsSource, Ops};
-use crate::llm::{ConfiguredModel, NoModelProvider};
 use crate::panics::{self, PanicAborts};
 use crate::settings::{Routing, Settings};
 use crate::store::counters::Counters;
@@ -27,6 +28,7 @@ use a2a_lambda_skill::AgentDefinition;
 use a2a_lambda_skill::model::Model;
 use a2a_lambda_skill::route::RouterModel;
 use a2a_lambda_wire::CardError;
+use model::ConfiguredModel;
 use std::sync::Arc;
 
 /// An agent with its settings and services, from which the functions get their

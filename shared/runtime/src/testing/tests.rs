@@ -1,5 +1,6 @@
 mod documents;
 mod invocations;
+mod llm;
 mod output;
 mod replay;
 mod scripted_model;

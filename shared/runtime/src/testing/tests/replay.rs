@@ -1,7 +1,7 @@
 //! A turn that runs again after a crash or a hand-over is the same turn.
 
 use super::*;
-use crate::llm::LlmWorker;
+use a2a_lambda_llm::LlmWorker;
 use a2a_lambda_skill::model::ModelContent;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -5,7 +5,7 @@ use super::conversation::{Conversation, ConversationEnd, Place, Talk};
 use super::setup::{AnswerForm, LlmSetup, TextArtifact};
 use super::tool::decoded;
 use super::transcript::{self, LlmInput};
-use crate::thread::Thread;
+use a2a_lambda_model::thread::Thread;
 use a2a_lambda_skill::model::Model;
 use a2a_lambda_skill::{AgentError, AgentResult, TaskContext};
 use schemars::JsonSchema;

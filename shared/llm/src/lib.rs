@@ -13,7 +13,6 @@
 //! - `tool`, `budget`, `confirm`: what a worker may call, use up, and do only when confirmed
 //! - `setup`, `schema`, `transcript`: what a request has
 //! - `conversation`: the turns of a model and its tools; `call`, `collect`: one call
-//! - `configured`: the model that the settings name
 //! - `bedrock`: models of Amazon Bedrock
 //! - `openai`: models behind the API of OpenAI
 
@@ -22,7 +21,6 @@ pub mod bedrock;
 mod budget;
 mod call;
 mod collect;
-mod configured;
 mod confirm;
 mod conversation;
 mod function;
@@ -33,15 +31,11 @@ mod model_stub;
 pub mod openai;
 mod schema;
 mod setup;
-#[cfg(test)]
-mod tests;
 mod tool;
 mod transcript;
 mod worker;
 
 pub use budget::LlmBudget;
-pub(crate) use configured::ConfiguredModel;
-pub use configured::NoModelProvider;
 pub use confirm::{LlmConfirm, LlmOutcome, LlmSlot};
 pub use function::LlmFunction;
 pub use tool::LlmTool;

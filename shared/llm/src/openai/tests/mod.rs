@@ -1,6 +1,6 @@
 use super::failure::ModelCallError;
 use super::{OpenAiApi, OpenAiModel, ReplyReading};
-use crate::llm::model_stub::{ModelStub, StubAnswer};
+use crate::model_stub::{ModelStub, StubAnswer};
 use a2a_lambda_skill::model::{
     Delta, Model as _, ModelContent, ModelMessage, ModelReply, ModelRequest, ModelTool, StopReason,
     Usage,

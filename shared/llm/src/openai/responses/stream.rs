@@ -1,17 +1,17 @@
 //! Reads the events of a streamed answer.
 
 use super::reply::{block, call_id, is_refusal, stop_reason, texts, usage_of};
-use crate::llm::openai::failure::{ErrorReport, ModelCallError};
-use crate::llm::openai::sse::ServerEvent;
-use crate::llm::openai::tool_calls::ToolCallStream;
-use crate::llm::openai::values::{arguments_piece, text};
+use crate::openai::failure::{ErrorReport, ModelCallError};
+use crate::openai::sse::ServerEvent;
+use crate::openai::tool_calls::ToolCallStream;
+use crate::openai::values::{arguments_piece, text};
 use a2a_lambda_skill::model::Delta;
 use serde_json::Value;
 use std::collections::{BTreeSet, VecDeque};
 
 /// The state of a streamed answer.
 #[derive(Debug, Default)]
-pub(in crate::llm::openai) struct ResponsesStream {
+pub(crate) struct ResponsesStream {
     calls: ToolCallStream,
     /// The items whose text was streamed.
     text_items: BTreeSet<Option<u64>>,
@@ -23,7 +23,7 @@ impl ResponsesStream {
     ///
     /// # Errors
     /// [`ModelCallError`] when the event is not JSON, or reports an error.
-    pub(in crate::llm::openai) fn event(
+    pub(crate) fn event(
         &mut self,
         event: &ServerEvent,
         out: &mut VecDeque<Delta>,

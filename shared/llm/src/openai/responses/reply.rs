@@ -1,9 +1,9 @@
 //! Reads a whole answer.
 
 use super::ITEM;
-use crate::llm::openai::failure::{ErrorReport, ModelCallError};
-use crate::llm::openai::tool_calls::id_or_place;
-use crate::llm::openai::values::{arguments, elements, text, usage};
+use crate::openai::failure::{ErrorReport, ModelCallError};
+use crate::openai::tool_calls::id_or_place;
+use crate::openai::values::{arguments, elements, text, usage};
 use a2a_lambda_skill::model::{ModelContent, ModelReply, StopReason, Usage};
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 ///
 /// # Errors
 /// [`ModelCallError`] when the answer reports an error, or is not finished.
-pub(in crate::llm::openai) fn reply(response: &Value) -> Result<ModelReply, ModelCallError> {
+pub(crate) fn reply(response: &Value) -> Result<ModelReply, ModelCallError> {
     let (mut content, mut calls, mut is_refused) = (Vec::new(), false, false);
     for (index, item) in elements(response, "output").iter().enumerate() {
         match text(item, "type") {

@@ -1,8 +1,8 @@
 use super::{errors, last_message, order};
-use crate::llm::LlmFunction;
 use crate::prelude::*;
 use crate::task::{Message, Part, Role};
 use crate::testing::{ScriptedModel, SkillTest};
+use a2a_lambda_llm::LlmFunction;
 use a2a_lambda_skill::model::{ModelMessage, ToolChoice};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

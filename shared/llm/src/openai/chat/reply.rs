@@ -1,10 +1,10 @@
 //! Reads a whole answer.
 
 use super::{kept, stop_reason};
-use crate::llm::openai::failure::{ErrorReport, ModelCallError};
-use crate::llm::openai::quirks::OpenAiQuirks;
-use crate::llm::openai::tool_calls::id_or_place;
-use crate::llm::openai::values::{arguments, elements, text, usage};
+use crate::openai::failure::{ErrorReport, ModelCallError};
+use crate::openai::quirks::OpenAiQuirks;
+use crate::openai::tool_calls::id_or_place;
+use crate::openai::values::{arguments, elements, text, usage};
 use a2a_lambda_skill::model::{ModelContent, ModelReply};
 use serde_json::{Map, Value};
 
@@ -12,10 +12,7 @@ use serde_json::{Map, Value};
 ///
 /// # Errors
 /// [`ModelCallError`] when the answer reports an error or has no choice.
-pub(in crate::llm::openai) fn reply(
-    response: &Value,
-    quirks: &OpenAiQuirks,
-) -> Result<ModelReply, ModelCallError> {
+pub(crate) fn reply(response: &Value, quirks: &OpenAiQuirks) -> Result<ModelReply, ModelCallError> {
     if response.get("error").is_some_and(|error| !error.is_null()) {
         return Err(ModelCallError::Reported(ErrorReport::of(response)));
     }

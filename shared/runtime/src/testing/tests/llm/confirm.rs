@@ -1,7 +1,7 @@
 use super::{results, tool_use};
-use crate::llm::{Confirming, LlmOutcome, LlmSlot, LlmTool, LlmWorker};
 use crate::prelude::*;
 use crate::testing::{ScriptedModel, SkillTest};
+use a2a_lambda_llm::{Confirming, LlmOutcome, LlmSlot, LlmTool, LlmWorker};
 use a2a_lambda_skill::model::ModelContent;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

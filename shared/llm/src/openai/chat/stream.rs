@@ -1,16 +1,16 @@
 //! Reads the chunks of a streamed answer.
 
 use super::{kept, reply::pieces, stop_reason};
-use crate::llm::openai::failure::{ErrorReport, ModelCallError};
-use crate::llm::openai::tool_calls::ToolCallStream;
-use crate::llm::openai::values::{arguments_piece, elements, text, usage};
+use crate::openai::failure::{ErrorReport, ModelCallError};
+use crate::openai::tool_calls::ToolCallStream;
+use crate::openai::values::{arguments_piece, elements, text, usage};
 use a2a_lambda_skill::model::{Delta, ModelContent, Usage};
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
 
 /// The state of a streamed answer.
 #[derive(Debug)]
-pub(in crate::llm::openai) struct ChatStream {
+pub(crate) struct ChatStream {
     /// The members of a message that return to the service.
     returned_members: Vec<String>,
     /// Those that were not emitted yet.
@@ -22,7 +22,7 @@ pub(in crate::llm::openai) struct ChatStream {
 }
 
 impl ChatStream {
-    pub(in crate::llm::openai) fn new(returned_members: Vec<String>) -> Self {
+    pub(crate) fn new(returned_members: Vec<String>) -> Self {
         Self {
             returned_members,
             members: Map::new(),
@@ -38,7 +38,7 @@ impl ChatStream {
     /// # Errors
     /// [`ModelCallError`] when the event is not JSON, reports an error, or ends the stream too
     /// early.
-    pub(in crate::llm::openai) fn event(
+    pub(crate) fn event(
         &mut self,
         data: &str,
         out: &mut VecDeque<Delta>,
@@ -106,10 +106,7 @@ impl ChatStream {
     ///
     /// # Errors
     /// [`ModelCallError::Cut`] when the answer is not complete.
-    pub(in crate::llm::openai) fn end(
-        &mut self,
-        out: &mut VecDeque<Delta>,
-    ) -> Result<(), ModelCallError> {
+    pub(crate) fn end(&mut self, out: &mut VecDeque<Delta>) -> Result<(), ModelCallError> {
         let finish = self.finish.take().ok_or(ModelCallError::Cut)?;
         self.release_members(out);
         self.calls.close_all(out)?;

@@ -1,8 +1,8 @@
 //! The body of a request.
 
 use super::ITEM;
-use crate::llm::openai::quirks::OpenAiQuirks;
-use crate::llm::openai::values::{
+use crate::openai::quirks::OpenAiQuirks;
+use crate::openai::values::{
     arguments_text, elements, is_strict, merged, result_text, set_in, text,
 };
 use a2a_lambda_skill::model::{ModelContent, ModelMessage, ModelRequest, ModelTool, ToolChoice};
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 const OWN: &[&str] = &["input", "instructions", "model", "store", "stream", "tools"];
 
 /// The body of a request; `options` are those of the configuration.
-pub(in crate::llm::openai) fn body(
+pub(crate) fn body(
     request: &ModelRequest,
     model: &str,
     options: &Map<String, Value>,

@@ -1,14 +1,14 @@
 //! The model that the settings name.
 
-#[cfg(feature = "bedrock")]
-use super::bedrock::BedrockModel;
-#[cfg(feature = "openai")]
-use super::openai::{OpenAiApi, OpenAiModel};
 #[cfg(feature = "openai")]
 use crate::secrets::{Secret, SecretsError, SkillSecrets};
 #[cfg(feature = "bedrock")]
 use crate::settings::{Environment, Source as _};
 use crate::settings::{ModelProvider, ModelSettings};
+#[cfg(feature = "bedrock")]
+use a2a_lambda_llm::bedrock::BedrockModel;
+#[cfg(feature = "openai")]
+use a2a_lambda_llm::openai::{OpenAiApi, OpenAiModel};
 use a2a_lambda_skill::model::{Delta, Model, ModelReply, ModelRequest};
 use a2a_lambda_skill::{AgentError, AgentResult};
 use futures::future::BoxFuture;

@@ -2,7 +2,7 @@
 //! SDK's own crate; `tests/models` reads such frames by boto3.
 
 use super::BedrockModel;
-use crate::llm::model_stub::{ModelStub, StubAnswer};
+use crate::model_stub::{ModelStub, StubAnswer};
 use a2a_lambda_skill::model::{
     Delta, Model as _, ModelContent, ModelMessage, ModelReply, ModelRequest, ModelTool,
     OutputSchema, StopReason, ToolChoice, ToolResult, Usage,

@@ -6,28 +6,28 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 /// A prepared answer: raw bytes, and what follows them.
-pub(in crate::llm) struct StubAnswer {
+pub(crate) struct StubAnswer {
     bytes: Vec<u8>,
     hangs: bool,
 }
 
 /// A request that the stub received.
 #[derive(Debug, Clone)]
-pub(in crate::llm) struct StubRequest {
+pub(crate) struct StubRequest {
     /// The request line and the headers, in lower case.
-    pub(in crate::llm) head: String,
-    pub(in crate::llm) body: Value,
+    pub(crate) head: String,
+    pub(crate) body: Value,
 }
 
 /// The stub. It takes one connection for each answer.
-pub(in crate::llm) struct ModelStub {
-    pub(in crate::llm) url: String,
+pub(crate) struct ModelStub {
+    pub(crate) url: String,
     requests: Arc<Mutex<Vec<StubRequest>>>,
 }
 
 impl StubAnswer {
     /// A whole answer.
-    pub(in crate::llm) fn json(status: u16, body: &str) -> Self {
+    pub(crate) fn json(status: u16, body: &str) -> Self {
         let head = format!(
             "HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n",
             body.len()
@@ -36,14 +36,14 @@ impl StubAnswer {
     }
 
     /// A stream with a chunk for each piece, and its regular end.
-    pub(in crate::llm) fn stream<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Self {
+    pub(crate) fn stream<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut answer = Self::cut_stream(pieces);
         answer.bytes.extend_from_slice(b"0\r\n\r\n");
         answer
     }
 
     /// A stream whose connection breaks after these pieces.
-    pub(in crate::llm) fn cut_stream<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Self {
+    pub(crate) fn cut_stream<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
                     transfer-encoding: chunked\r\n\r\n";
         let mut bytes = head.as_bytes().to_vec();
@@ -59,7 +59,7 @@ impl StubAnswer {
     }
 
     /// These bytes.
-    pub(in crate::llm) fn raw(text: &str) -> Self {
+    pub(crate) fn raw(text: &str) -> Self {
         let bytes = text.as_bytes().to_vec();
         Self {
             bytes,
@@ -68,19 +68,19 @@ impl StubAnswer {
     }
 
     /// Silence.
-    pub(in crate::llm) fn silence() -> Self {
+    pub(crate) fn silence() -> Self {
         Self::raw("").then_silence()
     }
 
     /// The answer, then silence until the client hangs up.
-    pub(in crate::llm) fn then_silence(mut self) -> Self {
+    pub(crate) fn then_silence(mut self) -> Self {
         self.hangs = true;
         self
     }
 }
 
 impl ModelStub {
-    pub(in crate::llm) async fn start(answers: impl IntoIterator<Item = StubAnswer>) -> Self {
+    pub(crate) async fn start(answers: impl IntoIterator<Item = StubAnswer>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -101,12 +101,12 @@ impl ModelStub {
     }
 
     /// The requests until now.
-    pub(in crate::llm) fn requests(&self) -> Vec<StubRequest> {
+    pub(crate) fn requests(&self) -> Vec<StubRequest> {
         self.requests.lock().unwrap().clone()
     }
 
     /// The body of the request at `place`.
-    pub(in crate::llm) fn body(&self, place: usize) -> Value {
+    pub(crate) fn body(&self, place: usize) -> Value {
         self.requests()[place].body.clone()
     }
 }

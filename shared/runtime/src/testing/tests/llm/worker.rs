@@ -1,7 +1,7 @@
 use super::{errors, results, tool_use};
-use crate::llm::{LlmBudget, LlmTool, LlmWorker};
 use crate::prelude::*;
 use crate::testing::{ScriptedModel, SkillTest};
+use a2a_lambda_llm::{LlmBudget, LlmTool, LlmWorker};
 use a2a_lambda_skill::model::{ModelContent, ModelMessage, ToolChoice};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Messages of a conversation, as a model reads them.
 
-use crate::task::{Message, PartContent, Role};
-use crate::thread::Thread;
+use a2a_lambda_model::task::{Message, PartContent, Role};
+use a2a_lambda_model::thread::Thread;
 use a2a_lambda_skill::model::ModelContent;
 use a2a_lambda_skill::model::ModelMessage;
 use a2a_lambda_skill::{AgentError, AgentResult};

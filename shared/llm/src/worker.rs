@@ -7,7 +7,7 @@ use super::function::{answer_of, setters};
 use super::setup::{AnswerForm, LlmSetup, TextArtifact};
 use super::tool::{LlmTool, OfferedTool, decoded};
 use super::transcript::{self, LlmInput};
-use crate::thread::Thread;
+use a2a_lambda_model::thread::Thread;
 use a2a_lambda_skill::model::Model;
 use a2a_lambda_skill::{
     AgentError, AgentResult, Content, SkillHandler, SkillSlot, TaskContext, Tool,

@@ -1,6 +1,6 @@
 use super::*;
-use crate::llm::openai::OpenAiQuirks;
-use crate::secrets::Secret;
+use crate::openai::OpenAiQuirks;
+use a2a_lambda_model::task::Secret;
 use a2a_lambda_skill::model::{OutputSchema, ToolChoice, ToolResult};
 
 const CHAT: OpenAiApi = OpenAiApi::ChatCompletions;

@@ -3,7 +3,7 @@
 use super::OpenAiModel;
 use super::quirks::OpenAiQuirks;
 use super::transport::{CallLimits, Transport};
-use crate::secrets::Secret;
+use a2a_lambda_model::task::Secret;
 use http::{HeaderValue, Uri};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
