@@ -1,20 +1,15 @@
 //! Runs the commands of `a2a-local`.
 
 use crate::agents::Agents;
-use crate::api_keys::{self, KeysError};
-use crate::block::{self, BlockTenantError};
 use crate::check::{self, CheckError};
 use crate::config::{Cli, Command, Serve};
-use crate::embedded::{Embedded, EmbeddedError};
-use crate::erase::{self, EraseTenantError};
+use crate::credentials::credentials;
+use crate::embedded::{Embedded, EmbeddedError, LocalFolders};
 use crate::eval_router::{self, EvalRouterError};
-use crate::export::{Export, ExportError};
 use crate::local_settings::ConfigError;
 use crate::page::{AgentPage, HandedOn, PageParts};
 use crate::pumps::{Pumps, PumpsError};
 use crate::server::{Functions, serve};
-use crate::sign::{self, SignError};
-use crate::task::{self, PrintTaskError};
 use crate::template::{self, TemplateError};
 use a2a_lambda::auth::AuthMode;
 use a2a_lambda::engine::LimitPolicy;
@@ -27,6 +22,7 @@ use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::dynamodb::create_table;
 use a2a_lambda::store::s3::create_bucket;
 use a2a_lambda::telemetry::{self, LogFormat, Metrics};
+use a2a_lambda_admin::{AdminError, Export, ExportError};
 use clap::ArgMatches;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
@@ -40,7 +36,7 @@ const LOG: &str = "warn,a2a_lambda::call=info";
 
 /// Why the program ended.
 #[derive(Debug, thiserror::Error)]
-pub enum RunError {
+pub(crate) enum RunError {
     /// The command line or a setting cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -70,27 +66,15 @@ pub enum RunError {
         /// The cause.
         source: io::Error,
     },
-    /// A command on API keys failed.
+    /// A command of an operator failed.
     #[error(transparent)]
-    Keys(#[from] KeysError),
-    /// A tenant's data may still be there.
-    #[error(transparent)]
-    Erase(#[from] EraseTenantError),
+    Admin(#[from] AdminError),
     /// What an agent keeps was not exported.
     #[error(transparent)]
     Export(#[from] ExportError),
-    /// A tenant may not be blocked, or its block may not have ended.
-    #[error(transparent)]
-    Block(#[from] BlockTenantError),
-    /// A task is not printed.
-    #[error(transparent)]
-    Task(#[from] PrintTaskError),
     /// The router cannot be evaluated.
     #[error(transparent)]
     EvalRouter(#[from] EvalRouterError),
-    /// The card cannot be signed.
-    #[error(transparent)]
-    Sign(#[from] SignError),
     /// The templates are not written, or differ.
     #[error(transparent)]
     Template(#[from] TemplateError),
@@ -121,11 +105,11 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
     let metrics = telemetry::start_with(LogFormat::Text, filter, Some(notes));
     warn_of_unknown();
     match cli.command {
-        Some(Command::Keys(command)) => Ok(api_keys::run(&command).await?),
-        Some(Command::EraseTenant(options)) => Ok(erase::run(&options).await?),
-        Some(Command::BlockTenant(options)) => Ok(block::run(&options, true).await?),
-        Some(Command::UnblockTenant(options)) => Ok(block::run(&options, false).await?),
-        Some(Command::Task(options)) => Ok(task::run(&options).await?),
+        Some(Command::Admin(command)) => {
+            let agent =
+                |name: Option<&str>, settings: &Settings| agents.named(name).build(settings);
+            Ok(Box::pin(command.run(&LocalFolders, &agent)).await?)
+        }
         Some(Command::Check(options)) => Ok(Box::pin(check::run(&options)).await?),
         Some(Command::Template(options)) => {
             let settings = Settings::read_public(&configuration).map_err(ConfigError::from)?;
@@ -136,7 +120,6 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
         Some(Command::EvalRouter(options)) => {
             Ok(print(&Box::pin(eval_router::run(&options, agents)).await?)?)
         }
-        Some(Command::SignCard(options)) => Ok(sign::run(&options, agents).await?),
         None => {
             Box::pin(agent(
                 agents,
@@ -155,7 +138,7 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
 /// [`RunError::Export`].
 pub(crate) async fn export(export: &Export, matches: &ArgMatches) -> Result<(), RunError> {
     telemetry::start(LogFormat::Text, Some(LOG));
-    Ok(Box::pin(export.run(matches)).await?)
+    Ok(Box::pin(export.run(matches, &LocalFolders)).await?)
 }
 
 /// Prints a text for the user at once.
@@ -206,7 +189,7 @@ async fn agent(
         .metrics(metrics);
     if settings.auth.checks_credentials() {
         let store = stores(&clients, &settings).0;
-        let credentials = api_keys::credentials(&settings, store).map_err(ConfigError::from)?;
+        let credentials = credentials(&settings, store).map_err(ConfigError::from)?;
         runtime = runtime.credentials(credentials);
     }
     let runtime = runtime.build()?;

@@ -25,7 +25,7 @@ const WATCH_URL: &str = "http://127.0.0.1:9000";
 
 /// Why the command line or the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
+pub(crate) enum ConfigError {
     /// A setting cannot be used.
     #[error(transparent)]
     Settings(#[from] SettingsError),
@@ -98,7 +98,7 @@ impl Serve {
     /// [`ConfigError::Exposed`] for an address beyond loopback without `--insecure-dev`;
     /// [`ConfigError::Auth`], [`ConfigError::Bind`] and [`ConfigError::Port`] for a value of
     /// the setting that is not allowed.
-    pub fn address(&self, configuration: &dyn Source) -> Result<SocketAddr, ConfigError> {
+    pub(crate) fn address(&self, configuration: &dyn Source) -> Result<SocketAddr, ConfigError> {
         let port = match (self.port, configuration.get("A2A_PORT")) {
             (Some(port), _) => port,
             (None, Some(text)) => text.parse().map_err(|_| ConfigError::Port(text))?,
@@ -122,7 +122,7 @@ impl Serve {
     /// # Errors
     /// [`ConfigError`] for a setting that cannot be used, or a data folder that
     /// cannot hold the secret.
-    pub fn settings(
+    pub(crate) fn settings(
         &self,
         configuration: &dyn Source,
         public_url: &str,
@@ -195,7 +195,7 @@ impl Serve {
 
     /// The endpoints of an AWS emulator, if `--endpoint` names one.
     #[must_use]
-    pub fn endpoints(&self) -> Option<Endpoints> {
+    pub(crate) fn endpoints(&self) -> Option<Endpoints> {
         let mut endpoints = Endpoints::at(self.endpoint.as_deref()?);
         if self.s3_endpoint.is_some() {
             endpoints.s3.clone_from(&self.s3_endpoint);
@@ -210,7 +210,7 @@ impl Serve {
 
     /// The data folder; `None` with `--memory`.
     #[must_use]
-    pub fn folder(&self) -> Option<&Path> {
+    pub(crate) fn folder(&self) -> Option<&Path> {
         (!self.memory).then_some(self.data.as_path())
     }
 }

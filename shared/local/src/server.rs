@@ -29,7 +29,7 @@ const LIMITS: ConnectionLimits = ConnectionLimits {
 
 /// The edges of all functions, behind one base URL.
 #[derive(Debug)]
-pub struct Functions {
+pub(crate) struct Functions {
     edges: Edges,
     page: Option<AgentPage>,
     max_body: usize,
@@ -38,7 +38,7 @@ pub struct Functions {
 impl Functions {
     /// The functions of `runtime`. Bodies above `max_body` bytes are cut.
     #[must_use]
-    pub fn new(runtime: &Runtime, max_body: usize) -> Self {
+    pub(crate) fn new(runtime: &Runtime, max_body: usize) -> Self {
         Self {
             edges: runtime.edges(),
             page: None,
@@ -48,13 +48,13 @@ impl Functions {
 
     /// Adds the page for the developer.
     #[must_use]
-    pub fn with_page(mut self, page: Option<AgentPage>) -> Self {
+    pub(crate) fn with_page(mut self, page: Option<AgentPage>) -> Self {
         self.page = page;
         self
     }
 
     /// Answers one request with the function that API Gateway would choose.
-    pub async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+    pub(crate) async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         if let Some(page) = &self.page
             && AgentPage::is_upload(&request)
         {
@@ -124,7 +124,7 @@ async fn read(mut body: Incoming, max: usize) -> Result<Bytes, hyper::Error> {
 }
 
 /// Serves until `stop` is ready, then drops open connections.
-pub async fn serve(
+pub(crate) async fn serve(
     listener: TcpListener,
     functions: Arc<Functions>,
     stop: impl Future<Output = ()>,

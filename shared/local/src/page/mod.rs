@@ -24,9 +24,9 @@ mod uploads;
 mod verdicts;
 mod webhooks;
 
-pub use restart::HandedOn;
+pub(crate) use restart::HandedOn;
 
-use crate::api_keys;
+use crate::credentials::credentials;
 use crate::local_settings::ConfigError;
 use crate::stream::Stream;
 use a2a_lambda::auth::{Authentication, Identity};
@@ -60,26 +60,26 @@ const LAST_WORDS: Duration = Duration::from_millis(150);
 
 /// What the page is made of.
 #[derive(Debug)]
-pub struct PageParts<'a> {
+pub(crate) struct PageParts<'a> {
     /// The address of the agent.
-    pub address: SocketAddr,
+    pub(crate) address: SocketAddr,
     /// The agent.
-    pub agent: &'a AgentDefinition,
+    pub(crate) agent: &'a AgentDefinition,
     /// Its settings.
-    pub settings: &'a Settings,
+    pub(crate) settings: &'a Settings,
     /// The clients of the table and the bucket.
-    pub clients: &'a AwsClients,
+    pub(crate) clients: &'a AwsClients,
     /// Where the table and its stream answer.
-    pub endpoints: &'a Endpoints,
+    pub(crate) endpoints: &'a Endpoints,
     /// What the process before has handed on, and what the log says about tasks.
-    pub handed_on: &'a HandedOn,
+    pub(crate) handed_on: &'a HandedOn,
     /// Whether the data outlives the process.
-    pub keeps_data: bool,
+    pub(crate) keeps_data: bool,
 }
 
 /// The page. It exists only if the agent listens on a loopback address.
 #[derive(Debug)]
-pub struct AgentPage {
+pub(crate) struct AgentPage {
     admission: Admission,
     authentication: Authentication,
     tasks: DynamoStore,
@@ -134,7 +134,7 @@ impl AgentPage {
     ///
     /// # Errors
     /// [`ConfigError`] when the settings name no issuer of the JWTs that they demand.
-    pub fn open(parts: &PageParts<'_>) -> Result<Option<Self>, ConfigError> {
+    pub(crate) fn open(parts: &PageParts<'_>) -> Result<Option<Self>, ConfigError> {
         let &PageParts {
             address,
             agent,
@@ -148,7 +148,7 @@ impl AgentPage {
             return Ok(None);
         }
         let tasks = stores(clients, settings).0;
-        let make_credentials = || api_keys::credentials(settings, tasks.clone()).map(Arc::new);
+        let make_credentials = || credentials(settings, tasks.clone()).map(Arc::new);
         let credentials = settings
             .auth
             .checks_credentials()
@@ -181,13 +181,13 @@ impl AgentPage {
 
     /// The line that names the page to the user, with the token of this run.
     #[must_use]
-    pub fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let Admission { host, token, .. } = &self.admission;
         format!("\n  page   http://{host}/#token={token}\n")
     }
 
     /// The answer to a request for the page; `None` if the request is not for it.
-    pub async fn answer<B>(&self, request: &Request<B>) -> Option<Response<Body>> {
+    pub(crate) async fn answer<B>(&self, request: &Request<B>) -> Option<Response<Body>> {
         let path = request.uri().path();
         let reads = [Method::GET, Method::HEAD].contains(request.method());
         if path == "/" && reads {
@@ -209,13 +209,13 @@ impl AgentPage {
 
     /// Whether the request brings the bytes of a file, so that [`AgentPage::upload`] has
     /// the answer.
-    pub fn is_upload<B>(request: &Request<B>) -> bool {
+    pub(crate) fn is_upload<B>(request: &Request<B>) -> bool {
         let below = request.uri().path().strip_prefix(BELOW);
         request.method() == Method::PUT && below == Some("upload")
     }
 
     /// Puts a file into the object store, at the URL that the agent signed for it.
-    pub async fn upload(&self, request: Request<Incoming>) -> Response<Body> {
+    pub(crate) async fn upload(&self, request: Request<Incoming>) -> Response<Body> {
         let put = async {
             self.admission.admit(request.headers())?;
             uploads::put(self.endpoints.s3.as_deref(), request).await?;

@@ -24,11 +24,11 @@ const FILE: &str = "handed-on.json";
 
 /// What the page has from the process before; empty unless a kill started this one.
 #[derive(Debug, Default)]
-pub struct HandedOn {
+pub(crate) struct HandedOn {
     /// The token of the page.
     pub(super) token: Option<String>,
     /// The notes of the log.
-    pub notes: LogNotes,
+    pub(crate) notes: LogNotes,
 }
 
 /// The content of the file.
@@ -42,7 +42,7 @@ impl HandedOn {
     /// Reads the file of the process before, and removes it. Call this before any code of
     /// a skill runs.
     #[must_use]
-    pub fn take() -> Self {
+    pub(crate) fn take() -> Self {
         let path = Environment.get(PATH).map(PathBuf::from);
         path.and_then(|path| Self::from(&path)).unwrap_or_default()
     }

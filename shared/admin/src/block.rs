@@ -1,6 +1,6 @@
 //! The commands `block-tenant` and `unblock-tenant`: stop one tenant, or let it go on.
 
-use crate::deployment::{Deployment, DeploymentError};
+use crate::deployment::{DataFolders, Deployment, DeploymentError};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::limits::Limits;
 use a2a_lambda::task::{IdError, TenantId};
@@ -46,7 +46,11 @@ pub enum BlockTenantError {
 ///
 /// # Errors
 /// [`BlockTenantError`]. After an error the operator can repeat the command.
-pub async fn run(options: &BlockTenant, blocked: bool) -> Result<(), BlockTenantError> {
+pub(crate) async fn run(
+    options: &BlockTenant,
+    blocked: bool,
+    folders: &dyn DataFolders,
+) -> Result<(), BlockTenantError> {
     let tenant = TenantId::parse(options.tenant.clone())?;
     let deployment = Deployment {
         table: options.table.clone(),
@@ -55,7 +59,7 @@ pub async fn run(options: &BlockTenant, blocked: bool) -> Result<(), BlockTenant
         endpoint: options.endpoint.clone(),
         s3_endpoint: None,
     };
-    let reached = deployment.reach(options.data.as_deref()).await?;
+    let reached = deployment.reach(options.data.as_deref(), folders).await?;
     let limits = Limits::new(Arc::new(reached.records.clone()));
     let done = limits.block(&tenant, blocked).await;
     reached.stop().await;

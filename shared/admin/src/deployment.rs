@@ -1,10 +1,12 @@
 //! Opens the table and the bucket for the operator's commands.
 
-use crate::embedded::{BUCKET, DATABASE, Embedded, EmbeddedError, TABLE};
 use a2a_lambda::settings::{Environment, Source as _};
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::s3::S3Blobs;
+use async_trait::async_trait;
+use std::error::Error;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Where the data of a deployment is.
@@ -24,6 +26,45 @@ pub struct Deployment {
     pub s3_endpoint: Option<String>,
 }
 
+/// Why a data folder cannot be used.
+type DataFolderError = Box<dyn Error + Send + Sync>;
+
+/// Opens the data folders of local agents: the table and the bucket that are not on AWS.
+#[async_trait]
+pub trait DataFolders: Sync {
+    /// Opens the folder, which exists unless `may_make`. `None` if it is not a data folder.
+    ///
+    /// # Errors
+    /// When it cannot be used.
+    async fn open(
+        &self,
+        folder: &Path,
+        may_make: bool,
+    ) -> Result<Option<Box<dyn OpenFolder>>, DataFolderError>;
+
+    /// The folder of a local agent that is started without `--data`.
+    fn usual(&self) -> PathBuf;
+}
+
+/// An open data folder.
+#[async_trait]
+pub trait OpenFolder: fmt::Debug + Send + Sync {
+    /// Where its table and its bucket answer.
+    fn endpoints(&self) -> &Endpoints;
+
+    /// The names of its table and of its bucket.
+    fn names(&self) -> (&'static str, &'static str);
+
+    /// Closes it.
+    async fn stop(self: Box<Self>);
+
+    /// Closes it after an erasure, and removes what it still holds of the erased data.
+    ///
+    /// # Errors
+    /// When something may be left.
+    async fn stop_and_tidy(self: Box<Self>) -> Result<(), DataFolderError>;
+}
+
 /// Why the table or the bucket cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum DeploymentError {
@@ -40,9 +81,9 @@ pub enum DeploymentError {
     /// The folder is not the data folder of a local agent.
     #[error("`{}` is no data folder of a local agent", .0.display())]
     NoFolder(PathBuf),
-    /// The embedded DynamoDB and S3 do not start.
+    /// The data folder cannot be used.
     #[error(transparent)]
-    Embedded(#[from] EmbeddedError),
+    Folder(#[from] DataFolderError),
 }
 
 /// The opened stores.
@@ -50,14 +91,14 @@ pub enum DeploymentError {
 pub(crate) struct Reached {
     pub(crate) records: DynamoStore,
     pub(crate) blobs: S3Blobs,
-    embedded: Option<Embedded>,
+    folder: Option<Box<dyn OpenFolder>>,
 }
 
 impl Reached {
     /// Stops the embedded services of a data folder, if there are any.
     pub(crate) async fn stop(self) {
-        if let Some(embedded) = self.embedded {
-            embedded.stop().await;
+        if let Some(folder) = self.folder {
+            folder.stop().await;
         }
     }
 
@@ -67,8 +108,8 @@ impl Reached {
     /// # Errors
     /// [`DeploymentError`] when something may be left.
     pub(crate) async fn stop_and_tidy(self) -> Result<(), DeploymentError> {
-        match self.embedded {
-            Some(embedded) => Ok(embedded.stop_and_tidy().await?),
+        match self.folder {
+            Some(folder) => Ok(folder.stop_and_tidy().await?),
             None => Ok(()),
         }
     }
@@ -79,17 +120,24 @@ impl Deployment {
     ///
     /// # Errors
     /// [`DeploymentError`] when a name is missing or the data folder cannot be used.
-    pub(crate) async fn reach(&self, data: Option<&Path>) -> Result<Reached, DeploymentError> {
-        let embedded = match data {
-            Some(folder) => Some(kept_in(folder).await?),
+    pub(crate) async fn reach(
+        &self,
+        data: Option<&Path>,
+        folders: &dyn DataFolders,
+    ) -> Result<Reached, DeploymentError> {
+        let folder = match data {
+            Some(path) => Some(open(folders, path, false).await?),
             None => None,
         };
-        let (endpoints, table, bucket) = match &embedded {
-            Some(embedded) => (
-                embedded.endpoints().clone(),
-                TABLE.to_owned(),
-                BUCKET.to_owned(),
-            ),
+        let (endpoints, table, bucket) = match &folder {
+            Some(folder) => {
+                let (table, bucket) = folder.names();
+                (
+                    folder.endpoints().clone(),
+                    table.to_owned(),
+                    bucket.to_owned(),
+                )
+            }
             None => (
                 self.endpoints(),
                 named(self.table.as_ref(), "table", "A2A_TABLE")?,
@@ -100,7 +148,7 @@ impl Deployment {
         Ok(Reached {
             records: DynamoStore::new(clients.dynamodb, table),
             blobs: S3Blobs::new(clients.s3, bucket),
-            embedded,
+            folder,
         })
     }
 
@@ -135,22 +183,14 @@ pub struct Table {
 #[derive(Debug)]
 pub(crate) struct ReachedTable {
     pub(crate) records: DynamoStore,
-    embedded: Option<Embedded>,
+    folder: Option<Box<dyn OpenFolder>>,
 }
 
 impl ReachedTable {
     /// Stops the embedded services of a data folder, if there are any.
     pub(crate) async fn stop(self) {
-        if let Some(embedded) = self.embedded {
-            embedded.stop().await;
-        }
-    }
-
-    async fn embedded(embedded: Embedded) -> Self {
-        let clients = AwsClients::connect(embedded.endpoints()).await;
-        Self {
-            records: DynamoStore::new(clients.dynamodb, TABLE),
-            embedded: Some(embedded),
+        if let Some(folder) = self.folder {
+            folder.stop().await;
         }
     }
 }
@@ -160,38 +200,38 @@ impl Table {
     ///
     /// # Errors
     /// [`DeploymentError`] when a name is missing or the data folder cannot be used.
-    pub(crate) async fn reach(&self, may_make: bool) -> Result<ReachedTable, DeploymentError> {
-        let Some(folder) = &self.data else {
+    pub(crate) async fn reach(
+        &self,
+        may_make: bool,
+        folders: &dyn DataFolders,
+    ) -> Result<ReachedTable, DeploymentError> {
+        let Some(path) = &self.data else {
             let endpoints = self.endpoint.as_ref().map(Endpoints::at);
             let clients = AwsClients::connect(&endpoints.unwrap_or_default()).await;
             let table = named(self.table.as_ref(), "table", "A2A_TABLE")?;
             return Ok(ReachedTable {
                 records: DynamoStore::new(clients.dynamodb, table),
-                embedded: None,
+                folder: None,
             });
         };
-        let embedded = if may_make {
-            Embedded::start(Some(folder)).await?
-        } else {
-            kept_in(folder).await?
-        };
-        Ok(ReachedTable::embedded(embedded).await)
-    }
-
-    /// An empty table that ends with the process.
-    #[cfg(test)]
-    pub(crate) async fn in_memory() -> ReachedTable {
-        ReachedTable::embedded(Embedded::start(None).await.unwrap()).await
+        let folder = open(folders, path, may_make).await?;
+        let clients = AwsClients::connect(folder.endpoints()).await;
+        Ok(ReachedTable {
+            records: DynamoStore::new(clients.dynamodb, folder.names().0),
+            folder: Some(folder),
+        })
     }
 }
 
-/// Starts the embedded services on an existing data folder. Without the check, a
-/// misspelt name would make an empty folder and report that nothing is left.
-async fn kept_in(folder: &Path) -> Result<Embedded, DeploymentError> {
-    if !folder.join(DATABASE).is_file() {
-        return Err(DeploymentError::NoFolder(folder.to_owned()));
-    }
-    Ok(Embedded::start(Some(folder)).await?)
+/// Without the check, a misspelt name would make an empty folder and report that nothing is
+/// left.
+async fn open(
+    folders: &dyn DataFolders,
+    path: &Path,
+    may_make: bool,
+) -> Result<Box<dyn OpenFolder>, DeploymentError> {
+    let folder = folders.open(path, may_make).await?;
+    folder.ok_or_else(|| DeploymentError::NoFolder(path.to_owned()))
 }
 
 /// The name of the table or the bucket. There is no default, since the command would

@@ -5,7 +5,7 @@
 //! function has. After an interrupted run the operator repeats it; a run that
 //! succeeds leaves nothing.
 
-use crate::deployment::{Deployment, DeploymentError, Reached};
+use crate::deployment::{DataFolders, Deployment, DeploymentError, Reached};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::dynamodb::{EraseError, Erasure};
 use a2a_lambda::task::{IdError, Owner, Subject, SubjectKey, TenantId};
@@ -68,40 +68,42 @@ pub enum EraseTenantError {
     Print(#[from] io::Error),
 }
 
-/// Removes or counts the data, and prints how much it was.
-///
-/// # Errors
-/// [`EraseTenantError`]. After an error the operator can repeat the command.
-pub async fn run(options: &EraseTenant) -> Result<(), EraseTenantError> {
-    let (scope, of) = scope(options)?;
-    let stores = options.deployment.reach(options.data.as_deref()).await?;
-    let Reached { records, blobs, .. } = &stores;
-    let progress = Progress::default();
-    let report = |so_far: &Erasure| progress.say(so_far);
-    let (verb, erasure) = if options.dry_run {
-        let erasure = match &scope {
-            Erased::Tenant(tenant) => records.count_tenant(tenant, blobs, &report).await?,
-            Erased::Subject(subject) => records.count_subject(subject, blobs, &report).await?,
+impl EraseTenant {
+    /// Removes or counts the data, and prints how much it was.
+    ///
+    /// # Errors
+    /// [`EraseTenantError`]. After an error the operator can repeat the command.
+    pub async fn run(&self, folders: &dyn DataFolders) -> Result<(), EraseTenantError> {
+        let (scope, of) = scope(self)?;
+        let stores = self.deployment.reach(self.data.as_deref(), folders).await?;
+        let Reached { records, blobs, .. } = &stores;
+        let progress = Progress::default();
+        let report = |so_far: &Erasure| progress.say(so_far);
+        let (verb, erasure) = if self.dry_run {
+            let erasure = match &scope {
+                Erased::Tenant(tenant) => records.count_tenant(tenant, blobs, &report).await?,
+                Erased::Subject(subject) => records.count_subject(subject, blobs, &report).await?,
+            };
+            ("would be removed", erasure)
+        } else {
+            let erasure = match &scope {
+                Erased::Tenant(tenant) => {
+                    let erasure = records.erase_tenant(tenant, blobs, &report).await?;
+                    blobs.purge_tenant(tenant).await?;
+                    erasure
+                }
+                Erased::Subject(subject) => records.erase_subject(subject, blobs, &report).await?,
+            };
+            ("removed", erasure)
         };
-        ("would be removed", erasure)
-    } else {
-        let erasure = match &scope {
-            Erased::Tenant(tenant) => {
-                let erasure = records.erase_tenant(tenant, blobs, &report).await?;
-                blobs.purge_tenant(tenant).await?;
-                erasure
-            }
-            Erased::Subject(subject) => records.erase_subject(subject, blobs, &report).await?,
-        };
-        ("removed", erasure)
-    };
-    io::stdout().write_all(summary(verb, &of, &erasure).as_bytes())?;
-    if options.dry_run {
-        stores.stop().await;
-    } else {
-        stores.stop_and_tidy().await?;
+        io::stdout().write_all(summary(verb, &of, &erasure).as_bytes())?;
+        if self.dry_run {
+            stores.stop().await;
+        } else {
+            stores.stop_and_tidy().await?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// What is erased, as keys and as the operator names it.

@@ -1,16 +1,12 @@
 //! The command `keys`: makes, lists and withdraws the API keys of a deployment or of a data
-//! folder. Also the credentials that a local agent compares with.
+//! folder.
 
-use crate::deployment::{DeploymentError, ReachedTable, Table};
-use crate::local_settings::fresh_secret;
-use a2a_lambda::auth::{
-    ApiKey, AuthMode, Credentials, HttpKeys, JwtVerifier, NoRandomError, is_word,
-};
-use a2a_lambda::engine::{Clock, SystemClock};
-use a2a_lambda::settings::{Settings, SettingsError, parse_duration};
+use crate::deployment::{DataFolders, DeploymentError, Table};
+use a2a_lambda::auth::{ApiKey, NoRandomError, is_word};
+use a2a_lambda::engine::{Clock as _, Ids as _, RandomIds, SystemClock};
+use a2a_lambda::settings::parse_duration;
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::api_keys::{ApiKeyId, ApiKeyRecord, ApiKeys, KeyCheck};
-use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::task::{IdError, Owner, Subject, TenantId, Timestamp};
 use clap::Subcommand;
 use std::io::{self, Write as _};
@@ -97,20 +93,20 @@ pub enum KeysError {
 ///
 /// # Errors
 /// [`KeysError`]. After a failure of the table the operator can repeat the command.
-pub async fn run(command: &KeysCommand) -> Result<(), KeysError> {
+pub(crate) async fn run(command: &KeysCommand, folders: &dyn DataFolders) -> Result<(), KeysError> {
     let (table, may_make) = match command {
         KeysCommand::Create(options) => (&options.table, true),
         KeysCommand::List { table, .. } | KeysCommand::Withdraw { table, .. } => (table, false),
     };
-    let reached = table.reach(may_make).await?;
-    let done = done(command, &reached).await;
+    let reached = table.reach(may_make, folders).await?;
+    let keys = ApiKeys::new(Arc::new(reached.records.clone()));
+    let report = report(command, &keys).await;
     reached.stop().await;
-    Ok(io::stdout().write_all(done?.as_bytes())?)
+    Ok(io::stdout().write_all(report?.as_bytes())?)
 }
 
 /// Does what the command says, and returns what it prints.
-async fn done(command: &KeysCommand, reached: &ReachedTable) -> Result<String, KeysError> {
-    let keys = &ApiKeys::new(Arc::new(reached.records.clone()));
+async fn report(command: &KeysCommand, keys: &ApiKeys) -> Result<String, KeysError> {
     match command {
         KeysCommand::Create(options) => {
             let key = ApiKey::random(&check(keys).await?)?;
@@ -144,7 +140,7 @@ async fn check(keys: &ApiKeys) -> Result<String, StoreError> {
     if let Some(check) = stored.key_check().await? {
         return Ok(check.secret);
     }
-    let secret = fresh_secret();
+    let secret = format!("{:032x}{:032x}", RandomIds.next(), RandomIds.next());
     keys.create_check(&KeyCheck { secret }).await?;
     // Another command may have been first.
     let check = stored.key_check().await?.ok_or_else(missing)?;
@@ -184,24 +180,6 @@ fn line(key: &ApiKeyRecord) -> String {
     format!("{}\n", fields.join("\t"))
 }
 
-/// The credentials that a local agent with these settings compares with.
-///
-/// # Errors
-/// [`SettingsError`] when `A2A_AUTH` is `jwt` and the issuer is not described.
-pub(crate) fn credentials(
-    settings: &Settings,
-    store: DynamoStore,
-) -> Result<Credentials, SettingsError> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let credentials = Credentials::new(Arc::new(store), clock.clone());
-    if settings.auth != AuthMode::Jwt {
-        return Ok(credentials);
-    }
-    let issuer = settings.credentials.required_issuer()?;
-    let fetch = Arc::new(HttpKeys::new(settings.credentials.reach));
-    Ok(credentials.with_jwt(JwtVerifier::new(issuer, fetch, clock)))
-}
-
 fn tier(text: &str) -> Result<String, &'static str> {
     let valid = is_word(text).then(|| text.to_owned());
     valid.ok_or("1 to 64 letters, digits, `.`, `_` or `-`")
@@ -227,51 +205,56 @@ fn lifetime(text: &str) -> Result<Duration, &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{KeysCommand, KeysError, done};
-    use crate::config::{Cli, Command};
-    use crate::deployment::{ReachedTable, Table};
+    use super::{KeysCommand, KeysError, report};
+    use crate::AdminCommand;
     use a2a_lambda::auth::Credentials;
     use a2a_lambda::engine::SystemClock;
+    use a2a_lambda::store::api_keys::ApiKeys;
+    use a2a_lambda::store::memory::MemoryTable;
     use clap::Parser as _;
     use std::sync::Arc;
 
-    async fn said(reached: &ReachedTable, args: &[&str]) -> Result<String, KeysError> {
+    #[derive(Debug, clap::Parser)]
+    struct Cli {
+        #[command(subcommand)]
+        command: AdminCommand,
+    }
+
+    async fn said(table: &Arc<MemoryTable>, args: &[&str]) -> Result<String, KeysError> {
         let parsed = Cli::try_parse_from([&["a2a-local", "keys"], args].concat()).unwrap();
-        let Some(Command::Keys(command)) = parsed.command else {
+        let AdminCommand::Keys(command) = parsed.command else {
             panic!("another command");
         };
-        done(&command, reached).await
+        report(&command, &ApiKeys::new(table.clone())).await
     }
 
     #[tokio::test]
     async fn a_key_is_printed_once_and_refused_after_its_withdrawal() {
-        let reached = Table::in_memory().await;
+        let table = Arc::new(MemoryTable::default());
         let owner = ["create", "--tenant", "acme", "--subject", "ann"];
         let rest = ["--scope", "ops", "--expires", "90d", "--note", "for the CI"];
-        let key = said(&reached, &[owner.as_slice(), &rest].concat())
+        let key = said(&table, &[owner.as_slice(), &rest].concat())
             .await
             .unwrap();
         let key = key.trim();
-        let credentials =
-            Credentials::new(Arc::new(reached.records.clone()), Arc::new(SystemClock));
+        let credentials = Credentials::new(table.clone(), Arc::new(SystemClock));
         let admitted = credentials.admit(Some(key)).await.unwrap();
         assert_eq!(admitted.caller.owner.tenant.as_str(), "acme");
-        let list = said(&reached, &["list", "--tenant", "acme"]).await.unwrap();
+        let list = said(&table, &["list", "--tenant", "acme"]).await.unwrap();
         let (start, secret) = key.rsplit_once('_').unwrap();
         let id = start.strip_prefix("a2a_").unwrap();
         assert!(list.contains(id) && list.contains("for the CI"), "{list}");
         assert!(!list.contains(secret), "{list}");
         assert!(
-            !said(&reached, &["list", "--tenant", "beta"])
+            !said(&table, &["list", "--tenant", "beta"])
                 .await
                 .unwrap()
                 .contains(id)
         );
-        said(&reached, &["withdraw", id]).await.unwrap();
+        said(&table, &["withdraw", id]).await.unwrap();
         assert!(credentials.admit(Some(key)).await.is_err());
-        let again = said(&reached, &["withdraw", id]).await;
+        let again = said(&table, &["withdraw", id]).await;
         assert!(matches!(again, Err(KeysError::Unknown(_))));
-        reached.stop().await;
     }
 
     #[test]
@@ -296,7 +279,7 @@ mod tests {
         let withdrawn = Cli::try_parse_from(["a2a-local", "keys", "withdraw", "x"]).unwrap();
         assert!(matches!(
             withdrawn.command,
-            Some(Command::Keys(KeysCommand::Withdraw { .. }))
+            AdminCommand::Keys(KeysCommand::Withdraw { .. })
         ));
     }
 }

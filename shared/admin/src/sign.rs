@@ -5,10 +5,8 @@
 
 mod served;
 
-pub use self::served::ServedError;
-
-use crate::agents::Agents;
-use crate::config::CARD;
+use self::served::ServedError;
+use crate::{BuildNamed, CARD};
 use a2a_lambda::protocol::{CardError, CardSignature, Unsigned};
 use a2a_lambda::runtime::cards;
 use a2a_lambda::settings::{Environment, Settings, SettingsError, Source};
@@ -135,13 +133,13 @@ impl Source for Deployed<'_> {
 ///
 /// # Errors
 /// [`SignError`] when a card cannot be signed.
-pub async fn run(options: &SignCard, agents: &Agents) -> Result<(), SignError> {
+pub(crate) async fn run(options: &SignCard, agent: BuildNamed<'_>) -> Result<(), SignError> {
     let key = Key::read(&options.key, options.kid.as_deref())?;
     let text = match options.print {
         Print::Jwks => format!("{}\n", json!({"keys": [key.jwk()]})),
-        Print::Card => signed(&key, options, agents).await?,
+        Print::Card => signed(&key, options, agent).await?,
         Print::Setting => {
-            let cards = cards_of(options, agents).await?;
+            let cards = cards_of(options, agent).await?;
             let signatures = cards.iter().flat_map(|card| key.sign(card, options));
             let words: Vec<String> = signatures.map(|one| one.to_string()).collect();
             format!("{}\n", words.join(" "))
@@ -154,8 +152,8 @@ pub async fn run(options: &SignCard, agents: &Agents) -> Result<(), SignError> {
 }
 
 /// The public card with its signatures, as the same bytes that a function serves.
-async fn signed(key: &Key, options: &SignCard, agents: &Agents) -> Result<String, SignError> {
-    let mut card = cards_of(options, agents)
+async fn signed(key: &Key, options: &SignCard, agent: BuildNamed<'_>) -> Result<String, SignError> {
+    let mut card = cards_of(options, agent)
         .await?
         .into_iter()
         .next()
@@ -170,7 +168,7 @@ async fn signed(key: &Key, options: &SignCard, agents: &Agents) -> Result<String
 
 /// The cards of the deployment, the card in the file, or the cards of the agent, the
 /// public one first.
-async fn cards_of(options: &SignCard, agents: &Agents) -> Result<Vec<Value>, SignError> {
+async fn cards_of(options: &SignCard, agent: BuildNamed<'_>) -> Result<Vec<Value>, SignError> {
     if let Some(url) = &options.url {
         let token = match &options.token_file {
             Some(path) => Some(fs::read_to_string(path).map_err(|source| failed(path, source))?),
@@ -189,8 +187,7 @@ async fn cards_of(options: &SignCard, agents: &Agents) -> Result<Vec<Value>, Sig
         return Err(SignError::NoUrl);
     }
     let settings = Settings::read_public(&source)?;
-    let agent = agents.named(options.agent.as_deref());
-    let agent = agent.build(&settings).map_err(SignError::Agent)?;
+    let agent = agent(options.agent.as_deref(), &settings).map_err(SignError::Agent)?;
     let url = settings.public_url.without_stage();
     let cards = cards(&agent, &settings, url.ok_or(SignError::NoUrl)?)?;
     Ok(cards.documents().map(|one| one.value.clone()).collect())
@@ -264,7 +261,7 @@ fn thumbprint(secret: &SecretKey) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agents::LocalAgent;
+    use a2a_lambda::skill::AgentDefinition;
     use p256::ecdsa::VerifyingKey;
     use p256::ecdsa::signature::Verifier as _;
     use p256::pkcs8::{EncodePrivateKey as _, LineEnding};
@@ -275,9 +272,8 @@ mod tests {
         Key { secret, kid }
     }
 
-    fn agents() -> Agents {
-        let reference = |_: &Settings| reference_agent::agent();
-        Agents::new(LocalAgent::new("reference", reference))
+    fn agent(_: Option<&str>, _: &Settings) -> Result<AgentDefinition, AgentBuildError> {
+        Ok(reference_agent::agent()?)
     }
 
     fn options() -> SignCard {
@@ -320,7 +316,7 @@ mod tests {
     async fn a_signed_card_verifies_with_the_public_key_and_belongs_to_the_card() {
         let key = key();
         let verifier = VerifyingKey::from(&SigningKey::from(&key.secret));
-        for card in cards_of(&options(), &agents()).await.unwrap() {
+        for card in cards_of(&options(), &agent).await.unwrap() {
             for unsigned in Unsigned::of(&card, &key.kid, None) {
                 let input = unsigned.signing_input();
                 let signature: Signature = SigningKey::from(&key.secret).sign(input.as_bytes());
@@ -353,7 +349,7 @@ mod tests {
             ..options()
         };
         assert!(matches!(
-            cards_of(&nowhere, &agents()).await,
+            cards_of(&nowhere, &agent).await,
             Err(SignError::NoUrl)
         ));
     }

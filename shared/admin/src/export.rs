@@ -1,7 +1,6 @@
 //! The command `NAME export`: writes what an agent keeps for a tenant into a folder.
 
-use crate::deployment::{DeploymentError, Table};
-use crate::embedded::DATA;
+use crate::deployment::{DataFolders, DeploymentError, Table};
 use a2a_lambda::runtime::TenantDocuments;
 use a2a_lambda::settings::{Environment, Source as _};
 use a2a_lambda::task::{IdError, TenantId};
@@ -22,9 +21,8 @@ type ExportFn = Box<dyn for<'a> Fn(&'a TenantDocuments, &'a Path) -> Exporting<'
 /// documents of a tenant.
 ///
 /// ```no_run
-/// use a2a_local::{Agents, Export};
+/// use a2a_lambda_admin::Export;
 ///
-/// # fn with(agents: Agents) -> Agents {
 /// let export = Export::new("notes", "Writes the notes of a tenant.", |documents, folder| {
 ///     Box::pin(async move {
 ///         let notes = documents.documents("notes").map_err(|error| error.to_string())?;
@@ -33,8 +31,7 @@ type ExportFn = Box<dyn for<'a> Fn(&'a TenantDocuments, &'a Path) -> Exporting<'
 ///         Ok("wrote newest.txt".to_owned())
 ///     })
 /// });
-/// agents.exporting(export)
-/// # }
+/// # let _ = export;
 /// ```
 pub struct Export {
     name: &'static str,
@@ -53,12 +50,15 @@ impl Export {
         Self { name, about, run }
     }
 
-    pub(crate) const fn name(&self) -> &'static str {
+    /// Its name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
         self.name
     }
 
     /// The command line.
-    pub(crate) fn command(&self) -> clap::Command {
+    #[must_use]
+    pub fn command(&self) -> clap::Command {
         let export = ExportOptions::augment_args(clap::Command::new("export"));
         let export = export.about(self.about);
         let help = format!("Commands on the {} of a tenant.", self.name);
@@ -73,11 +73,15 @@ impl Export {
     ///
     /// # Errors
     /// [`ExportError`] when the table cannot be read or the folder cannot be written.
-    pub(crate) async fn run(&self, matches: &ArgMatches) -> Result<(), ExportError> {
+    pub async fn run(
+        &self,
+        matches: &ArgMatches,
+        folders: &dyn DataFolders,
+    ) -> Result<(), ExportError> {
         let options = matches.subcommand_matches("export").unwrap_or(matches);
         let options = ExportOptions::from_arg_matches(options)?;
         let tenant = TenantId::parse(options.tenant.clone())?;
-        let table = options.table().reach(false).await?;
+        let table = options.table(folders).reach(false, folders).await?;
         let documents = TenantDocuments::new(Arc::new(table.records.clone()), tenant);
         let report = (self.run)(&documents, &options.folder).await;
         table.stop().await;
@@ -110,11 +114,11 @@ struct ExportOptions {
 }
 
 impl ExportOptions {
-    fn table(&self) -> Table {
+    fn table(&self, folders: &dyn DataFolders) -> Table {
         let mut table = self.table.clone();
         let is_named = table.table.is_some() || Environment.get("A2A_TABLE").is_some();
         if !is_named && table.endpoint.is_none() && table.data.is_none() {
-            table.data = Some(PathBuf::from(DATA));
+            table.data = Some(folders.usual());
         }
         table
     }

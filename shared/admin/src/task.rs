@@ -1,6 +1,6 @@
 //! The command `task`: prints a stored task as JSON.
 
-use crate::deployment::{Deployment, DeploymentError};
+use crate::deployment::{DataFolders, Deployment, DeploymentError};
 use a2a_lambda::store::queue::SweepObjects as _;
 use a2a_lambda::store::{StoreError, stored};
 use a2a_lambda::task::{IdError, Owner, Subject, TaskId, TaskKey, TenantId};
@@ -54,7 +54,10 @@ pub enum PrintTaskError {
 ///
 /// # Errors
 /// [`PrintTaskError`].
-pub async fn run(options: &PrintTask) -> Result<(), PrintTaskError> {
+pub(crate) async fn run(
+    options: &PrintTask,
+    folders: &dyn DataFolders,
+) -> Result<(), PrintTaskError> {
     let id = TaskId::parse(options.id.clone())?;
     let tenant = TenantId::parse(options.tenant.clone())?;
     let subject = match &options.subject {
@@ -64,7 +67,10 @@ pub async fn run(options: &PrintTask) -> Result<(), PrintTaskError> {
         None => return Err(PrintTaskError::Subject(id)),
     };
     let owner = Owner { tenant, subject };
-    let reached = options.deployment.reach(options.data.as_deref()).await?;
+    let reached = options
+        .deployment
+        .reach(options.data.as_deref(), folders)
+        .await?;
     let found = reached
         .records
         .load_by_key(&TaskKey::new(&owner, &id))
