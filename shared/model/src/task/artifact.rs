@@ -30,26 +30,6 @@ pub struct Artifact {
 }
 
 impl Artifact {
-    /// Whether `self` and `whole` differ in their parts only.
-    #[must_use]
-    pub fn is_chunk_of(&self, whole: &Self) -> bool {
-        let Self {
-            id,
-            name,
-            description,
-            parts: _,
-            extensions,
-            metadata,
-            chunks_of,
-        } = self;
-        *id == whole.id
-            && *name == whole.name
-            && *description == whole.description
-            && *extensions == whole.extensions
-            && *metadata == whole.metadata
-            && *chunks_of == whole.chunks_of
-    }
-
     /// The artifact without its content.
     #[must_use]
     pub fn without_parts(&self) -> Self {

@@ -26,7 +26,7 @@ pub enum JwtAlgorithm {
 
 impl JwtAlgorithm {
     /// Every algorithm with its name in a JWT header.
-    pub const ALL: [(&'static str, Self); 9] = [
+    pub(crate) const ALL: [(&'static str, Self); 9] = [
         ("RS256", Self::Rs256),
         ("RS384", Self::Rs384),
         ("RS512", Self::Rs512),
@@ -40,7 +40,7 @@ impl JwtAlgorithm {
 
     /// The algorithm with this name.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         let entry = Self::ALL.into_iter().find(|(word, _)| *word == name);
         entry.map(|(_, algorithm)| algorithm)
     }

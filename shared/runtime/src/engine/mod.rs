@@ -259,7 +259,7 @@ impl Reader {
 
     /// The same reader with limits: `limits` counts what [`Policy::limits`] allows.
     #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
+    pub(crate) fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
         self
     }
@@ -311,14 +311,14 @@ impl Engine {
 
     /// The same engine with limits: `limits` counts what [`Policy::limits`] allows.
     #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
+    pub(crate) fn with_limits(mut self, limits: Limits) -> Self {
         self.reader = self.reader.with_limits(limits);
         self
     }
 
     /// The same engine with a store for the documents of skills.
     #[must_use]
-    pub fn with_documents(mut self, documents: Documents) -> Self {
+    pub(crate) fn with_documents(mut self, documents: Documents) -> Self {
         self.documents = Some(documents);
         self
     }

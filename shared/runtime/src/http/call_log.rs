@@ -56,7 +56,7 @@ impl EdgeLog {
     /// A log that takes the times of calls from `clock`, and the ids of new traces from
     /// `ids`.
     #[must_use]
-    pub fn new(clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
+    pub(crate) fn new(clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         Self {
             clock,
             ids,

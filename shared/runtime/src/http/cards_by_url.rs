@@ -27,7 +27,7 @@ pub struct CardsByUrl {
 impl CardsByUrl {
     /// The cards that `make` makes for a base URL, at the first request for them: most
     /// functions never serve one.
-    pub fn new(
+    pub(crate) fn new(
         url: BaseUrl,
         make: impl Fn(&str) -> Result<Cards, CardError> + Send + Sync + 'static,
     ) -> Self {
@@ -42,7 +42,7 @@ impl CardsByUrl {
     ///
     /// # Errors
     /// [`CardError`] when they cannot be made.
-    pub fn made_now(self) -> Result<Self, CardError> {
+    pub(crate) fn made_now(self) -> Result<Self, CardError> {
         if let Some(url) = self.url.without_stage() {
             let cards = Arc::new((self.make)(url)?);
             let by_url = Mutex::new(BTreeMap::from([(url.to_owned(), cards)]));

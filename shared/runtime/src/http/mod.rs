@@ -121,21 +121,21 @@ impl HttpService {
     /// Sets the credentials that the modes `keys` and `jwt` accept. Without them these modes
     /// refuse every caller.
     #[must_use]
-    pub fn with_credentials(mut self, credentials: Arc<Credentials>) -> Self {
+    pub(crate) fn with_credentials(mut self, credentials: Arc<Credentials>) -> Self {
         self.auth = Authentication::new(self.auth.mode(), Some(credentials));
         self
     }
 
     /// Turns push notifications on or off.
     #[must_use]
-    pub const fn with_push(mut self, on: bool) -> Self {
+    pub(crate) const fn with_push(mut self, on: bool) -> Self {
         self.push = on;
         self
     }
 
     /// Turns the operations that stream on or off.
     #[must_use]
-    pub const fn with_streaming(mut self, on: bool) -> Self {
+    pub(crate) const fn with_streaming(mut self, on: bool) -> Self {
         self.streaming = on;
         self
     }
@@ -143,7 +143,7 @@ impl HttpService {
     /// Refuses requests to other hosts than `hosts`, if identities are those of
     /// development. Otherwise this has no effect: API Gateway knows its own host names.
     #[must_use]
-    pub fn with_hosts(mut self, hosts: Hosts) -> Self {
+    pub(crate) fn with_hosts(mut self, hosts: Hosts) -> Self {
         self.hosts = hosts;
         self
     }
@@ -151,14 +151,14 @@ impl HttpService {
     /// Lets pages of `origin` read responses. With development identities, they may also make
     /// requests that other pages may not.
     #[must_use]
-    pub fn with_cors(mut self, origin: Option<CorsOrigin>) -> Self {
+    pub(crate) fn with_cors(mut self, origin: Option<CorsOrigin>) -> Self {
         self.cors = origin;
         self
     }
 
     /// Shares `log` with the other edges of the process.
     #[must_use]
-    pub fn with_log(mut self, log: EdgeLog) -> Self {
+    pub(crate) fn with_log(mut self, log: EdgeLog) -> Self {
         self.log = log;
         self
     }
