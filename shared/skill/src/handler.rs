@@ -10,7 +10,7 @@ use a2a_lambda_model::task::Caller;
 use a2a_lambda_model::task::{ContextId, SkillId, TaskId, TaskState};
 use std::future::Future;
 
-/// The metadata of a skill; [`#[skill]`](macro@crate::skill) implements it.
+/// The metadata of a skill; [`#[skill]`](macro@a2a_lambda_macros::skill) implements it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no skill metadata",
     note = "put `#[skill(id = \"…\", tags = [\"…\"])]` on it"

@@ -4,7 +4,7 @@
 //! the card declares about the extensions.
 
 /// On a message or a request: the idempotency key of the send.
-pub(crate) const IDEMPOTENCY_KEY: &str = "a2a-lambda/idempotencyKey";
+pub const IDEMPOTENCY_KEY: &str = "a2a-lambda/idempotencyKey";
 /// On a message: the skill to call.
 pub const SKILL_ID: &str = "a2a-lambda/skillId";
 /// On the message of a failed status: the error code.
