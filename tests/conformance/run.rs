@@ -15,7 +15,6 @@ use a2a_lambda_tests::frames::{Frame, frames};
 use a2a_lambda_tests::remote;
 use a2a_lambda_tests::world::{Live, Reply, Request, World, behind_a_gateway};
 use a2a_local::queue::LocalQueue;
-use reference_agent::conformance;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -30,7 +29,7 @@ pub(crate) enum Agent {
 impl Agent {
     /// The agent in this process, in the given state.
     pub(crate) fn here(given: Given) -> Self {
-        let agent = conformance::builder(Duration::from_secs(2));
+        let agent = conformance_agent::builder(Duration::from_secs(2));
         let agent = match given {
             Given::Extended => agent.extended_skill(hidden),
             _ => agent,

@@ -211,7 +211,7 @@ fn inflated(bytes: &[u8]) -> String {
 fn runtime(clients: &AwsClients, change: impl FnOnce(&mut Settings)) -> Runtime {
     let mut settings = Settings::read(&Local).unwrap();
     change(&mut settings);
-    let agent = reference_agent::conformance::agent(Duration::from_secs(2)).unwrap();
+    let agent = conformance_agent::agent(Duration::from_secs(2)).unwrap();
     let builder = Runtime::builder(agent, settings).aws(clients);
     builder.build().unwrap()
 }

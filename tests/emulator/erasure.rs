@@ -16,11 +16,10 @@ use a2a_lambda::store::{Blobs, ReadTasks as _, StoreError, WriteTasks as _};
 use a2a_lambda::task::{
     ContextId, IdempotencyKey, Message, Owner, Part, SubjectKey, TaskId, TaskKey, ThreadKey,
 };
+use a2a_lambda_admin::{Deployment, DeploymentError, EraseTenant, EraseTenantError};
 use a2a_lambda_tests::emulator::{Emulator, outside, run};
 use a2a_lambda_tests::faulty::Fault;
-use a2a_local::deployment::{Deployment, DeploymentError};
-use a2a_local::embedded::{BUCKET, Embedded, TABLE};
-use a2a_local::erase::{self, EraseTenant, EraseTenantError};
+use a2a_local::embedded::{BUCKET, Embedded, LocalFolders, TABLE};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -348,7 +347,7 @@ async fn the_command_erases_a_tenant_of_a_data_folder_unless_dry_run() {
         data: Some(folder.clone()),
         deployment: Deployment::default(),
     };
-    let absent = erase::run(&command("acme", false)).await;
+    let absent = command("acme", false).run(&LocalFolders).await;
     assert!(
         matches!(
             absent,
@@ -375,7 +374,7 @@ async fn the_command_erases_a_tenant_of_a_data_folder_unless_dry_run() {
     assert_eq!(kept(mine.tenant.as_str()), (true, 6));
     for (dry_run, left) in [(true, [true, true]), (false, [false, true])] {
         let options = command(mine.tenant.as_str(), dry_run);
-        erase::run(&options).await.unwrap();
+        options.run(&LocalFolders).await.unwrap();
         assert_eq!(
             kept(mine.tenant.as_str()),
             if dry_run { (true, 6) } else { (false, 3) }

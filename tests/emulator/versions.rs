@@ -7,11 +7,10 @@ use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::{S3Blobs, create_bucket};
 use a2a_lambda::store::{Blobs as _, WriteTasks as _};
 use a2a_lambda::task::{Message, Owner, Part, TaskId, TaskRecord, TenantId};
+use a2a_lambda_admin::{Deployment, EraseTenant};
 use a2a_lambda_tests::emulator::{Emulator, outside, run};
 use a2a_lambda_tests::faulty::{Fault, FaultyLine};
-use a2a_local::deployment::Deployment;
-use a2a_local::embedded::{BUCKET, TABLE};
-use a2a_local::erase::{self, EraseTenant};
+use a2a_local::embedded::{BUCKET, LocalFolders, TABLE};
 use aws_sdk_s3::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_s3::types::{BucketVersioningStatus, VersioningConfiguration};
 use aws_smithy_runtime_api::box_error::BoxError;
@@ -93,7 +92,7 @@ impl Versioned {
             data: None,
             deployment: self.deployment.clone(),
         };
-        erase::run(&options).await.unwrap();
+        options.run(&LocalFolders).await.unwrap();
     }
 }
 

@@ -17,20 +17,21 @@ use std::collections::BTreeMap;
 
 /// The production lines that each package may have. A new mechanism names who asked; an own idea
 /// takes out what it adds.
-const LINES_MAX: [(&str, usize); 8] = [
+const LINES_MAX: [(&str, usize); 11] = [
     ("shared/wire", 6_800),
     ("shared/model", 8_100),
-    ("shared/store", 3_400),
-    ("shared/aws", 7_500),
-    ("shared/runtime", 35_000),
+    ("shared/store", 6_000),
+    ("shared/skill", 6_200),
+    ("shared/aws", 3_500),
+    ("shared/llm", 4_700),
+    ("shared/runtime", 27_000),
     ("shared/macros", 550),
-    ("shared/local", 7_500),
+    ("shared/admin", 1_500),
+    ("shared/local", 6_000),
     ("shared/agent", 7_600),
 ];
 const FUNCTION_MAX: usize = 70;
 const CIRCLE_MAX: usize = 3;
-/// The circle of the command line, until the commands of an operator have a package.
-const CIRCLE_MAX_LOCAL: usize = 9;
 const PUBLIC_MAX: usize = 1_450;
 /// Values named by a participle, in 1,000 lines.
 const PARTICIPLES_MAX: f64 = 9.5;
@@ -38,19 +39,18 @@ const STORE_METHODS_MAX: usize = 60;
 
 /// Type names that more than one file declares, with the reason. A name that is declared once
 /// leaves the table.
-const TWICE: [(&str, usize, &str); 8] = [
+const TWICE: [(&str, usize, &str); 7] = [
     (
         "Artifact",
         2,
         "A2A's word: the artifact of a task, and what a skill makes, without an id",
     ),
-    ("Attributes", 2, "Rust's attributes and DynamoDB's"),
+    ("Attributes", 2, "Rust's attributes and those of an item"),
     ("Delivery", 2, LOCAL),
-    ("Item", 2, "the item of any table, and that of the SDK"),
-    ("Key", 2, LOCAL),
+    ("Key", 2, "the key of a signature, and that of an item"),
     ("Message", 2, LOCAL),
     ("Stream", 2, LOCAL),
-    ("Table", 2, LOCAL),
+    ("Table", 2, "the options that name a table, and any table"),
 ];
 const LOCAL: &str = "the local agent is a program of its own and never imports the other type";
 
@@ -220,12 +220,7 @@ fn circles_of_files(house: &House) -> Vec<String> {
                 circles.iter().map(Vec::len).collect::<Vec<_>>()
             );
         }
-        let most = if package == "shared/local" {
-            CIRCLE_MAX_LOCAL
-        } else {
-            CIRCLE_MAX
-        };
-        let above = circles.iter().filter(|circle| circle.len() > most);
+        let above = circles.iter().filter(|circle| circle.len() > CIRCLE_MAX);
         large.extend(above.map(|circle| {
             let names = circle.iter().map(|module| module.join("/"));
             format!(

@@ -537,7 +537,7 @@ impl SendPush for Hooks {
 
 /// The meter does not count calls of the queue and of the webhooks.
 async fn deliveries(counter: &mut Counter) {
-    let agent = reference_agent::conformance::agent(Duration::from_secs(2)).unwrap();
+    let agent = conformance_agent::agent(Duration::from_secs(2)).unwrap();
     let mut still = Counter::still(agent).await;
     let queue = LocalQueue::<PushItem>::new(still.clock.clone(), Duration::from_secs(90));
     for takes in [true, false] {
@@ -588,7 +588,7 @@ async fn sweeps(counter: &mut Counter) {
 
 /// The conformance agent with limits of its tenants, on the heap: the counter is large.
 async fn limited(change: impl FnOnce(&mut LimitPolicy)) -> Box<Counter> {
-    let agent = reference_agent::conformance::agent(Duration::from_secs(2)).unwrap();
+    let agent = conformance_agent::agent(Duration::from_secs(2)).unwrap();
     let counter = Box::new(Box::pin(Counter::limited(agent, change)).await);
     // The list takes a lot of tokens under a rate limit, and spends one of them.
     counter.warm().await;
@@ -697,7 +697,7 @@ async fn in_time(rows: &str, measured: impl Future<Output = ()>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_operation_costs_what_the_document_says() {
-    let agent = reference_agent::conformance::agent(Duration::from_secs(2)).unwrap();
+    let agent = conformance_agent::agent(Duration::from_secs(2)).unwrap();
     let mut counter = Counter::new(agent).await;
     in_time("sends", Box::pin(sends(&mut counter))).await;
     in_time("reads", Box::pin(reads(&mut counter))).await;
@@ -720,8 +720,7 @@ async fn every_operation_costs_what_the_document_says() {
 
 #[tokio::test]
 async fn the_units_in_the_log_are_those_that_the_meter_counts() {
-    let counter =
-        Counter::still(reference_agent::conformance::agent(Duration::from_secs(2)).unwrap()).await;
+    let counter = Counter::still(conformance_agent::agent(Duration::from_secs(2)).unwrap()).await;
     counter.warm().await;
     let lines = LogLines::default();
     let _guard = lines.capture();

@@ -59,7 +59,7 @@ impl Later {
         let services = Embedded::start(Some(data)).await.unwrap();
         let clients = AwsClients::connect(services.endpoints()).await;
         let clock = Arc::new(TestClock::standing(Timestamp::default()));
-        let agent = reference_agent::conformance::agent(SECOND).unwrap();
+        let agent = conformance_agent::agent(SECOND).unwrap();
         let runtime = Runtime::builder(agent, Settings::read(&Local).unwrap())
             .aws(&clients)
             .clock(clock.clone())

@@ -89,9 +89,10 @@
 //! - [`telemetry`]: logs, what they must not contain, and metrics
 //! - [`health`]: whether the dependencies of an agent work
 //!
-//! Three crates hold what this one re-exports: `a2a-lambda-model` has `task`, `thread`, the
-//! stored form and the storage traits, `a2a-lambda-wire` the wire formats, `a2a-lambda-aws`
-//! the stores on AWS. An author depends on `a2a-lambda` alone.
+//! Other crates hold what this one re-exports: `a2a-lambda-model` has `task`, `thread`, the
+//! stored form and the storage traits, `a2a-lambda-wire` the wire formats, `a2a-lambda-skill`
+//! the API of skills, `a2a-lambda-llm` calls of a model, `a2a-lambda-aws` the stores on AWS.
+//! An author depends on `a2a-lambda` alone.
 //!
 //! # Features
 //!
@@ -120,7 +121,6 @@ pub mod engine;
 pub mod fuzz;
 pub mod health;
 pub mod http;
-pub mod llm;
 pub mod outbound;
 pub mod panics;
 pub mod runtime;
@@ -128,7 +128,6 @@ pub mod secrets;
 #[cfg(feature = "lambda")]
 pub mod serve;
 pub mod settings;
-pub mod skill;
 pub mod store;
 pub mod telemetry;
 pub mod testing;
@@ -140,6 +139,26 @@ pub use a2a_lambda_model::{task, thread};
 #[cfg(feature = "contract-tests")]
 pub use a2a_lambda_store::table_contract_cases;
 
+#[doc(inline)]
+pub use a2a_lambda_llm as llm;
+#[doc(inline)]
+pub use a2a_lambda_skill::prelude;
+
+/// The API of skill authors.
+pub mod skill {
+    #[doc(inline)]
+    pub use a2a_lambda_skill::{
+        Agent, AgentBuildError, AgentBuilder, AgentDefinition, AgentError, AgentManifest,
+        AgentResult, Artifact, ArtifactChunks, Asked, AuthHint, BuildAgent, BuildError, Collection,
+        Content, Document, DocumentVersion, ErrorCode, FileContent, FilePart, FileReader,
+        FileSource, Hybrid, HybridReply, HybridSkill, IntoReply, NeededState, NoOutput, NoSlot,
+        OnInputResult, OnRequestResult, OpenFile, ReferencedTask, SessionAdapter, SessionContext,
+        Settled, Skill, SkillHandler, SkillInput, SkillManifest, SkillMetadata, SkillOutput,
+        SkillReturn, SkillSet, SkillSlot, State, StateError, TaskContext, TextOr, Thread, Tool,
+        is_media_type, model,
+    };
+}
+
 /// The types of the agent card. The crate `a2a-lambda-wire` has the wire formats.
 pub mod protocol {
     pub use a2a_lambda_wire::{
@@ -148,14 +167,3 @@ pub mod protocol {
     };
 }
 pub use testing::SkillTest;
-
-/// The names that most files with skills need: `use a2a_lambda::prelude::*;`.
-pub mod prelude {
-    pub use crate::skill;
-    pub use crate::skill::{
-        Agent, AgentDefinition, AgentError, AgentResult, Artifact, AuthHint, BuildError, Content,
-        FilePart, Hybrid, HybridSkill, NoOutput, NoSlot, OnInputResult, OnRequestResult, Settled,
-        Skill, SkillHandler, SkillMetadata, SkillSet, SkillSlot, State, TaskContext, TextOr,
-        Thread,
-    };
-}

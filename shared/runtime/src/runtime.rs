@@ -1,21 +1,19 @@
 //! Joins an agent, its settings and concrete stores: the composition root.
 
 mod agent_card;
+mod model;
 mod tenant_documents;
 
 pub use agent_card::cards;
+pub use model::NoModelProvider;
 pub use tenant_documents::TenantDocuments;
 
 use crate::auth::{Authentication, Credentials};
 use crate::engine::{Clock, Engine, Ids, RandomIds, RatePolicy, Services, SystemClock};
 use crate::health::{Checks, Health};
 use crate::http::{Backend, CardsByUrl, EdgeLog, Edges, Function, HttpService, MetricsSource, Ops};
-use crate::llm::{ConfiguredModel, NoModelProvider};
 use crate::panics::{self, PanicAborts};
 use crate::settings::{Routing, Settings};
-use crate::skill::AgentDefinition;
-use crate::skill::model::Model;
-use crate::skill::route::by_model::RouterModel;
 use crate::store::counters::Counters;
 use crate::store::documents::Documents;
 use crate::store::health::HealthCheck;
@@ -26,7 +24,11 @@ use crate::store::table::Table;
 use crate::store::{Blobs, WriteTasks, WriteThreads};
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::MetricsMode;
+use a2a_lambda_skill::AgentDefinition;
+use a2a_lambda_skill::model::Model;
+use a2a_lambda_skill::route::RouterModel;
 use a2a_lambda_wire::CardError;
+use model::ConfiguredModel;
 use std::sync::Arc;
 
 /// An agent with its settings and services, from which the functions get their

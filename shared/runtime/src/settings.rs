@@ -180,7 +180,7 @@ impl Settings {
     /// The beginning of a hash over what is in force, without the secret keys and the time of the
     /// executable: the same program with the same settings has the same.
     #[must_use]
-    pub fn fingerprint(&self) -> String {
+    pub(crate) fn fingerprint(&self) -> String {
         let timeless = Self {
             deployed_at: None,
             ..self.clone()

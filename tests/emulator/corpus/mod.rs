@@ -87,7 +87,7 @@ impl Endpoint {
         let records = dynamodb::records(clients.dynamodb.clone(), TABLE).with_blobs(blobs.clone());
         let records = Arc::new(records);
         let clock = Arc::new(TestClock::without_timers(Timestamp::from_millis(NOW)));
-        let agent = reference_agent::conformance::agent(Duration::from_secs(2)).unwrap();
+        let agent = conformance_agent::agent(Duration::from_secs(2)).unwrap();
         let runtime = Runtime::builder(agent, Settings::read(&Local).unwrap())
             .tasks(records.clone())
             .threads(records.clone())

@@ -17,7 +17,7 @@ const MOST: usize = 5_000;
 
 /// The newest lines of the log that name a task. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct LogNotes {
+pub(crate) struct LogNotes {
     kept: Arc<Mutex<VecDeque<TaskNote>>>,
 }
 
@@ -30,7 +30,7 @@ struct TaskNote {
 
 impl LogNotes {
     /// The layer that reads the events of the log.
-    pub fn layer<S>(&self) -> impl Layer<S> + use<S>
+    pub(crate) fn layer<S>(&self) -> impl Layer<S> + use<S>
     where
         S: Subscriber + for<'s> LookupSpan<'s>,
     {

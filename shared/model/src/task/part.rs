@@ -133,7 +133,7 @@ impl Part {
 
     /// Whether `next` is text of the same kind, and neither has a name or metadata.
     #[must_use]
-    pub fn is_continued_by(&self, next: &Self) -> bool {
+    pub(crate) fn is_continued_by(&self, next: &Self) -> bool {
         let is_plain = |part: &Self| {
             let is_text = matches!(part.content, PartContent::Text(_));
             is_text && part.filename.is_none() && part.metadata.is_empty()

@@ -2,9 +2,9 @@
 //! log gets.
 
 use crate::auth::AuthError;
-use crate::skill::AgentError;
 use crate::store::{SizeError, StoreError, stored};
 use crate::task::A2aError;
+use a2a_lambda_skill::AgentError;
 
 /// Seconds after which a client may try again when the store is unavailable.
 const RETRY_AFTER: u64 = 1;

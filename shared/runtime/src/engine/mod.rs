@@ -61,14 +61,14 @@ pub use turn::event_sink::Frames;
 pub use turn::output_rules::OutputFault;
 
 use crate::outbound::{Reach, UrlError};
-use crate::skill::model::Model;
-use crate::skill::route::by_model::RouterModel;
-use crate::skill::{AgentDefinition, AgentError};
 use crate::store::documents::Documents;
 use crate::store::limits::Limits;
 use crate::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use crate::store::queue::PushQueue;
 use crate::store::{Blobs, ReadBlobs, ReadTasks, ReadThreads, WriteTasks, WriteThreads};
+use a2a_lambda_skill::model::Model;
+use a2a_lambda_skill::route::RouterModel;
+use a2a_lambda_skill::{AgentDefinition, AgentError};
 use lots::Lots;
 use std::sync::Arc;
 use std::time::Duration;
@@ -258,7 +258,7 @@ impl Reader {
 
     /// The same reader with limits: `limits` counts what [`Policy::limits`] allows.
     #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
+    pub(crate) fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
         self
     }
@@ -310,14 +310,14 @@ impl Engine {
 
     /// The same engine with limits: `limits` counts what [`Policy::limits`] allows.
     #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
+    pub(crate) fn with_limits(mut self, limits: Limits) -> Self {
         self.reader = self.reader.with_limits(limits);
         self
     }
 
     /// The same engine with a store for the documents of skills.
     #[must_use]
-    pub fn with_documents(mut self, documents: Documents) -> Self {
+    pub(crate) fn with_documents(mut self, documents: Documents) -> Self {
         self.documents = Some(documents);
         self
     }

@@ -12,7 +12,7 @@ use super::{
 use crate::health::Checks;
 use crate::runtime::Runtime;
 use crate::settings::{Environment, Source as _};
-use crate::skill::BuildAgent;
+use a2a_lambda_skill::BuildAgent;
 use std::sync::Arc;
 
 /// The setting that names the function. A configuration file cannot set it, since all

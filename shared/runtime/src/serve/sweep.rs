@@ -5,7 +5,7 @@ use super::services::{clients, counters, push_queue, queue};
 use super::start::Start;
 use crate::engine::{EngineError, SweepPlaces};
 use crate::runtime::{Runtime, stores};
-use crate::skill::BuildAgent;
+use a2a_lambda_skill::BuildAgent;
 use lambda_runtime::Diagnostic;
 use serde::de::IgnoredAny;
 use std::sync::Arc;

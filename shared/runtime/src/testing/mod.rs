@@ -45,8 +45,6 @@ pub use scripted_model::{ScriptError, ScriptedModel};
 
 use crate::auth::Caller;
 use crate::engine::{Engine, Policy, Services};
-use crate::skill::model::Model;
-use crate::skill::{AgentDefinition, AgentError, Content};
 use crate::store::documents::Documents;
 use crate::store::memory::MemoryTable;
 use crate::task::metadata_keys;
@@ -54,6 +52,8 @@ use crate::task::{
     CancelCommand, ContextId, Event, Frame, Generation, GetQuery, IdError, Message, Metadata,
     Owner, SendCommand, SendMode, Subject, TaskId, TenantId,
 };
+use a2a_lambda_skill::model::Model;
+use a2a_lambda_skill::{AgentDefinition, AgentError, Content};
 use clock::CountedIds;
 pub use clock::TestClock;
 use invocations::Interruption;

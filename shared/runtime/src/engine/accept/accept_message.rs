@@ -16,13 +16,13 @@ use crate::engine::budget::{CallBudget, TurnBudget};
 use crate::engine::seal::check_answer;
 use crate::engine::turn::spec::{TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
-use crate::skill::TurnFacts;
 use crate::task::{
     A2aError, Change, ContextId, Message, NewTask, Role, SendCommand, SendMode, TaskId, TaskRecord,
     TaskState, Timestamp, WriteId,
 };
 use crate::telemetry::scope::{self, CallScope};
 use a2a_lambda_model::stored;
+use a2a_lambda_skill::TurnFacts;
 pub use routing::RoutePreview;
 use turn_input::routing_message;
 

@@ -59,7 +59,7 @@ pub struct SweepPlaces {
 impl SweepPlaces {
     /// Whether the last round reached the end of the open tasks and of the threads.
     #[must_use]
-    pub fn are_done(&self) -> bool {
+    pub(crate) fn are_done(&self) -> bool {
         self.tasks.is_done() && self.threads.is_done()
     }
 }

@@ -14,12 +14,12 @@ use crate::engine::turn::event_sink::EventSink;
 use crate::engine::turn::report::log_given_up;
 use crate::engine::turn::spec::{TurnEnd, TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
-use crate::skill::route::{self, RouteRequest, Routed};
-use crate::skill::{AgentError, Content, TurnStart};
 use crate::store::queue::{Ack, Receipt, WorkItem};
 use crate::task::{Change, Message, Metadata, TaskRecord, Timestamp};
 use crate::telemetry::TraceContext;
 use crate::telemetry::scope::CallScope;
+use a2a_lambda_skill::route::{self, RouteRequest, Routed};
+use a2a_lambda_skill::{AgentError, Content, TurnStart};
 use std::sync::Arc;
 use std::time::Duration;
 

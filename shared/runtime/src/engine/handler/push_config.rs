@@ -24,7 +24,7 @@ impl Reader {
     /// # Errors
     /// [`A2aError::TaskNotFound`] if the task or the config is absent, expired or
     /// another caller's; [`A2aError::PushNotSupported`] when push is off.
-    pub async fn get_push(
+    pub(crate) async fn get_push(
         &self,
         caller: &Caller,
         query: &PushQuery,
@@ -45,7 +45,7 @@ impl Reader {
     /// [`A2aError::TaskNotFound`] if the task is absent, expired or another caller's;
     /// [`A2aError::InvalidParams`] for an invalid page token;
     /// [`A2aError::PushNotSupported`] when push is off.
-    pub async fn list_pushes(
+    pub(crate) async fn list_pushes(
         &self,
         caller: &Caller,
         query: &PushListQuery,
@@ -97,7 +97,7 @@ impl Engine {
     /// [`A2aError::TaskNotFound`]; [`A2aError::InvalidParams`] naming the field: a URL
     /// that must not be called, or one config too many; [`A2aError::PushNotSupported`]
     /// when push is off.
-    pub async fn create_push(
+    pub(crate) async fn create_push(
         &self,
         caller: &Caller,
         command: &CreatePush,

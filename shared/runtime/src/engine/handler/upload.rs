@@ -89,7 +89,7 @@ impl Engine {
     /// [`A2aError::InvalidParams`] for a file that is too large;
     /// [`A2aError::RateLimited`] when the tenant has ordered the bytes of its day;
     /// [`A2aError::UnsupportedOperation`] if the blob store has no upload URLs.
-    pub async fn create_upload(
+    pub(crate) async fn create_upload(
         &self,
         caller: &Caller,
         order: UploadOrder,

@@ -4,9 +4,9 @@
 
 use crate::engine::Engine;
 use crate::engine::clock::lock;
-use crate::skill::turn_host::{ChunkWriter, Emission, ScopeId};
-use crate::skill::{AgentError, AgentResult, Artifact, SkillMetadata, SkillOutcome, media};
 use crate::task::{Part, TaskId};
+use a2a_lambda_skill::turn_host::{ChunkWriter, Emission, ScopeId};
+use a2a_lambda_skill::{AgentError, AgentResult, Artifact, SkillMetadata, SkillOutcome, media};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 

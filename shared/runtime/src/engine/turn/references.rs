@@ -2,10 +2,10 @@
 
 use super::spec::TurnSpec;
 use crate::engine::Engine;
-use crate::skill::ReferencedTask;
-use crate::skill::turn_host::References;
 use crate::store::{Projection, StoreError, stored};
 use crate::task::{Owner, TaskId};
+use a2a_lambda_skill::ReferencedTask;
+use a2a_lambda_skill::turn_host::References;
 use std::collections::BTreeSet;
 use tokio::sync::OnceCell;
 

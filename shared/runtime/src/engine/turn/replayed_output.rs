@@ -5,9 +5,9 @@
 //! differ, the artifact begins again, and no artifact is made of two texts.
 
 use crate::engine::clock::lock;
-use crate::skill::turn_host::Emission;
 use crate::store::Measured;
 use crate::task::{Artifact as Stored, Part, PartContent, TaskRecord};
+use a2a_lambda_skill::turn_host::Emission;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 

@@ -5,8 +5,8 @@
 //! again. The first two limits end a turn that makes no progress, or progress for ever.
 
 use crate::engine::Engine;
-use crate::skill::{AgentError, AgentResult};
 use crate::task::TaskRecord;
+use a2a_lambda_skill::{AgentError, AgentResult};
 
 impl Engine {
     /// The error of a task that must not be handed over once more.

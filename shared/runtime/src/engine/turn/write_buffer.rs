@@ -21,12 +21,12 @@ use crate::engine::budget::TurnBudget;
 use crate::engine::commit::contention::exhausted;
 use crate::engine::commit::{Commit, CommitOutcome, OnConflict, SendKey, registers_push};
 use crate::engine::{Engine, EngineError};
-use crate::skill::AgentError;
 use crate::store::{Keyed, ThreadWrite};
 use crate::task::{
     A2aError, Change, OutputCounts, PartContent, SkillId, TaskRecord, Timestamp, WriteId,
 };
 use crate::telemetry::scope::CallScope;
+use a2a_lambda_skill::AgentError;
 use futures::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Chooses the skill of a message: by rules, and by a model when they do not decide.
 
 use crate::engine::{Engine, EngineError};
-use crate::skill::route::by_model::{ModelChoice, RouterModel, Undecided};
-use crate::skill::route::{self, RouteRequest, Routed};
 use crate::task::{Message, Metadata, Part, PartContent, SkillId, TaskRecord};
+use a2a_lambda_skill::route::{self, RouteRequest, Routed};
+use a2a_lambda_skill::route::{ModelChoice, RouterModel, Undecided};
 
 /// The skill of a message that was not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,10 +7,6 @@ use crate::engine::commit::Commit;
 use crate::engine::doubles::{FakeQueue, ann, owner, send_command, sent_task, services};
 use crate::engine::{Clock, Engine, RandomIds, SecretKeys, SweepReport};
 use crate::outbound::Reach;
-use crate::skill::{
-    Agent, AgentResult, Content, OnInputResult, OnRequestResult, Skill, SkillHandler,
-    SkillMetadata, SkillSlot, TaskContext,
-};
 use crate::store::memory::MemoryStore;
 use crate::store::push::ReadPushes as _;
 use crate::store::queue::{OpenTask, SweepTasks as _, TaskImage};
@@ -20,6 +16,10 @@ use crate::task::metadata_keys::TRUNCATED;
 use crate::task::{
     A2aError, CancelCommand, CreatePush, Message, Owner, Part, PartContent, PushConfig, PushId,
     PushListQuery, PushOffer, PushQuery, Secret, SendMode, Subject, Task, TaskId, TaskState,
+};
+use a2a_lambda_skill::{
+    Agent, AgentResult, Content, OnInputResult, OnRequestResult, Skill, SkillHandler,
+    SkillMetadata, SkillSlot, TaskContext,
 };
 use async_trait::async_trait;
 use serde_json::Value;

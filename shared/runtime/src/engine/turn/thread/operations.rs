@@ -5,10 +5,10 @@
 //! has an id that is the same in each run of the turn, so that a run knows which of them the
 //! commit of a step has applied.
 
-use crate::skill::AgentResult;
-use crate::skill::turn_host::SessionUpdate;
 use crate::store::ThreadState;
 use crate::task::{Message, StepResult, ThreadOperation, is_below};
+use a2a_lambda_skill::AgentResult;
+use a2a_lambda_skill::turn_host::SessionUpdate;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -3,8 +3,6 @@
 use crate::engine::doubles::{FakeQueue, ann, send_command, sent_task, services, work_item};
 use crate::engine::{CallBudget, Engine, Policy};
 use crate::prelude::*;
-use crate::skill::model::{ModelContent, ToolChoice};
-use crate::skill::route::by_model::RouterModel;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::WorkItem;
 use crate::store::{ReadTasks as _, WriteTasks};
@@ -12,6 +10,8 @@ use crate::task::{
     Message, Part, SendCommand, SendMode, Sent, SkillRoute, Task, TaskRecord, TaskState,
 };
 use crate::testing::ScriptedModel;
+use a2a_lambda_skill::model::{ModelContent, ToolChoice};
+use a2a_lambda_skill::route::RouterModel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
