@@ -25,7 +25,7 @@ pub struct CardsByUrl {
 impl CardsByUrl {
     /// The cards that `make` makes for a base URL, at the first request for them: most
     /// functions never serve one.
-    pub(crate) fn new(
+    pub fn new(
         url: BaseUrl,
         make: impl Fn(&str) -> Result<Cards, CardError> + Send + Sync + 'static,
     ) -> Self {
