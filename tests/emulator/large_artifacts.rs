@@ -29,7 +29,7 @@ async fn objects(fixture: &Fixture) -> Vec<i64> {
     let Some(emulator) = &fixture.emulator else {
         return Vec::new();
     };
-    let tenant = TenantId::parse(&fixture.tenant("acme")).unwrap();
+    let tenant = TenantId::parse(fixture.tenant("acme")).unwrap();
     let list = emulator.clients.s3.list_objects_v2().bucket(BUCKET);
     let below = format!("v1/{}/", tenant.folder());
     let listed = list.prefix(below).send().await.unwrap();
