@@ -18,7 +18,6 @@
 //! - `media`: media types
 //! - `tool`: skills as tools
 //! - `model`: the interface to a language model
-//! - `words`: the rank of texts by words
 
 mod artifact;
 pub(crate) mod build;
