@@ -18,20 +18,20 @@ use std::collections::BTreeMap;
 /// The production lines that each package may have. A new mechanism names who asked; an own idea
 /// takes out what it adds.
 const LINES_MAX: [(&str, usize); 8] = [
-    ("shared/wire", 6_800),
-    ("shared/model", 8_100),
+    ("shared/wire", 5_800),
+    ("shared/model", 8_000),
     ("shared/store", 3_400),
     ("shared/aws", 7_500),
-    ("shared/runtime", 35_000),
+    ("shared/runtime", 33_000),
     ("shared/macros", 550),
-    ("shared/local", 7_500),
-    ("shared/agent", 7_600),
+    ("shared/local", 6_900),
+    ("shared/agent", 6_400),
 ];
 const FUNCTION_MAX: usize = 70;
 const CIRCLE_MAX: usize = 3;
 /// The circle of the command line, until the commands of an operator have a package.
 const CIRCLE_MAX_LOCAL: usize = 9;
-const PUBLIC_MAX: usize = 1_450;
+const PUBLIC_MAX: usize = 1_330;
 /// Values named by a participle, in 1,000 lines.
 const PARTICIPLES_MAX: f64 = 9.5;
 const STORE_METHODS_MAX: usize = 60;
