@@ -24,8 +24,8 @@ SDK = re.compile(r"^(aws-sdk-|aws-config )")
 
 # The most crates of each function, its own and those of the workspace included.
 CRATES = {
-    "agent-card": 189, "authorizer": 226, "ops": 246, "push": 224, "relay": 223, "rpc": 248,
-    "sweep": 246, "tasks-get": 247, "tasks-send": 248, "tasks-stream": 248, "worker": 248,
+    "agent-card": 191, "authorizer": 228, "ops": 248, "push": 226, "relay": 225, "rpc": 250,
+    "sweep": 248, "tasks-get": 249, "tasks-send": 250, "tasks-stream": 250, "worker": 250,
 }
 
 PLATFORM = re.compile(r"^(aws-|lambda_)")
