@@ -25,7 +25,7 @@ const LINES_MAX: [(&str, usize); 8] = [
     ("shared/runtime", 33_000),
     ("shared/macros", 550),
     ("shared/local", 6_900),
-    ("shared/agent", 6_400),
+    ("shared/agent", 6_600),
 ];
 const FUNCTION_MAX: usize = 70;
 const CIRCLE_MAX: usize = 3;
