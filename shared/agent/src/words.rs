@@ -25,6 +25,15 @@ pub(crate) fn words(text: &str) -> Vec<String> {
     words
 }
 
+/// The runs of letters, digits and marks of the text, in order, to be searched for as they are.
+pub(crate) fn runs(text: &str) -> Vec<String> {
+    let text = fold(text);
+    let runs = text.split(|next: char| !next.is_alphanumeric() && !is_combining_mark(next));
+    runs.filter(|run| !run.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
 /// The text in the form in which words and tags are compared.
 pub(crate) fn fold(text: &str) -> String {
     text.nfkc().flat_map(folded).collect()

@@ -203,7 +203,9 @@ pub(crate) fn secret(folder: &Path, file: &str) -> Result<String, ConfigError> {
     };
     let path = folder.join(file);
     match fs::read_to_string(&path) {
-        Ok(secret) => return Ok(secret),
+        // A process that ended while it wrote the file left it empty.
+        Ok(secret) if !secret.is_empty() => return Ok(secret),
+        Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(fault(error)),
     }

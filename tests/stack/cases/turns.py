@@ -1,5 +1,6 @@
 """Turns: in a call, as a stream, behind a call."""
 
+import os
 import threading
 
 from world import ENDED, check, message, state
@@ -38,8 +39,8 @@ def case_a_context_keeps_what_was_said(world):
         lambda it: _streamed(ann, it),
         lambda it: _behind(ann, it),
     ):
-        # Larger than what the table holds of a message, so the rest is in the bucket.
-        words = "the sea " + "and the sea " * 8_000
+        # Larger than what the table holds of a message, so the rest is in the bucket: nothing shrinks it.
+        words = os.urandom(60_000).hex()
         first = send(message(f"note {words}"))
         recalled = send(message("recall", contextId=first["contextId"]))
         data = recalled["artifacts"][0]["parts"][0]["data"]

@@ -188,6 +188,10 @@ impl Fact {
             (Matcher::Text(whole), RuleTarget::Import) => is_part(text?, whole),
             (Matcher::Text(name), RuleTarget::Dependency) => texts.contains(&Some(name)),
             (Matcher::Text(value), RuleTarget::File | RuleTarget::Config) => text == Some(value),
+            // The text of a value is its place and the value: a glob is for the name.
+            (Matcher::Name(glob), RuleTarget::Config) => {
+                self.name.as_deref().is_some_and(|name| glob.is_match(name))
+            }
             (Matcher::Name(glob), _) => texts.into_iter().flatten().any(|it| glob.is_match(it)),
         };
         is_match.then_some(0)

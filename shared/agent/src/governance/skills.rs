@@ -1,6 +1,6 @@
 //! The operations of governance, each a skill.
 
-use super::check::check;
+use super::check::Check;
 use super::compile::{CompiledPolicy, ConstraintError};
 use super::drift::{DriftReport, drift};
 use super::facts::{CheckContext, CheckFacts};
@@ -18,6 +18,7 @@ use futures::future::FutureExt as _;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 /// The most policies that one check reads.
 const POLICIES_MAX: usize = 100;
@@ -38,6 +39,8 @@ pub(super) struct InForce {
     warnings: Vec<String>,
     /// The commit of the repository, which callers know as the version of the policies.
     head: Option<String>,
+    /// A hash of the commits of the policies. It does not change with other items.
+    version: String,
 }
 
 /// The scopes with the policies for a target: its own, and every broader one of the caller. A
@@ -83,9 +86,11 @@ pub(super) async fn load(cx: &TaskContext<'_>, scopes: &[Scope]) -> AgentResult<
         head: store.head_commit().await?,
         ..InForce::default()
     };
+    let mut version = Sha256::new();
     for (entry, item) in entries.iter().zip(items) {
         // Withdrawn since the list was read.
         let Some(item) = item else { continue };
+        version.update(item.commit.as_bytes());
         let layer = entry.place.layer();
         match CompiledPolicy::parse(&item.content) {
             Ok(policy) if policy.layer().layer() == layer => in_force.policies.push(policy),
@@ -94,6 +99,7 @@ pub(super) async fn load(cx: &TaskContext<'_>, scopes: &[Scope]) -> AgentResult<
         }
         tokio::task::yield_now().await;
     }
+    in_force.version = hex::encode(version.finalize());
     Ok(in_force)
 }
 
@@ -182,9 +188,8 @@ async fn validated(
     facts: &CheckFacts,
 ) -> AgentResult<Validated> {
     let policies = merge(&in_force.policies, target);
-    let violations = check(&policies, facts, None, || cx.time_left())
-        .await?
-        .violations;
+    let check = Check::new(&policies, facts, None).await?;
+    let violations = check.run(cx, &in_force.version).await?.violations;
     Ok(Validated {
         valid: is_valid(&violations),
         violations,
@@ -223,7 +228,8 @@ pub(crate) async fn governance_drift_check(
     let facts = CheckFacts::of(input.context)?;
     let in_force = load(cx, &scopes).await?;
     let policies = merge(&in_force.policies, target);
-    let result = check(&policies, &facts, Some(cx.now()), || cx.time_left()).await?;
+    let check = Check::new(&policies, &facts, Some(cx.now())).await?;
+    let result = check.run(cx, &in_force.version).await?;
     OnRequestResult::done(drift(&policies, &facts, in_force.head.as_deref(), result))
 }
 

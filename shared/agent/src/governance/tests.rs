@@ -8,7 +8,7 @@ mod merge_cases;
 mod skills;
 mod validate;
 
-use super::check::CheckResult;
+use super::check::{Check, CheckResult};
 use super::compile::CompiledPolicy;
 use super::drift::DriftReport;
 use super::facts::{CheckContext, CheckFacts};
@@ -20,11 +20,10 @@ use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 thread_local! {
-    /// The rules that this thread has searched for.
-    pub(super) static SEARCHES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+    /// The searches that this thread has run.
+    pub(super) static SEARCHES: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
 fn checked(
@@ -32,11 +31,14 @@ fn checked(
     facts: &CheckFacts,
     now: Option<Timestamp>,
 ) -> CheckResult {
-    let mut whole = pin!(super::check::check(policies, facts, now, || Duration::MAX));
+    let mut whole = pin!(async {
+        let check = Check::new(policies, facts, now).await;
+        check.unwrap().whole().await
+    });
     // It yields, and waits for nothing.
     loop {
         if let Poll::Ready(found) = whole.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            return found.unwrap();
+            return found;
         }
     }
 }

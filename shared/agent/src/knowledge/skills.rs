@@ -9,7 +9,7 @@ use crate::governance::compile::{CompiledPolicy, ConstraintError};
 use crate::governance::skills::knowledge_check;
 use crate::layer::{KnowledgeLayer, Layer};
 use crate::tags::check_tags;
-use crate::words::{fold, words};
+use crate::words::{fold, runs};
 use a2a_lambda::prelude::*;
 use a2a_lambda::skill::SkillSet;
 use a2a_lambda::task::Timestamp;
@@ -363,7 +363,7 @@ pub(crate) async fn knowledge_query(
         let text = format!("`query` has {bytes} bytes, expected at most {QUERY_MAX}");
         return Err(AgentError::invalid_input(text));
     }
-    let words = words(text);
+    let words = runs(text);
     let is_in_query =
         |layer: &KnowledgeLayer| query.layers.is_empty() || query.layers.contains(layer);
     let layers = KnowledgeLayer::ALL.into_iter().filter(is_in_query);
@@ -422,7 +422,7 @@ const ASKING: &str = "a about all an and any are decision decisions do find for 
 
 /// The words of a question that an item can be about.
 fn asked_for(question: &str) -> String {
-    let mut words = words(question);
+    let mut words = runs(question);
     words.retain(|word| !ASKING.split_whitespace().any(|asking| asking == word));
     words.join(" ")
 }

@@ -356,7 +356,8 @@ impl<'a> KnowledgeStore<'a> {
         {
             entries.extend(listed(scopes, entry, &admits));
         }
-        entries.sort_by(|a, b| a.place.cmp(&b.place));
+        // By the text that a cursor names, so that pages join to all items.
+        entries.sort_by_cached_key(|entry| entry.place.file());
         Ok(entries)
     }
 }

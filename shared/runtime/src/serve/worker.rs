@@ -7,6 +7,7 @@ use super::start::Start;
 use crate::runtime::Runtime;
 use crate::store::queue::{Ack, Receipt, WorkItem};
 use crate::store::sqs::{self, SqsQueue};
+use crate::task::Timestamp;
 use a2a_lambda_skill::BuildAgent;
 use a2a_lambda_skill::check_turns;
 use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage};
@@ -32,24 +33,25 @@ pub async fn worker(agent: impl BuildAgent) -> Result<(), ServeError> {
     let engine = runtime.engine();
     let started = start.ready(counters);
     let run = async |event, deadline| {
-        let turn = async |item: &WorkItem, receipt: &dyn Receipt| {
+        let turn = async |item: &WorkItem, receipt: &dyn Receipt, deadline| {
             Box::pin(engine.work(item, receipt, deadline)).await
         };
-        Ok::<_, Infallible>(respond(&queue, event, turn).await)
+        Ok::<_, Infallible>(respond(&queue, event, deadline, turn).await)
     };
     started.run(run).await
 }
 
-/// Runs the turns of a batch with `turn`.
+/// Runs the turns of a batch with `turn`, which has to end before the deadline.
 async fn respond(
     queue: &SqsQueue,
     event: SqsEvent,
-    turn: impl AsyncFn(&WorkItem, &dyn Receipt) -> Ack,
+    deadline: Option<Timestamp>,
+    turn: impl AsyncFn(&WorkItem, &dyn Receipt, Option<Timestamp>) -> Ack,
 ) -> SqsEventResponse {
     let handle = async |item: WorkItem, message: &SqsMessage| {
         let handle = message.receipt_handle.clone().unwrap_or_default();
         let receipt = queue.receipt(handle).received(receives(message));
-        turn(&item, &receipt).await
+        turn(&item, &receipt, deadline).await
     };
     batch::respond(event, sqs::decode, handle).await
 }

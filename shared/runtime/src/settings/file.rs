@@ -133,7 +133,9 @@ impl Configuration {
 impl Source for Configuration {
     fn get(&self, name: &str) -> Option<String> {
         let behind = || self.members.iter().find_map(|members| members.get(name));
-        Environment.get(name).or_else(|| behind().cloned())
+        // An empty variable counts as not set, so it hides nothing.
+        let variable = Environment.get(name).filter(|text| !text.is_empty());
+        variable.or_else(|| behind().cloned())
     }
 
     fn built_at(&self) -> Option<Timestamp> {

@@ -165,6 +165,8 @@ fn a_configuration_is_searched_at_every_depth() {
         ("must_not_exist", "a/0", 1),
         ("must_not_exist", "gone", 0),
         ("must_not_exist", "x", 0),
+        ("must_not_exist", "*/n*", 0),
+        ("must_not_exist", "*/*/*/b*", 0),
     ] {
         assert_eq!(
             broken(rule(kind, "config", pattern), config.clone()).len(),

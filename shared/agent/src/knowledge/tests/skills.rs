@@ -273,10 +273,11 @@ async fn a_path_that_leaves_its_folder_is_refused_with_the_field() {
 
 #[tokio::test]
 async fn pages_of_a_query_join_to_all_items() {
-    let mut skill_test = skill_test("acme", "ann", &LEAD);
+    let mut skill_test = skill_test("acme", "ann", &["role:admin", "project:shop", "org:eu"]);
     for n in 0..7 {
         let mut item = adr("# Item");
         item["path"] = json!(format!("adr/{n}.md"));
+        item["layer"] = json!(["project", "org", "company"][n % 3]);
         done(&mut skill_test, "knowledge_store", item).await;
     }
     let mut query = json!({"status": ["draft"], "limit": 3});
@@ -295,7 +296,8 @@ async fn pages_of_a_query_join_to_all_items() {
             None => break,
         }
     }
-    let expected: Vec<_> = (0..7).map(|n| format!("adr/{n}.md")).collect();
+    // By layer, and in it by path.
+    let expected = [2, 5, 1, 4, 0, 3, 6].map(|n| format!("adr/{n}.md"));
     assert_eq!(paths, expected);
 }
 

@@ -53,7 +53,14 @@ impl WriteBuffer<'_> {
             }
         }
         let commit = self.next_commit(OnConflict::Reapply);
-        let result = match turn_thread.commit(commit, None).await {
+        let result = match self.engine.with_objects(commit).await {
+            Ok(commit) => {
+                self.note_objects(&commit);
+                turn_thread.commit(commit, None).await
+            }
+            Err(error) => Err(error),
+        };
+        let result = match result {
             // The turn lost every race for its thread until its time was over. The skill does
             // not run again. The task keeps what the skill made.
             Ok(CommitOutcome::ThreadMoved) => {

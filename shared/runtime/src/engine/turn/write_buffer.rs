@@ -416,6 +416,12 @@ impl<'e> WriteBuffer<'e> {
         Some(error)
     }
 
+    /// Notes the objects that the last group has stored, so that it stores them once if it is
+    /// taken back.
+    pub(super) fn note_objects(&mut self, commit: &Commit) {
+        self.last_changes = Arc::clone(&commit.changes);
+    }
+
     /// Takes the last group back; returns its last change, which ends the turn.
     pub(super) fn take_back(&mut self) -> Option<Change> {
         self.pending = self.last_changes.to_vec();

@@ -7,12 +7,16 @@ const EVENT: &str = include_str!("event.json");
 /// The same with a body that this program does not write.
 const POISON: &str = include_str!("poison.json");
 
+/// When the invocation ends.
+const DEADLINE: Timestamp = Timestamp::from_millis(1_000);
+
 /// The response to an event whose turns end with `ack`, and the turns.
 async fn answer(ack: Ack, event: &str) -> (serde_json::Value, Vec<WorkItem>) {
     let client = sqs_client(Some("http://127.0.0.1:9")).await;
     let queue = SqsQueue::new(client, "http://127.0.0.1:9/work");
     let turns = Mutex::default();
-    let turn = async |item: &WorkItem, _: &dyn Receipt| {
+    let turn = async |item: &WorkItem, _: &dyn Receipt, deadline| {
+        assert_eq!(deadline, Some(DEADLINE), "of the invocation");
         turns
             .lock()
             .map(|mut it: MutexGuard<'_, Vec<_>>| it.push(item.clone()))
@@ -20,7 +24,7 @@ async fn answer(ack: Ack, event: &str) -> (serde_json::Value, Vec<WorkItem>) {
         ack
     };
     let event = serde_json::from_str(event).unwrap();
-    let response = respond(&queue, event, turn).await;
+    let response = respond(&queue, event, Some(DEADLINE), turn).await;
     let response = serde_json::to_value(response).unwrap();
     (response, turns.into_inner().unwrap())
 }
