@@ -1,6 +1,6 @@
 //! Keeps tasks, threads and push configs in a table.
 //!
-//! - here: the table and the bucket; `torn_reads`: reads that several items have to agree on
+//! - here: who reads and who writes; `torn_reads`: reads that several items have to agree on
 //! - `task_item`, `thread_item`, `push_item`: convert records to items and back
 //! - `task_image`: the task in a record of the table's stream
 //! - `large_value`: content that is too large for an item
@@ -37,15 +37,18 @@ mod threads;
 mod torn_reads;
 
 pub use self::large_value::{ROOT, UPLOADS};
+pub use self::pushes::Deliveries;
+pub use self::sweep::Sweep;
 pub use self::task_image::task_image;
 pub use self::task_item::to_task;
 
 use crate::item::{Attributes, TTL};
 use crate::keys::Key;
-use crate::table::{Comparison, Condition, ItemChange, ReadTable, Statement, Table, Write};
-use a2a_lambda_model::store::{Blobs, OBJECTS_AT_ONCE, StoreError};
+use crate::table::{self, Comparison, Condition, ItemChange, ReadTable, Statement, Table};
+use a2a_lambda_model::store::{Blobs, OBJECTS_AT_ONCE, ReadBlobs, StoreError};
 use a2a_lambda_model::task::Timestamp;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -53,14 +56,40 @@ use tokio::sync::Semaphore;
 /// How long an expired thread under a client-made context id is kept (7 days).
 const TOMBSTONE: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Tasks, threads and push configs in a table.
+/// Reads tasks, threads and push configs. It holds a table that it can only read, so what holds
+/// a reader writes nothing.
+///
+/// Each method takes an [`Owner`](a2a_lambda_model::task::Owner) and returns only what is that
+/// owner's. What belongs to others looks absent.
 #[derive(Clone)]
-pub struct Records {
-    table: Arc<dyn Table>,
-    blobs: Option<Arc<dyn Blobs>>,
+pub struct RecordReader {
+    table: Arc<dyn ReadTable>,
+    blobs: Option<Arc<dyn ReadBlobs>>,
     /// Permits to read an object of `blobs`. All reads share them, since one response may read
     /// several tasks in parallel, each with many objects.
     objects: Arc<Semaphore>,
+}
+
+impl RecordReader {
+    /// The records in `table`.
+    #[must_use]
+    pub fn new(table: Arc<dyn ReadTable>) -> Self {
+        Self {
+            table,
+            blobs: None,
+            objects: Arc::new(Semaphore::new(OBJECTS_AT_ONCE)),
+        }
+    }
+}
+
+/// Reads and writes tasks, threads and push configs: one transaction can hold all three.
+///
+/// It decides by versions and write ids only, never by the state of a task.
+#[derive(Clone)]
+pub struct Records {
+    reader: RecordReader,
+    table: Arc<dyn Table>,
+    blobs: Option<Arc<dyn Blobs>>,
     tombstone: Duration,
 }
 
@@ -69,9 +98,9 @@ impl Records {
     #[must_use]
     pub fn new(table: Arc<dyn Table>) -> Self {
         Self {
+            reader: RecordReader::new(table.clone()),
             table,
             blobs: None,
-            objects: Arc::new(Semaphore::new(OBJECTS_AT_ONCE)),
             tombstone: TOMBSTONE,
         }
     }
@@ -80,6 +109,7 @@ impl Records {
     /// time. Without `blobs` a value that is too large for an item is refused.
     #[must_use]
     pub fn with_blobs(mut self, blobs: Arc<dyn Blobs>) -> Self {
+        self.reader.blobs = Some(blobs.clone());
         self.blobs = Some(blobs);
         self
     }
@@ -98,23 +128,44 @@ impl Records {
         Arc::clone(&self.table)
     }
 
-    fn reader(&self) -> &dyn ReadTable {
-        &*self.table
+    /// The same records, read only.
+    #[must_use]
+    pub const fn reader(&self) -> &RecordReader {
+        &self.reader
     }
 
-    /// Writes all or nothing; `false` if a condition does not hold.
-    async fn done(&self, write: impl Into<Write>) -> Result<bool, StoreError> {
-        self.table.write(write.into()).await?.is_done()
+    /// The progress of the deliveries of the same push configs.
+    #[must_use]
+    pub fn deliveries(&self) -> Deliveries {
+        Deliveries {
+            reader: self.reader.clone(),
+            table: self.table(),
+        }
     }
 
-    /// Sets a later time for the table's TTL on an item. An item that is gone, or has a later
-    /// one, stays as it is. This happens outside of a commit: if the commit fails, a longer TTL
-    /// does no harm.
-    async fn prolong(&self, key: Key, until: Timestamp) -> Result<(), StoreError> {
-        let until = until.ttl_seconds();
-        let later = Statement::update(key, [ItemChange::set(TTL, until)]);
-        let later = later.when(Condition::is(TTL, Comparison::Below, until));
-        self.done(later).await.map(|_| ())
+    /// What a sweep looks for in the same records.
+    #[must_use]
+    pub fn sweep(&self) -> Sweep {
+        Sweep(self.clone())
+    }
+}
+
+/// Sets a later time for the table's TTL on an item. An item that is gone, or has a later one,
+/// stays as it is. This happens outside of a commit: if the commit fails, a longer TTL does no
+/// harm.
+async fn prolong(table: &dyn Table, key: Key, until: Timestamp) -> Result<(), StoreError> {
+    let until = until.ttl_seconds();
+    let later = Statement::update(key, [ItemChange::set(TTL, until)]);
+    let later = later.when(Condition::is(TTL, Comparison::Below, until));
+    table::done(table, later).await.map(|_| ())
+}
+
+/// What can write can read.
+impl Deref for Records {
+    type Target = RecordReader;
+
+    fn deref(&self) -> &RecordReader {
+        &self.reader
     }
 }
 
@@ -128,10 +179,18 @@ fn changes(attributes: Attributes) -> Vec<ItemChange> {
     changes.collect()
 }
 
+impl fmt::Debug for RecordReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecordReader")
+            .field("table", &self.table)
+            .finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for Records {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Records")
-            .field("table", &self.table)
+            .field("reader", &self.reader)
             .finish_non_exhaustive()
     }
 }

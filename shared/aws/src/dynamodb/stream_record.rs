@@ -24,9 +24,8 @@ pub fn task_image_of_event(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a2a_lambda_model::store::WriteTasks as _;
-    use a2a_lambda_model::store::contract::World;
     use a2a_lambda_model::task::Change;
+    use a2a_lambda_store::contract::World;
     use a2a_lambda_store::keys;
     use a2a_lambda_store::memory::MemoryTable;
     use a2a_lambda_store::records::Records;

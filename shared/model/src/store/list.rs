@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RecordPage {
     /// The records, newest status first, each as
-    /// [`ReadTasks::head`](super::ReadTasks::head) gives it.
+    /// a read of one head gives it.
     pub records: Vec<TaskRecord>,
     /// Where the next page starts; `None` at the end.
     pub next: Option<ListPosition>,

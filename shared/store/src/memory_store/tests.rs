@@ -1,41 +1,37 @@
 use super::MemoryStore;
-use crate::contract::{Fault, WatchedTable};
-use crate::memory::MemoryBlobs;
-use crate::records::Records;
-use a2a_lambda_model::store::contract::{self, Stores, World};
-use a2a_lambda_model::store::queue::SweepObjects as _;
-use a2a_lambda_model::store::wrap::WrapTasks;
-use a2a_lambda_model::store::{
-    Committed, Expect, ReadTasks as _, StoreError, TaskWrite, WriteTasks,
+use crate::contract::{self, Fault, Stores, WatchedTable, World};
+use crate::item::{INCARNATION, STATE};
+use crate::keys::Key;
+use crate::memory::{MemoryBlobs, MemoryTable};
+use crate::table::{
+    Action, Condition, Item, ItemChange, Outcome, Query, QueryPage, ReadTable, Table, Write,
 };
-use a2a_lambda_model::task::{Change, TaskRecord, Timestamp};
+use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::task::{Change, TaskState};
+use async_trait::async_trait;
 use futures::FutureExt as _;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+
+fn over(table: Arc<dyn Table>) -> Stores {
+    Stores::over(table, Arc::<MemoryBlobs>::default())
+}
 
 macro_rules! run {
     ($($case:ident)*) => {$(
         #[tokio::test]
         async fn $case() {
-            let store = MemoryStore::new();
-            let stores = Stores { tasks: &store, sweep: &store, threads: &store, blobs: &store, pushes: Some(&store) };
+            let stores = over(Arc::<MemoryTable>::default());
             let world = World::new(1, stringify!($case)).unwrap();
             contract::$case(&stores, &world).await.unwrap();
         }
     )*};
 }
-a2a_lambda_model::store_contract_cases!(run);
+crate::store_contract_cases!(run);
 
 #[tokio::test]
 async fn the_suite_passes_twice_on_one_store() {
-    let store = MemoryStore::new();
-    let stores = Stores {
-        tasks: &store,
-        sweep: &store,
-        threads: &store,
-        blobs: &store,
-        pushes: Some(&store),
-    };
+    let stores = over(Arc::<MemoryTable>::default());
     for run in [1, 2] {
         contract::all(&stores, run).await.unwrap();
     }
@@ -48,25 +44,16 @@ mod if_each_write_is_sent_twice {
         ($($case:ident)*) => {$(
             #[tokio::test]
             async fn $case() {
-                let table = Arc::new(WatchedTable::with(Fault::SentTwice));
-                let blobs = Arc::<MemoryBlobs>::default();
-                let records = Records::new(table).with_blobs(blobs.clone());
-                let stores = Stores {
-                    tasks: &records,
-                    sweep: &records,
-                    threads: &records,
-                    blobs: &*blobs,
-                    pushes: Some(&records),
-                };
+                let stores = over(Arc::new(WatchedTable::with(Fault::SentTwice)));
                 let world = World::new(1, stringify!($case)).unwrap();
                 contract::$case(&stores, &world).await.unwrap();
             }
         )*};
     }
-    a2a_lambda_model::store_contract_cases!(run);
+    crate::store_contract_cases!(run);
 }
 
-/// A defect put in front of the store, which the suite has to detect.
+/// A defect put in front of the table, which the suite has to detect.
 #[derive(Clone, Copy, Debug)]
 enum Mutant {
     /// A resume leaves the epoch as it is.
@@ -75,49 +62,53 @@ enum Mutant {
     IncarnationIgnored,
 }
 
-struct Broken(MemoryStore, Mutant);
+#[derive(Debug)]
+struct Broken(MemoryTable, Mutant);
 
-impl Broken {
-    /// `record` with the incarnation of the task now stored under its id.
-    async fn disguised(&self, record: &TaskRecord) -> TaskRecord {
-        let stored = self.0.records.load_by_key(&record.key()).await.unwrap();
-        let mut record = record.clone();
-        if let Some(stored) = stored {
-            *record.fields().incarnation = stored.incarnation().clone();
+/// `condition` without what it says of the incarnation.
+fn without_incarnation(condition: Condition) -> Condition {
+    match condition {
+        Condition::All(all) => {
+            let names =
+                |it: &Condition| matches!(it, Condition::Is(path, ..) if path.name == INCARNATION);
+            let rest = all.into_iter().filter(|it| !names(it));
+            Condition::All(rest.map(without_incarnation).collect())
         }
-        record
+        other => other,
     }
 }
 
-#[async_trait::async_trait]
-impl WrapTasks for Broken {
-    fn tasks(&self) -> &dyn WriteTasks {
-        &self.0
+#[async_trait]
+impl ReadTable for Broken {
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Item>, StoreError> {
+        self.0.get(keys).await
     }
 
-    async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
-        let mut write = write.clone();
-        let stored = self.0.records.load_by_key(&write.record.key()).await?;
-        match (self.1, &mut write.expect, stored) {
-            (Mutant::EpochKeptByResume, _, Some(stored)) if write.record.turn() > stored.turn() => {
-                *write.record.fields().epoch = stored.epoch();
-            }
-            (Mutant::IncarnationIgnored, Expect::Version { incarnation, .. }, Some(stored)) => {
-                *incarnation = stored.incarnation().clone();
-            }
-            _ => {}
-        }
-        self.0.records.commit(&write).await
+    async fn query(&self, query: &Query) -> Result<QueryPage, StoreError> {
+        self.0.query(query).await
     }
+}
 
-    async fn heartbeat(&self, record: &TaskRecord, until: Timestamp) -> Result<bool, StoreError> {
-        match self.1 {
-            Mutant::EpochKeptByResume => self.0.records.heartbeat(record, until).await,
-            Mutant::IncarnationIgnored => {
-                let disguised = self.disguised(record).await;
-                self.0.records.heartbeat(&disguised, until).await
+#[async_trait]
+impl Table for Broken {
+    async fn write(&self, mut write: Write) -> Result<Outcome, StoreError> {
+        for statement in &mut write.statements {
+            let waits = TaskState::InputRequired.as_str().into();
+            let old = self.0.get(std::slice::from_ref(&statement.key)).await?;
+            let resumes = old.iter().any(|item| item.get(STATE) == Some(&waits));
+            match (self.1, &mut statement.action) {
+                (Mutant::EpochKeptByResume, Action::Update(changes)) if resumes => {
+                    changes.retain(|change| {
+                        !matches!(change, ItemChange::Set(path, _) if path.name == "epoch")
+                    });
+                }
+                (Mutant::IncarnationIgnored, Action::Update(_)) => {
+                    statement.condition = statement.condition.take().map(without_incarnation);
+                }
+                _ => {}
             }
         }
+        self.0.write(write).await
     }
 }
 
@@ -126,11 +117,7 @@ async fn found(mutant: Mutant) -> Vec<&'static str> {
     let mut failed = Vec::new();
     macro_rules! each {
         ($($case:ident)*) => {$(
-            let store = Broken(MemoryStore::new(), mutant);
-            let behind = &store.0;
-            let stores = Stores {
-                tasks: &store, sweep: behind, threads: behind, blobs: behind, pushes: Some(behind),
-            };
+            let stores = over(Arc::new(Broken(MemoryTable::default(), mutant)));
             let world = World::new(1, stringify!($case)).unwrap();
             let case = AssertUnwindSafe(contract::$case(&stores, &world)).catch_unwind();
             if !matches!(Box::pin(case).await, Ok(Ok(()))) {
@@ -171,7 +158,7 @@ async fn a_lagging_index_shows_only_tasks_that_still_match() {
     let world = World::new(1, "lag").unwrap();
     let task = world.task().unwrap();
     store.records.commit(&world.create(&task)).await.unwrap();
-    store.lag_index();
+    store.table.lag_indexes();
     let hidden = world.task().unwrap();
     store.records.commit(&world.create(&hidden)).await.unwrap();
     let canceled = world.next(&task, [Change::Cancel]).unwrap();
@@ -188,7 +175,7 @@ async fn a_lagging_index_shows_only_tasks_that_still_match() {
     let page = store.records.list(&world.owner, &query).await.unwrap();
     assert!(page.records.is_empty());
 
-    store.catch_up_index();
+    store.table.catch_up_indexes();
     let page = store.records.list(&world.owner, &query).await.unwrap();
     assert_eq!(page.records, [hidden]);
 }

@@ -5,10 +5,10 @@
 //! commit. A reader ignores children that the `META` item does not name. They belong to an
 //! earlier task of the same id, or to output that a restart has taken back.
 
-use super::Records;
 use super::large_value::{self, ValueOwner};
 use super::task_item::{self, to_task};
 use super::torn_reads::{TRIES, TornReads};
+use super::{RecordReader, Records, prolong};
 use crate::item::{self, INCARNATION, VERSION};
 use crate::keys::{self, META, PK, SK};
 use crate::table::{self, Comparison, Condition, Item, Query, Range, Statement};
@@ -16,41 +16,7 @@ use a2a_lambda_model::store::{StoreError, Tail, TaskWrite};
 use a2a_lambda_model::stored::{self, Child, ChildName};
 use a2a_lambda_model::task::{LoggedEvent, Owner, TaskId, TaskKey, TaskRecord};
 
-impl Records {
-    /// The statements for a commit's new children. Stores large children as objects first,
-    /// so that the commit never names an object that does not exist.
-    ///
-    /// # Errors
-    /// [`StoreError`] when an object cannot be stored.
-    pub(super) async fn child_statements(
-        &self,
-        write: &TaskWrite,
-        children: Vec<Child>,
-    ) -> Result<Vec<Statement>, StoreError> {
-        let record = &write.record;
-        let value_owner = ValueOwner::Task(record.key());
-        let mut statements = Vec::new();
-        for Child { name, content } in children {
-            let key = keys::child(&record.key(), name);
-            let mut item = task_item::child(record, content);
-            let object = large_value::of_task(record, key.sort());
-            self.spill(&mut item, &value_owner, &object).await?;
-            let put = Statement::put(key, item);
-            statements.push(match name {
-                // The condition of the task covers it, since both are in one transaction.
-                ChildName::State => put,
-                // It never replaces a child of the same task. It may replace one that an
-                // earlier task with this id has left.
-                ChildName::Moved { .. } => put.when(Condition::is(
-                    INCARNATION,
-                    Comparison::Differs,
-                    record.incarnation().as_str(),
-                )),
-            });
-        }
-        Ok(statements)
-    }
-
+impl RecordReader {
     /// Adds the children to the head of a task. `None` if another commit was made
     /// meanwhile.
     ///
@@ -90,7 +56,7 @@ impl Records {
             ..keys::task_items(&record.key()).into()
         };
         let mut children = Vec::new();
-        for item in table::whole(self.reader(), query).await? {
+        for item in table::whole(&*self.table, query).await? {
             if let Some(name) = keys::child_of(item::text(&item, SK)?) {
                 children.push((name, item));
             }
@@ -105,25 +71,6 @@ impl Records {
     ) -> Result<Vec<(ChildName, Item)>, StoreError> {
         let only = [PK, SK, VERSION, large_value::KEY];
         self.children(record, keys::children(), &only).await
-    }
-
-    /// Extends the TTL of the existing children to the time that this commit demands.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the table does not answer.
-    pub(super) async fn keep_children(&self, record: &TaskRecord) -> Result<(), StoreError> {
-        let renewed = record
-            .layout()
-            .kept
-            .filter(|kept| kept.version == record.version());
-        let Some(kept) = renewed.filter(|_| stored::has_older_children(record)) else {
-            return Ok(());
-        };
-        for (name, _) in self.child_keys(record).await? {
-            let child = keys::child(&record.key(), name);
-            self.prolong(child, kept.until).await?;
-        }
-        Ok(())
     }
 
     /// The tail of a task's log: the children after event number `after` and the head of the
@@ -178,7 +125,7 @@ impl Records {
             range: keys::log_after(after),
             ..keys::task_items(task).into()
         };
-        let mut items = table::whole(self.reader(), query).await?;
+        let mut items = table::whole(&*self.table, query).await?;
         // `META` sorts behind the children, so it is the last item.
         let Some(meta) = items.pop() else {
             return Ok(None);
@@ -212,5 +159,60 @@ impl Records {
             events.append(&mut stored::events_of(head, &item::body(item)?)?);
         }
         Ok(Some(events))
+    }
+}
+
+impl Records {
+    /// The statements for a commit's new children. Stores large children as objects first,
+    /// so that the commit never names an object that does not exist.
+    ///
+    /// # Errors
+    /// [`StoreError`] when an object cannot be stored.
+    pub(super) async fn child_statements(
+        &self,
+        write: &TaskWrite,
+        children: Vec<Child>,
+    ) -> Result<Vec<Statement>, StoreError> {
+        let record = &write.record;
+        let value_owner = ValueOwner::Task(record.key());
+        let mut statements = Vec::new();
+        for Child { name, content } in children {
+            let key = keys::child(&record.key(), name);
+            let mut item = task_item::child(record, content);
+            let object = large_value::of_task(record, key.sort());
+            self.spill(&mut item, &value_owner, &object).await?;
+            let put = Statement::put(key, item);
+            statements.push(match name {
+                // The condition of the task covers it, since both are in one transaction.
+                ChildName::State => put,
+                // It never replaces a child of the same task. It may replace one that an
+                // earlier task with this id has left.
+                ChildName::Moved { .. } => put.when(Condition::is(
+                    INCARNATION,
+                    Comparison::Differs,
+                    record.incarnation().as_str(),
+                )),
+            });
+        }
+        Ok(statements)
+    }
+
+    /// Extends the TTL of the existing children to the time that this commit demands.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table does not answer.
+    pub(super) async fn keep_children(&self, record: &TaskRecord) -> Result<(), StoreError> {
+        let renewed = record
+            .layout()
+            .kept
+            .filter(|kept| kept.version == record.version());
+        let Some(kept) = renewed.filter(|_| stored::has_older_children(record)) else {
+            return Ok(());
+        };
+        for (name, _) in self.child_keys(record).await? {
+            let child = keys::child(&record.key(), name);
+            prolong(&*self.table, child, kept.until).await?;
+        }
+        Ok(())
     }
 }

@@ -5,7 +5,7 @@
 //! the list of tasks shows it, by that first task. Both indexes are read in order, without a
 //! scan, and then the records themselves from the table.
 
-use super::{Records, task_item, thread_item};
+use super::{RecordReader, task_item, thread_item};
 use crate::item::{self, CONTEXT, STATE, corrupt};
 use crate::keys::{self, Key, LISTS_SK, Partition};
 use crate::table::{Item, Position, Query};
@@ -37,12 +37,15 @@ struct IndexWalk {
     stopped: Option<ThreadPosition>,
 }
 
-impl Records {
-    /// The page for `query`.
+impl RecordReader {
+    /// A page of `owner`'s live contexts, without their state, from an index, never
+    /// by a scan. A context without a stored thread has version 0. One with a bare thread
+    /// ([`ThreadRecord::is_bare`]) and no task is not listed. The index may lag
+    /// and a page may be short; only `next` says where the list continues.
     ///
     /// # Errors
-    /// [`StoreError`] when the table does not answer or an item is corrupt.
-    pub(super) async fn contexts(
+    /// [`StoreError`] when the store does not answer.
+    pub async fn list_threads(
         &self,
         owner: &Owner,
         query: &ThreadQuery,
@@ -179,7 +182,7 @@ impl Records {
     ) -> Result<bool, StoreError> {
         let mut after = None;
         loop {
-            let (heads, next) = self.heads_in(owner, context, after, POINTERS).await?;
+            let (heads, next) = self.tasks_in(owner, context, after, POINTERS).await?;
             if heads.iter().any(|task| !task.expired(now)) {
                 return Ok(true);
             }

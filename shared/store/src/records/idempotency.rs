@@ -5,7 +5,7 @@
 //! if the task that it names is gone. A commit replaces a free key on the condition that the
 //! item is still the one that was read.
 
-use super::{Records, task_item};
+use super::{RecordReader, Records, prolong, task_item};
 use crate::item::{self, INCARNATION, SCHEMA, TTL, corrupt};
 use crate::keys::{self, PK};
 use crate::table::{Comparison, Condition, ConditionCheck, Item, Statement};
@@ -58,7 +58,7 @@ pub(super) fn no_key(record: &TaskRecord, key: &KeyHash) -> Statement {
     ]))
 }
 
-impl Records {
+impl RecordReader {
     /// Why the key of a failed commit is not free, or [`KeyConflict::Free`]. The key is the second
     /// statement of the transaction.
     pub(super) async fn key_conflict(
@@ -93,18 +93,6 @@ impl Records {
         Ok(item.is_some_and(|item| item::text(&item, WRITE).is_ok_and(|by| by == id.as_str())))
     }
 
-    /// Extends the TTL of a task's keys to the time that this commit demands.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the table does not answer.
-    pub(super) async fn keep_keys(&self, record: &TaskRecord) -> Result<(), StoreError> {
-        for key in record.prolonged_keys() {
-            let key = keys::idempotency(&record.owner().tenant, key);
-            self.prolong(key, record.keys().until).await?;
-        }
-        Ok(())
-    }
-
     /// The send and the live task of a key.
     pub(super) async fn task_of_key(
         &self,
@@ -120,5 +108,19 @@ impl Records {
         let task = TaskKey::new(owner, &id);
         let live = self.stored_task(Some(owner), &task, named).await?;
         Ok(live.map(|record| Keyed { content, record }))
+    }
+}
+
+impl Records {
+    /// Extends the TTL of a task's keys to the time that this commit demands.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table does not answer.
+    pub(super) async fn keep_keys(&self, record: &TaskRecord) -> Result<(), StoreError> {
+        for key in record.prolonged_keys() {
+            let key = keys::idempotency(&record.owner().tenant, key);
+            prolong(&*self.table, key, record.keys().until).await?;
+        }
+        Ok(())
     }
 }

@@ -5,7 +5,7 @@
 //! such an item does not remove the old object; the sweep does. The sweep also removes the
 //! objects of a write that failed.
 
-use super::{Records, thread_item};
+use super::{RecordReader, Records, thread_item};
 use crate::item;
 use crate::table::Item;
 use a2a_lambda_model::store::{SizeError, StoreError, ThreadWrite};
@@ -54,41 +54,7 @@ pub(super) enum ValueOwner {
     Thread(ThreadKey),
 }
 
-impl Records {
-    /// Moves the content of `item` to the object `name`, if it has more than `inline_max`
-    /// bytes.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the object cannot be stored;
-    /// [`StoreError::TooLarge`] when there is no bucket and an item cannot hold the content.
-    pub(super) async fn spill(
-        &self,
-        item: &mut Item,
-        value_owner: &ValueOwner,
-        name: &str,
-    ) -> Result<(), StoreError> {
-        if item::body(item)?.size() <= INLINE_MAX {
-            return Ok(());
-        }
-        let Some(blobs) = &self.blobs else {
-            return SizeError::check(item::body(item)?.size(), ITEM_MAX);
-        };
-        // Content of this size is compressed, so a reader needs no type of the object.
-        let bytes = match item::take_body(item)? {
-            Encoded::Text(text) => text.into_owned().into_bytes(),
-            Encoded::Deflated(bytes) => bytes.into_owned(),
-        };
-        let (size, hash) = (bytes.len(), hex::encode(Sha256::digest(&bytes)));
-        match value_owner {
-            ValueOwner::Task(task) => blobs.put_for(task, name, bytes.into()).await?,
-            ValueOwner::Thread(thread) => blobs.put_for_thread(thread, name, bytes.into()).await?,
-        }
-        item.insert(KEY.to_owned(), name.into());
-        item.insert(SIZE.to_owned(), item::count(size as u64));
-        item.insert(HASH.to_owned(), hash.into());
-        Ok(())
-    }
-
+impl RecordReader {
     /// Reads the content of an item that names an object. `false` if the object is gone:
     /// then a later write has replaced the item.
     ///
@@ -131,13 +97,49 @@ impl Records {
     /// then has no content.
     ///
     /// # Errors
-    /// As [`Records::load_value`].
+    /// As [`RecordReader::load_value`].
     pub(super) async fn load_all(
         &self,
         items: impl Iterator<Item = &mut Item> + Send,
     ) -> Result<bool, StoreError> {
         let there = try_join_all(items.map(|item| self.load_value(item))).await?;
         Ok(there.into_iter().all(|there| there))
+    }
+}
+
+impl Records {
+    /// Moves the content of `item` to the object `name`, if it has more than `inline_max`
+    /// bytes.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the object cannot be stored;
+    /// [`StoreError::TooLarge`] when there is no bucket and an item cannot hold the content.
+    pub(super) async fn spill(
+        &self,
+        item: &mut Item,
+        value_owner: &ValueOwner,
+        name: &str,
+    ) -> Result<(), StoreError> {
+        if item::body(item)?.size() <= INLINE_MAX {
+            return Ok(());
+        }
+        let Some(blobs) = &self.blobs else {
+            return SizeError::check(item::body(item)?.size(), ITEM_MAX);
+        };
+        // Content of this size is compressed, so a reader needs no type of the object.
+        let bytes = match item::take_body(item)? {
+            Encoded::Text(text) => text.into_owned().into_bytes(),
+            Encoded::Deflated(bytes) => bytes.into_owned(),
+        };
+        let (size, hash) = (bytes.len(), hex::encode(Sha256::digest(&bytes)));
+        match value_owner {
+            ValueOwner::Task(task) => blobs.put_for(task, name, bytes.into()).await?,
+            ValueOwner::Thread(thread) => blobs.put_for_thread(thread, name, bytes.into()).await?,
+        }
+        item.insert(KEY.to_owned(), name.into());
+        item.insert(SIZE.to_owned(), item::count(size as u64));
+        item.insert(HASH.to_owned(), hash.into());
+        Ok(())
     }
 
     /// Removes the object of an item that is gone, and returns how many objects were removed.
@@ -219,7 +221,7 @@ fn millis(at: Timestamp) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use a2a_lambda_model::store::contract::World;
+    use crate::contract::World;
     use a2a_lambda_model::task::ContextId;
     use std::collections::BTreeSet;
 

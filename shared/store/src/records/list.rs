@@ -4,7 +4,7 @@
 //! table, without those that no longer match, so a page can be short. The last position
 //! decides where the next page begins.
 
-use super::{Records, task_item};
+use super::{RecordReader, task_item};
 use crate::item::{self, CONTEXT, STATE, corrupt};
 use crate::keys::{self, LISTS_SK};
 use crate::table::{Comparison, Condition, Item, Query};
@@ -17,7 +17,7 @@ const READ_MAX: usize = 2_000;
 /// Index items of one request.
 const CHUNK: usize = 500;
 
-impl Records {
+impl RecordReader {
     /// The page of `owner`'s tasks for `query`, from the list index.
     ///
     /// # Errors

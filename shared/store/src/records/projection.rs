@@ -2,7 +2,7 @@
 //! than the response budget allows.
 
 use super::torn_reads::{TRIES, TornReads};
-use super::{Records, task_item};
+use super::{RecordReader, task_item};
 use crate::item::{self, VERSION};
 use crate::keys;
 use a2a_lambda_model::store::{ProjectedTask, Projection, StoreError};
@@ -10,9 +10,13 @@ use a2a_lambda_model::stored::{self, ChildName, FoundChild, NeededChildren};
 use a2a_lambda_model::task::{TaskRecord, Timestamp};
 use std::collections::BTreeMap;
 
-impl Records {
-    /// Adds what is wanted to a head; see [`a2a_lambda_model::store::ReadTasks::project`].
-    pub(super) async fn project_task(
+impl RecordReader {
+    /// A head with the `wanted` content, read consistently; `None` if the task no
+    /// longer exists. The result may be newer than the head.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer or an item is corrupt.
+    pub async fn project(
         &self,
         mut head: TaskRecord,
         wanted: Projection,

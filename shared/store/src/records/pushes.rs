@@ -9,17 +9,17 @@ use super::push_item::{
     ATTEMPTS, CURSOR, HOLDER, MARK, SUBJECT, delivery_attributes, items, lease_attributes, mark,
     push_of, subject,
 };
-use super::{Records, changes, task_item};
+use super::{RecordReader, Records, changes, prolong, task_item};
 use crate::item::{self, Attributes, LEASE_UNTIL, TTL, count};
 use crate::keys::{self, SK, SWEEP_PK, SWEEP_SK};
-use crate::table::{Comparison, Condition, Item, Query, Statement};
+use crate::table::{self, Comparison, Condition, Item, Query, Statement, Table};
 use a2a_lambda_model::store::StoreError;
-use a2a_lambda_model::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use a2a_lambda_model::task::{
     Delivery, Owner, PushId, PushLease, PushRecord, TaskId, TaskKey, TaskRecord, Timestamp, WriteId,
 };
-use async_trait::async_trait;
 use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::Arc;
 
 fn task_of(push: &PushRecord) -> TaskKey {
     TaskKey::new(&push.owner, &push.task)
@@ -54,9 +54,17 @@ fn is_held_by(holder: &WriteId) -> Condition {
     Condition::is(HOLDER, Comparison::Equal, holder.as_str())
 }
 
-#[async_trait]
-impl ReadPushes for Records {
-    async fn pushes(&self, owner: &Owner, task: &TaskId) -> Result<Vec<PushRecord>, StoreError> {
+impl RecordReader {
+    /// The push configs of a task in the order of their ids, read consistently: only
+    /// `owner`'s, of any incarnation.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer or an item is corrupt.
+    pub async fn pushes(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+    ) -> Result<Vec<PushRecord>, StoreError> {
         let query = Query {
             range: keys::pushes(),
             ..keys::task_items(&TaskKey::new(owner, task)).into()
@@ -75,14 +83,23 @@ impl ReadPushes for Records {
     }
 }
 
-#[async_trait]
-impl WritePushes for Records {
-    async fn put_push(&self, push: &PushRecord) -> Result<(), StoreError> {
+impl Records {
+    /// Stores a push config and replaces one with the same id. It is for a task that
+    /// has ended, because no commit changes that task any more. An open task gets its
+    /// configs with a commit ([`TaskWrite`]).
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    pub async fn put_push(&self, push: &PushRecord) -> Result<(), StoreError> {
         let both = Vec::from(self::push(push)?);
-        self.done(both).await.map(|_| ())
+        table::done(&*self.table, both).await.map(|_| ())
     }
 
-    async fn delete_push(
+    /// Removes a push config; succeeds if there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    pub async fn delete_push(
         &self,
         owner: &Owner,
         task: &TaskId,
@@ -94,13 +111,41 @@ impl WritePushes for Records {
         let mine = Condition::is(SUBJECT, Comparison::Equal, subject(owner));
         let gone = Statement::delete(keys::push(&task, id)).when(mine);
         let delivered = Statement::delete(keys::delivery(&task, id));
-        self.done(vec![gone, delivered]).await.map(|_| ())
+        table::done(&*self.table, vec![gone, delivered])
+            .await
+            .map(|_| ())
     }
 }
 
-#[async_trait]
-impl DeliverPushes for Records {
-    async fn lease_push(
+/// Notes the progress of deliveries. It reads records, and writes nothing else of them.
+///
+/// A push config is a child of its task: it names the task's incarnation, and readers check the
+/// task first. These writes change neither the task's version nor anything a client sees. Only
+/// the holder of a config's lease makes them, and only for the registration the lease was taken
+/// for.
+#[derive(Debug, Clone)]
+pub struct Deliveries {
+    pub(super) reader: RecordReader,
+    pub(super) table: Arc<dyn Table>,
+}
+
+impl Deref for Deliveries {
+    type Target = RecordReader;
+
+    fn deref(&self) -> &RecordReader {
+        &self.reader
+    }
+}
+
+impl Deliveries {
+    /// Takes the lease of a push config for the holder in `lease`, and keeps the
+    /// config at least until `clean_at`. A holder that has the lease already gets it
+    /// again. Returns `false` if another holder has a lease at `now`, a delivery was
+    /// recorded since `push` was read, or the config is gone or was registered again.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` it may or may not be taken.
+    pub async fn lease_push(
         &self,
         push: &PushRecord,
         lease: &PushLease,
@@ -118,15 +163,21 @@ impl DeliverPushes for Records {
         ]);
         // A repeated write finds its own lease and succeeds.
         let free = Condition::Any(vec![is_held_by(&lease.holder), is_free]);
-        let leased = self.done(delivery(push, attributes, free)?).await?;
+        let leased = table::done(&*self.table, delivery(push, attributes, free)?).await?;
         if leased && clean_at > push.clean_at {
             let key = keys::push(&task_of(push), &push.listener.id);
-            self.prolong(key, clean_at).await?;
+            prolong(&*self.table, key, clean_at).await?;
         }
         Ok(leased)
     }
 
-    async fn note_delivery(
+    /// Records the progress of a config's deliveries; the lease ends if `delivery`
+    /// has none. Returns `false` if `holder` no longer has the lease, or the config
+    /// is gone or was registered again.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` it may or may not be recorded.
+    pub async fn note_delivery(
         &self,
         push: &PushRecord,
         holder: &WriteId,
@@ -134,19 +185,28 @@ impl DeliverPushes for Records {
     ) -> Result<bool, StoreError> {
         let attributes = delivery_attributes(delivery);
         let note = self::delivery(push, attributes, is_held_by(holder))?;
-        self.done(note).await
+        table::done(&*self.table, note).await
     }
 
-    async fn confirm_pushes(&self, record: &TaskRecord) -> Result<bool, StoreError> {
+    /// Removes a task at rest from the sweep's index, because every push is delivered
+    /// or given up. Returns `false` if the task no longer has this version. The
+    /// version does not change.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` the task may or may not be removed.
+    pub async fn confirm_pushes(&self, record: &TaskRecord) -> Result<bool, StoreError> {
         if !record.state().is_at_rest() {
             return Ok(false);
         }
         let gone = [SWEEP_PK, SWEEP_SK, task_item::NOTIFY].map(|name| (name, None));
         let confirm = Statement::update(keys::task(&record.key()), changes(gone.into()));
-        self.done(confirm.when(Condition::All(vec![
-            task_item::has_version(record.version()),
-            task_item::is_same(record.incarnation()),
-        ])))
+        table::done(
+            &*self.table,
+            confirm.when(Condition::All(vec![
+                task_item::has_version(record.version()),
+                task_item::is_same(record.incarnation()),
+            ])),
+        )
         .await
     }
 }

@@ -4,7 +4,7 @@ use super::push_item::MARK;
 use super::{Records, idempotency, large_value, task_item, task_pointers, thread_item};
 use crate::item::{INCARNATION, VERSION, count};
 use crate::keys::{self, Key, META, PK, SK};
-use crate::table::{Comparison, Condition, Item, Query, Statement};
+use crate::table::{self, Comparison, Condition, Item, Query, Statement};
 use a2a_lambda_model::store::{StoreError, ThreadRecord};
 use a2a_lambda_model::task::TaskRecord;
 
@@ -31,9 +31,17 @@ fn as_seen(seen: &Item) -> Result<Statement, StoreError> {
 }
 
 impl Records {
-    /// Removes a task with everything in its partition; see
-    /// [`a2a_lambda_model::store::WriteTasks::remove_task`].
-    pub(super) async fn remove_task_items(&self, record: &TaskRecord) -> Result<bool, StoreError> {
+    /// Removes everything stored for a task, if it is stored as in `record`. The
+    /// children go first, then the idempotency keys that the record knows and that
+    /// still name the task, and the deciding item last, so that an interrupted
+    /// removal can be repeated. The caller has ended the task's life before, so that
+    /// no reader sees it. Returns `true` if nothing of the task is left; `false` if
+    /// another write or the task of another owner is stored.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` some of it may be there, and the same
+    /// call may be made again.
+    pub async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError> {
         let meta = keys::task(&record.key());
         let query = Query {
             only: [PK, SK, INCARNATION, MARK].map(str::to_owned).into(),
@@ -54,11 +62,11 @@ impl Records {
                 break;
             }
             for item in beside {
-                self.done(as_seen(item)?).await?;
+                table::done(&*self.table, as_seen(item)?).await?;
             }
         }
         for key in record.held_keys() {
-            self.done(idempotency::no_key(record, key)).await?;
+            table::done(&*self.table, idempotency::no_key(record, key)).await?;
         }
         let as_stored = Condition::All(vec![
             task_item::has_version(record.version()),
@@ -69,21 +77,25 @@ impl Records {
         // task by its pointer, or neither is left.
         let mut last = vec![Statement::delete(meta).when(as_stored)];
         last.extend(task_pointers::no_pointer(record));
-        let gone = self.done(last).await?;
+        let gone = table::done(&*self.table, last).await?;
         // A repeated call finds no item, which is success.
         Ok(gone || self.own_item(&record.key()).await?.is_none())
     }
 
-    /// Removes the state of a cleared thread, but nothing that a later write has stored; see
-    /// [`a2a_lambda_model::store::WriteThreads::forget_state`].
-    pub(super) async fn remove_thread_state(
-        &self,
-        record: &ThreadRecord,
-    ) -> Result<(), StoreError> {
+    /// Removes what is stored beside the deleted thread in `record`: its state and
+    /// the store's objects for it, but nothing of a later write. A repeat removes
+    /// what is left.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` some of it may be left.
+    pub async fn forget_state(&self, record: &ThreadRecord) -> Result<(), StoreError> {
         let thread = thread_item::key(record);
         let earlier = Condition::is(VERSION, Comparison::AtMost, count(record.version));
-        self.done(Statement::delete(keys::thread_state(&thread)).when(earlier))
-            .await?;
+        table::done(
+            &*self.table,
+            Statement::delete(keys::thread_state(&thread)).when(earlier),
+        )
+        .await?;
         let Some(blobs) = &self.blobs else {
             return Ok(());
         };
@@ -106,17 +118,19 @@ impl Records {
         }
     }
 
-    /// Removes a thread: its state and pointers first, its `META` item last. So an interrupted
-    /// removal can be found by that item and repeated.
-    pub(super) async fn remove_thread_items(
-        &self,
-        record: &ThreadRecord,
-    ) -> Result<bool, StoreError> {
-        self.remove_thread_state(record).await?;
+    /// Removes a thread that is stored as in `record`, after what is stored beside
+    /// it. Returns `true` if nothing of it is left; `false` if another write is
+    /// stored.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` the thread may or may not be stored.
+    pub async fn remove_thread(&self, record: &ThreadRecord) -> Result<bool, StoreError> {
+        // The `META` item goes last: an interrupted removal is found by it and repeated.
+        self.forget_state(record).await?;
         self.remove_pointers(record).await?;
         let key = keys::thread(&thread_item::key(record));
         let gone = Statement::delete(key.clone()).when(task_item::has_version(record.version));
         // A repeated call finds no item, which is success.
-        Ok(self.done(gone).await? || self.item(key).await?.is_none())
+        Ok(table::done(&*self.table, gone).await? || self.item(key).await?.is_none())
     }
 }

@@ -8,25 +8,26 @@
 use super::{Records, changes, large_value, task_item, thread_item};
 use crate::item::{self, EXPIRES_AT, VERSION, corrupt};
 use crate::keys::{self, META, PK, Partition, SK, STATE};
-use crate::table::{Comparison, Condition, Item, Outcome, Query, Range, Statement, Write};
-use a2a_lambda_model::store::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks};
-use a2a_lambda_model::store::{
-    Expiring, ExpiringThread, StateRemoved, StoreError, SweepThreads, ThreadRecord,
-};
+use crate::table::{self, Comparison, Condition, Item, Outcome, Query, Range, Statement, Write};
+use a2a_lambda_model::store::queue::{ObjectsPlace, OpenTask};
+use a2a_lambda_model::store::{Expiring, ExpiringThread, StateRemoved, StoreError, ThreadRecord};
 use a2a_lambda_model::stored::{self, ChildName};
 use a2a_lambda_model::task::{
     ContextId, Owner, TaskId, TaskKey, TaskRecord, TenantId, ThreadKey, Timestamp,
 };
-use async_trait::async_trait;
 
 /// Index items of one request at most.
 const CHUNK: usize = 1_000;
+
+/// What a sweep looks for, over all tenants: it has the key of an item and no owner.
+#[derive(Debug, Clone)]
+pub struct Sweep(pub(super) Records);
 
 const BEGAN: &str = "began";
 const BEFORE: &str = "before";
 const AFTER: &str = "after";
 
-impl Records {
+impl Sweep {
     /// A page of one shard of the sweep index.
     async fn shard_page<T>(
         &self,
@@ -44,7 +45,7 @@ impl Records {
             limit: Some(limit.clamp(1, CHUNK)),
             ..shard.into()
         };
-        let page = self.table.query(&query).await?;
+        let page = self.0.table.query(&query).await?;
         let next = page.next.as_ref().map(keys::sweep_text).transpose()?;
         Ok((item::readable(&page.items, read).collect(), next))
     }
@@ -81,13 +82,21 @@ fn expiring(item: &Item) -> Result<ExpiringThread, StoreError> {
     })
 }
 
-#[async_trait]
-impl SweepTasks for Records {
-    fn open_shards(&self) -> u32 {
+impl Sweep {
+    /// How many shards the index of open tasks has. Each shard is read separately.
+    #[must_use]
+    pub const fn open_shards(&self) -> u32 {
         keys::OPEN_SHARDS
     }
 
-    async fn open_tasks(
+    /// Up to `limit` tasks of a shard (the first is 0), oldest first, after the
+    /// position `after`: tasks that are submitted or working, and tasks at rest whose
+    /// pushes are not confirmed. The second value is the position of the next page,
+    /// `None` at the end.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    pub async fn open_tasks(
         &self,
         shard: u32,
         after: Option<String>,
@@ -96,15 +105,20 @@ impl SweepTasks for Records {
         self.shard_page(keys::open(shard), Range::All, after, limit, open_task)
             .await
     }
-}
 
-#[async_trait]
-impl SweepThreads for Records {
-    fn expiry_shards(&self) -> u32 {
+    /// How many shards the index of threads has. Each shard is read separately.
+    #[must_use]
+    pub const fn expiry_shards(&self) -> u32 {
         keys::EXPIRY_SHARDS
     }
 
-    async fn expiring_threads(
+    /// Up to `limit` threads of a shard (the first is 0) that are due by `now`
+    /// ([`ThreadRecord::swept_at`]), after the position `after`. The second value is
+    /// the position of the next page, `None` at the end.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    pub async fn expiring_threads(
         &self,
         shard: u32,
         now: Timestamp,
@@ -116,18 +130,32 @@ impl SweepThreads for Records {
             .await
     }
 
-    async fn note_expiry(&self, thread: &ThreadRecord) -> Result<(), StoreError> {
+    /// Stores the current expiry of the state of `thread` in the index, so that no
+    /// sweep finds the state earlier. A state of another write stays as it is.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    pub async fn note_expiry(&self, thread: &ThreadRecord) -> Result<(), StoreError> {
         let key = keys::thread_state(&thread_item::key(thread));
         let mut expiry = thread_item::state_expiry(thread);
         // Only a sweep that has looked at the state takes it off the index.
         expiry.retain(|(_, value)| value.is_some());
         let note = Statement::update(key, changes(expiry));
-        self.done(note.when(task_item::has_version(thread.state_version)))
-            .await
-            .map(|_| ())
+        table::done(
+            &*self.0.table,
+            note.when(task_item::has_version(thread.state_version)),
+        )
+        .await
+        .map(|_| ())
     }
 
-    async fn remove_state(
+    /// Removes a state that no thread names, if its stored expiry is at or before
+    /// `now`, and then its object.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer. An object that cannot be
+    /// removed is not an error: it is unreferenced and will be collected.
+    pub async fn remove_state(
         &self,
         owner: &Owner,
         id: &ContextId,
@@ -139,13 +167,13 @@ impl SweepThreads for Records {
             wants_old: true,
             ..Statement::delete(key).when(ended).into()
         };
-        let old = match self.table.write(gone).await? {
+        let old = match self.0.table.write(gone).await? {
             Outcome::Done(old) => old,
             Outcome::Refused(_) => None,
             Outcome::Unknown(why) => return Err(StoreError::Unavailable(why)),
         };
         let objects = match &old {
-            Some(old) => self.remove_object_of(old).await,
+            Some(old) => self.0.remove_object_of(old).await,
             None => 0,
         };
         Ok(StateRemoved {
@@ -153,29 +181,46 @@ impl SweepThreads for Records {
             objects,
         })
     }
-}
 
-#[async_trait]
-impl SweepObjects for Records {
-    async fn load_by_key(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
-        self.stored_task(None, key, |_| true).await
+    /// The whole task under `key` as it is stored, read consistently, of any owner
+    /// and even if it has expired.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer or the item is corrupt.
+    pub async fn load_by_key(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+        self.0.stored_task(None, key, |_| true).await
     }
 
-    async fn head_by_key(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
-        self.own_item(key).await
+    /// The same with only the content in the item itself: state, incarnation and
+    /// expiry.
+    ///
+    /// # Errors
+    /// As [`Sweep::load_by_key`].
+    pub async fn head_by_key(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+        self.0.own_item(key).await
     }
 
-    async fn state_object(&self, thread: &ThreadKey) -> Result<Option<String>, StoreError> {
-        let state = self.item(keys::thread_state(thread)).await?;
+    /// The object in which the store keeps the state of a thread, if it does; read
+    /// consistently.
+    ///
+    /// # Errors
+    /// As [`Sweep::load_by_key`].
+    pub async fn state_object(&self, thread: &ThreadKey) -> Result<Option<String>, StoreError> {
+        let state = self.0.item(keys::thread_state(thread)).await?;
         Ok(state.as_ref().and_then(large_value::named))
     }
 
-    async fn content_objects(&self, key: &TaskKey) -> Result<Vec<String>, StoreError> {
-        let Some(head) = self.own_item(key).await? else {
+    /// The objects in which the store itself keeps content of the task under `key`,
+    /// read consistently. Objects that the task's record names are not included.
+    ///
+    /// # Errors
+    /// As [`Sweep::load_by_key`].
+    pub async fn content_objects(&self, key: &TaskKey) -> Result<Vec<String>, StoreError> {
+        let Some(head) = self.0.own_item(key).await? else {
             return Ok(Vec::new());
         };
         let mut objects = Vec::new();
-        for (name, item) in self.child_keys(&head).await? {
+        for (name, item) in self.0.child_keys(&head).await? {
             if is_named(&head, name, item::number(&item, VERSION)?) {
                 objects.extend(large_value::named(&item));
             }
@@ -183,8 +228,12 @@ impl SweepObjects for Records {
         Ok(objects)
     }
 
-    async fn objects_place(&self) -> Result<Option<ObjectsPlace>, StoreError> {
-        let Some(item) = self.item(keys::objects_place()).await? else {
+    /// The progress that the last sweep stored; `None` if there was none.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    pub async fn objects_place(&self) -> Result<Option<ObjectsPlace>, StoreError> {
+        let Some(item) = self.0.item(keys::objects_place()).await? else {
             return Ok(None);
         };
         Ok(Some(ObjectsPlace {
@@ -194,14 +243,18 @@ impl SweepObjects for Records {
         }))
     }
 
-    async fn note_objects_place(&self, place: &ObjectsPlace) -> Result<(), StoreError> {
+    /// Stores the progress for the next sweep.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    pub async fn note_objects_place(&self, place: &ObjectsPlace) -> Result<(), StoreError> {
         let item = item::of(vec![
             (BEGAN, Some(item::millis(place.began))),
             (BEFORE, place.before.map(item::millis)),
             (AFTER, place.after.as_deref().map(Into::into)),
         ]);
         let note = Statement::put(keys::objects_place(), item);
-        self.done(note).await.map(|_| ())
+        table::done(&*self.0.table, note).await.map(|_| ())
     }
 }
 

@@ -79,10 +79,10 @@ fn missing(name: &'static str) -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contract::World;
     use crate::item;
     use crate::records::{task_item, thread_item};
     use crate::table::{Item, Value};
-    use a2a_lambda_model::store::contract::World;
     use a2a_lambda_model::stored::Encoded;
     use a2a_lambda_model::task::distinct::Values;
     use a2a_lambda_model::task::{Change, ContextId, TaskId, TaskRecord};

@@ -5,10 +5,10 @@
 //! pointer alone proves nothing; the task's `META` item decides. A reader skips a pointer if
 //! its task is gone or has another incarnation.
 
-use super::{Records, thread_item};
+use super::{RecordReader, Records, prolong, thread_item};
 use crate::item::{self, TTL};
 use crate::keys::{self, SK};
-use crate::table::{Position, Query, Range, Statement};
+use crate::table::{self, Position, Query, Range, Statement};
 use a2a_lambda_model::store::{
     Expect, Expiring, IN_CONTEXT, RecordPage, RecordQuery, StoreError, TaskWrite, ThreadRecord,
 };
@@ -37,42 +37,7 @@ pub(super) fn no_pointer(record: &TaskRecord) -> Option<Statement> {
     (!record.names_its_context()).then(|| Statement::delete(keys::pointer(record)))
 }
 
-impl Records {
-    /// Extends the TTL of a task's pointer to the time that this commit demands. A new pointer
-    /// is kept for two lifetimes of the task. So only a task that is older than one lifetime
-    /// needs the write, and a task that is being ended does not.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the table does not answer.
-    pub(super) async fn keep_pointer(&self, record: &TaskRecord) -> Result<(), StoreError> {
-        let lifetime = record.expires_at().since(record.updated_at());
-        let is_young = record.updated_at() <= record.created_at().plus(lifetime);
-        if record.names_its_context() || lifetime.is_zero() || is_young {
-            return Ok(());
-        }
-        self.prolong(keys::pointer(record), stored::child_expiry(record))
-            .await
-    }
-
-    /// Removes the pointers of a deleted context, but no pointer of a later context with the
-    /// same id.
-    pub(super) async fn remove_pointers(&self, record: &ThreadRecord) -> Result<(), StoreError> {
-        let thread = thread_item::key(record);
-        let settled = record.swept_at(Expiring::Deleted);
-        let by = keys::pointers_by(settled.unwrap_or(record.expires_at));
-        loop {
-            let (sorts, more) = self.pointers(&thread, by.clone(), None, REMOVED).await?;
-            for sort in sorts {
-                if let Some(pointer) = keys::pointer_at(&thread, &sort) {
-                    self.done(Statement::delete(pointer)).await?;
-                }
-            }
-            if more.is_none() {
-                return Ok(());
-            }
-        }
-    }
-
+impl RecordReader {
     /// Up to `limit` pointers of a context after `after`, newest first. If there are more, also
     /// the last of them.
     async fn pointers(
@@ -143,9 +108,16 @@ impl Records {
             .collect())
     }
 
-    /// A page of the tasks stored in a context; see
-    /// [`a2a_lambda_model::store::WriteTasks::tasks_in`].
-    pub(super) async fn heads_in(
+    /// A page of everything stored in a context of `owner`, read consistently: up to
+    /// `limit` heads after the position `after`, newest creation first, expired
+    /// tasks included. The task that the context is named after comes last.
+    /// The second value is the position of the next page, `None` at the end. A page
+    /// may be short.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer; [`StoreError::Refused`] for a
+    /// malformed position.
+    pub async fn tasks_in(
         &self,
         owner: &Owner,
         context: &ContextId,
@@ -180,5 +152,46 @@ impl Records {
         }
         let heads = self.heads_at(owner, context, &sorts, true).await?;
         Ok(Some(RecordPage::of_all(heads, owner, query)))
+    }
+}
+
+impl Records {
+    /// Extends the TTL of a task's pointer to the time that this commit demands. A new pointer
+    /// is kept for two lifetimes of the task. So only a task that is older than one lifetime
+    /// needs the write, and a task that is being ended does not.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table does not answer.
+    pub(super) async fn keep_pointer(&self, record: &TaskRecord) -> Result<(), StoreError> {
+        let lifetime = record.expires_at().since(record.updated_at());
+        let is_young = record.updated_at() <= record.created_at().plus(lifetime);
+        if record.names_its_context() || lifetime.is_zero() || is_young {
+            return Ok(());
+        }
+        prolong(
+            &*self.table,
+            keys::pointer(record),
+            stored::child_expiry(record),
+        )
+        .await
+    }
+
+    /// Removes the pointers of a deleted context, but no pointer of a later context with the
+    /// same id.
+    pub(super) async fn remove_pointers(&self, record: &ThreadRecord) -> Result<(), StoreError> {
+        let thread = thread_item::key(record);
+        let settled = record.swept_at(Expiring::Deleted);
+        let by = keys::pointers_by(settled.unwrap_or(record.expires_at));
+        loop {
+            let (sorts, more) = self.pointers(&thread, by.clone(), None, REMOVED).await?;
+            for sort in sorts {
+                if let Some(pointer) = keys::pointer_at(&thread, &sort) {
+                    table::done(&*self.table, Statement::delete(pointer)).await?;
+                }
+            }
+            if more.is_none() {
+                return Ok(());
+            }
+        }
     }
 }

@@ -2,25 +2,21 @@
 
 use super::task_item::{self, to_task};
 use super::torn_reads::{TRIES, TornReads};
-use super::{Records, changes};
+use super::{RecordReader, Records, changes};
 use crate::item::{self, INCARNATION, LEASE_UNTIL, STATE};
 use crate::keys::{self, Key};
 use crate::table::{self, Comparison, Condition, Item, Statement};
 use a2a_lambda_model::store::queue::OpenTask;
 use a2a_lambda_model::store::{
-    Committed, Keyed, ProjectedTask, Projection, ReadTasks, RecordPage, RecordQuery, StoreError,
-    Tail, TaskWrite, WriteTasks,
+    Committed, Keyed, RecordPage, RecordQuery, StoreError, Tail, TaskWrite,
 };
-use a2a_lambda_model::task::{
-    ContextId, KeyHash, Owner, TaskId, TaskKey, TaskRecord, TaskState, Timestamp,
-};
-use async_trait::async_trait;
+use a2a_lambda_model::task::{KeyHash, Owner, TaskId, TaskKey, TaskRecord, TaskState, Timestamp};
 use std::collections::BTreeSet;
 
-impl Records {
+impl RecordReader {
     /// One item, read consistently.
     pub(super) async fn item(&self, key: Key) -> Result<Option<Item>, StoreError> {
-        table::item(self.reader(), key).await
+        table::item(&*self.table, key).await
     }
 
     /// The head of a task, of any owner: the part of it that its `META` item holds.
@@ -81,9 +77,12 @@ impl Records {
     }
 }
 
-#[async_trait]
-impl ReadTasks for Records {
-    async fn load(
+impl RecordReader {
+    /// The task, read consistently; `None` if absent, expired or not `owner`'s.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer or the item is corrupt.
+    pub async fn load(
         &self,
         owner: &Owner,
         id: &TaskId,
@@ -94,7 +93,15 @@ impl ReadTasks for Records {
             .await
     }
 
-    async fn head(
+    /// The task without the content that grows, read consistently; `None` as for
+    /// [`RecordReader::load`]. State, versions, lease, expiry and push config ids are
+    /// always present. Messages, artifacts, events and saved data may be missing;
+    /// then [`is_partial`](a2a_lambda_model::task::TaskFields::is_partial) is true and a store refuses a commit on top of
+    /// the record.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer or the item is corrupt.
+    pub async fn head(
         &self,
         owner: &Owner,
         id: &TaskId,
@@ -104,7 +111,12 @@ impl ReadTasks for Records {
         Ok(found.filter(|record| !record.expired(now)))
     }
 
-    async fn heads(
+    /// The heads of those of `tasks` for which [`RecordReader::head`] returns one, in no
+    /// order. A corrupt head is logged and left out.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    pub async fn heads(
         &self,
         tasks: &[OpenTask],
         now: Timestamp,
@@ -118,16 +130,13 @@ impl ReadTasks for Records {
         Ok(heads)
     }
 
-    async fn project(
-        &self,
-        head: TaskRecord,
-        wanted: Projection,
-        now: Timestamp,
-    ) -> Result<Option<ProjectedTask>, StoreError> {
-        self.project_task(head, wanted, now).await
-    }
-
-    async fn tail(
+    /// The task's state and the events after number `after`, read consistently;
+    /// `None` as for [`RecordReader::load`]. `u64::MAX` requests no events. Each stream
+    /// that follows a task polls this method.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer or the item is corrupt.
+    pub async fn tail(
         &self,
         owner: &Owner,
         id: &TaskId,
@@ -139,7 +148,14 @@ impl ReadTasks for Records {
         Ok(found.and_then(|(head, tail)| wanted(&head).then_some(tail)))
     }
 
-    async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
+    /// A page of `owner`'s tasks, from an index, never by a scan. The index may lag;
+    /// each record of the page is the stored head. A context of at most
+    /// [`IN_CONTEXT`](a2a_lambda_model::store::IN_CONTEXT) tasks is listed without the index: list and
+    /// count are exact.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    pub async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
         if let Some(context) = &query.context_id
             && let Some(page) = self.page_in(owner, context, query).await?
         {
@@ -148,7 +164,12 @@ impl ReadTasks for Records {
         self.page_of(owner, query).await
     }
 
-    async fn load_key(
+    /// The send and the task of an idempotency key of `owner`, read consistently;
+    /// `None` if the key is free.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer or an item is corrupt.
+    pub async fn load_key(
         &self,
         owner: &Owner,
         key: &KeyHash,
@@ -159,11 +180,34 @@ impl ReadTasks for Records {
             Some(item) => self.task_of_key(owner, &item, now).await,
         }
     }
+
+    /// The task `id` of `owner`, if it has expired by `now` and its item still
+    /// exists. Only the content in the item itself is read, because the children may
+    /// be gone.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer or the item is corrupt.
+    pub async fn ended_task(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        let head = self.own_item(&TaskKey::new(owner, id)).await?;
+        Ok(head.filter(|record| record.owner() == owner && record.expired(now)))
+    }
 }
 
-#[async_trait]
-impl WriteTasks for Records {
-    async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
+impl Records {
+    /// Stores one commit if its conditions hold: all of it or nothing.
+    ///
+    /// Before it returns [`Committed::Conflict`], it looks for the write id in the
+    /// stored record. A write that was applied but whose response was lost is
+    /// [`Committed::Done`].
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` the write may or may not be stored.
+    pub async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
         write.checked_id()?;
         let statements = self.statements(write, None).await?;
         // These run before the commit and outside of it: an item that is kept longer does no
@@ -177,43 +221,36 @@ impl WriteTasks for Records {
         if statements.len() == 1
             && let Some(pointer) = super::task_pointers::missing(write)
         {
-            self.done(pointer).await?;
+            table::done(&*self.table, pointer).await?;
         }
         self.put_all(write, statements).await
     }
 
-    async fn put_pointer(&self, record: &TaskRecord, until: Timestamp) -> Result<(), StoreError> {
+    /// Makes the context of a task that is not stored yet know it, until `until`. A pointer
+    /// without its task shows nothing anywhere.
+    ///
+    /// # Errors
+    /// [`StoreError`]; then the task must not be stored.
+    pub async fn put_pointer(
+        &self,
+        record: &TaskRecord,
+        until: Timestamp,
+    ) -> Result<(), StoreError> {
         if let Some(pointer) = super::task_pointers::pointer(record, until) {
-            self.done(pointer).await?;
+            table::done(&*self.table, pointer).await?;
         }
         Ok(())
     }
 
-    async fn ended_task(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        now: Timestamp,
-    ) -> Result<Option<TaskRecord>, StoreError> {
-        let head = self.own_item(&TaskKey::new(owner, id)).await?;
-        Ok(head.filter(|record| record.owner() == owner && record.expired(now)))
-    }
-
-    async fn tasks_in(
-        &self,
-        owner: &Owner,
-        context: &ContextId,
-        after: Option<String>,
-        limit: usize,
-    ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
-        self.heads_in(owner, context, after, limit).await
-    }
-
-    async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError> {
-        self.remove_task_items(record).await
-    }
-
-    async fn heartbeat(
+    /// Extends the lease of the turn in `record` to `lease_until`, if the stored task
+    /// has the same incarnation and epoch, is `working` and has a lease; else returns
+    /// `false`. A turn that was handed over has no lease, and a late heartbeat does
+    /// not give it one. The version does not change, so a commit in flight does not
+    /// lose.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` the lease may or may not be longer.
+    pub async fn heartbeat(
         &self,
         record: &TaskRecord,
         lease_until: Timestamp,
@@ -232,7 +269,6 @@ impl WriteTasks for Records {
             Condition::exists(LEASE_UNTIL),
         ]);
         let key = keys::task(&record.key());
-        self.done(Statement::update(key, lease).when(is_running))
-            .await
+        table::done(&*self.table, Statement::update(key, lease).when(is_running)).await
     }
 }

@@ -2,59 +2,21 @@
 
 use super::large_value::{self, ValueOwner};
 use super::torn_reads::{TRIES, TornReads};
-use super::{Records, changes, task_item, thread_item};
+use super::{RecordReader, Records, changes, task_item, thread_item};
 use crate::item::{self, VERSION};
 use crate::keys::{self, META, PK, SK};
 use crate::table::{Condition, ConditionCheck, ItemChange, Outcome, Query, Statement};
-use a2a_lambda_model::store::{
-    ReadThreads, StoreError, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, WriteThreads,
-};
+use a2a_lambda_model::store::{StoreError, ThreadRecord, ThreadWrite};
 use a2a_lambda_model::stored;
 use a2a_lambda_model::task::{ContextId, Owner, ThreadKey};
-use async_trait::async_trait;
 
-impl Records {
-    /// The statements of a thread and, if it changes, of its state. That needs no condition,
-    /// since the thread's own statement is in the same transaction.
+impl RecordReader {
+    /// The stored thread; `None` if absent or not `owner`'s. An expired thread is
+    /// returned, because its reader must distinguish expired from unknown.
     ///
     /// # Errors
-    /// [`StoreError`] when an object cannot be stored.
-    pub(super) async fn thread_statements(
-        &self,
-        write: &ThreadWrite,
-    ) -> Result<Vec<Statement>, StoreError> {
-        let thread = thread_item::key(&write.record);
-        let attributes = thread_item::attributes(write, self.tombstone)?;
-        let key = keys::thread(&thread);
-        let mut statements = vec![if write.expect == 0 {
-            Statement::put(key, item::of(attributes)).when(Condition::absent(PK))
-        } else {
-            let mut changes = changes(attributes);
-            // Each older write id moves down one attribute. Every change reads the item as it
-            // was before.
-            let [_, older @ ..] = thread_item::WRITES;
-            for (to, from) in older.into_iter().zip(thread_item::WRITES) {
-                changes.push(ItemChange::Copy {
-                    to: to.to_owned(),
-                    from: from.to_owned(),
-                    or: write.write.as_str().into(),
-                });
-            }
-            Statement::update(key, changes).when(task_item::has_version(write.expect))
-        }];
-        if let Some(mut state) = thread_item::state(&write.record)? {
-            let name = large_value::of_thread(write);
-            self.spill(&mut state, &ValueOwner::Thread(thread.clone()), &name)
-                .await?;
-            statements.push(Statement::put(keys::thread_state(&thread), state));
-        }
-        Ok(statements)
-    }
-}
-
-#[async_trait]
-impl ReadThreads for Records {
-    async fn load_thread(
+    /// [`StoreError`] when the store does not answer or the item is corrupt.
+    pub async fn load_thread(
         &self,
         owner: &Owner,
         id: &ContextId,
@@ -95,7 +57,11 @@ impl ReadThreads for Records {
         Err(reads.error())
     }
 
-    async fn load_thread_head(
+    /// The same without its state, which may be large.
+    ///
+    /// # Errors
+    /// As [`RecordReader::load_thread`].
+    pub async fn load_thread_head(
         &self,
         owner: &Owner,
         id: &ContextId,
@@ -104,19 +70,52 @@ impl ReadThreads for Records {
         let head = meta.as_ref().map(thread_item::head).transpose()?;
         Ok(head.filter(|thread| thread.owner == *owner))
     }
-
-    async fn list_threads(
-        &self,
-        owner: &Owner,
-        query: &ThreadQuery,
-    ) -> Result<ThreadPage, StoreError> {
-        self.contexts(owner, query).await
-    }
 }
 
-#[async_trait]
-impl WriteThreads for Records {
-    async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
+impl Records {
+    /// The statements of a thread and, if it changes, of its state. That needs no condition,
+    /// since the thread's own statement is in the same transaction.
+    ///
+    /// # Errors
+    /// [`StoreError`] when an object cannot be stored.
+    pub(super) async fn thread_statements(
+        &self,
+        write: &ThreadWrite,
+    ) -> Result<Vec<Statement>, StoreError> {
+        let thread = thread_item::key(&write.record);
+        let attributes = thread_item::attributes(write, self.tombstone)?;
+        let key = keys::thread(&thread);
+        let mut statements = vec![if write.expect == 0 {
+            Statement::put(key, item::of(attributes)).when(Condition::absent(PK))
+        } else {
+            let mut changes = changes(attributes);
+            // Each older write id moves down one attribute. Every change reads the item as it
+            // was before.
+            let [_, older @ ..] = thread_item::WRITES;
+            for (to, from) in older.into_iter().zip(thread_item::WRITES) {
+                changes.push(ItemChange::Copy {
+                    to: to.to_owned(),
+                    from: from.to_owned(),
+                    or: write.write.as_str().into(),
+                });
+            }
+            Statement::update(key, changes).when(task_item::has_version(write.expect))
+        }];
+        if let Some(mut state) = thread_item::state(&write.record)? {
+            let name = large_value::of_thread(write);
+            self.spill(&mut state, &ValueOwner::Thread(thread.clone()), &name)
+                .await?;
+            statements.push(Statement::put(keys::thread_state(&thread), state));
+        }
+        Ok(statements)
+    }
+
+    /// Stores the thread if its stored version is `write.expect`; `false` if another
+    /// write is stored.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` the write may or may not be stored.
+    pub async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
         let statements = self.thread_statements(write).await?;
         let (meta, why) = match self.table.write(statements.into()).await? {
             Outcome::Done(_) => return Ok(true),
@@ -135,13 +134,5 @@ impl WriteThreads for Records {
             Some(why) if !is_mine => Err(StoreError::Unavailable(why)),
             _ => Ok(is_mine),
         }
-    }
-
-    async fn forget_state(&self, record: &ThreadRecord) -> Result<(), StoreError> {
-        self.remove_thread_state(record).await
-    }
-
-    async fn remove_thread(&self, record: &ThreadRecord) -> Result<bool, StoreError> {
-        self.remove_thread_items(record).await
     }
 }

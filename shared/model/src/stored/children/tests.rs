@@ -6,7 +6,7 @@ use super::super::{
 };
 use super::{ChildName, arrange, filled, pieces};
 use crate::store::SizeError;
-use crate::store::contract::noise;
+use crate::task::distinct::noise;
 use crate::task::{
     Artifact, ArtifactUpdate, Change, Message, Metadata, OutputCounts, Part, SavedSlot, TaskRecord,
     Timestamp, WriteId,

@@ -1,18 +1,20 @@
 //! The index of open tasks, over all tenants.
 
 use super::{Broken, Stores, World};
-use crate::store::queue::OpenTask;
-use crate::store::{Committed, StoreError};
-use crate::task::{Change, Message, Owner, Part, SavedSlot, Subject, TaskId, TaskRecord};
+use a2a_lambda_model::store::queue::OpenTask;
+use a2a_lambda_model::store::{Committed, StoreError};
+use a2a_lambda_model::task::{
+    Change, Message, Owner, Part, SavedSlot, Subject, TaskId, TaskRecord,
+};
 
 /// The open tasks of this case's tenant, shard by shard in page order.
-async fn found(stores: &Stores<'_>, world: &World, limit: usize) -> Result<Vec<OpenTask>, Broken> {
+async fn found(stores: &Stores, world: &World, limit: usize) -> Result<Vec<OpenTask>, Broken> {
     Ok(shards(stores, world, limit).await?.concat())
 }
 
 /// The same, one list per shard.
 pub(super) async fn shards(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
     limit: usize,
 ) -> Result<Vec<Vec<OpenTask>>, Broken> {
@@ -47,7 +49,7 @@ fn open(record: &TaskRecord) -> OpenTask {
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_sweep_finds_open_tasks_and_none_at_rest(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let message = || Message::from_agent("m-2", vec![Part::text("which?")]);
@@ -81,7 +83,7 @@ pub async fn a_sweep_finds_open_tasks_and_none_at_rest(
     assert_eq!(found(stores, world, 100).await?, [open(&task)]);
     for (change, is_open) in steps {
         let next = world.next(&task, [change])?;
-        let answer = stores.tasks.commit(&world.update(&next, &task)).await?;
+        let answer = stores.records.commit(&world.update(&next, &task)).await?;
         assert_eq!(answer, Committed::Done);
         task = next;
         let expected: Vec<_> = is_open.then(|| open(&task)).into_iter().collect();
@@ -99,7 +101,7 @@ pub async fn a_sweep_finds_open_tasks_and_none_at_rest(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn an_open_task_names_its_owner_and_its_id(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let mut expected = Vec::new();
@@ -116,7 +118,10 @@ pub async fn an_open_task_names_its_owner_and_its_id(
     }
     let mut found = found(stores, world, 100).await?;
     for hit in &found {
-        let task = stores.tasks.load(&hit.owner, &hit.task, world.now).await?;
+        let task = stores
+            .records
+            .load(&hit.owner, &hit.task, world.now)
+            .await?;
         assert_eq!(task.as_ref().map(open).as_ref(), Some(hit));
     }
     let by_name = |a: &OpenTask, b: &OpenTask| (&a.owner, &a.task).cmp(&(&b.owner, &b.task));
@@ -132,17 +137,17 @@ pub async fn an_open_task_names_its_owner_and_its_id(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn pages_of_open_tasks_join_oldest_first(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let mut tasks = Vec::new();
     for age in [3_i64, 1, 4, 0, 2, 9, 5, 8, 7, 6] {
         let mut task = world.task()?;
-        task.created_at = world.at(-1_000 * age);
+        *task.fields().created_at = world.at(-1_000 * age);
         world.stored(stores, &task).await?;
         tasks.push(task);
     }
-    tasks.sort_by_key(|task| task.created_at);
+    tasks.sort_by_key(|task| task.created_at());
     let expected: Vec<_> = tasks.iter().map(open).collect();
     // Two tasks of the same creation time, so that a page can end between them.
     let twin = world.task()?;
@@ -168,7 +173,7 @@ pub async fn pages_of_open_tasks_join_oldest_first(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_malformed_page_position_is_refused(
-    stores: &Stores<'_>,
+    stores: &Stores,
     _world: &World,
 ) -> Result<(), Broken> {
     for place in ["", "x", "1", "x#T#a#K#b", "#"] {

@@ -1,19 +1,19 @@
 //! Threads, written alone and with a task.
 
 use super::{Broken, Stores, World};
-use crate::store::{Committed, ThreadRecord, ThreadState, ThreadWrite};
-use crate::task::ContextId;
+use a2a_lambda_model::store::{Committed, ThreadRecord, ThreadState, ThreadWrite};
+use a2a_lambda_model::task::ContextId;
 
 /// A load returns what was written, with and without state.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_thread_is_loaded_as_it_was_written(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let id = ContextId::made_of(world.number());
-    let unknown = stores.threads.load_thread(&world.owner, &id).await?;
+    let unknown = stores.records.load_thread(&world.owner, &id).await?;
     assert_eq!(unknown, None);
     for version in 0..4 {
         let mut write = world.thread(&world.owner, &id, version);
@@ -21,8 +21,8 @@ pub async fn a_thread_is_loaded_as_it_was_written(
             write.record.state = ThreadState::default();
             write.record.state_version = 0;
         }
-        assert!(stores.threads.put_thread(&write).await?);
-        let found = stores.threads.load_thread(&world.owner, &id).await?;
+        assert!(stores.records.put_thread(&write).await?);
+        let found = stores.records.load_thread(&world.owner, &id).await?;
         assert_eq!(found, Some(write.record), "version {version}");
     }
     Ok(())
@@ -34,21 +34,21 @@ pub async fn a_thread_is_loaded_as_it_was_written(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_thread_is_refreshed_without_its_state(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let id = ContextId::parse("c:1")?;
     let first = world.thread(&world.owner, &id, 0);
-    assert!(stores.threads.put_thread(&first).await?);
+    assert!(stores.records.put_thread(&first).await?);
     for version in 1..3 {
         let mut write = world.thread(&world.owner, &id, version);
         write.record.state_version = 1;
         write.record.state = ThreadState::default();
         write.record.expires_at = world.at(90_000_000);
-        assert!(stores.threads.put_thread(&write).await?);
-        let head = stores.threads.load_thread_head(&world.owner, &id).await?;
+        assert!(stores.records.put_thread(&write).await?);
+        let head = stores.records.load_thread_head(&world.owner, &id).await?;
         assert_eq!(head.as_ref(), Some(&write.record), "version {version}");
-        let found = stores.threads.load_thread(&world.owner, &id).await?;
+        let found = stores.records.load_thread(&world.owner, &id).await?;
         let state = first.record.state.clone();
         let whole = ThreadRecord {
             state,
@@ -59,11 +59,11 @@ pub async fn a_thread_is_refreshed_without_its_state(
     let mut emptied = world.thread(&world.owner, &id, 3);
     emptied.record.state_version = 0;
     emptied.record.state = ThreadState::default();
-    assert!(stores.threads.put_thread(&emptied).await?);
-    let found = stores.threads.load_thread(&world.owner, &id).await?;
+    assert!(stores.records.put_thread(&emptied).await?);
+    let found = stores.records.load_thread(&world.owner, &id).await?;
     assert_eq!(found, Some(emptied.record));
     let other = stores
-        .threads
+        .records
         .load_thread_head(&world.colleague, &id)
         .await?;
     assert_eq!(other, None);
@@ -75,22 +75,22 @@ pub async fn a_thread_is_refreshed_without_its_state(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_thread_write_needs_the_version(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let id = ContextId::parse("c:1")?;
     let first = world.thread(&world.owner, &id, 0);
     let early = world.thread(&world.owner, &id, 1);
-    assert!(!stores.threads.put_thread(&early).await?, "none is stored");
-    assert!(stores.threads.put_thread(&first).await?);
+    assert!(!stores.records.put_thread(&early).await?, "none is stored");
+    assert!(stores.records.put_thread(&first).await?);
     for expect in [0, 2] {
         let wrong = world.thread(&world.owner, &id, expect);
         assert!(
-            !stores.threads.put_thread(&wrong).await?,
+            !stores.records.put_thread(&wrong).await?,
             "version {expect}"
         );
     }
-    let found = stores.threads.load_thread(&world.owner, &id).await?;
+    let found = stores.records.load_thread(&world.owner, &id).await?;
     assert_eq!(found, Some(first.record));
     Ok(())
 }
@@ -99,17 +99,14 @@ pub async fn a_thread_write_needs_the_version(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_repeated_thread_write_is_done(
-    stores: &Stores<'_>,
-    world: &World,
-) -> Result<(), Broken> {
+pub async fn a_repeated_thread_write_is_done(stores: &Stores, world: &World) -> Result<(), Broken> {
     let id = ContextId::parse("c:1")?;
     let first = world.thread(&world.owner, &id, 0);
     let second = world.thread(&world.owner, &id, 1);
     for write in [&first, &first, &second, &first, &second] {
-        assert!(stores.threads.put_thread(write).await?);
+        assert!(stores.records.put_thread(write).await?);
     }
-    let found = stores.threads.load_thread(&world.owner, &id).await?;
+    let found = stores.records.load_thread(&world.owner, &id).await?;
     assert_eq!(found, Some(second.record));
     Ok(())
 }
@@ -119,20 +116,20 @@ pub async fn a_repeated_thread_write_is_done(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_thread_recognises_its_last_four_writes(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let id = ContextId::parse("c:1")?;
     let write = |version| world.thread(&world.owner, &id, version);
     let writes: Vec<ThreadWrite> = (0..6).map(write).collect();
     for write in &writes {
-        assert!(stores.threads.put_thread(write).await?);
+        assert!(stores.records.put_thread(write).await?);
     }
     for (age, write) in writes.iter().rev().take(4).enumerate() {
-        let known = stores.threads.put_thread(write).await?;
+        let known = stores.records.put_thread(write).await?;
         assert!(known, "{age} writes ago");
     }
-    let found = stores.threads.load_thread(&world.owner, &id).await?;
+    let found = stores.records.load_thread(&world.owner, &id).await?;
     assert_eq!(found.as_ref(), writes.last().map(|last| &last.record));
     Ok(())
 }
@@ -142,15 +139,15 @@ pub async fn a_thread_recognises_its_last_four_writes(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn an_expired_thread_is_still_loaded(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let id = ContextId::parse("c:1")?;
     let mut write = world.thread(&world.owner, &id, 0);
     write.record.expires_at = world.at(-1);
     write.record.state_expires_at = world.at(-2);
-    assert!(stores.threads.put_thread(&write).await?);
-    let found = stores.threads.load_thread(&world.owner, &id).await?;
+    assert!(stores.records.put_thread(&write).await?);
+    let found = stores.records.load_thread(&world.owner, &id).await?;
     assert_eq!(found, Some(write.record));
     Ok(())
 }
@@ -159,20 +156,17 @@ pub async fn an_expired_thread_is_still_loaded(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn only_the_owner_reads_a_thread(
-    stores: &Stores<'_>,
-    world: &World,
-) -> Result<(), Broken> {
+pub async fn only_the_owner_reads_a_thread(stores: &Stores, world: &World) -> Result<(), Broken> {
     for id in [ContextId::parse("c:1")?, ContextId::made_of(world.number())] {
         let write = world.thread(&world.owner, &id, 0);
-        assert!(stores.threads.put_thread(&write).await?);
+        assert!(stores.records.put_thread(&write).await?);
         for other in [&world.colleague, &world.stranger] {
-            let found = stores.threads.load_thread(other, &id).await?;
+            let found = stores.records.load_thread(other, &id).await?;
             assert_eq!(found, None, "{other:?}");
             let theirs = world.thread(other, &id, 0);
-            assert!(stores.threads.put_thread(&theirs).await?);
+            assert!(stores.records.put_thread(&theirs).await?);
         }
-        let found = stores.threads.load_thread(&world.owner, &id).await?;
+        let found = stores.records.load_thread(&world.owner, &id).await?;
         assert_eq!(found, Some(write.record));
     }
     Ok(())
@@ -184,38 +178,38 @@ pub async fn only_the_owner_reads_a_thread(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_task_and_its_thread_are_stored_together_or_not_at_all(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let task = world.task()?;
     let id = task.context_id().clone();
     let mut create = world.create(&task);
     create.thread = Some(world.thread(&world.owner, &id, 3));
-    let answer = stores.tasks.commit(&create).await?;
+    let answer = stores.records.commit(&create).await?;
     assert_eq!(answer, Committed::ThreadConflict);
     assert_eq!(world.loaded(stores, &task).await?, None);
 
     let first = world.thread(&world.owner, &id, 0);
     create.thread = Some(first.clone());
-    assert_eq!(stores.tasks.commit(&create).await?, Committed::Done);
-    let stored = stores.threads.load_thread(&world.owner, &id).await?;
+    assert_eq!(stores.records.commit(&create).await?, Committed::Done);
+    let stored = stores.records.load_thread(&world.owner, &id).await?;
     assert_eq!(stored.as_ref(), Some(&first.record));
 
     let other = world.new_task(&world.owner, task.id().clone())?;
     for expect in [0, 1] {
         let mut write = world.create(&other);
         write.thread = Some(world.thread(&world.owner, &id, expect));
-        let answer = stores.tasks.commit(&write).await?;
+        let answer = stores.records.commit(&write).await?;
         let current = Some(task.clone());
         assert_eq!(answer, Committed::Conflict(current), "thread {expect}");
     }
     let working = world.next(&task, [world.start()])?;
     let mut write = world.update(&working, &task);
     write.thread = Some(world.thread(&world.owner, &id, 0));
-    let answer = stores.tasks.commit(&write).await?;
+    let answer = stores.records.commit(&write).await?;
     assert_eq!(answer, Committed::ThreadConflict);
     assert_eq!(world.loaded(stores, &task).await?, Some(task));
-    let found = stores.threads.load_thread(&world.owner, &id).await?;
+    let found = stores.records.load_thread(&world.owner, &id).await?;
     assert_eq!(found, stored);
     Ok(())
 }
@@ -225,7 +219,7 @@ pub async fn a_task_and_its_thread_are_stored_together_or_not_at_all(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_repeated_write_of_task_and_thread_is_done(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let task = world.task()?;
@@ -237,10 +231,10 @@ pub async fn a_repeated_write_of_task_and_thread_is_done(
     let second = world.thread(&world.owner, &id, 1);
     update.thread = Some(second.clone());
     for write in [&create, &create, &update, &create, &update] {
-        assert_eq!(stores.tasks.commit(write).await?, Committed::Done);
+        assert_eq!(stores.records.commit(write).await?, Committed::Done);
     }
     assert_eq!(world.loaded(stores, &task).await?, Some(working));
-    let found = stores.threads.load_thread(&world.owner, &id).await?;
+    let found = stores.records.load_thread(&world.owner, &id).await?;
     assert_eq!(found, Some(second.record));
     Ok(())
 }
@@ -251,7 +245,7 @@ pub async fn a_repeated_write_of_task_and_thread_is_done(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_repeated_create_of_a_removed_task_is_a_thread_conflict(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let task = world.task()?;
@@ -259,12 +253,12 @@ pub async fn a_repeated_create_of_a_removed_task_is_a_thread_conflict(
     let first = world.thread(&world.owner, &id, 0);
     let mut create = world.create(&task);
     create.thread = Some(first.clone());
-    assert_eq!(stores.tasks.commit(&create).await?, Committed::Done);
-    assert!(stores.tasks.remove_task(&task).await?);
-    let answer = stores.tasks.commit(&create).await?;
+    assert_eq!(stores.records.commit(&create).await?, Committed::Done);
+    assert!(stores.records.remove_task(&task).await?);
+    let answer = stores.records.commit(&create).await?;
     assert_eq!(answer, Committed::ThreadConflict);
     assert_eq!(world.loaded(stores, &task).await?, None);
-    let found = stores.threads.load_thread(&world.owner, &id).await?;
+    let found = stores.records.load_thread(&world.owner, &id).await?;
     assert_eq!(found, Some(first.record));
     Ok(())
 }

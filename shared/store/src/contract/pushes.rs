@@ -1,10 +1,10 @@
 //! Push configs beside their tasks.
 
 use super::{Broken, Stores, World};
-use crate::store::push::Pushes;
-use crate::store::queue::OpenTask;
-use crate::store::{Committed, TaskWrite};
-use crate::task::{
+use crate::records::Deliveries;
+use a2a_lambda_model::store::queue::OpenTask;
+use a2a_lambda_model::store::{Committed, TaskWrite};
+use a2a_lambda_model::task::{
     Change, Delivery, Generation, PushId, PushLease, PushRecord, PushRegistration, Sealed,
     TaskRecord, WriteId,
 };
@@ -17,7 +17,7 @@ impl World {
         PushRecord {
             owner: record.owner().clone(),
             task: record.id().clone(),
-            incarnation: record.incarnation.clone(),
+            incarnation: record.incarnation().clone(),
             listener: PushRegistration {
                 signs: false,
                 trace_parent: Some("00-1-2-01".to_owned()),
@@ -30,7 +30,7 @@ impl World {
             },
             created_at: self.now,
             clean_at: self.expiry(),
-            delivery: Delivery::after(record.last_seq),
+            delivery: Delivery::after(record.last_seq()),
         }
     }
 
@@ -55,19 +55,19 @@ impl World {
     ///
     /// # Errors
     /// [`Broken`] when the store fails.
-    pub async fn listened(&self, stores: &Stores<'_>) -> Result<(TaskRecord, PushRecord), Broken> {
+    pub async fn listened(&self, stores: &Stores) -> Result<(TaskRecord, PushRecord), Broken> {
         let task = self.task()?;
         self.stored(stores, &task).await?;
         let push = self.push(&task, &PushId::only());
         let write = self.registers(&task, &push)?;
-        let answer = stores.tasks.commit(&write).await?;
+        let answer = stores.records.commit(&write).await?;
         assert_eq!(answer, Committed::Done, "a push config is registered");
         Ok((write.record, push))
     }
 }
 
-async fn stored(pushes: &dyn Pushes, record: &TaskRecord) -> Result<Vec<PushRecord>, Broken> {
-    Ok(pushes.pushes(record.owner(), record.id()).await?)
+async fn stored(deliveries: &Deliveries, record: &TaskRecord) -> Result<Vec<PushRecord>, Broken> {
+    Ok(deliveries.pushes(record.owner(), record.id()).await?)
 }
 
 /// A commit that loses its race registers nothing.
@@ -75,31 +75,34 @@ async fn stored(pushes: &dyn Pushes, record: &TaskRecord) -> Result<Vec<PushReco
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_push_config_is_stored_with_its_commit_or_not_at_all(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
-    let Some(pushes) = stores.pushes else {
-        return Ok(());
-    };
     let (record, push) = world.listened(stores).await?;
-    assert_eq!(stored(pushes, &record).await?, std::slice::from_ref(&push));
+    assert_eq!(
+        stored(&stores.deliveries, &record).await?,
+        std::slice::from_ref(&push)
+    );
     assert_eq!(world.loaded(stores, &record).await?, Some(record.clone()));
     let late = world.push(&record, &PushId::made_of(1));
     let mut lost = world.registers(&record, &late)?;
-    lost.expect = crate::store::Expect::Version {
+    lost.expect = a2a_lambda_model::store::Expect::Version {
         version: record.version() + 7,
-        incarnation: record.incarnation.clone(),
+        incarnation: record.incarnation().clone(),
     };
-    let answer = stores.tasks.commit(&lost).await?;
+    let answer = stores.records.commit(&lost).await?;
     assert_eq!(answer, Committed::Conflict(Some(record.clone())));
-    assert_eq!(stored(pushes, &record).await?, std::slice::from_ref(&push));
+    assert_eq!(
+        stored(&stores.deliveries, &record).await?,
+        std::slice::from_ref(&push)
+    );
     // Another config of the same id replaces the first; the list is ordered by id.
     let (again, other) = (world.push(&record, &PushId::only()), late);
     let first = world.registers(&record, &again)?;
-    assert_eq!(stores.tasks.commit(&first).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&first).await?, Committed::Done);
     let second = world.registers(&first.record, &other)?;
-    assert_eq!(stores.tasks.commit(&second).await?, Committed::Done);
-    assert_eq!(stored(pushes, &record).await?, [again, other]);
+    assert_eq!(stores.records.commit(&second).await?, Committed::Done);
+    assert_eq!(stored(&stores.deliveries, &record).await?, [again, other]);
     Ok(())
 }
 
@@ -108,19 +111,16 @@ pub async fn a_push_config_is_stored_with_its_commit_or_not_at_all(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_push_config_of_a_finished_task_leaves_the_task_unchanged(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
-    let Some(pushes) = stores.pushes else {
-        return Ok(());
-    };
     let task = world.task()?;
     world.stored(stores, &task).await?;
     let done = world.finished(&task)?;
-    stores.tasks.commit(&world.update(&done, &task)).await?;
+    stores.records.commit(&world.update(&done, &task)).await?;
     let push = world.push(&done, &PushId::made_of(2));
-    pushes.put_push(&push).await?;
-    assert_eq!(stored(pushes, &done).await?, [push]);
+    stores.records.put_push(&push).await?;
+    assert_eq!(stored(&stores.deliveries, &done).await?, [push]);
     assert_eq!(world.loaded(stores, &done).await?, Some(done));
     Ok(())
 }
@@ -130,23 +130,27 @@ pub async fn a_push_config_of_a_finished_task_leaves_the_task_unchanged(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_push_config_can_be_removed_twice(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
-    let Some(pushes) = stores.pushes else {
-        return Ok(());
-    };
     let (record, push) = world.listened(stores).await?;
     for _ in 0..2 {
         let id = &push.listener.id;
-        pushes.delete_push(record.owner(), record.id(), id).await?;
-        assert_eq!(stored(pushes, &record).await?, []);
+        stores
+            .records
+            .delete_push(record.owner(), record.id(), id)
+            .await?;
+        assert_eq!(stored(&stores.deliveries, &record).await?, []);
     }
     let lease = world.push_lease(30_000);
-    assert!(!taken(pushes, world, &push, &lease).await?);
-    let moved = noted(pushes, &push, &lease, Delivery::after(9));
+    assert!(!taken(&stores.deliveries, world, &push, &lease).await?);
+    let moved = noted(&stores.deliveries, &push, &lease, Delivery::after(9));
     assert!(!moved.await?);
-    assert_eq!(stored(pushes, &record).await?, [], "it stays removed");
+    assert_eq!(
+        stored(&stores.deliveries, &record).await?,
+        [],
+        "it stays removed"
+    );
     Ok(())
 }
 
@@ -155,46 +159,49 @@ pub async fn a_push_config_can_be_removed_twice(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn only_the_owner_reads_or_removes_a_push_config(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
-    let Some(pushes) = stores.pushes else {
-        return Ok(());
-    };
     let (record, push) = world.listened(stores).await?;
     for other in [&world.colleague, &world.stranger] {
-        assert_eq!(pushes.pushes(other, record.id()).await?, [], "{other:?}");
+        assert_eq!(
+            stores.deliveries.pushes(other, record.id()).await?,
+            [],
+            "{other:?}"
+        );
         let id = &push.listener.id;
-        pushes.delete_push(other, record.id(), id).await?;
+        stores.records.delete_push(other, record.id(), id).await?;
     }
-    assert_eq!(stored(pushes, &record).await?, [push]);
+    assert_eq!(stored(&stores.deliveries, &record).await?, [push]);
     Ok(())
 }
 
 /// Takes the lease at the time of the case.
 async fn taken(
-    pushes: &dyn Pushes,
+    deliveries: &Deliveries,
     world: &World,
     push: &PushRecord,
     lease: &PushLease,
 ) -> Result<bool, Broken> {
-    let leased = pushes.lease_push(push, lease, world.now, push.clean_at);
+    let leased = deliveries.lease_push(push, lease, world.now, push.clean_at);
     Ok(leased.await?)
 }
 
 /// Records `delivery` for the holder of `lease`.
 async fn noted(
-    pushes: &dyn Pushes,
+    deliveries: &Deliveries,
     push: &PushRecord,
     lease: &PushLease,
     delivery: Delivery,
 ) -> Result<bool, Broken> {
-    Ok(pushes.note_delivery(push, &lease.holder, &delivery).await?)
+    Ok(deliveries
+        .note_delivery(push, &lease.holder, &delivery)
+        .await?)
 }
 
 /// The stored push config, if there is only one.
-async fn only(pushes: &dyn Pushes, record: &TaskRecord) -> Result<Option<PushRecord>, Broken> {
-    Ok(stored(pushes, record).await?.pop())
+async fn only(deliveries: &Deliveries, record: &TaskRecord) -> Result<Option<PushRecord>, Broken> {
+    Ok(stored(deliveries, record).await?.pop())
 }
 
 /// A lease is exclusive until it has expired or was dropped.
@@ -202,15 +209,12 @@ async fn only(pushes: &dyn Pushes, record: &TaskRecord) -> Result<Option<PushRec
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn only_one_delivery_worker_holds_a_push_lease(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
-    let Some(pushes) = stores.pushes else {
-        return Ok(());
-    };
     let (record, push) = world.listened(stores).await?;
     let (mine, other) = (world.push_lease(30_000), world.push_lease(60_000));
-    assert!(taken(pushes, world, &push, &mine).await?);
+    assert!(taken(&stores.deliveries, world, &push, &mine).await?);
     let leased = PushRecord {
         delivery: Delivery {
             lease: Some(mine.clone()),
@@ -218,18 +222,33 @@ pub async fn only_one_delivery_worker_holds_a_push_lease(
         },
         ..push.clone()
     };
-    assert_eq!(only(pushes, &record).await?, Some(leased.clone()));
-    assert!(!taken(pushes, world, &push, &other).await?);
-    assert!(taken(pushes, world, &push, &mine).await?, "its holder");
-    let at = |millis| pushes.lease_push(&leased, &other, world.at(millis), push.clean_at);
+    assert_eq!(
+        only(&stores.deliveries, &record).await?,
+        Some(leased.clone())
+    );
+    assert!(!taken(&stores.deliveries, world, &push, &other).await?);
+    assert!(
+        taken(&stores.deliveries, world, &push, &mine).await?,
+        "its holder"
+    );
+    let at = |millis| {
+        stores
+            .deliveries
+            .lease_push(&leased, &other, world.at(millis), push.clean_at)
+    };
     assert!(!at(29_999).await?, "not expired");
     assert!(at(30_000).await?, "expired");
-    let late = noted(pushes, &push, &mine, Delivery::after(7));
+    let late = noted(&stores.deliveries, &push, &mine, Delivery::after(7));
     assert!(!late.await?, "it was taken over");
-    let dropped = pushes.note_delivery(&push, &other.holder, &push.delivery);
+    let dropped = stores
+        .deliveries
+        .note_delivery(&push, &other.holder, &push.delivery);
     assert!(dropped.await?);
-    assert_eq!(only(pushes, &record).await?, Some(push.clone()));
-    assert!(taken(pushes, world, &push, &mine).await?, "it was dropped");
+    assert_eq!(only(&stores.deliveries, &record).await?, Some(push.clone()));
+    assert!(
+        taken(&stores.deliveries, world, &push, &mine).await?,
+        "it was dropped"
+    );
     Ok(())
 }
 
@@ -239,17 +258,14 @@ pub async fn only_one_delivery_worker_holds_a_push_lease(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn only_the_lease_holder_records_a_delivery(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
-    let Some(pushes) = stores.pushes else {
-        return Ok(());
-    };
     let (record, push) = world.listened(stores).await?;
     let (mine, other) = (world.push_lease(30_000), world.push_lease(30_000));
-    let none = noted(pushes, &push, &mine, Delivery::after(1));
+    let none = noted(&stores.deliveries, &push, &mine, Delivery::after(1));
     assert!(!none.await?, "no lease is held");
-    assert!(taken(pushes, world, &push, &mine).await?);
+    assert!(taken(&stores.deliveries, world, &push, &mine).await?);
     let further = Delivery {
         cursor: 3,
         attempts: 0,
@@ -261,14 +277,17 @@ pub async fn only_the_lease_holder_records_a_delivery(
         }),
     };
     for (holder, noted) in [(&other.holder, false), (&mine.holder, true)] {
-        let moved = pushes.note_delivery(&push, holder, &further);
+        let moved = stores.deliveries.note_delivery(&push, holder, &further);
         assert_eq!(moved.await?, noted);
     }
     let moved = PushRecord {
         delivery: further.clone(),
         ..push.clone()
     };
-    assert_eq!(only(pushes, &record).await?, Some(moved.clone()));
+    assert_eq!(
+        only(&stores.deliveries, &record).await?,
+        Some(moved.clone())
+    );
     let failed = Delivery {
         attempts: 1,
         retry_at: world.at(1_000),
@@ -276,18 +295,23 @@ pub async fn only_the_lease_holder_records_a_delivery(
         ..further
     };
     for noted in [true, false] {
-        let left = pushes.note_delivery(&push, &mine.holder, &failed);
+        let left = stores
+            .deliveries
+            .note_delivery(&push, &mine.holder, &failed);
         assert_eq!(left.await?, noted, "the lease was dropped with it");
     }
     let left = PushRecord {
         delivery: failed,
         ..push.clone()
     };
-    assert_eq!(only(pushes, &record).await?, Some(left.clone()));
+    assert_eq!(only(&stores.deliveries, &record).await?, Some(left.clone()));
     for seen in [&push, &moved] {
-        assert!(!taken(pushes, world, seen, &other).await?, "an older view");
+        assert!(
+            !taken(&stores.deliveries, world, seen, &other).await?,
+            "an older view"
+        );
     }
-    assert!(taken(pushes, world, &left, &other).await?);
+    assert!(taken(&stores.deliveries, world, &left, &other).await?);
     assert_eq!(world.loaded(stores, &record).await?, Some(record));
     Ok(())
 }
@@ -297,34 +321,31 @@ pub async fn only_the_lease_holder_records_a_delivery(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_push_lease_holds_for_one_registration_only(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
-    let Some(pushes) = stores.pushes else {
-        return Ok(());
-    };
     let (record, push) = world.listened(stores).await?;
     let lease = world.push_lease(30_000);
-    assert!(taken(pushes, world, &push, &lease).await?);
+    assert!(taken(&stores.deliveries, world, &push, &lease).await?);
     let anew = world.push(&record, &push.listener.id);
     let write = world.registers(&record, &anew)?;
-    assert_eq!(stores.tasks.commit(&write).await?, Committed::Done);
-    assert!(!taken(pushes, world, &push, &lease).await?);
-    let moved = noted(pushes, &push, &lease, Delivery::after(9));
+    assert_eq!(stores.records.commit(&write).await?, Committed::Done);
+    assert!(!taken(&stores.deliveries, world, &push, &lease).await?);
+    let moved = noted(&stores.deliveries, &push, &lease, Delivery::after(9));
     assert!(!moved.await?);
     let another = PushRecord {
         incarnation: WriteId::made_of(world.number()),
         ..anew.clone()
     };
-    assert!(!taken(pushes, world, &another, &lease).await?);
-    assert_eq!(only(pushes, &record).await?, Some(anew.clone()));
-    assert!(taken(pushes, world, &anew, &lease).await?);
+    assert!(!taken(&stores.deliveries, world, &another, &lease).await?);
+    assert_eq!(only(&stores.deliveries, &record).await?, Some(anew.clone()));
+    assert!(taken(&stores.deliveries, world, &anew, &lease).await?);
     // The same for a task that has ended.
     let once_more = world.push(&record, &push.listener.id);
-    pushes.put_push(&once_more).await?;
-    let moved = noted(pushes, &anew, &lease, Delivery::after(9));
+    stores.records.put_push(&once_more).await?;
+    let moved = noted(&stores.deliveries, &anew, &lease, Delivery::after(9));
     assert!(!moved.await?);
-    assert_eq!(only(pushes, &record).await?, Some(once_more));
+    assert_eq!(only(&stores.deliveries, &record).await?, Some(once_more));
     Ok(())
 }
 
@@ -333,18 +354,17 @@ pub async fn a_push_lease_holds_for_one_registration_only(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_push_lease_keeps_its_push_config_longer(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
-    let Some(pushes) = stores.pushes else {
-        return Ok(());
-    };
     let (record, push) = world.listened(stores).await?;
     let lease = world.push_lease(30_000);
     let later = push.clean_at.plus(Duration::from_secs(3600));
-    let leased = pushes.lease_push(&push, &lease, world.now, later);
+    let leased = stores
+        .deliveries
+        .lease_push(&push, &lease, world.now, later);
     assert!(leased.await?);
-    let kept = only(pushes, &record).await?;
+    let kept = only(&stores.deliveries, &record).await?;
     assert_eq!(kept.map(|push| push.clean_at), Some(later));
     Ok(())
 }
@@ -355,16 +375,16 @@ pub async fn a_push_lease_keeps_its_push_config_longer(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_sweep_finds_a_task_at_rest_until_its_pushes_are_confirmed(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
-    let Some(pushes) = stores.pushes else {
-        return Ok(());
-    };
     let (record, _) = world.listened(stores).await?;
-    assert!(!pushes.confirm_pushes(&record).await?, "not at rest");
+    assert!(
+        !stores.deliveries.confirm_pushes(&record).await?,
+        "not at rest"
+    );
     let done = world.finished(&record)?;
-    stores.tasks.commit(&world.update(&done, &record)).await?;
+    stores.records.commit(&world.update(&done, &record)).await?;
     let open = OpenTask {
         owner: done.owner().clone(),
         task: done.id().clone(),
@@ -374,12 +394,18 @@ pub async fn a_sweep_finds_a_task_at_rest_until_its_pushes_are_confirmed(
         Ok::<_, Broken>(shards.concat().contains(&open))
     };
     assert!(found().await?, "not confirmed");
-    assert!(!pushes.confirm_pushes(&record).await?, "an older version");
+    assert!(
+        !stores.deliveries.confirm_pushes(&record).await?,
+        "an older version"
+    );
     let mut another = done.clone();
-    another.incarnation = world.write_id();
-    assert!(!pushes.confirm_pushes(&another).await?, "an earlier task");
+    *another.fields().incarnation = world.write_id();
+    assert!(
+        !stores.deliveries.confirm_pushes(&another).await?,
+        "an earlier task"
+    );
     assert!(found().await?);
-    assert!(pushes.confirm_pushes(&done).await?);
+    assert!(stores.deliveries.confirm_pushes(&done).await?);
     assert!(!found().await?, "confirmed");
     assert_eq!(world.loaded(stores, &done).await?, Some(done));
     Ok(())

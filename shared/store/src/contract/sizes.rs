@@ -1,9 +1,9 @@
 //! Large content: messages, values, whole tasks.
 
 use super::{Broken, Stores, World, noise};
-use crate::store::{Committed, StoreError, ThreadState};
-use crate::stored;
-use crate::task::{
+use a2a_lambda_model::store::{Committed, StoreError, ThreadState};
+use a2a_lambda_model::stored;
+use a2a_lambda_model::task::{
     Change, Message, OutputCounts, Part, Saved, SavedSlot, Sealed, SealedAnswer, TaskId, TaskRecord,
 };
 
@@ -31,13 +31,13 @@ fn said(id: &str, length: usize) -> Message {
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_record_above_the_largest_size_is_refused(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let id = TaskId::made_of(world.number());
     let message = said("m-1", stored::MAX_BYTES + 1);
     let large = world.task_saying(&world.owner, id.clone(), message.clone())?;
-    let answer = stores.tasks.commit(&world.create(&large)).await;
+    let answer = stores.records.commit(&world.create(&large)).await;
     assert!(matches!(answer, Err(StoreError::TooLarge(_))), "refused");
     assert_eq!(world.loaded(stores, &large).await?, None);
 
@@ -47,7 +47,7 @@ pub async fn a_record_above_the_largest_size_is_refused(
         message: Some(message.clone()),
     };
     let grown = world.next(&small, [world.start(), says])?;
-    let answer = stores.tasks.commit(&world.update(&grown, &small)).await;
+    let answer = stores.records.commit(&world.update(&grown, &small)).await;
     assert!(matches!(answer, Err(StoreError::TooLarge(_))), "refused");
     assert_eq!(world.loaded(stores, &small).await?, Some(small.clone()));
 
@@ -55,7 +55,7 @@ pub async fn a_record_above_the_largest_size_is_refused(
     let mut thread = world.thread(&world.owner, small.context_id(), 0);
     thread.record.state.events = vec![message];
     write.thread = Some(thread);
-    let answer = stores.tasks.commit(&write).await;
+    let answer = stores.records.commit(&write).await;
     assert!(
         matches!(answer, Ok(Committed::Done) | Err(StoreError::TooLarge(_))),
         "stored or refused"
@@ -69,14 +69,14 @@ pub async fn a_record_above_the_largest_size_is_refused(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_large_message_is_stored_in_every_place(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     for size in [62, 66, 790, 810, 1024].map(|kilobytes| kilobytes * 1024) {
         let id = TaskId::made_of(world.number());
         let mut task = world.task_saying(&world.owner, id, said("m-1", size))?;
         let text = serde_json::Value::from(noise(1, size));
-        task.metadata.insert("k".to_owned(), text);
+        task.fields().metadata.insert("k".to_owned(), text);
         stored::arrange(&mut task);
         world.stored(stores, &task).await?;
         let found = world.loaded(stores, &task).await?;
@@ -119,7 +119,7 @@ fn keeping(world: &World, task: &TaskRecord, size: usize) -> Result<TaskRecord, 
         value: noise(3, length).into(),
         outputs: OutputCounts::new(),
     };
-    let besides = stored::saved_size(&world.next(task, [save(0)])?.saved);
+    let besides = stored::saved_size(&world.next(task, [save(0)])?.saved());
     world.next(task, [save(size.saturating_sub(besides))])
 }
 
@@ -129,7 +129,7 @@ fn keeping(world: &World, task: &TaskRecord, size: usize) -> Result<TaskRecord, 
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn saved_data_of_any_size_is_stored(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let task = world.task()?;
@@ -137,20 +137,20 @@ pub async fn saved_data_of_any_size_is_stored(
     let mut task = world.committed(stores, &task, [world.start()]).await?;
     for size in SIZES.into_iter().chain([500, 300 * 1024, 40 * 1024]) {
         let next = keeping(world, &task, size)?;
-        assert_eq!(stored::saved_size(&next.saved), size);
-        let answer = stores.tasks.commit(&world.update(&next, &task)).await?;
+        assert_eq!(stored::saved_size(next.saved()), size);
+        let answer = stores.records.commit(&world.update(&next, &task)).await?;
         assert_eq!(answer, Committed::Done, "{size}");
         let found = world.loaded(stores, &task).await?;
         assert!(found.as_ref() == Some(&next), "{size}");
         let update = Change::Update {
             message: None,
-            metadata: crate::task::Metadata::new(),
+            metadata: a2a_lambda_model::task::Metadata::new(),
         };
         task = world.committed(stores, &next, [update]).await?;
     }
     let ends = Change::Complete { message: None };
     let ended = world.committed(stores, &task, [ends]).await?;
-    assert_eq!(ended.saved, Saved::default());
+    assert_eq!(*ended.saved(), Saved::default());
     Ok(())
 }
 
@@ -159,7 +159,7 @@ pub async fn saved_data_of_any_size_is_stored(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn thread_state_of_any_size_is_stored(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let mut task = world.task()?;
@@ -172,10 +172,10 @@ pub async fn thread_state_of_any_size_is_stored(
             session: [("k".to_owned(), noise(4, size).into())].into(),
             ..ThreadState::default()
         };
-        assert!(stores.threads.put_thread(&thread).await?, "{size}");
-        assert!(stores.threads.put_thread(&thread).await?, "{size}, again");
+        assert!(stores.records.put_thread(&thread).await?, "{size}");
+        assert!(stores.records.put_thread(&thread).await?, "{size}, again");
         let id = task.context_id();
-        let found = stores.threads.load_thread(&world.owner, id).await?;
+        let found = stores.records.load_thread(&world.owner, id).await?;
         assert!(found.as_ref() == Some(&thread.record), "{size}");
 
         let mut beside = thread.clone();
@@ -185,9 +185,9 @@ pub async fn thread_state_of_any_size_is_stored(
         let next = keeping(world, &task, size)?;
         let mut write = world.update(&next, &task);
         write.thread = Some(beside.clone());
-        let answer = stores.tasks.commit(&write).await?;
+        let answer = stores.records.commit(&write).await?;
         assert_eq!(answer, Committed::Done, "{size}");
-        let found = stores.threads.load_thread(&world.owner, id).await?;
+        let found = stores.records.load_thread(&world.owner, id).await?;
         assert!(found.as_ref() == Some(&beside.record), "{size}");
         task = next;
     }

@@ -1,12 +1,12 @@
 //! Leases: what a heartbeat may change, and when.
 
 use super::{Broken, Stores, World};
-use crate::store::Committed;
-use crate::task::{Change, Message, OutputCounts, Part, SavedSlot, TaskRecord};
+use a2a_lambda_model::store::Committed;
+use a2a_lambda_model::task::{Change, Message, OutputCounts, Part, SavedSlot, TaskRecord};
 use std::time::Duration;
 
 /// A stored task whose turn runs.
-async fn running(stores: &Stores<'_>, world: &World) -> Result<TaskRecord, Broken> {
+async fn running(stores: &Stores, world: &World) -> Result<TaskRecord, Broken> {
     let task = world.task()?;
     world.stored(stores, &task).await?;
     commit(stores, world, &task, world.start()).await
@@ -14,13 +14,13 @@ async fn running(stores: &Stores<'_>, world: &World) -> Result<TaskRecord, Broke
 
 /// The stored record after one more change.
 async fn commit(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
     before: &TaskRecord,
     change: Change,
 ) -> Result<TaskRecord, Broken> {
     let next = world.next(before, [change])?;
-    let answer = stores.tasks.commit(&world.update(&next, before)).await?;
+    let answer = stores.records.commit(&world.update(&next, before)).await?;
     assert_eq!(answer, Committed::Done);
     Ok(next)
 }
@@ -30,17 +30,17 @@ async fn commit(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_heartbeat_extends_the_lease_and_nothing_else(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let mut task = running(stores, world).await?;
     for millis in [90_000, 80_000, 3_600_000] {
         let until = world.at(millis);
-        assert!(stores.tasks.heartbeat(&task, until).await?);
-        task.lease_until = Some(until);
+        assert!(stores.records.heartbeat(&task, until).await?);
+        *task.fields().lease_until = Some(until);
         assert_eq!(world.loaded(stores, &task).await?.as_ref(), Some(&task));
         let listed = stores
-            .tasks
+            .records
             .list(task.owner(), &world.everything())
             .await?
             .records;
@@ -55,7 +55,7 @@ pub async fn a_heartbeat_extends_the_lease_and_nothing_else(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_heartbeat_needs_the_running_turn_of_its_task(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let until = world.at(3_600_000);
@@ -67,7 +67,7 @@ pub async fn a_heartbeat_needs_the_running_turn_of_its_task(
         },
     };
     let unknown = world.next(&world.task()?, [world.start()])?;
-    let beat = stores.tasks.heartbeat(&unknown, until);
+    let beat = stores.records.heartbeat(&unknown, until);
     assert!(!beat.await?, "unknown task");
 
     let waiting = world.task()?;
@@ -87,10 +87,10 @@ pub async fn a_heartbeat_needs_the_running_turn_of_its_task(
     };
     let answers = commit(stores, world, &asked, resume).await?;
     let (mut earlier, mut later) = (claimed.clone(), claimed.clone());
-    earlier.epoch -= 1;
-    later.epoch += 1;
+    *earlier.fields().epoch -= 1;
+    *later.fields().epoch += 1;
     let mut another = claimed.clone();
-    another.incarnation = world.write_id();
+    *another.fields().incarnation = world.write_id();
     let mut refused = vec![(waiting.clone(), waiting), (answers, asks)];
     refused.extend([earlier, later, another].map(|beating| (claimed.clone(), beating)));
     for change in [
@@ -102,8 +102,8 @@ pub async fn a_heartbeat_needs_the_running_turn_of_its_task(
         refused.push((task.clone(), task));
     }
     for (task, beating) in refused {
-        let beat = stores.tasks.heartbeat(&beating, until);
-        assert!(!beat.await?, "{:?} {}", task.state(), beating.epoch);
+        let beat = stores.records.heartbeat(&beating, until);
+        assert!(!beat.await?, "{:?} {}", task.state(), beating.epoch());
         assert_eq!(world.loaded(stores, &task).await?, Some(task));
     }
     Ok(())
@@ -115,12 +115,12 @@ pub async fn a_heartbeat_needs_the_running_turn_of_its_task(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_heartbeat_does_not_make_a_commit_lose(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let task = running(stores, world).await?;
     let until = world.at(3_600_000);
-    assert!(stores.tasks.heartbeat(&task, until).await?);
+    assert!(stores.records.heartbeat(&task, until).await?);
     let save = Change::Save {
         key: "k".to_owned(),
         value: serde_json::json!(1),
@@ -131,7 +131,7 @@ pub async fn a_heartbeat_does_not_make_a_commit_lose(
 
     let hand_over = Change::HandOver { progress: false };
     let handed = commit(stores, world, &saved, hand_over).await?;
-    assert_eq!(handed.lease_until, None);
+    assert_eq!(handed.lease_until(), None);
     assert_eq!(world.loaded(stores, &task).await?, Some(handed));
     Ok(())
 }
@@ -140,17 +140,16 @@ pub async fn a_heartbeat_does_not_make_a_commit_lose(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn only_the_owner_extends_a_lease(
-    stores: &Stores<'_>,
-    world: &World,
-) -> Result<(), Broken> {
+pub async fn only_the_owner_extends_a_lease(stores: &Stores, world: &World) -> Result<(), Broken> {
     let task = running(stores, world).await?;
-    let until = task.lease_until.map(|at| at.plus(Duration::from_secs(60)));
+    let until = task
+        .lease_until()
+        .map(|at| at.plus(Duration::from_secs(60)));
     let until = until.unwrap_or(world.now);
     for other in [&world.colleague, &world.stranger] {
         let mut beating = task.clone();
-        beating.owner = other.clone();
-        assert!(!stores.tasks.heartbeat(&beating, until).await?);
+        *beating.fields().owner = other.clone();
+        assert!(!stores.records.heartbeat(&beating, until).await?);
     }
     assert_eq!(world.loaded(stores, &task).await?, Some(task));
     Ok(())

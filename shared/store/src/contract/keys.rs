@@ -1,8 +1,8 @@
 //! Idempotency keys: written with their commit, free when their task has ended.
 
 use super::{Broken, Stores, World};
-use crate::store::{Committed, KeyWrite, Keyed, TaskWrite};
-use crate::task::{
+use a2a_lambda_model::store::{Committed, KeyWrite, Keyed, TaskWrite};
+use a2a_lambda_model::task::{
     Change, IdempotencyKey, KeyHash, Message, Metadata, Owner, Part, SavedSlot, TaskId, TaskRecord,
     Timestamp,
 };
@@ -18,7 +18,7 @@ fn under(write: &TaskWrite, name: &str, content: &str) -> Result<TaskWrite, Brok
     let key = KeyWrite {
         key: hash(record.owner(), name)?,
         content: content.to_owned(),
-        kept_until: record.expires_at,
+        kept_until: record.expires_at(),
     };
     Ok(TaskWrite {
         key: Some(key),
@@ -28,13 +28,13 @@ fn under(write: &TaskWrite, name: &str, content: &str) -> Result<TaskWrite, Brok
 
 /// The send and task of the owner's key `name` at `now`.
 async fn found(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
     name: &str,
     now: Timestamp,
 ) -> Result<Option<Keyed>, Broken> {
     let key = hash(&world.owner, name)?;
-    Ok(stores.tasks.load_key(&world.owner, &key, now).await?)
+    Ok(stores.records.load_key(&world.owner, &key, now).await?)
 }
 
 fn keyed(content: &str, record: &TaskRecord) -> Keyed {
@@ -70,15 +70,12 @@ fn answer(world: &World) -> Change {
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_key_is_stored_with_its_task(
-    stores: &Stores<'_>,
-    world: &World,
-) -> Result<(), Broken> {
+pub async fn a_key_is_stored_with_its_task(stores: &Stores, world: &World) -> Result<(), Broken> {
     let client_made = world.new_task(&world.owner, TaskId::parse("mine")?)?;
     for (name, task) in [("k", world.task()?), ("\u{1F600} x#y~z", client_made)] {
         assert_eq!(found(stores, world, name, world.now).await?, None);
         let create = under(&world.create(&task), name, "c")?;
-        assert_eq!(stores.tasks.commit(&create).await?, Committed::Done);
+        assert_eq!(stores.records.commit(&create).await?, Committed::Done);
         assert_eq!(world.loaded(stores, &task).await?, Some(task.clone()));
         let there = found(stores, world, name, world.now).await?;
         assert_eq!(there, Some(keyed("c", &task)));
@@ -91,18 +88,18 @@ pub async fn a_key_is_stored_with_its_task(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_taken_key_shows_its_task_as_it_is_now(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let task = world.task()?;
     let create = under(&world.create(&task), "k", "c")?;
-    assert_eq!(stores.tasks.commit(&create).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&create).await?, Committed::Done);
     let done = world.finished(&task)?;
-    stores.tasks.commit(&world.update(&done, &task)).await?;
+    stores.records.commit(&world.update(&done, &task)).await?;
     for content in ["c", "other"] {
         let second = world.task()?;
         let write = under(&world.create(&second), "k", content)?;
-        assert_eq!(stores.tasks.commit(&write).await?, taken("c", &done));
+        assert_eq!(stores.records.commit(&write).await?, taken("c", &done));
         assert_eq!(world.loaded(stores, &second).await?, None);
     }
     let there = found(stores, world, "k", world.now).await?;
@@ -116,7 +113,7 @@ pub async fn a_taken_key_shows_its_task_as_it_is_now(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_repeated_keyed_write_is_done_once(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let task = world.task()?;
@@ -125,11 +122,11 @@ pub async fn a_repeated_keyed_write_is_done_once(
     let working = world.next(&asking, [answer(world)])?;
     let resume = under(&world.update(&working, &asking), "a", "c")?;
     for write in [&create, &create, &world.update(&asking, &task), &create] {
-        assert_eq!(stores.tasks.commit(write).await?, Committed::Done);
+        assert_eq!(stores.records.commit(write).await?, Committed::Done);
     }
     let mut last = working.clone();
     for write in [&resume, &resume] {
-        assert_eq!(stores.tasks.commit(write).await?, Committed::Done);
+        assert_eq!(stores.records.commit(write).await?, Committed::Done);
     }
     for _ in 0..9 {
         let said = Change::Update {
@@ -137,11 +134,11 @@ pub async fn a_repeated_keyed_write_is_done_once(
             metadata: Metadata::new(),
         };
         let next = world.next(&last, [said])?;
-        stores.tasks.commit(&world.update(&next, &last)).await?;
+        stores.records.commit(&world.update(&next, &last)).await?;
         last = next;
     }
     for write in [&create, &resume] {
-        assert_eq!(stores.tasks.commit(write).await?, Committed::Done);
+        assert_eq!(stores.records.commit(write).await?, Committed::Done);
     }
     assert_eq!(world.loaded(stores, &task).await?, Some(last));
     Ok(())
@@ -153,22 +150,22 @@ pub async fn a_repeated_keyed_write_is_done_once(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_keyed_continuation_is_stored_with_its_key_or_not_at_all(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let task = world.task()?;
     let asking = world.next(&task, [world.start(), question()])?;
-    stores.tasks.commit(&world.create(&task)).await?;
+    stores.records.commit(&world.create(&task)).await?;
     let working = world.next(&asking, [answer(world)])?;
     let early = under(&world.update(&working, &asking), "k", "c")?;
     let conflict = Committed::Conflict(Some(task.clone()));
-    assert_eq!(stores.tasks.commit(&early).await?, conflict);
+    assert_eq!(stores.records.commit(&early).await?, conflict);
     assert_eq!(found(stores, world, "k", world.now).await?, None);
-    stores.tasks.commit(&world.update(&asking, &task)).await?;
-    assert_eq!(stores.tasks.commit(&early).await?, Committed::Done);
+    stores.records.commit(&world.update(&asking, &task)).await?;
+    assert_eq!(stores.records.commit(&early).await?, Committed::Done);
     let again = world.next(&asking, [answer(world)])?;
     let late = under(&world.update(&again, &asking), "k", "c")?;
-    assert_eq!(stores.tasks.commit(&late).await?, taken("c", &working));
+    assert_eq!(stores.records.commit(&late).await?, taken("c", &working));
     assert_eq!(world.loaded(stores, &task).await?, Some(working));
     Ok(())
 }
@@ -178,7 +175,7 @@ pub async fn a_keyed_continuation_is_stored_with_its_key_or_not_at_all(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn exactly_one_of_eight_keyed_creates_wins(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     one_wins(stores, world, world.now).await
@@ -189,23 +186,23 @@ pub async fn exactly_one_of_eight_keyed_creates_wins(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn exactly_one_create_takes_a_key_that_is_free_again(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let task = world.finished(&world.task()?)?;
     let create = under(&world.create(&task), "k", "c")?;
-    assert_eq!(stores.tasks.commit(&create).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&create).await?, Committed::Done);
     one_wins(stores, world, world.expiry()).await
 }
 
-async fn one_wins(stores: &Stores<'_>, world: &World, now: Timestamp) -> Result<(), Broken> {
+async fn one_wins(stores: &Stores, world: &World, now: Timestamp) -> Result<(), Broken> {
     let mut writes = Vec::new();
     for _ in 0..8 {
         let mut write = under(&world.create(&world.task()?), "k", "c")?;
         write.now = now;
         writes.push(write);
     }
-    let commits = writes.iter().map(|write| stores.tasks.commit(write));
+    let commits = writes.iter().map(|write| stores.records.commit(write));
     let answers = futures::future::join_all(commits).await;
     let winner = found(stores, world, "k", now).await?;
     let mut won = 0;
@@ -233,17 +230,17 @@ async fn one_wins(stores: &Stores<'_>, world: &World, now: Timestamp) -> Result<
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_key_is_free_when_its_task_has_expired_and_not_before(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let open = world.task()?;
     let create = under(&world.create(&open), "open", "c")?;
-    assert_eq!(stores.tasks.commit(&create).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&create).await?, Committed::Done);
     for offset in [-1, 0, 1] {
         let name = format!("k{offset}");
         let task = world.finished(&world.task()?)?;
         let create = under(&world.create(&task), &name, "c")?;
-        assert_eq!(stores.tasks.commit(&create).await?, Committed::Done);
+        assert_eq!(stores.records.commit(&create).await?, Committed::Done);
         let now = Timestamp::from_millis(world.expiry().as_millis() + offset);
         let there = (offset < 0).then(|| keyed("c", &task));
         assert_eq!(found(stores, world, &name, now).await?, there, "{offset}");
@@ -254,12 +251,15 @@ pub async fn a_key_is_free_when_its_task_has_expired_and_not_before(
             Some(keyed) => Committed::KeyTaken(Box::new(keyed.clone())),
             None => Committed::Done,
         };
-        assert_eq!(stores.tasks.commit(&write).await?, expected, "{offset}");
+        assert_eq!(stores.records.commit(&write).await?, expected, "{offset}");
         if there.is_none() {
             let now_there = found(stores, world, &name, now).await?;
             assert_eq!(now_there, Some(keyed("other", &second)), "{offset}");
             // A repeat of the first send does not take the key back.
-            let again = stores.tasks.commit(&under(&write, &name, "other")?).await?;
+            let again = stores
+                .records
+                .commit(&under(&write, &name, "other")?)
+                .await?;
             assert_eq!(again, Committed::Done);
         }
         let still = found(stores, world, "open", now).await?;
@@ -273,17 +273,17 @@ pub async fn a_key_is_free_when_its_task_has_expired_and_not_before(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_key_does_not_pass_to_a_later_task_of_the_same_id(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let id = TaskId::parse("mine")?;
     let task = world.finished(&world.new_task(&world.owner, id.clone())?)?;
     let create = under(&world.create(&task), "k", "c")?;
-    assert_eq!(stores.tasks.commit(&create).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&create).await?, Committed::Done);
     let again = world.new_task(&world.owner, id)?;
     let mut write = world.create(&again);
     write.now = world.expiry();
-    assert_eq!(stores.tasks.commit(&write).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&write).await?, Committed::Done);
     assert_eq!(found(stores, world, "k", world.now).await?, None);
     Ok(())
 }
@@ -293,7 +293,7 @@ pub async fn a_key_does_not_pass_to_a_later_task_of_the_same_id(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_key_that_is_gone_is_not_prolonged(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let key = hash(&world.owner, "k")?;
@@ -305,7 +305,7 @@ pub async fn a_key_that_is_gone_is_not_prolonged(
     assert_eq!(found(stores, world, "k", world.now).await?, None);
     let second = world.task()?;
     let write = under(&world.create(&second), "k", "c")?;
-    assert_eq!(stores.tasks.commit(&write).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&write).await?, Committed::Done);
     let there = found(stores, world, "k", world.now).await?;
     assert_eq!(there, Some(keyed("c", &second)));
     Ok(())
@@ -316,20 +316,17 @@ pub async fn a_key_that_is_gone_is_not_prolonged(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_caller_finds_only_its_own_key(
-    stores: &Stores<'_>,
-    world: &World,
-) -> Result<(), Broken> {
+pub async fn a_caller_finds_only_its_own_key(stores: &Stores, world: &World) -> Result<(), Broken> {
     let owners = [&world.owner, &world.colleague, &world.stranger];
     for owner in owners {
         let task = world.new_task(owner, TaskId::made_of(world.number()))?;
         let create = under(&world.create(&task), "k", "c")?;
-        assert_eq!(stores.tasks.commit(&create).await?, Committed::Done);
+        assert_eq!(stores.records.commit(&create).await?, Committed::Done);
     }
     for owner in owners {
         for other in owners {
             let key = hash(other, "k")?;
-            let there = stores.tasks.load_key(owner, &key, world.now).await?;
+            let there = stores.records.load_key(owner, &key, world.now).await?;
             assert_eq!(there.is_some(), owner == other);
         }
     }

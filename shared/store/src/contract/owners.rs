@@ -1,33 +1,33 @@
 //! No owner sees the tasks of another.
 
 use super::{Broken, Stores, World};
-use crate::store::Committed;
-use crate::task::{Owner, Subject, TaskId, TenantId};
+use a2a_lambda_model::store::Committed;
+use a2a_lambda_model::task::{Owner, Subject, TaskId, TenantId};
 
 /// Another subject and another tenant find nothing, change nothing and learn nothing.
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn only_the_owner_reads_or_writes_a_task(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let task = world.task()?;
     world.stored(stores, &task).await?;
     for other in [&world.colleague, &world.stranger] {
-        let found = stores.tasks.load(other, task.id(), world.now).await?;
+        let found = stores.records.load(other, task.id(), world.now).await?;
         assert_eq!(found, None, "{other:?}");
-        let page = stores.tasks.list(other, &world.everything()).await?;
+        let page = stores.records.list(other, &world.everything()).await?;
         assert_eq!((page.records, page.matching), (Vec::new(), 0), "{other:?}");
         let theirs = world.new_task(other, task.id().clone())?;
         let next = world.next(&theirs, [world.start()])?;
-        let answer = stores.tasks.commit(&world.update(&next, &theirs)).await?;
+        let answer = stores.records.commit(&world.update(&next, &theirs)).await?;
         assert_eq!(answer, Committed::Conflict(None), "{other:?}");
     }
     // Another subject cannot take the same server-made id, and the response does not
     // show the owner.
     let theirs = world.new_task(&world.colleague, task.id().clone())?;
-    let answer = stores.tasks.commit(&world.create(&theirs)).await?;
+    let answer = stores.records.commit(&world.create(&theirs)).await?;
     assert_eq!(answer, Committed::Conflict(None));
     assert_eq!(world.loaded(stores, &task).await?, Some(task));
     Ok(())
@@ -38,7 +38,7 @@ pub async fn only_the_owner_reads_or_writes_a_task(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn two_subjects_use_the_same_client_made_id(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let mut tasks = Vec::new();
@@ -57,7 +57,7 @@ pub async fn two_subjects_use_the_same_client_made_id(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn hostile_names_stay_apart(stores: &Stores<'_>, world: &World) -> Result<(), Broken> {
+pub async fn hostile_names_stay_apart(stores: &Stores, world: &World) -> Result<(), Broken> {
     let tenant = &world.owner.tenant;
     let longest = "s".repeat(256);
     let subjects = [

@@ -1,10 +1,10 @@
 //! The conditions of a commit, and how a store recognises repeated writes.
 
 use super::{Broken, Stores, World};
-use crate::store::{Committed, Expect, StoreError};
-use crate::task::{Change, Message, Part, TaskId};
+use a2a_lambda_model::store::{Committed, Expect, StoreError};
+use a2a_lambda_model::task::{Change, Message, Part, TaskId};
 
-fn conflict_with(record: &crate::task::TaskRecord) -> Committed {
+fn conflict_with(record: &a2a_lambda_model::task::TaskRecord) -> Committed {
     Committed::Conflict(Some(record.clone()))
 }
 
@@ -13,14 +13,17 @@ fn conflict_with(record: &crate::task::TaskRecord) -> Committed {
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_created_task_is_loaded_as_it_was_written(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let task = world.task()?;
     world.stored(stores, &task).await?;
     assert_eq!(world.loaded(stores, &task).await?, Some(task.clone()));
     let working = world.next(&task, [world.start()])?;
-    let answer = stores.tasks.commit(&world.update(&working, &task)).await?;
+    let answer = stores
+        .records
+        .commit(&world.update(&working, &task))
+        .await?;
     assert_eq!(answer, Committed::Done);
     assert_eq!(world.loaded(stores, &task).await?, Some(working));
     Ok(())
@@ -30,12 +33,9 @@ pub async fn a_created_task_is_loaded_as_it_was_written(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn an_unknown_task_is_not_found(
-    stores: &Stores<'_>,
-    world: &World,
-) -> Result<(), Broken> {
+pub async fn an_unknown_task_is_not_found(stores: &Stores, world: &World) -> Result<(), Broken> {
     let id = TaskId::made_of(world.number());
-    let found = stores.tasks.load(&world.owner, &id, world.now).await?;
+    let found = stores.records.load(&world.owner, &id, world.now).await?;
     assert_eq!(found, None);
     Ok(())
 }
@@ -45,13 +45,13 @@ pub async fn an_unknown_task_is_not_found(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_create_over_a_live_task_shows_that_task(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let task = world.task()?;
     world.stored(stores, &task).await?;
     let other = world.new_task(&world.owner, task.id().clone())?;
-    let answer = stores.tasks.commit(&world.create(&other)).await?;
+    let answer = stores.records.commit(&world.create(&other)).await?;
     assert_eq!(answer, conflict_with(&task));
     assert_eq!(world.loaded(stores, &task).await?, Some(task));
     Ok(())
@@ -62,13 +62,13 @@ pub async fn a_create_over_a_live_task_shows_that_task(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_commit_needs_the_version_and_the_incarnation(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let task = world.task()?;
     world.stored(stores, &task).await?;
     let next = world.next(&task, [world.start()])?;
-    let (own, other) = (task.incarnation.clone(), world.write_id());
+    let (own, other) = (task.incarnation().clone(), world.write_id());
     for (version, incarnation) in [(0, &own), (2, &own), (1, &other), (0, &other)] {
         let incarnation = incarnation.clone();
         let write = world.write(
@@ -78,11 +78,11 @@ pub async fn a_commit_needs_the_version_and_the_incarnation(
                 incarnation,
             },
         );
-        let answer = stores.tasks.commit(&write).await?;
+        let answer = stores.records.commit(&write).await?;
         assert_eq!(answer, conflict_with(&task), "{version}");
     }
     assert_eq!(world.loaded(stores, &task).await?, Some(task.clone()));
-    let answer = stores.tasks.commit(&world.update(&next, &task)).await?;
+    let answer = stores.records.commit(&world.update(&next, &task)).await?;
     assert_eq!(answer, Committed::Done);
     Ok(())
 }
@@ -93,7 +93,7 @@ pub async fn a_commit_needs_the_version_and_the_incarnation(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_turn_of_an_earlier_task_changes_nothing_under_a_reused_id(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let id = TaskId::parse("again")?;
@@ -103,15 +103,15 @@ pub async fn a_turn_of_an_earlier_task_changes_nothing_under_a_reused_id(
     let ended = world
         .next(&first, [Change::Cancel])?
         .ended(world.write_id(), world.now);
-    let answer = stores.tasks.commit(&world.update(&ended, &first)).await?;
+    let answer = stores.records.commit(&world.update(&ended, &first)).await?;
     assert_eq!(answer, Committed::Done);
-    assert!(stores.tasks.remove_task(&ended).await?);
+    assert!(stores.records.remove_task(&ended).await?);
 
     let second = world.new_task(&world.owner, id)?;
     world.stored(stores, &second).await?;
     let running = world.next(&second, [world.start()])?;
     let answer = stores
-        .tasks
+        .records
         .commit(&world.update(&running, &second))
         .await?;
     assert_eq!(answer, Committed::Done);
@@ -127,12 +127,15 @@ pub async fn a_turn_of_an_earlier_task_changes_nothing_under_a_reused_id(
         }],
     ] {
         let late = world.next(&working, changes)?;
-        let answer = stores.tasks.commit(&world.update(&late, &working)).await?;
+        let answer = stores
+            .records
+            .commit(&world.update(&late, &working))
+            .await?;
         assert_eq!(answer, conflict_with(&running));
     }
     let until = world.at(3_600_000);
-    assert!(!stores.tasks.heartbeat(&working, until).await?);
-    assert!(!stores.tasks.remove_task(&working).await?);
+    assert!(!stores.records.heartbeat(&working, until).await?);
+    assert!(!stores.records.remove_task(&working).await?);
     assert_eq!(world.loaded(stores, &second).await?, Some(running));
     Ok(())
 }
@@ -142,12 +145,12 @@ pub async fn a_turn_of_an_earlier_task_changes_nothing_under_a_reused_id(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_commit_to_an_absent_task_is_a_conflict(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let task = world.task()?;
     let next = world.next(&task, [world.start()])?;
-    let answer = stores.tasks.commit(&world.update(&next, &task)).await?;
+    let answer = stores.records.commit(&world.update(&next, &task)).await?;
     assert_eq!(answer, Committed::Conflict(None));
     assert_eq!(world.loaded(stores, &task).await?, None);
     Ok(())
@@ -158,12 +161,12 @@ pub async fn a_commit_to_an_absent_task_is_a_conflict(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_write_without_an_id_is_refused(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let mut task = world.task()?;
-    task.write_ids.clear();
-    let answer = stores.tasks.commit(&world.create(&task)).await;
+    task.fields().write_ids.clear();
+    let answer = stores.records.commit(&world.create(&task)).await;
     assert!(matches!(answer, Err(StoreError::Refused(_))), "{answer:?}");
     assert_eq!(world.loaded(stores, &task).await?, None);
     Ok(())
@@ -173,16 +176,13 @@ pub async fn a_write_without_an_id_is_refused(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_repeated_write_is_done_once(
-    stores: &Stores<'_>,
-    world: &World,
-) -> Result<(), Broken> {
+pub async fn a_repeated_write_is_done_once(stores: &Stores, world: &World) -> Result<(), Broken> {
     let task = world.task()?;
     let create = world.create(&task);
     let working = world.next(&task, [world.start()])?;
     let update = world.update(&working, &task);
     for write in [&create, &create, &update, &update] {
-        assert_eq!(stores.tasks.commit(write).await?, Committed::Done);
+        assert_eq!(stores.records.commit(write).await?, Committed::Done);
     }
     assert_eq!(world.loaded(stores, &task).await?, Some(working));
     Ok(())
@@ -194,7 +194,7 @@ pub async fn a_repeated_write_is_done_once(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_repeated_write_is_recognised_after_later_commits(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let task = world.task()?;
@@ -207,18 +207,18 @@ pub async fn a_repeated_write_is_recognised_after_later_commits(
         } else {
             Change::Update {
                 message: None,
-                metadata: crate::task::Metadata::new(),
+                metadata: a2a_lambda_model::task::Metadata::new(),
             }
         };
         let next = world.next(&last, [change])?;
         let write = world.update(&next, &last);
-        assert_eq!(stores.tasks.commit(&write).await?, Committed::Done);
+        assert_eq!(stores.records.commit(&write).await?, Committed::Done);
         writes.push(write);
         last = next;
     }
     for (age, write) in writes.iter().rev().enumerate() {
         let known = last.was_written_by(write.checked_id()?);
-        let answer = stores.tasks.commit(write).await?;
+        let answer = stores.records.commit(write).await?;
         assert_eq!(answer == Committed::Done, known, "{age} commits ago");
         assert_eq!(known, age < 8 || age == 10, "{age} commits ago");
     }
@@ -231,7 +231,7 @@ pub async fn a_repeated_write_is_recognised_after_later_commits(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn exactly_one_of_eight_concurrent_writes_wins(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let task = world.task()?;
@@ -241,7 +241,7 @@ pub async fn exactly_one_of_eight_concurrent_writes_wins(
         writes.push(world.update(&world.next(&task, [world.start()])?, &task));
     }
     let answers =
-        futures::future::join_all(writes.iter().map(|write| stores.tasks.commit(write))).await;
+        futures::future::join_all(writes.iter().map(|write| stores.records.commit(write))).await;
     let stored = world.loaded(stores, &task).await?;
     let mut won = 0;
     for (write, answer) in writes.iter().zip(answers) {
@@ -262,16 +262,19 @@ pub async fn exactly_one_of_eight_concurrent_writes_wins(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_finished_task_keeps_its_content(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let task = world.task()?;
     world.stored(stores, &task).await?;
     let working = world.next(&task, [world.start()])?;
-    stores.tasks.commit(&world.update(&working, &task)).await?;
+    stores
+        .records
+        .commit(&world.update(&working, &task))
+        .await?;
     let canceled = world.next(&working, [Change::Cancel])?;
     let answer = stores
-        .tasks
+        .records
         .commit(&world.update(&canceled, &working))
         .await?;
     assert_eq!(answer, Committed::Done);
@@ -293,7 +296,7 @@ pub async fn a_finished_task_keeps_its_content(
         ),
         world.create(&world.new_task(&world.owner, task.id().clone())?),
     ] {
-        let answer = stores.tasks.commit(&write).await?;
+        let answer = stores.records.commit(&write).await?;
         assert_eq!(answer, conflict_with(&canceled));
     }
     assert_eq!(world.loaded(stores, &task).await?, Some(canceled));

@@ -1,17 +1,17 @@
 //! Lists of contexts, their expiry, and removal.
 
 use super::{Broken, Stores, World};
-use crate::store::{
-    Committed, Expiring, ExpiringThread, RecordQuery, SweepThreads, ThreadPage, ThreadPosition,
-    ThreadQuery, ThreadRecord, ThreadState,
+use a2a_lambda_model::store::{
+    Committed, Expiring, ExpiringThread, RecordQuery, ThreadPage, ThreadPosition, ThreadQuery,
+    ThreadRecord, ThreadState,
 };
-use crate::task::{Change, ContextId, TaskId, TaskRecord, Timestamp};
+use a2a_lambda_model::task::{Change, ContextId, TaskId, TaskRecord, Timestamp};
 use std::time::Duration;
 
 const TTL: Duration = Duration::from_secs(24 * 3600);
 
 async fn listed(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
     after: Option<ThreadPosition>,
     limit: usize,
@@ -23,7 +23,7 @@ async fn listed(
         ttl: TTL,
         now,
     };
-    Ok(stores.threads.list_threads(&world.owner, &query).await?)
+    Ok(stores.records.list_threads(&world.owner, &query).await?)
 }
 
 fn names(threads: &[ThreadRecord]) -> Vec<&ContextId> {
@@ -35,10 +35,10 @@ fn finished(world: &World, named: bool, at: Timestamp) -> Result<TaskRecord, Bro
     let number = world.number();
     let id = TaskId::made_of(number);
     let mut task = world.new_task(&world.owner, id)?;
-    task.context_id = ContextId::made_of(if named { number } else { world.number() });
+    *task.fields().context_id = ContextId::made_of(if named { number } else { world.number() });
     let changes = [world.start(), Change::Complete { message: None }];
     let mut task = task.next(changes, world.write_id(), at, world.at(1_000_000_000))?;
-    task.version = 1;
+    *task.fields().version = 1;
     Ok(task)
 }
 
@@ -48,7 +48,7 @@ fn finished(world: &World, named: bool, at: Timestamp) -> Result<TaskRecord, Bro
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn contexts_are_listed_newest_first_and_once(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let alone = finished(world, true, world.at(-50))?;
@@ -59,15 +59,15 @@ pub async fn contexts_are_listed_newest_first_and_once(
     }
     let mut thread = world.thread(&world.owner, kept.context_id(), 0);
     thread.record.updated_at = world.at(-60);
-    assert!(stores.threads.put_thread(&thread).await?);
+    assert!(stores.records.put_thread(&thread).await?);
     let mut own = world.thread(&world.owner, &ContextId::parse("c:1")?, 0);
     own.record.updated_at = world.at(-20);
-    assert!(stores.threads.put_thread(&own).await?);
+    assert!(stores.records.put_thread(&own).await?);
     let mut over = world.thread(&world.owner, &ContextId::parse("c:2")?, 0);
     over.record.expires_at = world.now;
-    assert!(stores.threads.put_thread(&over).await?);
+    assert!(stores.records.put_thread(&over).await?);
     let theirs = world.thread(&world.colleague, &ContextId::parse("c:3")?, 0);
-    assert!(stores.threads.put_thread(&theirs).await?);
+    assert!(stores.records.put_thread(&theirs).await?);
 
     let page = listed(stores, world, None, 10, world.now).await?;
     let expected = [
@@ -100,7 +100,7 @@ pub async fn contexts_are_listed_newest_first_and_once(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn pages_of_contexts_join_to_the_whole_list(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     for n in 0..4 {
@@ -110,7 +110,7 @@ pub async fn pages_of_contexts_join_to_the_whole_list(
         let id = ContextId::parse(format!("c:{n}"))?;
         let mut thread = world.thread(&world.owner, &id, 0);
         thread.record.updated_at = world.at(-n * 15);
-        assert!(stores.threads.put_thread(&thread).await?);
+        assert!(stores.records.put_thread(&thread).await?);
     }
     let whole = listed(stores, world, None, 100, world.now).await?.threads;
     assert_eq!(whole.len(), 8);
@@ -131,12 +131,12 @@ pub async fn pages_of_contexts_join_to_the_whole_list(
 }
 
 /// A bare thread, which a task opens, in its context.
-async fn opens(stores: &Stores<'_>, world: &World, context: &ContextId) -> Result<(), Broken> {
+async fn opens(stores: &Stores, world: &World, context: &ContextId) -> Result<(), Broken> {
     let mut thread = world.thread(&world.owner, context, 0);
     thread.record.state = ThreadState::default();
     thread.record.state_version = 0;
     assert!(thread.record.is_bare());
-    assert!(stores.threads.put_thread(&thread).await?);
+    assert!(stores.records.put_thread(&thread).await?);
     Ok(())
 }
 
@@ -146,15 +146,15 @@ async fn opens(stores: &Stores<'_>, world: &World, context: &ContextId) -> Resul
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_context_begun_for_a_task_is_listed_while_it_has_one(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let context = ContextId::parse("c:1")?;
     opens(stores, world, &context).await?;
     // Another context of the same name.
     let mut theirs = finished(world, false, world.now)?;
-    theirs.owner = world.colleague.clone();
-    theirs.context_id = context.clone();
+    *theirs.fields().owner = world.colleague.clone();
+    *theirs.fields().context_id = context.clone();
     world.stored(stores, &theirs).await?;
     let list = async |at| {
         let page = listed(stores, world, None, 10, world.at(at)).await?;
@@ -162,17 +162,17 @@ pub async fn a_context_begun_for_a_task_is_listed_while_it_has_one(
     };
     assert_eq!(list(0).await?, 0, "no task");
     let mut task = finished(world, false, world.now)?;
-    task.context_id = context.clone();
-    task.expires_at = world.at(1000);
+    *task.fields().context_id = context.clone();
+    *task.fields().expires_at = world.at(1000);
     world.stored(stores, &task).await?;
     assert_eq!((list(0).await?, list(1000).await?), (1, 0));
-    assert!(stores.tasks.remove_task(&task).await?);
+    assert!(stores.records.remove_task(&task).await?);
     assert_eq!(list(0).await?, 0, "removed");
     let mut again = world.thread(&world.owner, &context, 1);
     again.record.updated_at = world.at(1);
     again.record.state_version = 0;
     again.record.state = ThreadState::default();
-    assert!(stores.threads.put_thread(&again).await?);
+    assert!(stores.records.put_thread(&again).await?);
     assert_eq!(list(1).await?, 1, "written again");
     Ok(())
 }
@@ -183,7 +183,7 @@ pub async fn a_context_begun_for_a_task_is_listed_while_it_has_one(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_pointer_without_its_task_shows_nothing(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let context = ContextId::parse("c:1")?;
@@ -194,10 +194,10 @@ pub async fn a_pointer_without_its_task_shows_nothing(
     };
     let shown = async || {
         let (heads, _) = stores
-            .tasks
+            .records
             .tasks_in(&world.owner, &context, None, 10)
             .await?;
-        let page = stores.tasks.list(&world.owner, &listing).await?;
+        let page = stores.records.list(&world.owner, &listing).await?;
         let contexts = listed(stores, world, None, 10, world.now).await?;
         Ok::<_, Broken>((
             heads.len(),
@@ -207,32 +207,32 @@ pub async fn a_pointer_without_its_task_shows_nothing(
         ))
     };
     let mut placed = finished(world, false, world.now)?;
-    placed.context_id = context.clone();
-    stores.tasks.put_pointer(&placed, world.at(1000)).await?;
-    stores.tasks.put_pointer(&placed, world.at(2000)).await?;
+    *placed.fields().context_id = context.clone();
+    stores.records.put_pointer(&placed, world.at(1000)).await?;
+    stores.records.put_pointer(&placed, world.at(2000)).await?;
     assert_eq!(shown().await?, (0, 0, 0, 0));
     let mut alone = finished(world, false, world.now)?;
-    alone.context_id = context.clone();
+    *alone.fields().context_id = context.clone();
     world.stored(stores, &alone).await?;
     assert_eq!(shown().await?, (1, 1, 1, 1));
     let mut write = world.create(&placed);
     write.has_pointer = true;
-    assert_eq!(stores.tasks.commit(&write).await?, Committed::Done);
+    assert_eq!(stores.records.commit(&write).await?, Committed::Done);
     assert_eq!(shown().await?, (2, 2, 2, 1));
     Ok(())
 }
 
 async fn expiring(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
     now: Timestamp,
 ) -> Result<Vec<ExpiringThread>, Broken> {
-    let threads: &dyn SweepThreads = stores.threads;
+    let sweep = &stores.sweep;
     let mut all = Vec::new();
-    for shard in 0..threads.expiry_shards() {
+    for shard in 0..sweep.expiry_shards() {
         let mut after = None;
         loop {
-            let (found, next) = threads.expiring_threads(shard, now, after, 3).await?;
+            let (found, next) = sweep.expiring_threads(shard, now, after, 3).await?;
             all.extend(found);
             after = next;
             if after.is_none() {
@@ -251,7 +251,7 @@ async fn expiring(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_sweep_finds_and_removes_expired_state(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let id = ContextId::made_of(world.number());
@@ -260,7 +260,7 @@ pub async fn a_sweep_finds_and_removes_expired_state(
     let hour = 3_600_000;
     thread.record.updated_at = world.at(-hour);
     thread.record.state_expires_at = world.at(10);
-    assert!(stores.threads.put_thread(&thread).await?);
+    assert!(stores.records.put_thread(&thread).await?);
     let due = world.at(hour);
     let early = world.at(hour - 1);
     assert_eq!(expiring(stores, world, early).await?, []);
@@ -277,25 +277,25 @@ pub async fn a_sweep_finds_and_removes_expired_state(
     let mut later = world.thread(&world.owner, &id, 1);
     later.record.state_version = 1;
     later.record.state_expires_at = world.at(hour + 10);
-    assert!(stores.threads.put_thread(&later).await?);
+    assert!(stores.records.put_thread(&later).await?);
     // An expiry for a state that is not the stored one changes nothing.
     let mut other = later.record.clone();
     other.state_version = 2;
     other.state_expires_at = world.at(5 * hour);
-    stores.threads.note_expiry(&other).await?;
-    stores.threads.note_expiry(&later.record).await?;
+    stores.sweep.note_expiry(&other).await?;
+    stores.sweep.note_expiry(&later.record).await?;
     assert_eq!(expiring(stores, world, due).await?, []);
     assert_eq!(expiring(stores, world, world.at(2 * hour)).await?, [hint]);
 
     let mut without = world.thread(&world.owner, &id, 2);
     without.record.state_version = 0;
     without.record.state = ThreadState::default();
-    assert!(stores.threads.put_thread(&without).await?);
+    assert!(stores.records.put_thread(&without).await?);
     let end = world.at(hour + 10);
-    let removed = stores.threads.remove_state(&world.owner, &id, end);
+    let removed = stores.sweep.remove_state(&world.owner, &id, end);
     assert!(removed.await?.state);
     assert_eq!(expiring(stores, world, world.at(9 * hour)).await?, []);
-    let found = stores.threads.load_thread(&world.owner, &id).await?;
+    let found = stores.records.load_thread(&world.owner, &id).await?;
     assert_eq!(found, Some(without.record));
     Ok(())
 }
@@ -305,7 +305,7 @@ pub async fn a_sweep_finds_and_removes_expired_state(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_removed_task_is_gone_with_everything_beside_it(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let task = finished(world, true, world.now)?;
@@ -313,30 +313,30 @@ pub async fn a_removed_task_is_gone_with_everything_beside_it(
     let (owner, id) = (&world.owner, task.id());
     for (other, absent) in [(&world.colleague, false), (&world.stranger, true)] {
         let mut theirs = task.clone();
-        theirs.owner = other.clone();
+        *theirs.fields().owner = other.clone();
         assert_eq!(
-            stores.tasks.remove_task(&theirs).await?,
+            stores.records.remove_task(&theirs).await?,
             absent,
             "{other:?}"
         );
     }
     let mut later = task.clone();
-    later.version += 1;
+    *later.fields().version += 1;
     let mut earlier = task.clone();
-    earlier.incarnation = world.write_id();
+    *earlier.fields().incarnation = world.write_id();
     for other in [later, earlier] {
-        assert!(!stores.tasks.remove_task(&other).await?);
+        assert!(!stores.records.remove_task(&other).await?);
         assert_eq!(world.loaded(stores, &task).await?, Some(task.clone()));
     }
     for _ in 0..2 {
-        assert!(stores.tasks.remove_task(&task).await?);
+        assert!(stores.records.remove_task(&task).await?);
         assert_eq!(world.loaded(stores, &task).await?, None);
     }
-    let page = stores.tasks.list(owner, &world.everything()).await?;
+    let page = stores.records.list(owner, &world.everything()).await?;
     assert_eq!(page.records, []);
     let again = world.new_task(owner, id.clone())?;
     assert_eq!(
-        stores.tasks.commit(&world.create(&again)).await?,
+        stores.records.commit(&world.create(&again)).await?,
         Committed::Done
     );
     Ok(())
@@ -346,27 +346,24 @@ pub async fn a_removed_task_is_gone_with_everything_beside_it(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_removed_thread_leaves_nothing(
-    stores: &Stores<'_>,
-    world: &World,
-) -> Result<(), Broken> {
+pub async fn a_removed_thread_leaves_nothing(stores: &Stores, world: &World) -> Result<(), Broken> {
     let id = ContextId::parse("c:1")?;
     let first = world.thread(&world.owner, &id, 0);
-    assert!(stores.threads.put_thread(&first).await?);
+    assert!(stores.records.put_thread(&first).await?);
     let theirs = world.thread(&world.colleague, &id, 0).record;
-    assert!(stores.threads.remove_thread(&theirs).await?);
+    assert!(stores.records.remove_thread(&theirs).await?);
     let mut later = first.record.clone();
     later.version += 1;
-    assert!(!stores.threads.remove_thread(&later).await?);
-    let found = stores.threads.load_thread_head(&world.owner, &id).await?;
+    assert!(!stores.records.remove_thread(&later).await?);
+    let found = stores.records.load_thread_head(&world.owner, &id).await?;
     assert_eq!(found.map(|it| it.version), Some(1));
     for _ in 0..2 {
-        assert!(stores.threads.remove_thread(&first.record).await?);
-        assert_eq!(stores.threads.load_thread(&world.owner, &id).await?, None);
+        assert!(stores.records.remove_thread(&first.record).await?);
+        assert_eq!(stores.records.load_thread(&world.owner, &id).await?, None);
     }
     let page = listed(stores, world, None, 10, world.now).await?;
     assert_eq!(page.threads, []);
     let again = world.thread(&world.owner, &id, 0);
-    assert!(stores.threads.put_thread(&again).await?);
+    assert!(stores.records.put_thread(&again).await?);
     Ok(())
 }

@@ -1,24 +1,20 @@
 //! Lists of tasks: order, filters, pages, counts.
 
 use super::{Broken, Stores, World};
-use crate::store::{Committed, ListPosition, RecordPage, RecordQuery};
-use crate::task::{ContextId, Owner, TaskId, TaskRecord, TaskState};
+use a2a_lambda_model::store::{Committed, ListPosition, RecordPage, RecordQuery};
+use a2a_lambda_model::task::{ContextId, Owner, TaskId, TaskRecord, TaskState};
 
 /// A submitted task with a status time `millis` after now.
 fn dated(world: &World, id: TaskId, millis: i64) -> Result<TaskRecord, Broken> {
     let mut task = world.new_task(&world.owner, id)?;
     let mut status = task.status().clone();
     status.timestamp = world.at(millis);
-    task.restore_status(status);
+    *task.fields().status = status;
     Ok(task)
 }
 
 /// Stores a task for each status time and returns them newest first.
-async fn shelf(
-    stores: &Stores<'_>,
-    world: &World,
-    times: &[i64],
-) -> Result<Vec<TaskRecord>, Broken> {
+async fn shelf(stores: &Stores, world: &World, times: &[i64]) -> Result<Vec<TaskRecord>, Broken> {
     let mut tasks = Vec::new();
     for millis in times {
         let task = dated(world, TaskId::made_of(world.number()), *millis)?;
@@ -31,17 +27,17 @@ async fn shelf(
 
 /// Reads a list until its index has caught up, 200 times at most.
 async fn settled(
-    stores: &Stores<'_>,
+    stores: &Stores,
     owner: &Owner,
     query: &RecordQuery,
     right: impl Fn(&RecordPage) -> bool,
 ) -> Result<RecordPage, Broken> {
-    let mut page = stores.tasks.list(owner, query).await?;
+    let mut page = stores.records.list(owner, query).await?;
     for _ in 0..200 {
         if right(&page) {
             break;
         }
-        page = stores.tasks.list(owner, query).await?;
+        page = stores.records.list(owner, query).await?;
     }
     Ok(page)
 }
@@ -51,7 +47,7 @@ async fn settled(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_list_is_ordered_by_status_time_and_id(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let tasks = shelf(stores, world, &[5, 0, 5, -1_000_000_000_000, 5, 9]).await?;
@@ -67,7 +63,7 @@ pub async fn a_list_is_ordered_by_status_time_and_id(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_list_shows_only_tasks_that_match_its_filters(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let tasks = shelf(stores, world, &[1, 2, 3, 4]).await?;
@@ -77,7 +73,10 @@ pub async fn a_list_shows_only_tasks_that_match_its_filters(
         return Ok(());
     };
     let working = world.next(third, [world.start()])?;
-    stores.tasks.commit(&world.update(&working, third)).await?;
+    stores
+        .records
+        .commit(&world.update(&working, third))
+        .await?;
     let check = async |query: RecordQuery, expected: &[&TaskRecord]| {
         let count = expected.len();
         let right = |page: &RecordPage| page.matching == count;
@@ -109,7 +108,7 @@ pub async fn a_list_shows_only_tasks_that_match_its_filters(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_context_with_few_tasks_is_listed_exactly(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let number = world.number();
@@ -119,7 +118,7 @@ pub async fn a_context_with_few_tasks_is_listed_exactly(
         // The context is named after the first task.
         let id = if n == 0 { number } else { world.number() };
         let mut task = dated(world, TaskId::made_of(id), n % 3)?;
-        task.context_id = mine.clone();
+        *task.fields().context_id = mine.clone();
         world.stored(stores, &task).await?;
         tasks.push(task);
     }
@@ -132,7 +131,7 @@ pub async fn a_context_with_few_tasks_is_listed_exactly(
         };
         let mut joined = Vec::new();
         loop {
-            let page = stores.tasks.list(&world.owner, &query).await?;
+            let page = stores.records.list(&world.owner, &query).await?;
             assert_eq!(page.matching, tasks.len());
             assert!(page.records.len() == limit || page.next.is_none());
             joined.extend(page.records);
@@ -148,9 +147,9 @@ pub async fn a_context_with_few_tasks_is_listed_exactly(
         count_limit: 2,
         ..world.everything()
     };
-    let page = stores.tasks.list(&world.owner, &counted).await?;
+    let page = stores.records.list(&world.owner, &counted).await?;
     assert_eq!(page.matching, 2);
-    let theirs = stores.tasks.list(&world.colleague, &counted).await?;
+    let theirs = stores.records.list(&world.colleague, &counted).await?;
     assert_eq!(theirs.records, []);
     Ok(())
 }
@@ -159,10 +158,7 @@ pub async fn a_context_with_few_tasks_is_listed_exactly(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn pages_join_to_the_whole_list(
-    stores: &Stores<'_>,
-    world: &World,
-) -> Result<(), Broken> {
+pub async fn pages_join_to_the_whole_list(stores: &Stores, world: &World) -> Result<(), Broken> {
     let tasks = shelf(stores, world, &[1, 1, 1, 2, 3, 3, 4]).await?;
     let whole = world.everything();
     settled(stores, &world.owner, &whole, |page| page.matching == 7).await?;
@@ -172,7 +168,7 @@ pub async fn pages_join_to_the_whole_list(
         let mut joined = Vec::new();
         let mut pages = 0;
         loop {
-            let page = stores.tasks.list(&world.owner, &query).await?;
+            let page = stores.records.list(&world.owner, &query).await?;
             assert!(page.records.len() <= limit);
             assert_eq!(page.matching, 7, "the count is of the whole list");
             joined.extend(page.records);
@@ -192,7 +188,7 @@ pub async fn pages_join_to_the_whole_list(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_count_stops_at_its_limit(stores: &Stores<'_>, world: &World) -> Result<(), Broken> {
+pub async fn a_count_stops_at_its_limit(stores: &Stores, world: &World) -> Result<(), Broken> {
     shelf(stores, world, &[1, 2, 3, 4, 5]).await?;
     let query = world.everything();
     settled(stores, &world.owner, &query, |page| page.matching == 5).await?;
@@ -200,7 +196,7 @@ pub async fn a_count_stops_at_its_limit(stores: &Stores<'_>, world: &World) -> R
         let mut query = query.clone();
         query.count_limit = count_limit;
         query.limit = limit;
-        let page = stores.tasks.list(&world.owner, &query).await?;
+        let page = stores.records.list(&world.owner, &query).await?;
         assert_eq!(page.matching, expected, "up to {count_limit}");
     }
     Ok(())
@@ -211,13 +207,13 @@ pub async fn a_count_stops_at_its_limit(stores: &Stores<'_>, world: &World) -> R
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_list_shows_tasks_as_they_are_now(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let task = world.task()?;
     world.stored(stores, &task).await?;
     let done = world.finished(&task)?;
-    let answer = stores.tasks.commit(&world.update(&done, &task)).await?;
+    let answer = stores.records.commit(&world.update(&done, &task)).await?;
     assert_eq!(answer, Committed::Done);
     let query = world.everything();
     let right = |page: &RecordPage| !page.records.is_empty();

@@ -1,16 +1,17 @@
 //! The fixtures of a case: stores, owners, ids, times, records.
 
-use crate::store::push::Pushes;
-use crate::store::queue::SweepTasks;
-use crate::store::{
-    Blobs, Committed, Expect, RecordQuery, StoreError, SweepThreads, TaskWrite, ThreadRecord,
-    ThreadState, ThreadStatus, ThreadWrite, WriteTasks,
+use crate::records::{Deliveries, Records, Sweep};
+use crate::table::Table;
+use a2a_lambda_model::store::{
+    Blobs, Committed, Expect, RecordQuery, StoreError, TaskWrite, ThreadRecord, ThreadState,
+    ThreadStatus, ThreadWrite,
 };
-use crate::stored;
-use crate::task::{
+use a2a_lambda_model::stored;
+use a2a_lambda_model::task::{
     Change, ContextId, Generation, IdError, Message, Metadata, NewTask, Owner, Part, Subject,
     TaskId, TaskRecord, TenantId, Timestamp, TransitionError, WriteId,
 };
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -21,24 +22,35 @@ fn later() -> Metadata {
     later
 }
 
-/// The stores under test. They share their data: a commit of a task writes its
-/// thread.
-#[derive(Clone, Copy)]
+/// What is stored in the table under test.
+#[derive(Clone)]
 #[expect(
     missing_debug_implementations,
-    reason = "a store does not have to implement it"
+    reason = "a store of bytes does not have to implement it"
 )]
-pub struct Stores<'a> {
-    /// Tasks.
-    pub tasks: &'a dyn WriteTasks,
-    /// The index of open tasks of the same store.
-    pub sweep: &'a dyn SweepTasks,
-    /// Threads.
-    pub threads: &'a dyn SweepThreads,
+pub struct Stores {
+    /// Tasks, threads and push configs.
+    pub records: Records,
+    /// The progress of deliveries of the same push configs.
+    pub deliveries: Deliveries,
+    /// What a sweep looks for.
+    pub sweep: Sweep,
     /// Bytes.
-    pub blobs: &'a dyn Blobs,
-    /// Push configs of the same tasks; `None` skips their cases.
-    pub pushes: Option<&'a dyn Pushes>,
+    pub blobs: Arc<dyn Blobs>,
+}
+
+impl Stores {
+    /// The records in `table`, with large values in `blobs`.
+    #[must_use]
+    pub fn over(table: Arc<dyn Table>, blobs: Arc<dyn Blobs>) -> Self {
+        let records = Records::new(table).with_blobs(blobs.clone());
+        Self {
+            deliveries: records.deliveries(),
+            sweep: records.sweep(),
+            records,
+            blobs,
+        }
+    }
 }
 
 /// Why a case could not run to its end.
@@ -145,7 +157,7 @@ impl World {
             created_at: self.now,
         });
         let mut task = task.next([Change::Accept { message }], write, self.now, self.expiry())?;
-        task.unknown = later();
+        *task.fields().unknown = later();
         stored::arrange(&mut task);
         Ok(task)
     }
@@ -224,8 +236,8 @@ impl World {
     ///
     /// # Errors
     /// [`Broken::Store`] when the store fails.
-    pub async fn stored(&self, stores: &Stores<'_>, record: &TaskRecord) -> Result<(), Broken> {
-        let answer = stores.tasks.commit(&self.create(record)).await?;
+    pub async fn stored(&self, stores: &Stores, record: &TaskRecord) -> Result<(), Broken> {
+        let answer = stores.records.commit(&self.create(record)).await?;
         assert_eq!(answer, Committed::Done, "a new task is stored");
         Ok(())
     }
@@ -238,12 +250,12 @@ impl World {
     /// changes.
     pub async fn committed(
         &self,
-        stores: &Stores<'_>,
+        stores: &Stores,
         record: &TaskRecord,
         changes: impl IntoIterator<Item = Change>,
     ) -> Result<TaskRecord, Broken> {
         let next = self.next(record, changes)?;
-        let answer = stores.tasks.commit(&self.update(&next, record)).await?;
+        let answer = stores.records.commit(&self.update(&next, record)).await?;
         assert_eq!(answer, Committed::Done, "version {}", next.version());
         let found = self.loaded(stores, record).await?;
         assert!(found.as_ref() == Some(&next), "version {}", next.version());
@@ -256,11 +268,11 @@ impl World {
     /// [`Broken::Store`] when the store fails.
     pub async fn loaded(
         &self,
-        stores: &Stores<'_>,
+        stores: &Stores,
         record: &TaskRecord,
     ) -> Result<Option<TaskRecord>, Broken> {
         let owner = record.owner();
-        Ok(stores.tasks.load(owner, record.id(), self.now).await?)
+        Ok(stores.records.load(owner, record.id(), self.now).await?)
     }
 
     /// A write of the thread that follows version `expect`.
@@ -304,19 +316,4 @@ impl World {
             now: self.now,
         }
     }
-}
-
-/// A text of this many hexadecimal digits that nothing repeats, so that compression at most
-/// halves it.
-#[must_use]
-pub fn noise(seed: u64, length: usize) -> String {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let digit = |_| {
-        // The generator xorshift64.
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        char::from_digit((state >> 60) as u32, 16).unwrap_or('0')
-    };
-    (0..length).map(digit).collect()
 }

@@ -1,8 +1,8 @@
 //! Blobs: bytes under server-made keys.
 
 use super::{Broken, Stores, World};
-use crate::store::{BlobReader, Measured, StoreError, remove_below};
-use crate::task::{Blob, TaskId, TaskKey};
+use a2a_lambda_model::store::{BlobReader, Measured, StoreError, remove_below};
+use a2a_lambda_model::task::{Blob, TaskId, TaskKey};
 use bytes::Bytes;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -19,10 +19,7 @@ fn key(world: &World) -> String {
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn bytes_are_read_as_they_were_put(
-    stores: &Stores<'_>,
-    world: &World,
-) -> Result<(), Broken> {
+pub async fn bytes_are_read_as_they_were_put(stores: &Stores, world: &World) -> Result<(), Broken> {
     for length in [0, 1, 70_000] {
         let key = key(world);
         assert_eq!(stores.blobs.get(&key).await?, None);
@@ -37,10 +34,7 @@ pub async fn bytes_are_read_as_they_were_put(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn the_same_bytes_can_be_put_again(
-    stores: &Stores<'_>,
-    world: &World,
-) -> Result<(), Broken> {
+pub async fn the_same_bytes_can_be_put_again(stores: &Stores, world: &World) -> Result<(), Broken> {
     let key = key(world);
     let bytes = Bytes::from_static(b"same");
     stores.blobs.put(&key, bytes.clone()).await?;
@@ -54,7 +48,7 @@ pub async fn the_same_bytes_can_be_put_again(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn other_bytes_never_replace_what_is_stored(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let key = key(world);
@@ -122,7 +116,7 @@ fn bits(length: usize, broken: bool) -> BlobReader {
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_file_read_in_chunks_is_stored_whole(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     for length in [0, 1, 100_000, 8 * 1024 * 1024, 8 * 1024 * 1024 + 3] {
@@ -145,7 +139,7 @@ pub async fn a_file_read_in_chunks_is_stored_whole(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_file_that_breaks_off_is_not_stored(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     for length in [10, 9 * 1024 * 1024] {
@@ -164,7 +158,7 @@ pub async fn a_file_that_breaks_off_is_not_stored(
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn a_head_shows_the_size_and_the_task(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
     let (key, task) = (key(world), task(world));
@@ -184,7 +178,7 @@ pub async fn a_head_shows_the_size_and_the_task(
 ///
 /// # Errors
 /// [`Broken`] when the store fails.
-pub async fn a_copy_outlives_its_source(stores: &Stores<'_>, world: &World) -> Result<(), Broken> {
+pub async fn a_copy_outlives_its_source(stores: &Stores, world: &World) -> Result<(), Broken> {
     let owner = task(world);
     for length in [6, COPY_PART + 3] {
         let (from, to) = (key(world), key(world));
@@ -221,10 +215,10 @@ fn blob(key: String, bytes: &Bytes) -> Blob {
 /// # Errors
 /// [`Broken`] when the store fails.
 pub async fn keys_below_a_prefix_are_listed_and_removed(
-    stores: &Stores<'_>,
+    stores: &Stores,
     world: &World,
 ) -> Result<(), Broken> {
-    let blobs = stores.blobs;
+    let blobs = &*stores.blobs;
     let root = format!("v1/contract/{:032x}", world.number());
     let below = [1, 2, 3, 4, 5].map(|n| format!("{root}/a/{n}"));
     let beside = format!("{root}/ab/1");
