@@ -6,7 +6,6 @@ use crate::pattern::{Names, compare, filled};
 use crate::vector::{Asked, Expect, Given, Step, Vector};
 use a2a_lambda::engine::{Clock as _, relay};
 use a2a_lambda::prelude::*;
-use a2a_lambda::store::ReadTasks as _;
 use a2a_lambda::store::queue::{TaskImage, WorkItem};
 use a2a_lambda::task::{Owner, Subject, TaskId, TenantId, Timestamp};
 use a2a_lambda_tests::dialect::{Dialect, RPC_ID, at};

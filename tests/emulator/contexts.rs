@@ -6,9 +6,7 @@ use a2a_lambda::engine::CallBudget;
 use a2a_lambda::engine::{Clock as _, Engine, Policy, RandomIds, Services};
 use a2a_lambda::store::contract::{World, noise};
 use a2a_lambda::store::records::Records;
-use a2a_lambda::store::{
-    Committed, ExpiringThread, ReadThreads as _, SweepThreads as _, ThreadQuery, WriteTasks as _,
-};
+use a2a_lambda::store::{Committed, ExpiringThread, ThreadQuery};
 use a2a_lambda::task::{
     A2aError, Change, ContextId, Generation, Message, Metadata, NewTask, Part, PartContent,
     SendCommand, SendMode, Sent, Task, TaskId, TaskRecord, Timestamp,

@@ -1,7 +1,7 @@
 //! Runs the store contract against DynamoDB and S3, one test per case.
 
+use a2a_lambda::store::contract::{self, Case};
 use a2a_lambda::store::contract::{self, World};
-use a2a_lambda::store::table_contract::{self, Case};
 use a2a_lambda_tests::emulator::{Emulator, run};
 
 macro_rules! on_the_emulator {

@@ -11,7 +11,7 @@ use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::queue::{Ack, Receipt, WorkItem};
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::stored::Encoded;
-use a2a_lambda::store::{Blobs as _, ReadTasks as _, StoreError};
+use a2a_lambda::store::{Blobs as _, StoreError};
 use a2a_lambda::task::{
     Owner, Sealed, Subject, TaskId, TaskRecord, TaskState, TenantId, Timestamp,
 };

@@ -6,7 +6,7 @@ use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
-use a2a_lambda::store::{Blobs as _, Committed, ReadTasks as _, WriteTasks as _};
+use a2a_lambda::store::{Blobs as _, Committed};
 use a2a_lambda_tests::emulator::run;
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use std::path::PathBuf;

@@ -11,8 +11,7 @@ use a2a_lambda::store::contract::{World, noise};
 use a2a_lambda::store::dynamodb::{self, EraseError, Erasure};
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
-use a2a_lambda::store::wrap::WrapBlobs;
-use a2a_lambda::store::{Blobs, ReadTasks as _, StoreError, WriteTasks as _};
+use a2a_lambda::store::{Blobs, StoreError};
 use a2a_lambda::task::{
     ContextId, IdempotencyKey, Message, Owner, Part, SubjectKey, TaskId, TaskKey, ThreadKey,
 };

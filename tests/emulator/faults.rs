@@ -5,13 +5,9 @@ use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda::store::contract::{World, noise};
 use a2a_lambda::store::counters::{Counter, Counters};
 use a2a_lambda::store::dynamodb::DynamoTable;
-use a2a_lambda::store::push::{ReadPushes as _, WritePushes as _};
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
-use a2a_lambda::store::{
-    Blobs as _, Committed, ReadTasks as _, ReadThreads as _, StoreError, SweepThreads as _,
-    TaskWrite, WriteTasks as _, WriteThreads as _,
-};
+use a2a_lambda::store::{Blobs as _, Committed, StoreError, TaskWrite};
 use a2a_lambda::task::{Blob, Change, ContextId, Message, Part, TaskId, TaskKey};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_lambda_tests::faulty::{Fault, FaultyLine};

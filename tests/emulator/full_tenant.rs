@@ -12,10 +12,8 @@ use a2a_lambda::skill::{
     SkillHandler, SkillMetadata, SkillSlot, TaskContext,
 };
 use a2a_lambda::store::Blobs as _;
-use a2a_lambda::store::WriteTasks as _;
 use a2a_lambda::store::contract::{World, noise};
 use a2a_lambda::store::dynamodb::DynamoTable;
-use a2a_lambda::store::push::WritePushes as _;
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::task::{

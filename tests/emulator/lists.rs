@@ -3,7 +3,7 @@
 use a2a_lambda::store::contract::World;
 use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::records::Records;
-use a2a_lambda::store::{ListPosition, ReadTasks as _, RecordPage, RecordQuery};
+use a2a_lambda::store::{ListPosition, RecordPage, RecordQuery};
 use a2a_lambda::task::{TaskId, TaskRecord, TaskState};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::TABLE;

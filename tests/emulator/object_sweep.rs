@@ -7,12 +7,10 @@ use a2a_lambda::settings::Settings;
 use a2a_lambda::store::Blobs as _;
 use a2a_lambda::store::contract::{World, noise};
 use a2a_lambda::store::dynamodb;
-use a2a_lambda::store::queue::{ObjectsPlace, SweepObjects as _};
+use a2a_lambda::store::queue::ObjectsPlace;
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
-use a2a_lambda::store::{
-    ReadThreads as _, ThreadState, WriteTasks as _, WriteThreads as _, stored,
-};
+use a2a_lambda::store::{ThreadState, stored};
 use a2a_lambda::task::{
     Change, ContextId, OutputCounts, TaskKey, TaskRecord, ThreadKey, Timestamp,
 };

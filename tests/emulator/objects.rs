@@ -7,13 +7,11 @@ use a2a_lambda::runtime::stores;
 use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda::store::contract::{World, noise};
 use a2a_lambda::store::dynamodb;
-use a2a_lambda::store::queue::{ObjectsPlace, SweepObjects as _};
+use a2a_lambda::store::queue::ObjectsPlace;
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
-use a2a_lambda::store::wrap::WrapBlobs;
 use a2a_lambda::store::{
-    BlobReader, Blobs, Committed, ReadTasks as _, ReadThreads as _, StateRemoved, StoreError,
-    SweepThreads as _, ThreadState, ThreadWrite, WriteTasks as _, WriteThreads as _, stored,
+    BlobReader, Blobs, Committed, StateRemoved, StoreError, ThreadState, ThreadWrite, stored,
 };
 use a2a_lambda::task::{
     Blob, Change, ContextId, Message, OutputCounts, Part, TaskId, TaskKey, ThreadKey, Timestamp,

@@ -8,7 +8,7 @@ use a2a_lambda::store::contract::{Stores, World};
 use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::{
-    Blobs, Download, Projection, ReadBlobs, ReadTasks as _, StoreError, UploadTerms, UploadUrl,
+    Blobs, Download, Projection, ReadBlobs, StoreError, UploadTerms, UploadUrl,
 };
 use a2a_lambda::task::{
     Artifact, ArtifactUpdate, Change, ListQuery, Message, Metadata, Page, Part, TaskRecord,

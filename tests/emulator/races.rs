@@ -3,9 +3,8 @@
 
 use a2a_lambda::store::contract::{World, noise};
 use a2a_lambda::store::dynamodb;
-use a2a_lambda::store::queue::SweepObjects as _;
 use a2a_lambda::store::records::Records;
-use a2a_lambda::store::{Committed, ReadTasks as _, TaskWrite, WriteTasks as _};
+use a2a_lambda::store::{Committed, TaskWrite};
 use a2a_lambda::task::{Change, Message, Metadata, OutputCounts, Part, TaskId, TaskRecord};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::TABLE;

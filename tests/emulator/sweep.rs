@@ -3,7 +3,7 @@
 use a2a_lambda::engine::{Engine, Leases, Policy, RandomIds, Services, SystemClock};
 use a2a_lambda::prelude::*;
 use a2a_lambda::store::contract::World;
-use a2a_lambda::store::queue::{SweepTasks as _, TaskImage};
+use a2a_lambda::store::queue::TaskImage;
 use a2a_lambda::task::TaskRecord;
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::TABLE;

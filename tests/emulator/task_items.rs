@@ -6,10 +6,7 @@ use a2a_lambda::engine::{Engine, Policy, RandomIds, Services, SystemClock};
 use a2a_lambda::prelude::*;
 use a2a_lambda::store::contract::{World, noise};
 use a2a_lambda::store::dynamodb;
-use a2a_lambda::store::{
-    Blobs as _, Committed, Expect, ReadTasks as _, StoreError, TaskWrite, WriteTasks as _,
-    WriteThreads as _, stored,
-};
+use a2a_lambda::store::{Blobs as _, Committed, Expect, StoreError, TaskWrite, stored};
 use a2a_lambda::task::{
     Artifact, ArtifactUpdate, Change, Frame, Generation, Message, Metadata, OutputCounts, Owner,
     Part, PartContent, SendCommand, SendMode, SubscribeCommand, TaskKey, TaskRecord, ThreadKey,

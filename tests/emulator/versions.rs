@@ -1,11 +1,11 @@
 //! A bucket with versions: an erasure removes them too.
 //! The embedded S3 keeps no versions, so some tests reply in its place.
 
+use a2a_lambda::store::Blobs as _;
 use a2a_lambda::store::contract::{World, noise};
 use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::{S3Blobs, create_bucket};
-use a2a_lambda::store::{Blobs as _, WriteTasks as _};
 use a2a_lambda::task::{Message, Owner, Part, TaskId, TaskRecord, TenantId};
 use a2a_lambda_admin::{Deployment, EraseTenant};
 use a2a_lambda_tests::emulator::{Emulator, outside, run};

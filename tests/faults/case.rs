@@ -7,12 +7,10 @@ use a2a_lambda::engine::{
     Clock as _, Engine, EngineError, Leases, Policy, RandomIds, Services, SystemClock, relay,
 };
 use a2a_lambda::store::dynamodb::{self, task_image};
-use a2a_lambda::store::queue::{
-    Ack, OpenTask, Receipt, SweepTasks, WorkItem, WorkMessage, WorkQueue,
-};
+use a2a_lambda::store::queue::{Ack, OpenTask, Receipt, WorkItem, WorkMessage, WorkQueue};
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
-use a2a_lambda::store::{ReadTasks as _, RecordQuery, StoreError};
+use a2a_lambda::store::{RecordQuery, StoreError};
 use a2a_lambda::task::{GetQuery, Owner, Subject, Task, TaskId, TaskRecord, TenantId};
 use a2a_lambda::testing::TestClock;
 use a2a_lambda_tests::emulator::Emulator;

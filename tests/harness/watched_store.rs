@@ -1,13 +1,10 @@
 //! A memory store that counts writes, and can be set to fail or to wait.
 
 use a2a_lambda::store::memory::MemoryStore;
-use a2a_lambda::store::push::{Pushes, WritePushes};
 use a2a_lambda::store::queue::OpenTask;
-use a2a_lambda::store::wrap::{WrapBlobs, WrapPushes, WrapTasks, WrapThreads};
 use a2a_lambda::store::{
-    BlobReader, Blobs, Committed, Measured, ReadBlobs, ReadTasks, ReadThreads, RecordPage,
-    RecordQuery, StoreError, Tail, TaskWrite, ThreadRecord, ThreadWrite, UploadTerms, UploadUrl,
-    WriteTasks, WriteThreads,
+    BlobReader, Blobs, Committed, Measured, ReadBlobs, RecordPage, RecordQuery, StoreError, Tail,
+    TaskWrite, ThreadRecord, ThreadWrite, UploadTerms, UploadUrl,
 };
 use a2a_lambda::task::{
     Blob, ContextId, Owner, PushRecord, TaskId, TaskKey, TaskRecord, TaskState, ThreadKey,

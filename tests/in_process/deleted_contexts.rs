@@ -2,7 +2,7 @@
 
 use super::contexts::{DAY, HOUR, KINDS, RESET, WEEK};
 use super::contexts::{answer, contexts, conversation, done, expired, ids, ours, say};
-use a2a_lambda::store::{Blobs as _, ReadThreads as _, ThreadStatus, WriteTasks as _};
+use a2a_lambda::store::{Blobs as _, ThreadStatus};
 use a2a_lambda::task::{ContextId, Owner, Subject, TenantId};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{BUSY, Fault, NOT_FOUND, UNAVAILABLE};

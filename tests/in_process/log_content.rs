@@ -9,7 +9,6 @@ use a2a_lambda::engine::{
 };
 use a2a_lambda::outbound::Reach;
 use a2a_lambda::prelude::*;
-use a2a_lambda::store::ReadTasks as _;
 use a2a_lambda::store::queue::{PushItem, TaskImage, WorkItem};
 use a2a_lambda::task::{Owner, Subject, TaskId, TenantId};
 use a2a_lambda_tests::dialect::{Dialect, Say};

@@ -3,8 +3,8 @@
 use a2a_lambda::engine::{Clock as _, Leases, relay};
 use a2a_lambda::prelude::*;
 use a2a_lambda::settings::Settings;
+use a2a_lambda::store::StoreError;
 use a2a_lambda::store::queue::{Ack, Receipt, TaskImage, WorkItem, WorkQueue as _};
-use a2a_lambda::store::{ReadTasks as _, StoreError};
 use a2a_lambda::task::{Owner, PartContent, Subject, TaskId, TaskRecord, TaskState, TenantId};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::frames::frames;

@@ -4,7 +4,6 @@ use a2a_lambda::engine::{
     Clock as _, Policy, PushDelivery, PushDeliveryError, PushDispatcher, PushServices, RandomIds,
     SendPush, relay_pushes,
 };
-use a2a_lambda::store::ReadTasks as _;
 use a2a_lambda::store::queue::{Ack, PushItem, TaskImage};
 use a2a_lambda::task::{Owner, Subject, TaskId, TenantId, Timestamp};
 use a2a_lambda_tests::dialect::{Dialect, Say};

@@ -7,7 +7,6 @@ use a2a_lambda::engine::{
     relay_pushes,
 };
 use a2a_lambda::prelude::*;
-use a2a_lambda::store::ReadTasks as _;
 use a2a_lambda::store::queue::{Ack, PushItem, TaskImage, WorkItem};
 use a2a_lambda::task::{Owner, Subject, TaskRecord, TenantId};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};

@@ -5,7 +5,6 @@ use crate::plan::{Plan, Point};
 use crate::proxy::Watch;
 use crate::site::Site;
 use a2a_lambda::engine::{Clock as _, SystemClock};
-use a2a_lambda::store::ReadTasks as _;
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::records::Records;

@@ -11,8 +11,7 @@ use a2a_lambda::prelude::*;
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::memory::MemoryStore;
-use a2a_lambda::store::wrap::WrapTasks;
-use a2a_lambda::store::{Committed, StoreError, TaskWrite, WriteTasks};
+use a2a_lambda::store::{Committed, StoreError, TaskWrite};
 use a2a_lambda::task::{
     Event, Frame, Generation, Message, Metadata, Owner, Part, SendCommand, SendMode, Subject,
     TaskRecord, TenantId, Timestamp,

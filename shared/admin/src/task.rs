@@ -1,7 +1,6 @@
 //! The command `task`: prints a stored task as JSON.
 
 use crate::deployment::{DataFolders, Deployment, DeploymentError};
-use a2a_lambda::store::queue::SweepObjects as _;
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::{StoreError, stored};
 use a2a_lambda::task::{IdError, Owner, Subject, TaskId, TaskKey, TenantId};
@@ -74,7 +73,10 @@ pub(crate) async fn run(
         .reach(options.data.as_deref(), folders)
         .await?;
     let records = Records::new(Arc::new(reached.table.clone()));
-    let found = records.load_by_key(&TaskKey::new(&owner, &id)).await;
+    let found = records
+        .sweep()
+        .load_by_key(&TaskKey::new(&owner, &id))
+        .await;
     reached.stop().await;
     let task = found?.ok_or(PrintTaskError::None(owner.tenant, id))?;
     let text = format!("{:#}\n", stored::encode(&task));

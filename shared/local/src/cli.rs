@@ -135,7 +135,7 @@ async fn agent(
     let runtime = runtime.build()?;
     let mut pumps = Pumps::start(
         runtime.engine(),
-        stores(&clients, &settings).0,
+        stores(&clients, &settings).0.deliveries(),
         &endpoints,
         &settings,
     )

@@ -56,11 +56,9 @@
 //!   settings, the parameters of the stack, the alarms, the costs and the errors.
 //! - **To serve it elsewhere:** [`runtime::Runtime`] joins an agent with its stores, and
 //!   [`http::HttpService`] answers requests in any server. The example `own_server` does it.
-//! - **To write a store:** implement [`store::WriteTasks`], [`store::WriteThreads`],
-//!   [`store::Blobs`] and [`store::push::WritePushes`], or put a store in front of another
-//!   with [`store::wrap`], as the example `custom_store`. The module `store::contract`
-//!   has the tests that every store passes. Documents, limits, counters and API keys are
-//!   stored over a [`store::table::Table`], for which `store::table_contract` has the tests.
+//! - **To write a store:** implement [`store::table::Table`] and [`store::Blobs`]. All that is
+//!   stored is written over these two. The module `store::contract` has the tests that every
+//!   table passes. The example `custom_store` puts a table in front of another.
 //!
 //! # Modules
 //!
@@ -133,11 +131,9 @@ pub mod telemetry;
 pub mod testing;
 
 pub use a2a_lambda_macros::skill;
-#[cfg(feature = "contract-tests")]
-pub use a2a_lambda_model::store_contract_cases;
 pub use a2a_lambda_model::{task, thread};
 #[cfg(feature = "contract-tests")]
-pub use a2a_lambda_store::table_contract_cases;
+pub use a2a_lambda_store::{store_contract_cases, table_contract_cases};
 
 #[doc(inline)]
 pub use a2a_lambda_llm as llm;

@@ -14,14 +14,14 @@ use crate::health::{Checks, Health};
 use crate::http::{Backend, CardsByUrl, EdgeLog, Edges, Function, HttpService, MetricsSource, Ops};
 use crate::panics::{self, PanicAborts};
 use crate::settings::{Routing, Settings};
+use crate::store::Blobs;
 use crate::store::counters::Counters;
 use crate::store::documents::Documents;
 use crate::store::health::HealthCheck;
 use crate::store::limits::Limits;
-use crate::store::memory::{MemoryStore, MemoryTable};
-use crate::store::push::WritePushes;
+use crate::store::memory::{MemoryBlobs, MemoryTable};
+use crate::store::records::Records;
 use crate::store::table::Table;
-use crate::store::{Blobs, WriteTasks, WriteThreads};
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::MetricsMode;
 use a2a_lambda_skill::AgentDefinition;
@@ -66,11 +66,8 @@ pub enum RuntimeError {
 pub struct RuntimeBuilder {
     agent: AgentDefinition,
     settings: Settings,
-    tasks: Option<Arc<dyn WriteTasks>>,
-    threads: Option<Arc<dyn WriteThreads>>,
-    blobs: Option<Arc<dyn Blobs>>,
-    pushes: Option<Arc<dyn WritePushes>>,
     table: Option<Arc<dyn Table>>,
+    blobs: Option<Arc<dyn Blobs>>,
     model: Option<Arc<dyn Model>>,
     router_model: Option<Arc<dyn Model>>,
     credentials: Option<Arc<Credentials>>,
@@ -87,11 +84,8 @@ impl Runtime {
         RuntimeBuilder {
             agent,
             settings,
-            tasks: None,
-            threads: None,
-            blobs: None,
-            pushes: None,
             table: None,
+            blobs: None,
             model: None,
             router_model: None,
             credentials: None,
@@ -142,9 +136,8 @@ impl Runtime {
 pub fn stores(
     clients: &crate::store::aws::AwsClients,
     settings: &Settings,
-) -> (crate::store::records::Records, crate::store::s3::S3Blobs) {
+) -> (Records, crate::store::s3::S3Blobs) {
     use crate::store::dynamodb::DynamoTable;
-    use crate::store::records::Records;
     use crate::store::s3::S3Blobs;
     use crate::telemetry::CurrentMeter;
     let blobs = S3Blobs::new(clients.s3.clone(), &settings.bucket);
@@ -160,31 +153,21 @@ impl RuntimeBuilder {
     #[cfg(feature = "aws")]
     #[must_use]
     pub fn aws(mut self, clients: &crate::store::aws::AwsClients) -> Self {
-        let (store, blobs) = stores(clients, &self.settings);
-        let store = Arc::new(store);
-        self.tasks = Some(store.clone());
-        let blobs = Arc::new(blobs);
-        self.pushes = Some(store.clone());
-        let counters = Counters::new(store.table());
-        self.checks = self.checks.with("table", Arc::new(counters));
-        self.table = Some(store.table());
+        let (records, blobs) = stores(clients, &self.settings);
+        let (table, blobs) = (records.table(), Arc::new(blobs));
+        let counters = Arc::new(Counters::new(table.clone()));
+        self.checks = self.checks.with("table", counters);
         self.checks = self.checks.with("bucket", blobs.clone());
-        self.threads = Some(store);
-        self.blobs = Some(blobs);
-        self
+        self.table(table).blobs(blobs)
     }
 
-    /// Sets the store of tasks.
+    /// Sets the table that keeps tasks, threads, push configs and the documents of skills, and
+    /// that counts what tenants use and what all processes do. `GET /metrics` shows these
+    /// counters if `A2A_METRICS` sends them there. Without a table each process keeps its own,
+    /// in memory.
     #[must_use]
-    pub fn tasks(mut self, tasks: Arc<dyn WriteTasks>) -> Self {
-        self.tasks = Some(tasks);
-        self
-    }
-
-    /// Sets the store of threads.
-    #[must_use]
-    pub fn threads(mut self, threads: Arc<dyn WriteThreads>) -> Self {
-        self.threads = Some(threads);
+    pub fn table(mut self, table: Arc<dyn Table>) -> Self {
+        self.table = Some(table);
         self
     }
 
@@ -192,25 +175,6 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn blobs(mut self, blobs: Arc<dyn Blobs>) -> Self {
         self.blobs = Some(blobs);
-        self
-    }
-
-    /// Sets the store of push configs. It has to be the same store as that of
-    /// [`RuntimeBuilder::tasks`], since a commit of a task also writes its push
-    /// configs. A runtime that sets only the store of tasks has no push
-    /// notifications, even if the settings turn them on.
-    #[must_use]
-    pub fn pushes(mut self, pushes: Arc<dyn WritePushes>) -> Self {
-        self.pushes = Some(pushes);
-        self
-    }
-
-    /// Sets the table that keeps the documents of skills, and that counts what tenants use and
-    /// what all processes do. `GET /metrics` shows these counters if `A2A_METRICS` sends them
-    /// there. Without a table each process counts for itself, in memory.
-    #[must_use]
-    pub fn table(mut self, table: Arc<dyn Table>) -> Self {
-        self.table = Some(table);
         self
     }
 
@@ -285,16 +249,8 @@ impl RuntimeBuilder {
             return Err(RuntimeError::NoCredentials(self.settings.auth.word()));
         }
         let agent = Arc::new(self.agent);
-        let memory = Arc::new(MemoryStore::default());
-        let mut settings = self.settings;
+        let settings = self.settings;
         let log = EdgeLog::new(self.clock.clone(), self.ids.clone());
-        // The memory store can hold push configs only if it holds the tasks too.
-        let pushes = match (self.pushes, &self.tasks) {
-            (None, None) => Some(memory.clone() as Arc<dyn WritePushes>),
-            (pushes, _) => pushes,
-        };
-        // The card must not announce push notifications that have no store.
-        settings.push &= pushes.is_some();
         let cards = cards_by_url(Arc::clone(&agent), &settings)?;
         let shown = shown(self.metrics, self.table.as_ref(), &settings);
         let mut checks = self.checks;
@@ -307,10 +263,17 @@ impl RuntimeBuilder {
             // There is nothing to choose.
             None => None,
         };
+        let table = self
+            .table
+            .unwrap_or_else(|| Arc::new(MemoryTable::default()));
+        let blobs = self
+            .blobs
+            .unwrap_or_else(|| Arc::new(MemoryBlobs::default()));
         let services = Services {
-            tasks: self.tasks.unwrap_or_else(|| memory.clone()),
-            threads: self.threads.unwrap_or_else(|| memory.clone()),
-            blobs: self.blobs.unwrap_or(memory),
+            records: Records::new(table.clone())
+                .with_blobs(blobs.clone())
+                .with_tombstone(settings.policy.thread_tombstone),
+            blobs,
             clock: self.clock,
             ids: self.ids,
             model: match (self.model, &settings.model) {
@@ -318,16 +281,13 @@ impl RuntimeBuilder {
                 (given, _) => given,
             },
         };
-        let table = self
-            .table
-            .unwrap_or_else(|| Arc::new(MemoryTable::default()));
         let mut engine = Engine::new(agent, services, settings.policy.clone());
         engine = engine.with_documents(Documents::new(table.clone()));
         if let Some(router) = router {
             engine = engine.with_router(router);
         }
-        if let Some(pushes) = pushes.filter(|_| settings.push) {
-            engine = engine.with_pushes(pushes);
+        if settings.push {
+            engine = engine.with_push();
         }
         if settings.policy.limits.limits_anything() {
             warn_of_unknown(engine.agent(), &settings.policy.limits.rates);

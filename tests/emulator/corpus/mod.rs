@@ -11,6 +11,7 @@ use a2a_lambda::engine::{Clock as _, Ids};
 use a2a_lambda::http::Function;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
+use a2a_lambda::store::Blobs as _;
 use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::contract::Stores;
@@ -19,7 +20,6 @@ use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::stored::Encoded;
-use a2a_lambda::store::{Blobs as _, ReadTasks as _, ReadThreads as _};
 use a2a_lambda::task::{
     ContextId, Event, Owner, PartContent, Subject, TaskId, TaskRecord, TenantId, Timestamp,
 };

@@ -1,9 +1,8 @@
 //! This release reads and continues the tasks that earlier releases have stored.
 
 use super::{Corpus, Endpoint, NOW, body, owner, releases, tasks_of, text, untyped, with_body};
-use a2a_lambda::store::push::{DeliverPushes as _, ReadPushes as _};
 use a2a_lambda::store::queue::{Ack, Receipt, WorkItem};
-use a2a_lambda::store::{ReadThreads as _, StoreError, ThreadWrite, WriteThreads as _};
+use a2a_lambda::store::{StoreError, ThreadWrite};
 use a2a_lambda::task::{
     ContextId, Delivery, PushLease, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
 };

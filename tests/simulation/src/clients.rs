@@ -17,7 +17,6 @@ use a2a_lambda::engine::{
 };
 use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::store::queue::Ack;
-use a2a_lambda::store::{WriteTasks, WriteThreads};
 use a2a_lambda::task::{
     A2aError, CancelCommand, ContextId, Generation, GetQuery, IdempotencyKey, ListQuery, Message,
     Metadata, Owner, Part, Role, SendCommand, SendMode, Sent, Subject, SubscribeCommand, Task,

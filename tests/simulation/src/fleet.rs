@@ -8,10 +8,7 @@ use crate::hub::Hub;
 use crate::mutant::Mutant;
 use crate::store::SimStore;
 use a2a_lambda::store::stored;
-use a2a_lambda::store::wrap::{WrapTasks, WrapThreads};
-use a2a_lambda::store::{
-    Committed, StoreError, TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
-};
+use a2a_lambda::store::{Committed, StoreError, TaskWrite, ThreadRecord, ThreadWrite};
 use a2a_lambda::task::{TaskRecord, WriteId};
 use async_trait::async_trait;
 use serde_json::{Value, json};

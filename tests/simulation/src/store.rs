@@ -4,13 +4,11 @@ use crate::hub::{Fate, Hub, Late, Service};
 use crate::mutant::Mutant;
 use crate::oracle::{Life, Oracle};
 use a2a_lambda::store::memory::MemoryStore;
-use a2a_lambda::store::push::{DeliverPushes, ReadPushes, WritePushes};
-use a2a_lambda::store::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks, TaskImage};
+use a2a_lambda::store::queue::{ObjectsPlace, OpenTask, TaskImage};
 use a2a_lambda::store::{
     BlobHead, Blobs, Committed, Download, Expect, ExpiringThread, Keyed, ProjectedTask, Projection,
-    ReadBlobs, ReadTasks, ReadThreads, RecordPage, RecordQuery, StateRemoved, StoreError,
-    SweepThreads, Tail, TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, UploadTerms,
-    UploadUrl, WriteTasks, WriteThreads, stored,
+    ReadBlobs, RecordPage, RecordQuery, StateRemoved, StoreError, Tail, TaskWrite, ThreadPage,
+    ThreadQuery, ThreadRecord, ThreadWrite, UploadTerms, UploadUrl, stored,
 };
 use a2a_lambda::task::{
     ContextId, Delivery, KeyHash, Owner, PushId, PushLease, PushRecord, TaskId, TaskKey,

@@ -38,7 +38,7 @@ use a2a_lambda::settings::Settings;
 use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, Endpoints, sdk_config};
-use a2a_lambda::store::records::Records;
+use a2a_lambda::store::records::RecordReader;
 use a2a_lambda::task::{Owner, TaskId};
 use admission::{Admission, OnlyHere};
 use bytes::Bytes;
@@ -66,7 +66,7 @@ const LAST_WORDS: Duration = Duration::from_millis(150);
 pub(crate) struct AgentPage {
     admission: Admission,
     authentication: Authentication,
-    tasks: Records,
+    tasks: RecordReader,
     commits: OnceCell<CommitHistory>,
     notes: LogNotes,
     verdicts: Value,
@@ -133,8 +133,8 @@ impl AgentPage {
         if !address.ip().is_loopback() {
             return Ok(None);
         }
-        let tasks = stores(clients, settings).0;
-        let make_credentials = || credentials(settings, tasks.table()).map(Arc::new);
+        let records = stores(clients, settings).0;
+        let make_credentials = || credentials(settings, records.table()).map(Arc::new);
         let credentials = settings
             .auth
             .checks_credentials()
@@ -145,7 +145,7 @@ impl AgentPage {
         Ok(Some(Self {
             admission: Admission::new(address, token),
             authentication: Authentication::new(settings.auth, credentials),
-            tasks,
+            tasks: records.reader().clone(),
             commits: OnceCell::new(),
             notes: notes.clone(),
             verdicts: verdicts::of(agent),

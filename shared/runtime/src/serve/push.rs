@@ -25,10 +25,8 @@ pub async fn push() -> Result<(), ServeError> {
     let clients = clients().await;
     let counters = counters(&clients, &settings);
     let started = start.ready(counters);
-    let store = Arc::new(stores(&clients, &settings).0);
     let outgoing = PushServices {
-        tasks: store.clone(),
-        pushes: store,
+        deliveries: stores(&clients, &settings).0.deliveries(),
         queue: Arc::new(queue),
         webhooks: Arc::new(WebhookClient::new(settings.policy.reach)),
         clock: Arc::new(SystemClock),

@@ -135,7 +135,7 @@ impl Engine {
         receipt: &dyn Receipt,
     ) -> Result<Result<TaskRecord, Ack>, EngineError> {
         let now = self.reader.clock.now();
-        let record = self.tasks.load(&item.owner, &item.task, now).await?;
+        let record = self.records.load(&item.owner, &item.task, now).await?;
         let Some(record) = record.filter(|record| *record.incarnation() == item.incarnation) else {
             tracing::warn!(task.id = %item.task, "dropped a message: no task `{}`", item.task);
             return Ok(Err(Ack::Delete));
@@ -159,7 +159,7 @@ impl Engine {
     /// other writer dies.
     async fn fenced(&self, item: &WorkItem) -> Result<Ack, EngineError> {
         let now = self.reader.clock.now();
-        let head = self.tasks.head(&item.owner, &item.task, now).await?;
+        let head = self.records.head(&item.owner, &item.task, now).await?;
         let record = head.filter(|record| *record.incarnation() == item.incarnation);
         Ok(ack_of(
             record.is_none_or(|record| is_settled(&record, item)),

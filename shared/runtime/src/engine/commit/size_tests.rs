@@ -6,7 +6,7 @@ use crate::engine::{CallBudget, Engine, Leases, Policy};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, WorkItem};
-use crate::store::{Committed, Expect, ReadTasks as _, TaskWrite, WriteTasks as _, stored};
+use crate::store::{Committed, Expect, TaskWrite, stored};
 use crate::task::{
     A2aError, CancelCommand, Message, Metadata, Part, SendCommand, SendMode, Sent, Task, TaskId,
     TaskRecord, TaskState, WriteId,
@@ -69,11 +69,7 @@ impl Fixture {
         let agent = Agent::builder("test").skill(Asks).build().unwrap();
         let memory = Arc::new(MemoryStore::new());
         Self {
-            engine: Engine::new(
-                Arc::new(agent),
-                services(memory.clone(), &memory),
-                Policy::default(),
-            ),
+            engine: Engine::new(Arc::new(agent), services(&memory), Policy::default()),
             memory,
         }
     }
@@ -95,7 +91,7 @@ impl Fixture {
 
     async fn record(&self, id: &TaskId) -> TaskRecord {
         let now = self.engine.reader.clock.now();
-        let found = self.memory.load(&ann().owner, id, now).await;
+        let found = self.memory.records.load(&ann().owner, id, now).await;
         found.unwrap().unwrap()
     }
 
@@ -116,7 +112,7 @@ impl Fixture {
             has_pointer: false,
             now: at,
         };
-        let stored = self.memory.commit(&write).await.unwrap();
+        let stored = self.memory.records.commit(&write).await.unwrap();
         assert_eq!(stored, Committed::Done);
         record
     }
@@ -199,9 +195,7 @@ async fn a_full_task_of_a_worker_that_died_comes_to_rest() {
         }
         tokio::time::advance(LATER).await;
         let queue = FakeQueue::default();
-        let swept = fixture
-            .engine
-            .sweep(&*fixture.memory, &queue, Leases::Respect);
+        let swept = fixture.engine.sweep(&queue, Leases::Respect);
         swept.await.unwrap();
         let record = fixture.record(record.id()).await;
         if record.state().is_at_rest() {

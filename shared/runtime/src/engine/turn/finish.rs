@@ -116,7 +116,7 @@ impl WriteBuffer<'_> {
                 // The context was deleted meanwhile: nothing of it is kept.
                 Ok(None) => return Ok(true),
                 Ok(Some(thread)) => {
-                    let write = self.engine.threads.put_thread(&thread);
+                    let write = self.engine.records.put_thread(&thread);
                     write.await.map_err(EngineError::from)
                 }
                 Err(error) => Err(error),

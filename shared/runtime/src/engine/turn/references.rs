@@ -79,8 +79,8 @@ impl<'e> NamedTasks<'e> {
             return Ok(None);
         };
         let now = self.engine.reader.clock.now();
-        let tasks = &self.engine.tasks;
-        let head = tasks.head(&self.owner, &id, now).await?;
+        let records = &self.engine.records;
+        let head = records.head(&self.owner, &id, now).await?;
         let Some(head) = head else {
             return Ok(None);
         };
@@ -90,7 +90,7 @@ impl<'e> NamedTasks<'e> {
             artifacts: true,
             bytes: budget.stored,
         };
-        let Some(excerpt) = tasks.project(head, projection, now).await? else {
+        let Some(excerpt) = records.project(head, projection, now).await? else {
             return Ok(None);
         };
         budget.stored = budget.stored.saturating_sub(excerpt.read);

@@ -89,8 +89,8 @@ impl<'e> TurnThread<'e> {
     async fn left(&self) -> Result<Option<ThreadRecord>, StoreError> {
         let mut races = self.engine.races(self.stop_at);
         loop {
-            let threads = &self.engine.threads;
-            match threads.load_thread(&self.owner, &self.context).await {
+            let records = &self.engine.records;
+            match records.load_thread(&self.owner, &self.context).await {
                 // A transaction of another task has the thread for a moment.
                 Err(StoreError::Contended(_)) if self.engine.back_off(&mut races).await => {}
                 result => return result,

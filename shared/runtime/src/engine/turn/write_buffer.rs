@@ -321,7 +321,7 @@ impl<'e> WriteBuffer<'e> {
     pub(in crate::engine) async fn reload(&mut self) -> Result<(), EngineError> {
         let (owner, id) = (self.record.owner(), self.record.id());
         let now = self.engine.reader.clock.now();
-        let record = self.engine.tasks.load(owner, id, now).await?;
+        let record = self.engine.records.load(owner, id, now).await?;
         self.winner = record.filter(|record| record.is_same_task(&self.record));
         Ok(())
     }

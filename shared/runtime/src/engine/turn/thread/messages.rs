@@ -62,7 +62,7 @@ impl TurnThread<'_> {
                 bytes,
             };
             cut |= count_messages(&head) > messages;
-            let excerpt = self.engine.tasks.project(head, projection, now).await?;
+            let excerpt = self.engine.records.project(head, projection, now).await?;
             let Some(excerpt) = excerpt else { continue };
             cut |= !excerpt.complete;
             bytes = bytes.saturating_sub(excerpt.read);
@@ -88,7 +88,10 @@ impl TurnThread<'_> {
         let (mut tasks, mut after, mut said) = (Vec::new(), None, 0);
         for _ in 0..PAGES {
             // One task more than needed shows whether there are more.
-            let page = self.engine.tasks.tasks_in(owner, context, after, TASKS + 1);
+            let page = self
+                .engine
+                .records
+                .tasks_in(owner, context, after, TASKS + 1);
             let (heads, next) = page.await?;
             for task in heads {
                 if self.engine.is_earlier(context, task.created_at(), began) {
