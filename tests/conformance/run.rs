@@ -68,7 +68,12 @@ impl Agent {
             subject: Subject::parse("local").unwrap(),
         };
         let now = world.clock.now();
-        let record = world.store.load(&owner, &id.unwrap(), now).await;
+        let record = world
+            .store
+            .memory()
+            .records
+            .load(&owner, &id.unwrap(), now)
+            .await;
         let image = TaskImage::of(&record.unwrap().unwrap());
         let queue: LocalQueue<WorkItem> =
             LocalQueue::new(world.clock.clone(), Duration::from_secs(60));

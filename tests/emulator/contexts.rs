@@ -30,7 +30,7 @@ const BEGIN: Timestamp = Timestamp::from_millis(4_102_444_800_000);
 
 struct Stage {
     emulator: Emulator,
-    store: Arc<Records>,
+    store: Records,
     engine: Engine,
     clock: Arc<TestClock>,
     caller: Caller,
@@ -44,11 +44,10 @@ impl Stage {
     async fn with(name: &str, policy: Policy) -> Self {
         // A sweep covers the whole table, so the test needs its own.
         let emulator = Emulator::alone().await.unwrap();
-        let store = Arc::new(emulator.records.clone());
+        let store = emulator.records.clone();
         let clock = Arc::new(TestClock::without_timers(BEGIN));
         let services = Services {
-            tasks: store.clone(),
-            threads: store.clone(),
+            records: store.clone(),
             blobs: Arc::new(emulator.blobs.clone()),
             clock: clock.clone(),
             ids: Arc::new(RandomIds),
@@ -110,7 +109,7 @@ impl Stage {
     /// Runs a sweep. Returns how many threads it looked at, and how many states and deleted
     /// threads it removed.
     async fn sweep(&self) -> (usize, usize, usize) {
-        let swept = self.engine.sweep_threads(&*self.store).await.unwrap();
+        let swept = self.engine.sweep_threads().await.unwrap();
         (swept.looked_at, swept.states_cleaned, swept.threads_removed)
     }
 

@@ -1,7 +1,6 @@
 //! Runs the store contract against DynamoDB and S3, one test per case.
 
-use a2a_lambda::store::contract::{self, Case};
-use a2a_lambda::store::contract::{self, World};
+use a2a_lambda::store::contract::{self, Case, World};
 use a2a_lambda_tests::emulator::{Emulator, run};
 
 macro_rules! on_the_emulator {
@@ -27,7 +26,7 @@ macro_rules! on_the_table {
             };
             let table = emulator.records.table();
             let case = Case::new(table, run(), stringify!($case)).unwrap();
-            table_contract::$case(&case).await.unwrap();
+            contract::$case(&case).await.unwrap();
         }
     )*};
 }

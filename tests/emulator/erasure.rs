@@ -44,7 +44,7 @@ async fn deletes(estate: &Estate, owner: &Owner, path: &str) -> Option<u16> {
 async fn is_swept(estate: &Estate) {
     let later = SystemClock.now().plus(Duration::from_secs(21 * 60));
     let engine = engine(&estate.near, later);
-    let swept = engine.sweep_threads(&estate.near.records).await.unwrap();
+    let swept = engine.sweep_threads().await.unwrap();
     assert_eq!(
         swept.tasks_removed, 0,
         "the call has removed all it could see"
@@ -452,27 +452,23 @@ async fn a_tenant_is_counted_and_erased_on_every_page_of_the_table() {
 }
 
 /// A bucket for a tenant that writes a task at every list of its keys.
-struct Busy<'a> {
-    emulator: &'a Emulator,
-    world: &'a World,
+struct Busy {
+    records: Records,
+    world: World,
 }
 
 #[async_trait::async_trait]
-impl WrapBlobs for Busy<'_> {
-    fn blobs(&self) -> &dyn Blobs {
-        &self.emulator.blobs
-    }
-
+impl BlobHooks for Busy {
     async fn keys(
         &self,
+        blobs: &dyn Blobs,
         prefix: &str,
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<String>, StoreError> {
         let task = self.world.task().unwrap();
-        let write = self.world.create(&task);
-        self.emulator.records.commit(&write).await?;
-        self.emulator.blobs.keys(prefix, after, limit).await
+        self.records.commit(&self.world.create(&task)).await?;
+        blobs.keys(prefix, after, limit).await
     }
 }
 
@@ -480,14 +476,13 @@ impl WrapBlobs for Busy<'_> {
 async fn erasure_of_a_tenant_that_still_writes_is_an_error() {
     let emulator = Emulator::alone().await.unwrap();
     let world = World::new(run(), "busy").unwrap();
-    let busy = Busy {
-        emulator: &emulator,
-        world: &world,
-    };
     let task = world.task().unwrap();
     world.stored(&emulator.stores(), &task).await.unwrap();
-    let tenant = &world.owner.tenant;
-    let erased = emulator.table().erase_tenant(tenant, &busy, &|_| ()).await;
+    let tenant = world.owner.tenant.clone();
+    let records = emulator.records.clone();
+    let busy = BlobLayer::new(Arc::new(emulator.blobs.clone()), Busy { records, world });
+    let table = emulator.table();
+    let erased = table.erase_tenant(&tenant, &*busy, &|_| ()).await;
     assert!(
         matches!(erased, Err(EraseError::StillWritten)),
         "{erased:?}"

@@ -260,6 +260,7 @@ async fn a_throttled_write_is_repeated_and_done_once() {
         fault_test.line.spoil(&vec![THROTTLED; times]);
         let removed = fault_test
             .far
+            .sweep()
             .remove_state(&world.owner, &id, world.now)
             .await;
         assert!(removed.unwrap().state, "{times}");

@@ -148,11 +148,8 @@ impl Side {
         let blobs = S3Blobs::new(s3, BUCKET);
         let table = DynamoTable::new(dynamodb, TABLE);
         let records = Records::new(Arc::new(table.clone())).with_blobs(Arc::new(blobs.clone()));
-        let store = Arc::new(records.clone());
         let runtime = Runtime::builder(agent(), settings())
-            .tasks(store.clone())
-            .threads(store.clone())
-            .pushes(store)
+            .table(records.table())
             .blobs(Arc::new(blobs.clone()))
             .build()
             .unwrap();

@@ -39,13 +39,10 @@ fn runtime(
     now: Timestamp,
     change: impl FnOnce(&mut Settings),
 ) -> Runtime {
-    let store = Arc::new(records.clone());
     let mut settings = crate::full_tenant::settings();
     change(&mut settings);
     Runtime::builder(crate::full_tenant::agent(), settings)
-        .tasks(store.clone())
-        .threads(store.clone())
-        .pushes(store)
+        .table(records.table())
         .blobs(Arc::new(blobs.clone()))
         .clock(Arc::new(TestClock::standing(now)))
         .build()
@@ -123,7 +120,7 @@ async fn a_sweep_removes_replaced_objects_and_keeps_named_ones() {
         let noted = estate.near.records.note_objects_place(&from_the_start);
         noted.await.unwrap();
         let engine = engine(&estate.near, now);
-        let swept = engine.sweep_objects(&estate.near.records);
+        let swept = engine.sweep_objects();
         let swept = Box::pin(swept).await.unwrap();
         assert!(swept.whole);
         assert_eq!(counts(&estate, &folders).await, left, "{hours}");
@@ -202,7 +199,7 @@ async fn a_sweep_removes_objects_of_expired_tasks_and_keeps_others() {
     let alive = estate.say(colleague, "much", |_| ()).await;
     let before = estate.stored(&owner.tenant).await;
     let present = runtime(records, blobs, now.plus(25 * HOUR), short);
-    let swept = Box::pin(present.engine().sweep_objects(records));
+    let swept = Box::pin(present.engine().sweep_objects());
     assert!(swept.await.unwrap().removed > 3);
     let after = estate.stored(&owner.tenant).await;
     assert_eq!(after.items, before.items, "items are left to native TTL");

@@ -84,10 +84,14 @@ async fn the_next_days_sweep_removes_replaced_objects() {
 async fn look_tomorrow(estate: &Estate) {
     let records = &estate.near.records;
     let from_the_start = ObjectsPlace::default();
-    records.note_objects_place(&from_the_start).await.unwrap();
+    records
+        .sweep()
+        .note_objects_place(&from_the_start)
+        .await
+        .unwrap();
     let now = SystemClock.now().plus(Duration::from_secs(25 * 3600));
     let engine = crate::object_sweep::engine(&estate.near, now);
-    let swept = Box::pin(engine.sweep_objects(records)).await.unwrap();
+    let swept = Box::pin(engine.sweep_objects()).await.unwrap();
     assert!(swept.whole);
 }
 
@@ -110,7 +114,8 @@ async fn content_objects_names_every_object_of_a_task() {
     }
     let below = format!("v1/{}/", task.key().folder());
     let mut kept = emulator.blobs.keys(&below, None, 100).await.unwrap();
-    let mut named = emulator.records.content_objects(&task.key()).await.unwrap();
+    let sweep = emulator.records.sweep();
+    let mut named = sweep.content_objects(&task.key()).await.unwrap();
     kept.sort();
     named.sort();
     assert_eq!(named, kept);
@@ -151,7 +156,7 @@ async fn expiry_and_deletion_of_state_remove_its_object() {
     let mut settings = crate::full_tenant::settings();
     TABLE.clone_into(&mut settings.table);
     BUCKET.clone_into(&mut settings.bucket);
-    let (sweep, _) = stores(&emulator.clients, &settings);
+    let sweep = stores(&emulator.clients, &settings).0.sweep();
     let removed = |at: Timestamp| sweep.remove_state(&world.owner, &id, at);
     let nothing = StateRemoved::default();
     assert_eq!(removed(world.at(-1)).await.unwrap(), nothing);
@@ -454,20 +459,15 @@ async fn only_an_upload_that_fails_is_aborted() {
     assert_eq!(aborted.count(), 2);
 }
 
-/// A bucket that refuses every read, as S3 does for a missing object if the role may not list.
+/// Refuses every read, as S3 does for a missing object if the role may not list.
 struct Denies {
-    blobs: S3Blobs,
     /// Runs before the first refusal; reads at the same time wait for it.
     meanwhile: tokio::sync::Mutex<Option<BoxFuture<'static, ()>>>,
 }
 
 #[async_trait]
-impl WrapBlobs for Denies {
-    fn blobs(&self) -> &dyn Blobs {
-        &self.blobs
-    }
-
-    async fn get(&self, _: &str) -> Result<Option<Bytes>, StoreError> {
+impl BlobHooks for Denies {
+    async fn get(&self, _: &dyn Blobs, _: &str) -> Result<Option<Bytes>, StoreError> {
         let mut meanwhile = self.meanwhile.lock().await;
         if let Some(meanwhile) = meanwhile.take() {
             meanwhile.await;
@@ -491,11 +491,11 @@ async fn a_denied_object_is_an_outage_while_its_record_names_it() {
     let task = world.committed(&stores, &task, changes).await.unwrap();
     let load = async |meanwhile: Option<BoxFuture<'static, ()>>| {
         let denies = Denies {
-            blobs: emulator.blobs.clone(),
             meanwhile: tokio::sync::Mutex::new(meanwhile),
         };
+        let denies = BlobLayer::new(Arc::new(emulator.blobs.clone()), denies);
         let records = dynamodb::records(emulator.clients.dynamodb.clone(), TABLE);
-        let records = records.with_blobs(Arc::new(denies));
+        let records = records.with_blobs(denies);
         records.load(&world.owner, task.id(), world.now).await
     };
     let denied = load(None).await;

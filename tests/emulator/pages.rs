@@ -196,7 +196,7 @@ impl Blobs for Shelf {
 struct Desk {
     world: World,
     emulator: Emulator,
-    store: Arc<Records>,
+    store: Records,
     shelf: Arc<Shelf>,
     watch: Watch,
     reader: Reader,
@@ -208,10 +208,9 @@ impl Desk {
         let (watch, shelf) = (Watch::default(), Arc::new(Shelf::default()));
         let config = emulator.clients.dynamodb.config().to_builder();
         let client = Client::from_conf(config.interceptor(watch.clone()).build());
-        let store = Arc::new(dynamodb::records(client, TABLE).with_blobs(shelf.clone()));
+        let store = dynamodb::records(client, TABLE).with_blobs(shelf.clone());
         let reader = Reader::new(
-            store.clone(),
-            store.clone(),
+            store.reader().clone(),
             shelf.clone(),
             Arc::new(SystemClock),
             policy,
@@ -229,7 +228,7 @@ impl Desk {
     /// A working task with these commits.
     async fn task(&self, commits: Vec<Vec<Change>>) -> TaskRecord {
         let stores = Stores {
-            tasks: &*self.store,
+            records: self.store.clone(),
             ..self.emulator.stores()
         };
         let mut task = self.world.task().unwrap();
@@ -237,7 +236,7 @@ impl Desk {
         for changes in [vec![self.world.start()]].into_iter().chain(commits) {
             let next = self.world.next(&task, changes).unwrap();
             let write = self.world.update(&next, &task);
-            stores.tasks.commit(&write).await.unwrap();
+            stores.records.commit(&write).await.unwrap();
             task = next;
         }
         task

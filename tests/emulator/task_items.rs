@@ -417,8 +417,7 @@ fn engine(emulator: &Emulator, writes: &Arc<Mutex<Vec<usize>>>) -> Engine {
     let store = Arc::new(store);
     let agent = Agent::builder("chunks").skill(chunks).build().unwrap();
     let services = Services {
-        tasks: store.clone(),
-        threads: store,
+        records: store,
         blobs: Arc::new(emulator.blobs.clone()),
         clock: Arc::new(SystemClock),
         ids: Arc::new(RandomIds),

@@ -53,16 +53,14 @@ impl Stage {
         let owner = World::new(run(), "ttl").unwrap().owner;
         let store = dynamodb::records(emulator.clients.dynamodb.clone(), TABLE);
         let store = store.with_blobs(Arc::new(emulator.blobs.clone()));
-        let store = Arc::new(store.with_tombstone(LIFE));
+        let store = store.with_tombstone(LIFE);
         let services = Services {
-            tasks: store.clone(),
-            threads: store.clone(),
+            records: store.clone(),
             blobs: Arc::new(emulator.blobs.clone()),
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
             model: None,
         };
-        let pushes = store;
         let policy = Policy {
             task_ttl: LIFE,
             thread_ttl: LIFE,
@@ -78,7 +76,7 @@ impl Stage {
         };
         Self {
             emulator,
-            engine: Engine::new(Arc::new(agent), services, policy).with_pushes(pushes),
+            engine: Engine::new(Arc::new(agent), services, policy).with_push(),
             caller,
         }
     }

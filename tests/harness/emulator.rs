@@ -115,13 +115,12 @@ impl Emulator {
 
     /// Its stores, in the form that the store contract takes.
     #[must_use]
-    pub fn stores(&self) -> Stores<'_> {
+    pub fn stores(&self) -> Stores {
         Stores {
-            tasks: &self.records,
-            sweep: &self.records,
-            threads: &self.records,
-            blobs: &self.blobs,
-            pushes: Some(&self.records),
+            records: self.records.clone(),
+            deliveries: self.records.deliveries(),
+            sweep: self.records.sweep(),
+            blobs: Arc::new(self.blobs.clone()),
         }
     }
 }

@@ -94,7 +94,12 @@ pub(crate) async fn record(world: &World) -> TaskRecord {
         subject: Subject::parse("local").unwrap(),
     };
     let id = world.store.commits().last().unwrap().task.clone();
-    let found = world.store.load(&owner, &id, world.clock.now()).await;
+    let found = world
+        .store
+        .memory()
+        .records
+        .load(&owner, &id, world.clock.now())
+        .await;
     found.unwrap().unwrap()
 }
 

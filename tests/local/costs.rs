@@ -119,7 +119,7 @@ impl Counter {
         let endpoints = counter.services.endpoints();
         let settings = Settings::read(&Local).unwrap();
         let engine = counter.runtime.engine();
-        let pumps = Pumps::start(engine, counter.near.clone(), endpoints, &settings);
+        let pumps = Pumps::start(engine, counter.near.deliveries(), endpoints, &settings);
         let pumps = pumps.await.unwrap();
         counter.pumps.push(pumps);
         counter.meter.take();
@@ -551,10 +551,8 @@ async fn deliveries(counter: &mut Counter) {
         assert_eq!(image.notify, Some(3));
         assert_eq!(relay_pushes(&queue, &[image]).await, [0_usize; 0]);
         let rung = queue.receive().await;
-        let store = Arc::new(still.near.clone());
         let outgoing = PushServices {
-            tasks: store.clone(),
-            pushes: store,
+            deliveries: still.near.deliveries(),
             queue: Arc::new(queue.clone()),
             webhooks: Arc::new(Hooks(takes)),
             clock: still.clock.clone(),
@@ -580,7 +578,7 @@ async fn sweeps(counter: &mut Counter) {
     let mut places = SweepPlaces::default();
     let queue = LocalQueue::<WorkItem>::new(Arc::new(SystemClock), HOUR);
     let engine = counter.runtime.engine();
-    let swept = engine.sweep_round(&counter.near, &queue, &mut places, None);
+    let swept = engine.sweep_round(&queue, &mut places, None);
     let swept = Box::pin(swept).await;
     assert!(swept.error.is_none(), "{swept:?}");
     counter.row("a sweep that finds nothing to do");

@@ -75,8 +75,7 @@ impl Later {
 
     /// Runs the scheduled sweep of threads. Returns how many states it removed.
     async fn sweep(&self) -> usize {
-        let tasks = dynamodb::records(self.clients.dynamodb.clone(), TABLE);
-        let swept = self.runtime.engine().sweep_threads(&tasks).await;
+        let swept = self.runtime.engine().sweep_threads().await;
         swept.unwrap().states_cleaned
     }
 

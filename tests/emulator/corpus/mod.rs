@@ -89,9 +89,7 @@ impl Endpoint {
         let clock = Arc::new(TestClock::without_timers(Timestamp::from_millis(NOW)));
         let agent = conformance_agent::agent(Duration::from_secs(2)).unwrap();
         let runtime = Runtime::builder(agent, Settings::read(&Local).unwrap())
-            .tasks(records.clone())
-            .threads(records.clone())
-            .pushes(records.clone())
+            .table(records.table())
             .blobs(blobs.clone())
             .clock(clock.clone())
             .ids(Arc::new(Counted(AtomicU64::new(1))))
@@ -120,14 +118,8 @@ impl Endpoint {
         site
     }
 
-    fn stores(&self) -> Stores<'_> {
-        Stores {
-            tasks: &*self.records,
-            sweep: &*self.records,
-            threads: &*self.records,
-            blobs: &*self.blobs,
-            pushes: Some(&*self.records),
-        }
+    fn stores(&self) -> Stores {
+        Stores::over(self.records.table(), self.blobs.clone())
     }
 
     async fn put(&self, item: &Value) {
