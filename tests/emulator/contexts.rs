@@ -233,7 +233,8 @@ async fn a_sweep_with_outdated_index_data_changes_nothing() {
     stage.say("set k v", Some(&context)).await.unwrap();
     let owner = &stage.caller.owner;
     // The sweep has read an outdated index.
-    let removed = stage.store.remove_state(owner, &context, stage.clock.now());
+    let sweep = stage.store.sweep();
+    let removed = sweep.remove_state(owner, &context, stage.clock.now());
     let _whether = removed.await.unwrap();
     assert_eq!(stage.value("k", &context).await, "v");
 
@@ -243,7 +244,7 @@ async fn a_sweep_with_outdated_index_data_changes_nothing() {
     deleted.unwrap();
     let left = stage.items(&context).await;
     assert_eq!(left.keys().collect::<Vec<_>>(), ["META"], "the tombstone");
-    stage.store.note_expiry(&thread).await.unwrap();
+    stage.store.sweep().note_expiry(&thread).await.unwrap();
     assert_eq!(stage.items(&context).await, left);
     stage.clock.advance(MINUTE * 20);
     stage.sweep().await;
@@ -389,11 +390,12 @@ async fn pages_of_expiring_threads_contain_each_thread_once() {
     stage.clock.advance(DAY);
     for size in [1, 3, 50] {
         let mut found = Vec::new();
-        for shard in 0..stage.store.expiry_shards() {
+        for shard in 0..stage.store.sweep().expiry_shards() {
             let mut after = None;
             for _ in 0..100 {
                 let now = stage.clock.now();
-                let page = stage.store.expiring_threads(shard, now, after, size);
+                let sweep = stage.store.sweep();
+                let page = sweep.expiring_threads(shard, now, after, size);
                 let (threads, next) = page.await.unwrap();
                 assert!(threads.len() <= size);
                 let mine = |it: &ExpiringThread| it.owner == stage.caller.owner;

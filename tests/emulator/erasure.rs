@@ -15,11 +15,13 @@ use a2a_lambda::store::{Blobs, StoreError};
 use a2a_lambda::task::{
     ContextId, IdempotencyKey, Message, Owner, Part, SubjectKey, TaskId, TaskKey, ThreadKey,
 };
+use a2a_lambda::testing::{BlobHooks, BlobLayer};
 use a2a_lambda_admin::{Deployment, DeploymentError, EraseTenant, EraseTenantError};
 use a2a_lambda_tests::emulator::{Emulator, outside, run};
 use a2a_lambda_tests::faulty::Fault;
 use a2a_local::embedded::{BUCKET, Embedded, LocalFolders, TABLE};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The context of each owner.

@@ -382,6 +382,7 @@ async fn a_single_write_that_meets_a_transaction_is_repeated() {
     fault_test.line.spoil(&faults);
     let removed = fault_test
         .far
+        .sweep()
         .remove_state(&world.owner, &id, world.now)
         .await;
     assert!(removed.unwrap().state);

@@ -291,12 +291,8 @@ impl Estate {
             })
             .await;
         let records = &self.near.records;
-        let record = a2a_lambda::store::ReadTasks::load(
-            records,
-            owner,
-            &reported.id,
-            a2a_lambda::task::Timestamp::from_millis(0),
-        );
+        let now = a2a_lambda::task::Timestamp::from_millis(0);
+        let record = records.load(owner, &reported.id, now);
         let record = record.await.unwrap().unwrap();
         let push = self.world.push(&record, &PushId::only());
         records.put_push(&push).await.unwrap();

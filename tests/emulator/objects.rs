@@ -4,7 +4,6 @@
 use crate::full_tenant::{Estate, Stored};
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::runtime::stores;
-use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda::store::contract::{World, noise};
 use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::queue::ObjectsPlace;
@@ -16,6 +15,7 @@ use a2a_lambda::store::{
 use a2a_lambda::task::{
     Blob, Change, ContextId, Message, OutputCounts, Part, TaskId, TaskKey, ThreadKey, Timestamp,
 };
+use a2a_lambda::testing::{BlobHooks, BlobLayer};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::{BUCKET, TABLE};
 use async_trait::async_trait;
@@ -180,7 +180,7 @@ async fn expiry_and_deletion_of_state_remove_its_object() {
     next.record.updated_at = world.at(1);
     assert!(!records.put_thread(&next).await.unwrap());
     assert_eq!(keys().await.len(), 3);
-    assert!(sweep.remove_thread(&later.record).await.unwrap());
+    assert!(records.remove_thread(&later.record).await.unwrap());
     let left = keys().await;
     let [left] = left.as_slice() else {
         panic!("{left:?}");
@@ -190,33 +190,28 @@ async fn expiry_and_deletion_of_state_remove_its_object() {
 
 /// Runs a future before the first read of an object. Parallel reads wait for it.
 struct Meanwhile {
-    blobs: S3Blobs,
     first: tokio::sync::Mutex<Option<BoxFuture<'static, ()>>>,
 }
 
 #[async_trait]
-impl a2a_lambda::store::wrap::WrapBlobs for Meanwhile {
-    fn blobs(&self) -> &dyn Blobs {
-        &self.blobs
-    }
-
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
+impl BlobHooks for Meanwhile {
+    async fn get(&self, blobs: &dyn Blobs, key: &str) -> Result<Option<Bytes>, StoreError> {
         let mut waiting = self.first.lock().await;
         if let Some(first) = waiting.take() {
             first.await;
         }
         drop(waiting);
-        self.blobs.get(key).await
+        blobs.get(key).await
     }
 }
 
 /// A store that reads while `first` happens.
 fn reading(emulator: &Emulator, first: BoxFuture<'static, ()>) -> Records {
-    let blobs = Meanwhile {
-        blobs: emulator.blobs.clone(),
+    let meanwhile = Meanwhile {
         first: tokio::sync::Mutex::new(Some(first)),
     };
-    dynamodb::records(emulator.clients.dynamodb.clone(), TABLE).with_blobs(Arc::new(blobs))
+    let blobs = BlobLayer::new(Arc::new(emulator.blobs.clone()), meanwhile);
+    dynamodb::records(emulator.clients.dynamodb.clone(), TABLE).with_blobs(blobs)
 }
 
 #[tokio::test]

@@ -187,8 +187,8 @@ async fn a_value_replaced_during_its_look_up_counts_as_named() {
         commits(&records, &[write]).await;
     };
     let late = overtaken(&emulator, "Query", other);
-    let named = late.content_objects(&task.key()).await.unwrap();
-    let newest = emulator.records.content_objects(&task.key()).await;
+    let named = late.sweep().content_objects(&task.key()).await.unwrap();
+    let newest = emulator.records.sweep().content_objects(&task.key()).await;
     assert_eq!(named, newest.unwrap());
     assert_eq!(named.len(), 1);
 }

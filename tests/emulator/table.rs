@@ -9,7 +9,7 @@ use a2a_lambda::store::table::{
     Action, Comparison, Condition, Item, ItemChange, Outcome, Path, Position, Query, QuerySource,
     Range, Statement, Table, Value, Write,
 };
-use a2a_lambda::store::{StoreError, table_contract::World};
+use a2a_lambda::store::{StoreError, contract::World};
 use a2a_lambda_tests::emulator::{Emulator, outside, run};
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -414,7 +414,6 @@ fn engine(emulator: &Emulator, writes: &Arc<Mutex<Vec<usize>>>) -> Engine {
     });
     let client = aws_sdk_dynamodb::Client::from_conf(config.build());
     let store = dynamodb::records(client, TABLE).with_blobs(Arc::new(emulator.blobs.clone()));
-    let store = Arc::new(store);
     let agent = Agent::builder("chunks").skill(chunks).build().unwrap();
     let services = Services {
         records: store,

@@ -466,8 +466,8 @@ async fn a_read_during_a_deletion_finds_no_task() {
 async fn a_read_of_a_task_with_a_lost_object_gives_500() {
     let world = World::new().unwrap();
     let id = with_a_file(&world).await;
-    let objects = world.store.keys("", None, 10).await.unwrap();
-    world.store.remove(&objects).await.unwrap();
+    let objects = world.store.memory().blobs.keys("", None, 10).await.unwrap();
+    world.store.memory().blobs.remove(&objects).await.unwrap();
     let read = world.call(&DIALECT.of_task(Op::Get, &id)).await;
     assert_eq!(read.status, 500, "{}", read.text());
 }

@@ -8,7 +8,6 @@ use a2a_lambda::http::Function;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::aws::AwsClients;
-use a2a_lambda::store::dynamodb;
 use a2a_lambda::task::Timestamp;
 use a2a_lambda::testing::TestClock;
 use a2a_lambda_tests::world::{self, Reply, Request};

@@ -109,8 +109,8 @@ async fn read_all(site: &Endpoint, item: &Value, what: &str) -> usize {
         }
     }
     if item.get("open").is_some() {
-        for shard in 0..site.records.open_shards() {
-            let open = site.records.open_tasks(shard, None, 100).await;
+        for shard in 0..site.records.sweep().open_shards() {
+            let open = site.records.sweep().open_tasks(shard, None, 100).await;
             refused += usize::from(fits(open, what));
         }
     }

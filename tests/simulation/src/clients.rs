@@ -17,7 +17,7 @@ use a2a_lambda::engine::{
 };
 use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::store::queue::Ack;
-use a2a_lambda::store::records::Records;
+use a2a_lambda::store::records::{Deliveries, Records};
 use a2a_lambda::task::{
     A2aError, CancelCommand, ContextId, Generation, GetQuery, IdempotencyKey, ListQuery, Message,
     Metadata, Owner, Part, Role, SendCommand, SendMode, Sent, Subject, SubscribeCommand, Task,
@@ -50,6 +50,7 @@ struct Machine {
     ahead: i64,
     clock: Arc<dyn Clock>,
     engine: Engine,
+    deliveries: Deliveries,
 }
 
 impl Machine {
@@ -70,8 +71,10 @@ impl Machine {
             release,
         };
         let table = TableLayer::new(store.memory.table.clone(), table);
+        let records = Records::new(table).with_blobs(store.clone());
+        let deliveries = records.deliveries();
         let services = Services {
-            records: Records::new(table).with_blobs(store.clone()),
+            records,
             blobs: store.clone(),
             clock: clock.clone(),
             ids: hub.clone(),
@@ -81,6 +84,7 @@ impl Machine {
             release,
             ahead,
             clock,
+            deliveries,
             engine: Engine::new(Arc::clone(agent), services, policy())
                 .with_push()
                 .with_push_queue(Arc::new(SimQueue(Arc::clone(hub)))),
@@ -181,6 +185,10 @@ impl Endpoint {
             }
         }
         site
+    }
+
+    pub(crate) fn deliveries(&self) -> Deliveries {
+        self.machine.deliveries.clone()
     }
 
     fn engine(&self) -> &Engine {

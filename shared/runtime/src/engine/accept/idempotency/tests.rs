@@ -8,15 +8,14 @@ use crate::engine::accept::request_hash::parts_hash;
 use crate::engine::doubles::{FakeQueue, ann, owner, send_command, services_over};
 use crate::engine::{Engine, Leases, Policy};
 use crate::prelude::*;
-use crate::store::StoreError;
 use crate::store::keys::Key;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, Receipt, WorkItem};
 use crate::store::table::{Item, Outcome, Query, QueryPage, Table, Write};
+use crate::store::{RecordQuery, StoreError};
 use crate::task::{
-    A2aError, Blob, ContextId, Frame, Generation, GetQuery, IdempotencyKey, KeyHash, Message,
-    Owner, Part, PartContent, SendCommand, SendMode, Sent, Subject, Task, TaskId, TaskRecord,
-    TaskState, Timestamp,
+    A2aError, Blob, ContextId, Frame, Generation, GetQuery, IdempotencyKey, Message, Owner, Part,
+    PartContent, SendCommand, SendMode, Sent, Subject, Task, TaskId, TaskState, Timestamp,
 };
 use crate::testing::{ItemKind, TableHooks, TableLayer, committed_task, reads};
 use async_trait::async_trait;

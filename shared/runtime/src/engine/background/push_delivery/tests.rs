@@ -261,11 +261,18 @@ impl PushFixture {
     }
 
     async fn is_open(&self, task: &TaskId) -> bool {
-        let (open, _) = self.store.open_tasks(0, None, 100).await.unwrap();
-        open.contains(&OpenTask {
+        let sweep = self.store.records.sweep();
+        let open = OpenTask {
             owner: owner(),
             task: task.clone(),
-        })
+        };
+        for shard in 0..sweep.open_shards() {
+            let (tasks, _) = sweep.open_tasks(shard, None, 100).await.unwrap();
+            if tasks.contains(&open) {
+                return true;
+            }
+        }
+        false
     }
 
     async fn sweep(&self) -> SweepReport {
@@ -894,7 +901,7 @@ async fn task_with_a_reused_id_has_no_earlier_push_configs() {
         tokio::time::advance(life).await;
         if cleaned {
             let now = fixture.clock.now();
-            fixture.store.clean_up(now);
+            fixture.store.table.clean_up(now);
         }
         fixture.say_under(Some(&id), None, "talk", none).await;
         let list = PushListQuery {

@@ -15,8 +15,7 @@ use crate::store::table::{
 };
 use crate::store::{Blobs, StoreError, ThreadRecord, ThreadWrite, keys};
 use crate::task::{
-    A2aError, ContextId, Owner, SendMode, Sent, TaskId, TaskKey, TaskRecord, TaskState, Timestamp,
-    WriteId,
+    A2aError, ContextId, SendMode, Sent, TaskId, TaskKey, TaskRecord, TaskState, Timestamp, WriteId,
 };
 use crate::testing::{
     BlobHooks, BlobLayer, ItemKind, TableHooks, TableLayer, TestClock, reads, writes,
