@@ -61,6 +61,15 @@ const TOMBSTONE: Duration = Duration::from_secs(7 * 24 * 3600);
 ///
 /// Each method takes an [`Owner`](a2a_lambda_model::task::Owner) and returns only what is that
 /// owner's. What belongs to others looks absent.
+///
+/// ```compile_fail,E0599
+/// use a2a_lambda_model::task::TaskRecord;
+/// use a2a_lambda_store::records::RecordReader;
+///
+/// async fn removes(reader: RecordReader, task: &TaskRecord) {
+///     let _ = reader.remove_task(task).await;
+/// }
+/// ```
 #[derive(Clone)]
 pub struct RecordReader {
     table: Arc<dyn ReadTable>,

@@ -18,7 +18,7 @@ use a2a_lambda::store::{
     UploadUrl, stored,
 };
 use a2a_lambda::task::{ContextId, Owner, TaskKey, TaskRecord, Timestamp, WriteId};
-use a2a_lambda::testing::{ItemKind, TableHooks, committed_task, writes};
+use a2a_lambda::testing::{ItemKind, TableHooks, committed_task};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::FutureExt as _;
