@@ -5,7 +5,9 @@ use super::{Engine, RandomIds, Services};
 use crate::auth::Caller;
 use crate::engine::CallBudget;
 use crate::store::memory::MemoryStore;
-use crate::store::queue::{PushItem, PushQueue, Receipt, WorkItem, WorkMessage, WorkQueue};
+use crate::store::queue::{
+    OpenTask, PushItem, PushQueue, Receipt, SweepTasks, WorkItem, WorkMessage, WorkQueue,
+};
 use crate::store::{StoreError, WriteTasks};
 use crate::task::{
     Generation, Message, Metadata, Owner, Part, SendCommand, SendMode, Sent, Subject, Task,
@@ -41,6 +43,16 @@ pub(super) fn services(tasks: Arc<dyn WriteTasks>, memory: &Arc<MemoryStore>) ->
         ids: Arc::new(RandomIds),
         model: None,
     }
+}
+
+/// The tasks that a sweep finds open, of all shards.
+pub(super) async fn open_tasks(index: &dyn SweepTasks) -> Vec<OpenTask> {
+    let mut open = Vec::new();
+    for shard in 0..index.open_shards() {
+        let (page, _) = index.open_tasks(shard, None, 100).await.unwrap();
+        open.extend(page);
+    }
+    open
 }
 
 /// The send of a new message with this text.

@@ -5,11 +5,11 @@ use super::request_hash;
 use crate::auth::Caller;
 use crate::engine::CallBudget;
 use crate::engine::accept::request_hash::parts_hash;
-use crate::engine::doubles::{FakeQueue, ann, owner, send_command, services};
+use crate::engine::doubles::{FakeQueue, ann, open_tasks, owner, send_command, services};
 use crate::engine::{Engine, Leases, Policy};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
-use crate::store::queue::{Ack, Receipt, SweepTasks, WorkItem};
+use crate::store::queue::{Ack, Receipt, WorkItem};
 use crate::store::wrap::WrapTasks;
 use crate::store::{
     Committed, Keyed, ReadTasks, ReadThreads as _, RecordPage, RecordQuery, StoreError, Tail,
@@ -263,7 +263,7 @@ impl KeyedFixture {
 
     /// The tasks that a sweep finds open.
     async fn open(&self) -> Vec<TaskId> {
-        let (open, _) = self.store.memory.open_tasks(0, None, 10).await.unwrap();
+        let open = open_tasks(&self.store.memory).await;
         open.into_iter().map(|open| open.task).collect()
     }
 

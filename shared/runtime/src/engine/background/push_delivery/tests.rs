@@ -4,12 +4,14 @@ use super::*;
 use crate::auth::Caller;
 use crate::engine::background::redispatch::QUEUED;
 use crate::engine::commit::Commit;
-use crate::engine::doubles::{FakeQueue, ann, owner, send_command, sent_task, services};
+use crate::engine::doubles::{
+    FakeQueue, ann, open_tasks, owner, send_command, sent_task, services,
+};
 use crate::engine::{Clock, Engine, RandomIds, SecretKeys, SweepReport};
 use crate::outbound::Reach;
 use crate::store::memory::MemoryStore;
 use crate::store::push::ReadPushes as _;
-use crate::store::queue::{OpenTask, SweepTasks as _, TaskImage};
+use crate::store::queue::{OpenTask, TaskImage};
 use crate::store::wrap::WrapTasks;
 use crate::store::{StoreError, WriteTasks};
 use crate::task::metadata_keys::TRUNCATED;
@@ -254,8 +256,7 @@ impl PushFixture {
     }
 
     async fn is_open(&self, task: &TaskId) -> bool {
-        let (open, _) = self.store.open_tasks(0, None, 100).await.unwrap();
-        open.contains(&OpenTask {
+        open_tasks(&*self.store).await.contains(&OpenTask {
             owner: owner(),
             task: task.clone(),
         })
