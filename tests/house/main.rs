@@ -18,21 +18,21 @@ use std::collections::BTreeMap;
 /// The production lines that each package may have. A new mechanism names who asked; an own idea
 /// takes out what it adds.
 const LINES_MAX: [(&str, usize); 11] = [
-    ("shared/wire", 6_800),
-    ("shared/model", 8_100),
-    ("shared/store", 6_000),
-    ("shared/skill", 6_200),
-    ("shared/aws", 3_500),
-    ("shared/llm", 4_700),
-    ("shared/runtime", 27_000),
-    ("shared/macros", 550),
-    ("shared/admin", 1_500),
-    ("shared/local", 6_000),
-    ("shared/agent", 7_600),
+    ("shared/wire", 5_750),
+    ("shared/model", 8_000),
+    ("shared/store", 6_060),
+    ("shared/skill", 5_870),
+    ("shared/aws", 3_550),
+    ("shared/llm", 4_550),
+    ("shared/runtime", 21_850),
+    ("shared/macros", 520),
+    ("shared/admin", 1_425),
+    ("shared/local", 5_650),
+    ("shared/agent", 5_850),
 ];
 const FUNCTION_MAX: usize = 70;
 const CIRCLE_MAX: usize = 3;
-const PUBLIC_MAX: usize = 1_450;
+const PUBLIC_MAX: usize = 1_360;
 /// Values named by a participle, in 1,000 lines.
 const PARTICIPLES_MAX: f64 = 9.5;
 const STORE_METHODS_MAX: usize = 60;

@@ -300,17 +300,26 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
     })
 }
 
-/// Makes `record` as large as `bytes`, by a child that no store has: for tests of the limits,
-/// which are exact and cheap so.
+/// Makes an arranged `record` as large as `bytes`, by what it says of the child of its version:
+/// for tests of the limits, which are exact and cheap so.
 #[cfg(any(test, feature = "contract-tests"))]
 pub fn filled(record: &mut TaskRecord, bytes: usize) {
-    if record.layout.children.iter().all(|it| it.version > 0) {
-        record.layout.children.insert(0, MovedContent::default());
+    let version = record.version;
+    let last = record.layout.children.last();
+    if last.is_none_or(|it| it.version != version) {
+        let moved = ChildContent::of(record, &record.layout, false).entry(record);
+        let nothing = MovedContent {
+            version,
+            last_event: record.layout.events_moved(),
+            ..MovedContent::default()
+        };
+        record.layout.children.push(moved.unwrap_or(nothing));
+        keep(record);
     }
     // The number of bytes is in the body too.
     for _ in 0..3 {
         let now = length(&TaskBody::of(record, &record.layout)) + record.layout.bytes();
-        if let Some(moved) = record.layout.children.first_mut() {
+        if let Some(moved) = record.layout.children.last_mut() {
             moved.bytes = (moved.bytes + bytes).saturating_sub(now);
         }
     }

@@ -6,7 +6,9 @@ use crate::auth::Caller;
 use crate::engine::CallBudget;
 use crate::store::StoreError;
 use crate::store::memory::{MemoryBlobs, MemoryStore};
-use crate::store::queue::{PushItem, PushQueue, Receipt, WorkItem, WorkMessage, WorkQueue};
+use crate::store::queue::{
+    OpenTask, PushItem, PushQueue, Receipt, WorkItem, WorkMessage, WorkQueue,
+};
 use crate::store::records::Records;
 use crate::store::table::Table;
 use crate::task::{
@@ -51,6 +53,16 @@ pub(super) fn services_over(table: Arc<dyn Table>) -> Services {
         blobs,
         ..services(&MemoryStore::new())
     }
+}
+
+/// The tasks that a sweep finds open, of all shards.
+pub(super) async fn open_tasks(store: &MemoryStore) -> Vec<OpenTask> {
+    let (mut open, sweep) = (Vec::new(), store.records.sweep());
+    for shard in 0..sweep.open_shards() {
+        let (page, _) = sweep.open_tasks(shard, None, 100).await.unwrap();
+        open.extend(page);
+    }
+    open
 }
 
 /// The send of a new message with this text.

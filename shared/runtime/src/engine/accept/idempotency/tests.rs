@@ -5,7 +5,7 @@ use super::request_hash;
 use crate::auth::Caller;
 use crate::engine::CallBudget;
 use crate::engine::accept::request_hash::parts_hash;
-use crate::engine::doubles::{FakeQueue, ann, owner, send_command, services_over};
+use crate::engine::doubles::{FakeQueue, ann, open_tasks, owner, send_command, services_over};
 use crate::engine::{Engine, Leases, Policy};
 use crate::prelude::*;
 use crate::store::keys::Key;
@@ -222,13 +222,8 @@ impl KeyedFixture {
 
     /// The tasks that a sweep finds open.
     async fn open(&self) -> Vec<TaskId> {
-        let sweep = self.store.records.sweep();
-        let mut tasks = Vec::new();
-        for shard in 0..sweep.open_shards() {
-            let (open, _) = sweep.open_tasks(shard, None, 10).await.unwrap();
-            tasks.extend(open.into_iter().map(|open| open.task));
-        }
-        tasks
+        let open = open_tasks(&self.store).await;
+        open.into_iter().map(|open| open.task).collect()
     }
 
     /// Lets a worker take over the only open task.

@@ -4,7 +4,9 @@ use super::*;
 use crate::auth::Caller;
 use crate::engine::background::redispatch::QUEUED;
 use crate::engine::commit::Commit;
-use crate::engine::doubles::{FakeQueue, ann, owner, send_command, sent_task, services};
+use crate::engine::doubles::{
+    FakeQueue, ann, open_tasks, owner, send_command, sent_task, services,
+};
 use crate::engine::{Clock, Engine, RandomIds, SecretKeys, SweepReport};
 use crate::outbound::Reach;
 use crate::store::StoreError;
@@ -261,18 +263,10 @@ impl PushFixture {
     }
 
     async fn is_open(&self, task: &TaskId) -> bool {
-        let sweep = self.store.records.sweep();
-        let open = OpenTask {
+        open_tasks(&self.store).await.contains(&OpenTask {
             owner: owner(),
             task: task.clone(),
-        };
-        for shard in 0..sweep.open_shards() {
-            let (tasks, _) = sweep.open_tasks(shard, None, 100).await.unwrap();
-            if tasks.contains(&open) {
-                return true;
-            }
-        }
-        false
+        })
     }
 
     async fn sweep(&self) -> SweepReport {
