@@ -571,6 +571,7 @@ async fn a_thread_reads_no_more_than_it_shows() {
     let contest = Contest::new(0);
     let mut tasks = Vec::new();
     for seed in 0..4 {
+        tokio::time::advance(Duration::from_secs(1)).await;
         let text = format!("plain {}", noise(seed, 3 * MEGABYTE));
         let Ok(Sent::Task(task)) = contest.send(&text, None).await else {
             panic!("no task");

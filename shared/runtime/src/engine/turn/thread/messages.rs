@@ -87,11 +87,12 @@ impl TurnThread<'_> {
         let (owner, context) = (&self.owner, &self.context);
         let (mut tasks, mut after, mut said) = (Vec::new(), None, 0);
         for _ in 0..PAGES {
-            // One task more than needed shows whether there are more.
+            // One task more than needed shows whether there are more. The pointer to this task
+            // may be there already, before the task.
             let page = self
                 .engine
                 .records
-                .tasks_in(owner, context, after, TASKS + 1);
+                .tasks_in(owner, context, after, TASKS + 2);
             let (heads, next) = page.await?;
             for task in heads {
                 if self.engine.is_earlier(context, task.created_at(), began) {
