@@ -55,7 +55,7 @@ impl Stage {
         let store = store.with_blobs(Arc::new(emulator.blobs.clone()));
         let store = store.with_tombstone(LIFE);
         let services = Services {
-            records: store.clone(),
+            records: store,
             blobs: Arc::new(emulator.blobs.clone()),
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),

@@ -116,7 +116,7 @@ impl Runtime {
             Function::AgentCard => Backend::Cards,
             Function::TasksGet => Backend::Reader(self.engine.reader().clone()),
             Function::TasksSend | Function::TasksStream | Function::Rpc => {
-                Backend::Engine(self.engine.clone())
+                Backend::Engine(Box::new(self.engine.clone()))
             }
             Function::Ops => Backend::Ops(Arc::clone(&self.ops)),
         };

@@ -11,13 +11,15 @@ use a2a_lambda::store::queue::TaskImage;
 use a2a_lambda::store::records::to_task;
 use a2a_lambda::store::table::{
     Action, Comparison, Condition, ConditionCheck, Item, ItemChange, Outcome, Query, QueryPage,
-    Statement, Table, Value, Write,
+    ReadTable as _, Statement, Table, Value, Write,
 };
 use a2a_lambda::store::{
     BlobHead, Blobs, Download, Expect, ReadBlobs, StoreError, TaskWrite, ThreadWrite, UploadTerms,
     UploadUrl, stored,
 };
-use a2a_lambda::task::{ContextId, Owner, TaskKey, TaskRecord, Timestamp, WriteId};
+use a2a_lambda::task::{
+    ContextId, IdError, Owner, Subject, TaskKey, TaskRecord, TenantId, Timestamp, WriteId,
+};
 use a2a_lambda::testing::{ItemKind, TableHooks, committed_task};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -352,7 +354,6 @@ impl SimStore {
 
     /// The last write of the thread at `key`, as it is stored.
     async fn thread_at(&self, key: &Key) -> Result<Option<ThreadWrite>, StoreError> {
-        use a2a_lambda::store::table::ReadTable as _;
         let found = self.memory.table.get(std::slice::from_ref(key)).await?;
         let Some(item) = found.first() else {
             return Ok(None);
@@ -512,9 +513,8 @@ fn context_of(key: &Key) -> ContextId {
 
 /// The owner of a thread.
 fn owner_of(key: &Key, subject: &str) -> Result<Owner, StoreError> {
-    use a2a_lambda::task::{Subject, TenantId};
     let tenant = key.partition().split('#').nth(1).unwrap_or_default();
-    let wrong = |error: a2a_lambda::task::IdError| StoreError::Corrupt(error.to_string());
+    let wrong = |error: IdError| StoreError::Corrupt(error.to_string());
     Ok(Owner {
         tenant: TenantId::parse(tenant).map_err(wrong)?,
         subject: Subject::parse(subject).map_err(wrong)?,

@@ -119,7 +119,7 @@ fn keeping(world: &World, task: &TaskRecord, size: usize) -> Result<TaskRecord, 
         value: noise(3, length).into(),
         outputs: OutputCounts::new(),
     };
-    let besides = stored::saved_size(&world.next(task, [save(0)])?.saved());
+    let besides = stored::saved_size(world.next(task, [save(0)])?.saved());
     world.next(task, [save(size.saturating_sub(besides))])
 }
 

@@ -41,7 +41,7 @@ pub(super) fn items(push: &PushRecord) -> Result<[Item; 2], StoreError> {
 
 /// The hash of the subject of an owner, as the items of a push config hold it.
 pub(super) fn subject(owner: &Owner) -> String {
-    owner.subject.hash().to_string()
+    owner.subject.hash()
 }
 
 /// The progress of the deliveries; the lease is absent if there is none.

@@ -193,7 +193,7 @@ impl BacklogFixture {
     fn new(backlog: Backlog) -> Self {
         let agent = Agent::builder("test").skill(idle).build().unwrap();
         let memory = MemoryStore::new();
-        let backlog = TableLayer::new(memory.table.clone(), backlog);
+        let backlog = TableLayer::new(memory.table, backlog);
         let services = services_over(backlog.clone());
         Self {
             engine: Engine::new(Arc::new(agent), services, Policy::default()),
