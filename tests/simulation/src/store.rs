@@ -151,7 +151,7 @@ impl SimStore {
         let outcome = self.memory.table.write(write).await?;
         if let (Some((key, is_gone)), Outcome::Done(_)) = (thread, &outcome) {
             if is_gone {
-                let context = context_of(&key);
+                let context = context_of(&key)?;
                 self.hub.world().oracle.thread_gone(&context);
             } else if let Some(write) = self.thread_at(&key).await? {
                 self.hub.world().oracle.thread_kept(&write);
@@ -363,7 +363,7 @@ impl SimStore {
             _ => String::new(),
         };
         let owner = owner_of(key, &text("owner_subject"))?;
-        let id = context_of(key);
+        let id = context_of(key)?;
         let found = self.memory.records.load_thread(&owner, &id).await?;
         Ok(found.map(|record| ThreadWrite {
             expect: record.version - 1,
@@ -506,9 +506,9 @@ impl SimStore {
 }
 
 /// The context of a thread's key.
-fn context_of(key: &Key) -> ContextId {
+fn context_of(key: &Key) -> Result<ContextId, StoreError> {
     let context = key.partition().splitn(5, '#').nth(4).unwrap_or_default();
-    ContextId::parse(context).unwrap()
+    ContextId::parse(context).map_err(|error| StoreError::Corrupt(error.to_string()))
 }
 
 /// The owner of a thread.
