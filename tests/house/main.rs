@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 /// takes out what it adds.
 const LINES_MAX: [(&str, usize); 11] = [
     ("shared/wire", 5_750),
-    ("shared/model", 8_000),
-    ("shared/store", 6_060),
+    ("shared/model", 7_300),
+    ("shared/store", 6_200),
     ("shared/skill", 5_870),
     ("shared/aws", 3_550),
     ("shared/llm", 4_550),
@@ -32,7 +32,7 @@ const LINES_MAX: [(&str, usize); 11] = [
 ];
 const FUNCTION_MAX: usize = 70;
 const CIRCLE_MAX: usize = 3;
-const PUBLIC_MAX: usize = 1_360;
+const PUBLIC_MAX: usize = 1_370;
 /// Values named by a participle, in 1,000 lines.
 const PARTICIPLES_MAX: f64 = 9.5;
 const STORE_METHODS_MAX: usize = 22;

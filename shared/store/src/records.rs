@@ -37,8 +37,6 @@ mod threads;
 mod torn_reads;
 
 pub use self::large_value::{ROOT, UPLOADS};
-pub use self::pushes::Deliveries;
-pub use self::sweep::Sweep;
 pub use self::task_image::task_image;
 pub use self::task_item::to_task;
 
@@ -158,6 +156,30 @@ impl Records {
         Sweep(self.clone())
     }
 }
+
+/// Notes the progress of deliveries. It reads records, and writes nothing else of them.
+///
+/// A push config is a child of its task: it names the task's incarnation, and readers check the
+/// task first. These writes change neither the task's version nor anything a client sees. Only
+/// the holder of a config's lease makes them, and only for the registration the lease was taken
+/// for.
+#[derive(Debug, Clone)]
+pub struct Deliveries {
+    reader: RecordReader,
+    table: Arc<dyn Table>,
+}
+
+impl Deref for Deliveries {
+    type Target = RecordReader;
+
+    fn deref(&self) -> &RecordReader {
+        &self.reader
+    }
+}
+
+/// What a sweep looks for, over all tenants: it has the key of an item and no owner.
+#[derive(Debug, Clone)]
+pub struct Sweep(Records);
 
 /// Sets a later time for the table's TTL on an item. An item that is gone, or has a later one,
 /// stays as it is. This happens outside of a commit: if the commit fails, a longer TTL does no

@@ -9,17 +9,15 @@ use super::push_item::{
     ATTEMPTS, CURSOR, HOLDER, MARK, SUBJECT, delivery_attributes, items, lease_attributes, mark,
     push_of, subject,
 };
-use super::{RecordReader, Records, changes, prolong, task_item};
+use super::{Deliveries, RecordReader, Records, changes, prolong, task_item};
 use crate::item::{self, Attributes, LEASE_UNTIL, TTL, count};
 use crate::keys::{self, SK, SWEEP_PK, SWEEP_SK};
-use crate::table::{self, Comparison, Condition, Item, Query, Statement, Table};
+use crate::table::{self, Comparison, Condition, Item, Query, Statement};
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::{
     Delivery, Owner, PushId, PushLease, PushRecord, TaskId, TaskKey, TaskRecord, Timestamp, WriteId,
 };
 use std::collections::BTreeMap;
-use std::ops::Deref;
-use std::sync::Arc;
 
 fn task_of(push: &PushRecord) -> TaskKey {
     TaskKey::new(&push.owner, &push.task)
@@ -114,26 +112,6 @@ impl Records {
         table::done(&*self.table, vec![gone, delivered])
             .await
             .map(|_| ())
-    }
-}
-
-/// Notes the progress of deliveries. It reads records, and writes nothing else of them.
-///
-/// A push config is a child of its task: it names the task's incarnation, and readers check the
-/// task first. These writes change neither the task's version nor anything a client sees. Only
-/// the holder of a config's lease makes them, and only for the registration the lease was taken
-/// for.
-#[derive(Debug, Clone)]
-pub struct Deliveries {
-    pub(super) reader: RecordReader,
-    pub(super) table: Arc<dyn Table>,
-}
-
-impl Deref for Deliveries {
-    type Target = RecordReader;
-
-    fn deref(&self) -> &RecordReader {
-        &self.reader
     }
 }
 

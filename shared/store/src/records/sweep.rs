@@ -5,7 +5,7 @@
 //! written. A later use of the thread does not update the index. When the sweep finds such an
 //! outdated entry, it writes the new expiry. That happens about once in a thread's life.
 
-use super::{Records, changes, large_value, task_item, thread_item};
+use super::{Sweep, changes, large_value, task_item, thread_item};
 use crate::item::{self, EXPIRES_AT, VERSION, corrupt};
 use crate::keys::{self, META, PK, Partition, SK, STATE};
 use crate::table::{self, Comparison, Condition, Item, Outcome, Query, Range, Statement, Write};
@@ -18,10 +18,6 @@ use a2a_lambda_model::task::{
 
 /// Index items of one request at most.
 const CHUNK: usize = 1_000;
-
-/// What a sweep looks for, over all tenants: it has the key of an item and no owner.
-#[derive(Debug, Clone)]
-pub struct Sweep(pub(super) Records);
 
 const BEGAN: &str = "began";
 const BEFORE: &str = "before";
