@@ -56,11 +56,10 @@
 //!   settings, the parameters of the stack, the alarms, the costs and the errors.
 //! - **To serve it elsewhere:** [`runtime::Runtime`] joins an agent with its stores, and
 //!   [`http::HttpService`] answers requests in any server. The example `own_server` does it.
-//! - **To write a store:** implement [`store::WriteTasks`], [`store::WriteThreads`],
-//!   [`store::Blobs`] and [`store::push::WritePushes`], or put a store in front of another
-//!   with [`store::wrap`], as the example `custom_store`. The module `store::contract`
-//!   has the tests that every store passes. Documents, limits, counters and API keys are
-//!   stored over a [`store::table::Table`], for which `store::table_contract` has the tests.
+//! - **To write a store:** implement [`store::table::Table`], over which all but files is stored,
+//!   and [`store::Blobs`], or put a store in front of another with [`store::wrap`], as the
+//!   example `custom_store`. `store::table_contract` and `store::contract` have the tests
+//!   that every table and every store passes.
 //!
 //! # Modules
 //!
@@ -90,15 +89,16 @@
 //! - [`health`]: whether the dependencies of an agent work
 //!
 //! Other crates hold what this one re-exports: `a2a-lambda-model` has `task`, `thread`, the
-//! stored form and the storage traits, `a2a-lambda-wire` the wire formats, `a2a-lambda-skill`
-//! the API of skills, `a2a-lambda-llm` calls of a model, `a2a-lambda-aws` the stores on AWS.
+//! stored form and the storage traits, `a2a-lambda-wire` the wire formats, `a2a-lambda-store`
+//! what is stored over a table, `a2a-lambda-skill` the API of skills, `a2a-lambda-llm` calls of
+//! a model, `a2a-lambda-aws` the table, the bytes and the queues on AWS.
 //! An author depends on `a2a-lambda` alone.
 //!
 //! # Features
 //!
 //! | Feature | Default | Adds |
 //! |---|---|---|
-//! | `aws` | yes | the stores on DynamoDB and S3 and the queues on SQS, through the AWS SDKs |
+//! | `aws` | yes | the table on DynamoDB, the bytes on S3 and the queues on SQS, through the AWS SDKs |
 //! | `lambda` | yes | [`serve`]; all functions but the one for the card also need `aws` |
 //! | `turns` | yes | runs skills; a function for the card, reads or the sweep does without, and has none of their code |
 //! | `jwt` | no | callers with a JWT |

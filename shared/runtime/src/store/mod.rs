@@ -1,4 +1,4 @@
-//! The stores: the traits, a store in memory, and the stores on AWS.
+//! The stores: the traits, what is stored over a table, the table in memory and that on AWS.
 //!
 //! A function takes the narrowest trait it needs: [`ReadTasks`] for `tasks-get`,
 //! [`WriteTasks`] for the functions that run turns. `contract` is the test suite that
