@@ -88,15 +88,16 @@
 //! - [`health`]: whether the dependencies of an agent work
 //!
 //! Other crates hold what this one re-exports: `a2a-lambda-model` has `task`, `thread`, the
-//! stored form and the storage traits, `a2a-lambda-wire` the wire formats, `a2a-lambda-skill`
-//! the API of skills, `a2a-lambda-llm` calls of a model, `a2a-lambda-aws` the stores on AWS.
+//! stored form and the storage traits, `a2a-lambda-wire` the wire formats, `a2a-lambda-store`
+//! what is stored over a table, `a2a-lambda-skill` the API of skills, `a2a-lambda-llm` calls of
+//! a model, `a2a-lambda-aws` the table, the bytes and the queues on AWS.
 //! An author depends on `a2a-lambda` alone.
 //!
 //! # Features
 //!
 //! | Feature | Default | Adds |
 //! |---|---|---|
-//! | `aws` | yes | the stores on DynamoDB and S3 and the queues on SQS, through the AWS SDKs |
+//! | `aws` | yes | the table on DynamoDB, the bytes on S3 and the queues on SQS, through the AWS SDKs |
 //! | `lambda` | yes | [`serve`]; all functions but the one for the card also need `aws` |
 //! | `turns` | yes | runs skills; a function for the card, reads or the sweep does without, and has none of their code |
 //! | `jwt` | no | callers with a JWT |
