@@ -324,6 +324,17 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_file_that_a_crash_left_empty_gets_a_secret() {
+        let folder = std::env::temp_dir().join(format!("a2a-secret-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("page.key"), "").unwrap();
+        let token = secret(&folder, "page.key").unwrap();
+        assert_eq!(token.len(), 64, "nobody guesses it");
+        assert_eq!(secret(&folder, "page.key").unwrap(), token);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
     fn the_card_date_defaults_to_that_of_the_executable() {
         let settings = serve(&["--memory"])
             .settings(&no_file(), "http://127.0.0.1:1")

@@ -265,6 +265,12 @@ fn the_version_is_checked_by_generation() {
         ..post("/", &send)
     };
     assert_eq!(one(&by_query).check_version(), Ok(()));
+    let repeated = one(&RawRequest {
+        query: Some("A2A-Version=1.0&a2a-version=1.0"),
+        ..get("/tasks/t")
+    });
+    assert_eq!(repeated.check_version(), Ok(()));
+    assert!(repeated.decode().is_ok(), "it belongs to no operation");
     assert!(one(&get("/tasks/t")).check_version().is_err());
     assert_eq!(one(&get("/v1/tasks/t")).check_version(), Ok(()));
     assert_eq!(
