@@ -253,5 +253,5 @@ pub trait SweepObjects: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
-    async fn note_objects_place(&self, place: &ObjectsPlace) -> Result<(), StoreError>;
+    async fn note_objects_place(&self, progress: &ObjectsPlace) -> Result<(), StoreError>;
 }

@@ -49,7 +49,7 @@ pub trait ReadTasks: Send + Sync {
         now: Timestamp,
     ) -> Result<Vec<TaskRecord>, StoreError>;
 
-    /// A head with the `wanted` content, read consistently; `None` if the task no
+    /// A head with the content of `projection`, read consistently; `None` if the task no
     /// longer exists. The result may be newer than the head.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ pub trait ReadTasks: Send + Sync {
     async fn project(
         &self,
         head: TaskRecord,
-        wanted: Projection,
+        projection: Projection,
         now: Timestamp,
     ) -> Result<Option<ProjectedTask>, StoreError>;
 
