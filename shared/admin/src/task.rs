@@ -69,14 +69,14 @@ pub(crate) async fn run(
         None => return Err(PrintTaskError::Subject(id)),
     };
     let owner = Owner { tenant, subject };
-    let reached = options
+    let connection = options
         .deployment
         .reach(options.data.as_deref(), folders)
         .await?;
-    let records = Records::new(Arc::new(reached.table.clone()));
-    let found = records.load_by_key(&TaskKey::new(&owner, &id)).await;
-    reached.stop().await;
-    let task = found?.ok_or(PrintTaskError::None(owner.tenant, id))?;
+    let records = Records::new(Arc::new(connection.table.clone()));
+    let result = records.load_by_key(&TaskKey::new(&owner, &id)).await;
+    connection.stop().await;
+    let task = result?.ok_or(PrintTaskError::None(owner.tenant, id))?;
     let text = format!("{:#}\n", stored::encode(&task));
     Ok(io::stdout().write_all(text.as_bytes())?)
 }
