@@ -141,9 +141,13 @@ async fn a_sweep_removes_the_objects_of_an_expired_task_and_no_others() {
             .unwrap();
         let beside = Attempt::of(&beside, ends).key(&WriteId::made_of(1), 1);
         desk.put(&beside).await;
-        assert_eq!(desk.sweep(ends.minus(HOUR)).await.removed, 0, "not expired");
-        assert_eq!(desk.sweep(ends).await.removed, 1);
-        assert_eq!(desk.sweep(ends).await.removed, 0);
+        assert_eq!(
+            desk.sweep(ends.minus(HOUR)).await.removals,
+            0,
+            "not expired"
+        );
+        assert_eq!(desk.sweep(ends).await.removals, 1);
+        assert_eq!(desk.sweep(ends).await.removals, 0);
         assert_eq!(desk.keys().await, [beside]);
     }
 }
@@ -158,9 +162,9 @@ async fn a_task_with_a_reused_id_keeps_only_its_own_objects() {
         desk.put(&stale).await;
         let later = desk.world.now.plus(25 * HOUR);
         desk.store(Vec::new()).await;
-        assert_eq!(desk.sweep(later).await.removed, 0, "the task is working");
+        assert_eq!(desk.sweep(later).await.removals, 0, "the task is working");
         desk.store(vec![Change::Complete { message: None }]).await;
-        assert_eq!(desk.sweep(later).await.removed, 1);
+        assert_eq!(desk.sweep(later).await.removals, 1);
         assert_eq!(desk.keys().await, [desk.named.clone()]);
     }
 }
@@ -198,16 +202,16 @@ async fn a_sweep_spares_young_objects_and_those_of_open_tasks() {
         desk.put(&dropped).await;
         let later = desk.world.now.plus(25 * HOUR);
         desk.store(Vec::new()).await;
-        assert_eq!(desk.sweep(later).await.removed, 0, "the task is open");
+        assert_eq!(desk.sweep(later).await.removals, 0, "the task is open");
         desk.store(vec![Change::Complete { message: None }]).await;
         assert_eq!(
-            desk.sweep(desk.world.now.plus(23 * HOUR)).await.removed,
+            desk.sweep(desk.world.now.plus(23 * HOUR)).await.removals,
             0,
             "too young"
         );
         let report = desk.sweep(later).await;
         assert_eq!(
-            (report.looked_at, report.removed, report.whole),
+            (report.looked_at, report.removals, report.is_complete),
             (2, 1, true)
         );
         assert_eq!(desk.keys().await, [desk.named.clone()]);
@@ -217,7 +221,7 @@ async fn a_sweep_spares_young_objects_and_those_of_open_tasks() {
 #[tokio::test(start_paused = true)]
 async fn a_sweep_removes_objects_of_a_task_that_was_never_stored() {
     let desk = Desk::new(TaskId::made_of(5)).await;
-    assert_eq!(desk.sweep(desk.world.now.plus(25 * HOUR)).await.removed, 1);
+    assert_eq!(desk.sweep(desk.world.now.plus(25 * HOUR)).await.removals, 1);
     assert!(desk.keys().await.is_empty());
 }
 
@@ -231,7 +235,7 @@ async fn an_object_with_another_key_or_without_metadata_is_kept() {
         .put(&unnoted, Bytes::from_static(b"x"))
         .await
         .unwrap();
-    assert_eq!(desk.sweep(desk.world.now.plus(25 * HOUR)).await.removed, 1);
+    assert_eq!(desk.sweep(desk.world.now.plus(25 * HOUR)).await.removals, 1);
     assert_eq!(desk.keys().await.len(), 2);
 }
 
@@ -266,11 +270,11 @@ async fn short_sweeps_reach_all_objects_and_pause_until_the_next_day() {
     let slow = SlowLists(&desk.store);
     let clock = TestClock::following(desk.world.now.plus(25 * HOUR), 1);
     for left in [7, 4, 1] {
-        assert!(!desk.sweep_on(&slow, &clock, 3).await.whole);
+        assert!(!desk.sweep_on(&slow, &clock, 3).await.is_complete);
         assert_eq!(desk.keys().await.len(), left);
     }
     let last = desk.sweep_on(&slow, &clock, 3).await;
-    assert_eq!((last.removed, last.whole), (1, true));
+    assert_eq!((last.removals, last.is_complete), (1, true));
     assert!(desk.keys().await.is_empty());
 
     desk.put(&attempt.early_key(99 << 96)).await;
@@ -278,7 +282,11 @@ async fn short_sweeps_reach_all_objects_and_pause_until_the_next_day() {
     for (hours, looked_at) in [(23, 0), (24, 1), (25, 0)] {
         let clock = TestClock::following(began.plus(hours * HOUR), 1);
         let swept = desk.sweep_on(&desk.store, &clock, 1000).await;
-        assert_eq!((swept.looked_at, swept.whole), (looked_at, true), "{hours}");
+        assert_eq!(
+            (swept.looked_at, swept.is_complete),
+            (looked_at, true),
+            "{hours}"
+        );
     }
 }
 
@@ -307,7 +315,7 @@ async fn a_sweep_removes_state_objects_that_no_thread_names() {
         noted.await.unwrap();
         let clock = TestClock::following(desk.world.now.plus(hours * HOUR), 1);
         let swept = sweep_objects(&store, &desk.store, &clock, LIFE, 1000);
-        swept.await.unwrap().removed
+        swept.await.unwrap().removals
     };
     // The second one removed belongs to the task, which was never stored.
     for (hours, removed) in [(23, 0), (25, 2), (25, 0)] {
@@ -361,7 +369,7 @@ async fn a_young_object_is_looked_up_when_its_age_has_doubled() {
     for day in 0..36 {
         let clock = TestClock::following(desk.world.now.plus(day * 24 * HOUR), 1);
         let swept = sweep_objects(asking.store, &asking, &clock, LIFE, 1000);
-        assert!(swept.await.unwrap().whole);
+        assert!(swept.await.unwrap().is_complete);
         if !std::mem::take(&mut *asking.heads.lock().unwrap()).is_empty() {
             days.push(day);
         }
@@ -383,7 +391,7 @@ async fn a_sweep_looks_up_at_most_sixteen_tasks_at_the_same_time() {
     let asking = Asking::of(&desk.store);
     let clock = TestClock::following(desk.world.now.plus(25 * HOUR), 1);
     let swept = sweep_objects(asking.store, &asking, &clock, LIFE, 1000);
-    assert_eq!(swept.await.unwrap().removed, 101);
+    assert_eq!(swept.await.unwrap().removals, 101);
     assert_eq!(asking.most.load(Ordering::SeqCst), AT_ONCE);
 }
 
@@ -462,7 +470,7 @@ async fn a_sweep_keeps_what_is_named_after_its_first_read() {
             };
             let clock = TestClock::following(desk.world.now.plus(25 * HOUR), 1);
             let swept = sweep_objects(&store, &desk.store, &clock, LIFE, 1000);
-            assert!(swept.await.unwrap().whole);
+            assert!(swept.await.unwrap().is_complete);
             let keys = desk.keys().await;
             assert!(keys.contains(&late), "{rests} {keys:?}");
             // No task names this one. The commit of a running turn may still do so.
