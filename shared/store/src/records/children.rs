@@ -69,11 +69,11 @@ impl Records {
         if !self.load_all(items).await? {
             return Ok(None);
         }
-        let found = children
+        let items = children
             .into_iter()
             .map(|(name, item)| Ok((name, task_item::found_child(item)?)));
-        let found = found.collect::<Result<_, StoreError>>()?;
-        Ok(stored::join(&mut record, &found)?.then_some(record))
+        let items = items.collect::<Result<_, StoreError>>()?;
+        Ok(stored::join(&mut record, &items)?.then_some(record))
     }
 
     /// The children of a task in this range, with the attributes `only` or all.
@@ -112,16 +112,16 @@ impl Records {
     /// # Errors
     /// [`StoreError`] when the table does not answer.
     pub(super) async fn keep_children(&self, record: &TaskRecord) -> Result<(), StoreError> {
-        let renewed = record
+        let lifetime = record
             .layout()
             .kept
-            .filter(|kept| kept.version == record.version());
-        let Some(kept) = renewed.filter(|_| stored::has_older_children(record)) else {
+            .filter(|lifetime| lifetime.version == record.version());
+        let Some(lifetime) = lifetime.filter(|_| stored::has_older_children(record)) else {
             return Ok(());
         };
         for (name, _) in self.child_keys(record).await? {
             let child = keys::child(&record.key(), name);
-            self.prolong(child, kept.until).await?;
+            self.prolong(child, lifetime.until).await?;
         }
         Ok(())
     }
@@ -145,8 +145,8 @@ impl Records {
                 return Ok(None);
             };
             reads.note(head.version());
-            let moved = self.events_of(&head, children).await;
-            let Some(moved) = reads.result(moved)? else {
+            let events = self.events_of(&head, children).await;
+            let Some(events) = reads.result(events)? else {
                 continue;
             };
             let mut tail = Tail::of(&head, after);
@@ -154,12 +154,12 @@ impl Records {
                 return Ok(Some((head, tail)));
             }
             let mut events: Vec<LoggedEvent> =
-                moved.into_iter().filter(|it| it.seq > after).collect();
+                events.into_iter().filter(|it| it.seq > after).collect();
             events.append(&mut tail.events);
             // A child that a commit wrote between two pages of the read leaves a gap in the event
             // numbers.
-            let expected = after + 1..=tail.last_seq;
-            if events.iter().map(|event| event.seq).eq(expected) {
+            let numbers = after + 1..=tail.last_seq;
+            if events.iter().map(|event| event.seq).eq(numbers) {
                 tail.events = events;
                 return Ok(Some((head, tail)));
             }

@@ -36,8 +36,8 @@ impl Records {
         limit: usize,
         read: fn(&Item) -> Result<T, StoreError>,
     ) -> Result<(Vec<T>, Option<String>), StoreError> {
-        let refused = || StoreError::Refused("invalid page position in a shard".to_owned());
-        let start = after.map(|it| keys::sweep_position(&shard, &it).ok_or_else(refused));
+        let error = || StoreError::Refused("invalid page position in a shard".to_owned());
+        let start = after.map(|it| keys::sweep_position(&shard, &it).ok_or_else(error));
         let query = Query {
             range,
             start: start.transpose()?,
@@ -58,8 +58,8 @@ fn owner(item: &Item, tenant: TenantId) -> Result<Owner, StoreError> {
 }
 
 fn open_task(item: &Item) -> Result<OpenTask, StoreError> {
-    let named: Option<(TenantId, TaskId)> = keys::task_of(item::text(item, PK)?);
-    let (tenant, task) = named.ok_or_else(|| corrupt("the partition key names no task"))?;
+    let ids: Option<(TenantId, TaskId)> = keys::task_of(item::text(item, PK)?);
+    let (tenant, task) = ids.ok_or_else(|| corrupt("the partition key names no task"))?;
     Ok(OpenTask {
         owner: owner(item, tenant)?,
         task,
@@ -134,12 +134,12 @@ impl SweepThreads for Records {
         now: Timestamp,
     ) -> Result<StateRemoved, StoreError> {
         let key = keys::thread_state(&ThreadKey::new(owner, id));
-        let ended = Condition::is(EXPIRES_AT, Comparison::AtMost, now.as_millis());
-        let gone = Write {
+        let is_over = Condition::is(EXPIRES_AT, Comparison::AtMost, now.as_millis());
+        let removal = Write {
             wants_old: true,
-            ..Statement::delete(key).when(ended).into()
+            ..Statement::delete(key).when(is_over).into()
         };
-        let old = match self.table.write(gone).await? {
+        let old = match self.table.write(removal).await? {
             Outcome::Done(old) => old,
             Outcome::Refused(_) => None,
             Outcome::Unknown(why) => return Err(StoreError::Unavailable(why)),
@@ -194,11 +194,11 @@ impl SweepObjects for Records {
         }))
     }
 
-    async fn note_objects_place(&self, place: &ObjectsPlace) -> Result<(), StoreError> {
+    async fn note_objects_place(&self, progress: &ObjectsPlace) -> Result<(), StoreError> {
         let item = item::of(vec![
-            (BEGAN, Some(item::millis(place.began))),
-            (BEFORE, place.before.map(item::millis)),
-            (AFTER, place.after.as_deref().map(Into::into)),
+            (BEGAN, Some(item::millis(progress.began))),
+            (BEFORE, progress.before.map(item::millis)),
+            (AFTER, progress.after.as_deref().map(Into::into)),
         ]);
         let note = Statement::put(keys::objects_place(), item);
         self.done(note).await.map(|_| ())

@@ -58,8 +58,8 @@ impl Records {
     /// same id.
     pub(super) async fn remove_pointers(&self, record: &ThreadRecord) -> Result<(), StoreError> {
         let thread = thread_item::key(record);
-        let settled = record.swept_at(Expiring::Deleted);
-        let by = keys::pointers_by(settled.unwrap_or(record.expires_at));
+        let deleted_at = record.swept_at(Expiring::Deleted);
+        let by = keys::pointers_by(deleted_at.unwrap_or(record.expires_at));
         loop {
             let (sorts, more) = self.pointers(&thread, by.clone(), None, REMOVED).await?;
             for sort in sorts {
@@ -117,19 +117,19 @@ impl Records {
         sorts: &[String],
         end: bool,
     ) -> Result<Vec<TaskRecord>, StoreError> {
-        let mut named: Vec<(TaskId, Option<_>)> = Vec::new();
+        let mut pointers: Vec<(TaskId, Option<_>)> = Vec::new();
         for (task, incarnation) in sorts.iter().filter_map(|sort| keys::pointed(sort)) {
-            named.push((task, Some(incarnation)));
+            pointers.push((task, Some(incarnation)));
         }
-        named.extend(context.first_task().filter(|_| end).map(|it| (it, None)));
-        let tasks = named.iter().map(|(task, _)| TaskKey::new(owner, task));
+        pointers.extend(context.first_task().filter(|_| end).map(|it| (it, None)));
+        let tasks = pointers.iter().map(|(task, _)| TaskKey::new(owner, task));
         let mut heads = BTreeMap::new();
         for head in self.heads_of(tasks).await? {
             if head.owner() == owner && head.context_id() == context {
                 heads.insert(head.id().clone(), head);
             }
         }
-        let existing = named.iter().filter(|(task, incarnation)| {
+        let existing = pointers.iter().filter(|(task, incarnation)| {
             let same = |head: &TaskRecord| {
                 let incarnation = incarnation.as_ref();
                 incarnation.is_none_or(|it| head.incarnation() == it)
@@ -153,9 +153,9 @@ impl Records {
         limit: usize,
     ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
         let thread = ThreadKey::new(owner, context);
-        let refused = || StoreError::Refused("invalid page position in a context".to_owned());
+        let error = || StoreError::Refused("invalid page position in a context".to_owned());
         let start = after.map(|after| {
-            let pointer = keys::pointer_at(&thread, &after).ok_or_else(refused)?;
+            let pointer = keys::pointer_at(&thread, &after).ok_or_else(error)?;
             Ok::<_, StoreError>(Position::from(&pointer))
         });
         let pointers = self.pointers(&thread, keys::pointers(), start.transpose()?, limit);

@@ -42,13 +42,13 @@ impl Records {
         Ok(task.filter(|task| task.owner() == owner))
     }
 
-    /// The task with its children, if `wanted` holds for its head. With an `owner`, only a
+    /// The task with its children, if `is_wanted` holds for its head. With an `owner`, only a
     /// task of that owner.
     pub(super) async fn stored_task(
         &self,
         owner: Option<&Owner>,
         id: &TaskKey,
-        wanted: impl Fn(&TaskRecord) -> bool + Send,
+        is_wanted: impl Fn(&TaskRecord) -> bool + Send,
     ) -> Result<Option<TaskRecord>, StoreError> {
         let mut reads = TornReads::default();
         for _ in 0..TRIES {
@@ -56,13 +56,13 @@ impl Records {
                 Some(owner) => self.item_for(owner, id).await?,
                 None => self.own_item(id).await?,
             };
-            let Some(head) = head.filter(&wanted) else {
+            let Some(head) = head.filter(&is_wanted) else {
                 return Ok(None);
             };
             reads.note(head.version());
-            let whole = self.whole(head).await;
-            if let Some(whole) = reads.result(whole)? {
-                return Ok(Some(whole));
+            let task = self.whole(head).await;
+            if let Some(task) = reads.result(task)? {
+                return Ok(Some(task));
             }
         }
         Err(reads.error())
@@ -89,8 +89,8 @@ impl ReadTasks for Records {
         id: &TaskId,
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError> {
-        let wanted = |record: &TaskRecord| !record.expired(now);
-        self.stored_task(Some(owner), &TaskKey::new(owner, id), wanted)
+        let is_live = |record: &TaskRecord| !record.expired(now);
+        self.stored_task(Some(owner), &TaskKey::new(owner, id), is_live)
             .await
     }
 
@@ -100,8 +100,8 @@ impl ReadTasks for Records {
         id: &TaskId,
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError> {
-        let found = self.item_for(owner, &TaskKey::new(owner, id)).await?;
-        Ok(found.filter(|record| !record.expired(now)))
+        let head = self.item_for(owner, &TaskKey::new(owner, id)).await?;
+        Ok(head.filter(|record| !record.expired(now)))
     }
 
     async fn heads(
@@ -109,8 +109,8 @@ impl ReadTasks for Records {
         tasks: &[OpenTask],
         now: Timestamp,
     ) -> Result<Vec<TaskRecord>, StoreError> {
-        let wanted = tasks.iter().map(|it| TaskKey::new(&it.owner, &it.task));
-        let mut heads = self.heads_of(wanted).await?;
+        let keys = tasks.iter().map(|it| TaskKey::new(&it.owner, &it.task));
+        let mut heads = self.heads_of(keys).await?;
         heads.retain(|head| {
             let same = |open: &OpenTask| open.owner == *head.owner() && open.task == *head.id();
             tasks.iter().any(same) && !head.expired(now)
@@ -121,10 +121,10 @@ impl ReadTasks for Records {
     async fn project(
         &self,
         head: TaskRecord,
-        wanted: Projection,
+        projection: Projection,
         now: Timestamp,
     ) -> Result<Option<ProjectedTask>, StoreError> {
-        self.project_task(head, wanted, now).await
+        self.project_task(head, projection, now).await
     }
 
     async fn tail(
@@ -134,9 +134,9 @@ impl ReadTasks for Records {
         after: u64,
         now: Timestamp,
     ) -> Result<Option<Tail>, StoreError> {
-        let found = self.log_after(owner, id, after).await?;
-        let wanted = |record: &TaskRecord| record.owner() == owner && !record.expired(now);
-        Ok(found.and_then(|(head, tail)| wanted(&head).then_some(tail)))
+        let log = self.log_after(owner, id, after).await?;
+        let is_live = |record: &TaskRecord| record.owner() == owner && !record.expired(now);
+        Ok(log.and_then(|(head, tail)| is_live(&head).then_some(tail)))
     }
 
     async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
