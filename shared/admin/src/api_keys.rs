@@ -98,10 +98,10 @@ pub(crate) async fn run(command: &KeysCommand, folders: &dyn DataFolders) -> Res
         KeysCommand::Create(options) => (&options.table, true),
         KeysCommand::List { table, .. } | KeysCommand::Withdraw { table, .. } => (table, false),
     };
-    let reached = table.reach(may_make, folders).await?;
-    let keys = ApiKeys::new(Arc::new(reached.table.clone()));
+    let connection = table.reach(may_make, folders).await?;
+    let keys = ApiKeys::new(Arc::new(connection.table.clone()));
     let report = report(command, &keys).await;
-    reached.stop().await;
+    connection.stop().await;
     Ok(io::stdout().write_all(report?.as_bytes())?)
 }
 
@@ -118,17 +118,17 @@ async fn report(command: &KeysCommand, keys: &ApiKeys) -> Result<String, KeysErr
         }
         KeysCommand::List { tenant, .. } => {
             let tenant = tenant.as_ref().map(TenantId::parse).transpose()?;
-            let found = keys.api_keys(tenant.as_ref()).await?;
+            let list = keys.api_keys(tenant.as_ref()).await?;
             let title = "id\ttenant\tsubject\ttier\tscopes\tcreated\texpires\tnote\n".to_owned();
-            Ok(found.iter().map(line).fold(title, |all, line| all + &line))
+            Ok(list.iter().map(line).fold(title, |all, line| all + &line))
         }
         KeysCommand::Withdraw { id, .. } => {
             let unknown = || KeysError::Unknown(id.clone());
-            let named = ApiKeyId::parse(id).ok_or_else(unknown)?;
-            if !keys.withdraw_api_key(&named).await? {
+            let key_id = ApiKeyId::parse(id).ok_or_else(unknown)?;
+            if !keys.withdraw_api_key(&key_id).await? {
                 return Err(unknown());
             }
-            Ok(format!("withdrawn: {named}\n"))
+            Ok(format!("withdrawn: {key_id}\n"))
         }
     }
 }
@@ -136,14 +136,14 @@ async fn report(command: &KeysCommand, keys: &ApiKeys) -> Result<String, KeysErr
 /// The secret of the check that new keys pass. The first new key makes it.
 async fn check(keys: &ApiKeys) -> Result<String, StoreError> {
     let missing = || StoreError::Unavailable("the check of the keys is not stored".to_owned());
-    let stored = keys.reader();
-    if let Some(check) = stored.key_check().await? {
+    let reader = keys.reader();
+    if let Some(check) = reader.key_check().await? {
         return Ok(check.secret);
     }
     let secret = format!("{:032x}{:032x}", RandomIds.next(), RandomIds.next());
     keys.create_check(&KeyCheck { secret }).await?;
     // Another command may have been first.
-    let check = stored.key_check().await?.ok_or_else(missing)?;
+    let check = reader.key_check().await?.ok_or_else(missing)?;
     Ok(check.secret)
 }
 

@@ -48,7 +48,7 @@ pub enum BlockTenantError {
 /// [`BlockTenantError`]. After an error the operator can repeat the command.
 pub(crate) async fn run(
     options: &BlockTenant,
-    blocked: bool,
+    is_blocked: bool,
     folders: &dyn DataFolders,
 ) -> Result<(), BlockTenantError> {
     let tenant = TenantId::parse(options.tenant.clone())?;
@@ -59,12 +59,12 @@ pub(crate) async fn run(
         endpoint: options.endpoint.clone(),
         s3_endpoint: None,
     };
-    let reached = deployment.reach(options.data.as_deref(), folders).await?;
-    let limits = Limits::new(Arc::new(reached.table.clone()));
-    let done = limits.block(&tenant, blocked).await;
-    reached.stop().await;
-    done?;
-    let text = if blocked {
+    let connection = deployment.reach(options.data.as_deref(), folders).await?;
+    let limits = Limits::new(Arc::new(connection.table.clone()));
+    let result = limits.block(&tenant, is_blocked).await;
+    connection.stop().await;
+    result?;
+    let text = if is_blocked {
         format!("the tenant {tenant} is blocked: calls within a minute, streams within 30 s\n")
     } else {
         format!("the tenant {tenant} is not blocked\n")

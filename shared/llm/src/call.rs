@@ -10,8 +10,8 @@ use tokio::time::Instant;
 /// How long a call waits before it asks a busy service again.
 const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 
-/// Asks the model, whose text is `shown` while it arrives. When the service has too many requests, it waits and asks again, but not
-/// after a text has been sent.
+/// Asks the model, whose text goes to `chunks` while it arrives. When the service has too many
+/// requests, it waits and asks again, but not after a text has been sent.
 ///
 /// # Errors
 /// The error of the provider. `CONTENT_FILTERED` and `MODEL_OUTPUT` for an answer that a filter
@@ -19,11 +19,11 @@ const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
 pub(super) async fn converse(
     model: &dyn Model,
     request: &ModelRequest,
-    mut shown: Option<ArtifactChunks<'_>>,
+    mut chunks: Option<ArtifactChunks<'_>>,
 ) -> AgentResult<ModelReply> {
     for wait in WAITS {
-        let reply = once(model, request.clone(), &mut shown).await;
-        let has_text = shown.as_ref().is_some_and(ArtifactChunks::has_begun);
+        let reply = once(model, request.clone(), &mut chunks).await;
+        let has_text = chunks.as_ref().is_some_and(ArtifactChunks::has_begun);
         match reply {
             Err(error) if error.code() == ErrorCode::ModelRateLimited && !has_text => {
                 tokio::time::sleep(wait).await;
@@ -31,17 +31,17 @@ pub(super) async fn converse(
             reply => return reply,
         }
     }
-    once(model, request.clone(), &mut shown).await
+    once(model, request.clone(), &mut chunks).await
 }
 
 async fn once(
     model: &dyn Model,
     request: ModelRequest,
-    shown: &mut Option<ArtifactChunks<'_>>,
+    chunks: &mut Option<ArtifactChunks<'_>>,
 ) -> AgentResult<ModelReply> {
     let began = Instant::now();
-    let reply = if shown.is_some() {
-        streamed(model, request, shown).await
+    let reply = if chunks.is_some() {
+        streamed(model, request, chunks).await
     } else {
         model.converse(request).await
     };
@@ -59,19 +59,19 @@ async fn once(
 async fn streamed(
     model: &dyn Model,
     request: ModelRequest,
-    shown: &mut Option<ArtifactChunks<'_>>,
+    chunks: &mut Option<ArtifactChunks<'_>>,
 ) -> AgentResult<ModelReply> {
     let mut deltas = model.converse_stream(request).await?;
     let mut collector = Collected::default();
     while let Some(delta) = deltas.next().await {
         let delta = delta?;
-        if let (Delta::Text(text), Some(artifact)) = (&delta, &mut *shown) {
+        if let (Delta::Text(text), Some(artifact)) = (&delta, &mut *chunks) {
             artifact.push(text.clone()).await?;
         }
         if let Some(reply) = collector.add(delta) {
             // The text before tool calls is not the answer: that of a later turn replaces it.
             if !reply.calls_tools()
-                && let Some(artifact) = shown.take()
+                && let Some(artifact) = chunks.take()
             {
                 artifact.finish().await?;
             }

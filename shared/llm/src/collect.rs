@@ -15,8 +15,8 @@ impl Collected {
     /// The answer that these pieces are; `None` without the last one.
     #[cfg(feature = "openai")]
     pub(super) fn whole(deltas: impl IntoIterator<Item = Delta>) -> Option<ModelReply> {
-        let mut collected = Self::default();
-        deltas.into_iter().find_map(|delta| collected.add(delta))
+        let mut collector = Self::default();
+        deltas.into_iter().find_map(|delta| collector.add(delta))
     }
 
     /// Adds a piece; returns the answer with its last one.

@@ -124,7 +124,7 @@ impl<'a> Place<'a> {
 /// A function or worker that talks with its model.
 pub(super) struct Talk<'a> {
     setup: &'a LlmSetup,
-    place: Place<'a>,
+    host: Place<'a>,
     form: AnswerForm,
     /// Whether a value is an answer. The text of its error is for the model.
     check: &'a (dyn Fn(&Value) -> AgentResult<()> + Sync),
@@ -137,7 +137,7 @@ pub(super) struct Talk<'a> {
 impl<'a> Talk<'a> {
     pub(super) async fn new(
         setup: &'a LlmSetup,
-        place: Place<'a>,
+        host: Place<'a>,
         form: AnswerForm,
         input: &Value,
         check: &'a (dyn Fn(&Value) -> AgentResult<()> + Sync),
@@ -145,10 +145,10 @@ impl<'a> Talk<'a> {
         setup.check()?;
         Ok(Self {
             setup,
-            place,
+            host,
             form,
             check,
-            system: setup.system(place.turn()).await?,
+            system: setup.system(host.turn()).await?,
             input_hash: hash(&setup.name, input)?,
             began: Instant::now(),
         })
@@ -188,7 +188,7 @@ impl<'a> Talk<'a> {
 
     /// Notes when the conversation began, if that matters.
     async fn begin(&self, conversation: &mut Conversation) -> AgentResult<()> {
-        let Some(cx) = self.place.turn() else {
+        let Some(cx) = self.host.turn() else {
             return Ok(());
         };
         if self.setup.budget.time.is_some() && conversation.began.is_none() {
@@ -219,7 +219,7 @@ impl<'a> Talk<'a> {
         let Some(time) = budget.time else {
             return Ok(None);
         };
-        let used = match (self.place.turn(), conversation.began) {
+        let used = match (self.host.turn(), conversation.began) {
             (Some(cx), Some(began)) => {
                 let used = cx.now().as_millis().saturating_sub(began);
                 Duration::from_millis(u64::try_from(used).unwrap_or(0))
@@ -248,7 +248,7 @@ impl<'a> Talk<'a> {
         remaining: Option<Duration>,
     ) -> AgentResult<ModelReply> {
         let own_model = self.setup.model.as_deref();
-        match self.place {
+        match self.host {
             Place::Program(model) => within(remaining, converse(model, &request, None)).await,
             Place::Turn(cx) => {
                 let name = format!("{}/model", self.setup.name);
@@ -262,8 +262,8 @@ impl<'a> Talk<'a> {
                         TextArtifact::Named(name) => cx.artifact_chunks(name),
                         TextArtifact::Result => cx.result_chunks(),
                     });
-                    let shown = artifact.map(ArtifactChunks::of_model);
-                    within(remaining, converse(model, &request, shown)).await
+                    let chunks = artifact.map(ArtifactChunks::of_model);
+                    within(remaining, converse(model, &request, chunks)).await
                 })
                 .await
             }
@@ -373,13 +373,13 @@ impl<'a> Talk<'a> {
             return Ok(refused(call, &format!("the user refused: {words}")));
         }
         let run = async {
-            match tool.run(self.place.turn(), &call.input).await {
+            match tool.run(self.host.turn(), &call.input).await {
                 Err(error) if error.code() == ErrorCode::Canceled => Err(error),
                 Ok(value) => Ok(Ok(value)),
                 Err(error) => Ok(Err(format!("{}: {}", error.code(), error.text()))),
             }
         };
-        let result = match self.place {
+        let result = match self.host {
             Place::Program(_) => run.await?,
             Place::Turn(cx) => {
                 let input = StepInput {

@@ -73,11 +73,11 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmFunction<T> {
 /// Talks with the model until there is a `T`.
 pub(super) async fn answer_of<T: DeserializeOwned + JsonSchema + Send + 'static>(
     setup: &LlmSetup,
-    place: Place<'_>,
+    host: Place<'_>,
     input: LlmInput,
 ) -> AgentResult<ConversationEnd> {
     let check = |value: &Value| decoded::<T>(value).map(drop);
-    let talk = Talk::new(setup, place, AnswerForm::of::<T>(), &input.value, &check).await?;
+    let talk = Talk::new(setup, host, AnswerForm::of::<T>(), &input.value, &check).await?;
     talk.run(Conversation::of(input.messages), None).await
 }
 

@@ -85,8 +85,8 @@ impl<R: ReadDeltas> DeltaReading<R> {
                 self.is_complete = matches!(delta, Delta::Stop { .. });
                 return Ok(Some((delta, self)));
             }
-            let read = self.reader.read(&mut self.deltas).await;
-            read.map_err(ModelCallError::into_agent)?;
+            let result = self.reader.read(&mut self.deltas).await;
+            result.map_err(ModelCallError::into_agent)?;
         }
         Ok(None)
     }

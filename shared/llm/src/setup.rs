@@ -81,9 +81,9 @@ impl LlmSetup {
     /// # Errors
     /// `INTERNAL_ERROR` with the name as its private cause.
     pub(super) fn check(&self) -> AgentResult<()> {
-        for (place, tool) in self.tools.iter().enumerate() {
+        for (index, tool) in self.tools.iter().enumerate() {
             let name = tool.name.as_str();
-            let mut before = self.tools.iter().take(place);
+            let mut before = self.tools.iter().take(index);
             if !is_tool_name(name) || name == ANSWER || before.any(|tool| tool.name == name) {
                 let cause = format!(
                     "the tool `{name}` needs a name of its own: [a-zA-Z0-9_-]{{1,64}}, and not `{ANSWER}`"

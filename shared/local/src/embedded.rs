@@ -109,7 +109,7 @@ enum DataPlace {
 impl DataPlace {
     /// Opens the data folder, or makes a temporary one.
     fn take(data: Option<&Path>) -> Result<Self, FolderError> {
-        let place = match data {
+        let folder = match data {
             Some(folder) => Self::Kept(folder.to_owned(), DataFolder::take(folder)?),
             None => {
                 let folder = passing_folder();
@@ -117,8 +117,8 @@ impl DataPlace {
                 Self::Passing(folder)
             }
         };
-        make_private(&place.objects().join(BUCKET))?;
-        Ok(place)
+        make_private(&folder.objects().join(BUCKET))?;
+        Ok(folder)
     }
 
     /// The folder with the buckets.

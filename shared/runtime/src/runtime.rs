@@ -252,7 +252,7 @@ impl RuntimeBuilder {
         let settings = self.settings;
         let log = EdgeLog::new(self.clock.clone(), self.ids.clone());
         let cards = cards_by_url(Arc::clone(&agent), &settings)?;
-        let shown = shown(self.metrics, self.table.as_ref(), &settings);
+        let metrics = shown(self.metrics, self.table.as_ref(), &settings);
         let mut checks = self.checks;
         for name in agent.kept_in_table() {
             checks = checks.like("table", name);
@@ -277,8 +277,8 @@ impl RuntimeBuilder {
             clock: self.clock,
             ids: self.ids,
             model: match (self.model, &settings.model) {
-                (None, Some(named)) => Some(Arc::new(ConfiguredModel::new(named)?)),
-                (given, _) => given,
+                (None, Some(model)) => Some(Arc::new(ConfiguredModel::new(model)?)),
+                (model, _) => model,
             },
         };
         let mut engine = Engine::new(agent, services, settings.policy.clone());
@@ -296,7 +296,7 @@ impl RuntimeBuilder {
         Ok(Runtime {
             engine,
             cards,
-            ops: Arc::new(Ops::new(health, shown, &settings)),
+            ops: Arc::new(Ops::new(health, metrics, &settings)),
             settings: Arc::new(settings),
             log,
             credentials: self.credentials,
@@ -322,21 +322,21 @@ fn shown(
 /// The model of the router: the one that the program gives, that of the settings, or that of
 /// the skills.
 fn router(
-    own: Option<Arc<dyn Model>>,
+    own_model: Option<Arc<dyn Model>>,
     skills: Option<&Arc<dyn Model>>,
     settings: &Settings,
 ) -> Result<Option<RouterModel>, NoModelProvider> {
     if settings.routing == Routing::Never {
         return Ok(None);
     }
-    let model = match (own, skills, &settings.model) {
-        (Some(own), ..) => own,
+    let model = match (own_model, skills, &settings.model) {
+        (Some(model), ..) => model,
         (None, Some(skills), _) => Arc::clone(skills),
-        (None, None, Some(named)) => {
-            if named.router_id.is_none() {
+        (None, None, Some(model)) => {
+            if model.router_id.is_none() {
                 tracing::warn!("`A2A_ROUTER_MODEL_ID` is not set: `A2A_MODEL_ID` chooses skills");
             }
-            Arc::new(ConfiguredModel::new(&named.of_router())?)
+            Arc::new(ConfiguredModel::new(&model.of_router())?)
         }
         (None, None, None) => return Ok(None),
     };
@@ -347,11 +347,11 @@ fn router(
 fn warn_of_unknown(agent: &AgentDefinition, rates: &RatePolicy) {
     let skills = || agent.manifest().skills.iter().map(|skill| skill.metadata);
     for name in rates.skills.keys() {
-        let known = match name.strip_prefix('#') {
+        let is_known = match name.strip_prefix('#') {
             Some(tag) => skills().any(|skill| skill.tags.contains(&tag)),
             None => skills().any(|skill| skill.id == name),
         };
-        if !known {
+        if !is_known {
             tracing::warn!("setting `A2A_RATE_SKILLS` limits `{name}`, which no skill has");
         }
     }
@@ -374,8 +374,8 @@ fn cards_by_url(
     settings: &Settings,
 ) -> Result<Arc<CardsByUrl>, CardError> {
     agent_card::check(&agent, settings)?;
-    let kept = settings.clone();
-    let make = move |url: &str| cards(&agent, &kept, url);
+    let card_settings = settings.clone();
+    let make = move |url: &str| cards(&agent, &card_settings, url);
     Ok(Arc::new(CardsByUrl::new(settings.public_url.clone(), make)))
 }
 

@@ -347,7 +347,7 @@ impl<'a> TaskContext<'a> {
     /// When they cannot be loaded. A task that does not exist is not an error; see
     /// [`TaskContext::unresolved_references`].
     pub async fn references(&self) -> AgentResult<&'a [ReferencedTask]> {
-        Ok(&self.host.references().await?.found)
+        Ok(&self.host.references().await?.tasks)
     }
 
     /// The other task ids of the message: unknown, expired, owned by another caller, or
@@ -357,7 +357,7 @@ impl<'a> TaskContext<'a> {
     /// # Errors
     /// As for [`TaskContext::references`].
     pub async fn unresolved_references(&self) -> AgentResult<&'a [String]> {
-        Ok(&self.host.references().await?.unresolved)
+        Ok(&self.host.references().await?.unknown_ids)
     }
 
     /// The model of the agent.

@@ -207,10 +207,10 @@ fn public(message: &str) -> String {
         "adjacently tagged ",
     ];
     match message.split_once("expected ") {
-        Some((before, expected)) if KINDS.iter().any(|kind| expected.starts_with(kind)) => {
+        Some((before, type_name)) if KINDS.iter().any(|kind| type_name.starts_with(kind)) => {
             format!("{before}expected the form of the published schema")
         }
-        Some((before, expected)) if INTEGERS.contains(&expected) => {
+        Some((before, type_name)) if INTEGERS.contains(&type_name) => {
             format!("{before}expected a whole number in the range of the published schema")
         }
         Some((before, "f32" | "f64")) => format!("{before}expected a number"),

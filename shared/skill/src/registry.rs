@@ -151,7 +151,7 @@ pub struct AgentBuilder {
 #[derive(Debug)]
 struct AddedSkill {
     set: Option<String>,
-    extended: bool,
+    is_extended: bool,
     skill: Arc<dyn AnySkill>,
     adapter: Option<Arc<dyn SessionAdapter>>,
 }
@@ -249,7 +249,7 @@ impl AgentBuilder {
     fn with<S: SkillSlot, H: SkillHandler<S>>(mut self, handler: H, is_extended: bool) -> Self {
         self.skills.push(AddedSkill {
             set: None,
-            extended: is_extended,
+            is_extended,
             skill: Arc::new(ErasedSkill::new(handler)),
             adapter: None,
         });
@@ -271,7 +271,7 @@ impl AgentBuilder {
         let set = set.into();
         let skills = set.skills.into_iter().map(|skill| AddedSkill {
             set: Some(set.id.clone()),
-            extended: false,
+            is_extended: false,
             skill,
             adapter: set.adapter.clone(),
         });
@@ -298,9 +298,9 @@ impl AgentBuilder {
             return Err(BuildError::no_description(&self.id));
         }
         let mut skills: Vec<SkillManifest> = Vec::new();
-        for added in self.skills {
-            let id = checked(added.skill.metadata())?;
-            let states = added.skill.states();
+        for entry in self.skills {
+            let id = checked(entry.skill.metadata())?;
+            let states = entry.skill.states();
             if let Some(state) = states.iter().find(|state| !self.states.have(state)) {
                 let state = state.name;
                 return Err(BuildError(format!(
@@ -308,19 +308,19 @@ impl AgentBuilder {
                      `Agent::builder(…).state(…)`"
                 )));
             }
-            if skills.iter().any(|skill| skill.registered.id == id) {
+            if skills.iter().any(|skill| skill.entry.id == id) {
                 return Err(BuildError(format!("the skill id `{id}` is used twice")));
             }
             skills.push(SkillManifest {
-                metadata: *added.skill.metadata(),
-                set: added.set,
-                extended: added.extended,
-                asks: added.skill.can_ask(),
-                task: added.skill.makes_task(),
-                registered: RegisteredSkill {
+                metadata: *entry.skill.metadata(),
+                set: entry.set,
+                extended: entry.is_extended,
+                asks: entry.skill.can_ask(),
+                task: entry.skill.makes_task(),
+                entry: RegisteredSkill {
                     id,
-                    skill: added.skill,
-                    adapter: added.adapter.or_else(|| self.adapter.clone()),
+                    skill: entry.skill,
+                    adapter: entry.adapter.or_else(|| self.adapter.clone()),
                 },
             });
         }
@@ -413,14 +413,12 @@ impl AgentDefinition {
     pub fn tools(&self, set: &str) -> Vec<Tool> {
         let skills = self.manifest.skills.iter();
         let of_set = skills.filter(|skill| skill.set.as_deref() == Some(set));
-        of_set
-            .map(|skill| Tool::of(&skill.registered.skill))
-            .collect()
+        of_set.map(|skill| Tool::of(&skill.entry.skill)).collect()
     }
 
     /// What finds the session context of a conversation that begins with this skill.
     pub fn adapter(&self, skill: &SkillMetadata) -> Option<&dyn SessionAdapter> {
-        self.registered(skill.id)?.registered.adapter.as_deref()
+        self.registered(skill.id)?.entry.adapter.as_deref()
     }
 
     /// The parts of the agent that live in the documents of its skills.
@@ -442,13 +440,13 @@ impl AgentDefinition {
     /// The skill with this id.
     pub fn skill(&self, id: &SkillId) -> Option<&Arc<dyn AnySkill>> {
         let skill = self.registered(id.as_str())?;
-        Some(&skill.registered.skill)
+        Some(&skill.entry.skill)
     }
 
     /// All skills, in the order in which they were added.
     pub fn skills(&self) -> impl Iterator<Item = (&SkillId, &Arc<dyn AnySkill>)> {
         let skills = self.manifest.skills.iter();
-        skills.map(|skill| (&skill.registered.id, &skill.registered.skill))
+        skills.map(|skill| (&skill.entry.id, &skill.entry.skill))
     }
 
     /// The id of the set a skill belongs to.

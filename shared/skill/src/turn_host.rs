@@ -101,9 +101,9 @@ impl std::fmt::Debug for SessionUpdate {
 #[derive(Debug, Default)]
 pub struct References {
     /// The tasks that the caller may read.
-    pub found: Vec<ReferencedTask>,
+    pub tasks: Vec<ReferencedTask>,
     /// The other ids.
-    pub unresolved: Vec<String>,
+    pub unknown_ids: Vec<String>,
 }
 
 /// Where documents are read and written.

@@ -59,8 +59,8 @@ pub(crate) fn seconds(at: Timestamp) -> Value {
 }
 
 /// Content as an attribute. Its type says how the content is encoded.
-pub(crate) fn content(encoded: Encoded<'static>) -> Value {
-    match encoded {
+pub(crate) fn content(body: Encoded<'static>) -> Value {
+    match body {
         Encoded::Text(text) => Value::Text(text.into_owned()),
         Encoded::Deflated(bytes) => Value::Bytes(bytes.into_owned()),
     }

@@ -26,9 +26,9 @@ impl ReadTable for DynamoTable {
                 .set_key(Some(expression::attributes(key.item())))
                 .consistent_read(true);
             // Boxed, since the future of a request is large, and each caller would hold it.
-            let found = Box::pin(request.send()).await;
-            let found = found.map_err(|error| outcome::read_error(&error))?.item;
-            return Ok(found.map(expression::item).into_iter().collect());
+            let output = Box::pin(request.send()).await;
+            let item = output.map_err(|error| outcome::read_error(&error))?.item;
+            return Ok(item.map(expression::item).into_iter().collect());
         }
         let mut items = Vec::new();
         for chunk in keys.chunks(BATCH) {
@@ -66,14 +66,14 @@ impl ReadTable for DynamoTable {
             .set_limit(limit)
             .set_exclusive_start_key(start.map(|start| expression::attributes(start.0.clone())));
         // Boxed, since the future of a request is large, and each caller would hold it.
-        let found = Box::pin(request.send()).await;
-        let found = found.map_err(|error| outcome::read_error(&error))?;
-        let items = found.items.unwrap_or_default().into_iter();
-        let last = found.last_evaluated_key;
+        let output = Box::pin(request.send()).await;
+        let output = output.map_err(|error| outcome::read_error(&error))?;
+        let items = output.items.unwrap_or_default().into_iter();
+        let last = output.last_evaluated_key;
         Ok(QueryPage {
             items: items.map(expression::item).collect(),
-            count: usize::try_from(found.count).unwrap_or_default(),
-            read: usize::try_from(found.scanned_count).unwrap_or_default(),
+            count: usize::try_from(output.count).unwrap_or_default(),
+            read: usize::try_from(output.scanned_count).unwrap_or_default(),
             next: last.map(|last| Position(expression::item(last))),
         })
     }
@@ -88,8 +88,8 @@ impl Table for DynamoTable {
             wants_old: write.wants_old,
         };
         let statements = write.statements.into_iter().map(Into::into).collect();
-        let sent = outcome::write(&self.client, &self.name, statements, options);
-        match Box::pin(sent).await {
+        let outcome = outcome::write(&self.client, &self.name, statements, options);
+        match Box::pin(outcome).await {
             WriteOutcome::Done(old) => Ok(Outcome::Done(old)),
             WriteOutcome::Refused(checks) => Ok(Outcome::Refused(checks)),
             WriteOutcome::Unknown(why) => Ok(Outcome::Unknown(why)),
@@ -103,28 +103,28 @@ impl DynamoTable {
     async fn batch(&self, mut keys: Vec<SdkItem>) -> Result<Vec<Item>, StoreError> {
         let mut items = Vec::new();
         while !keys.is_empty() {
-            let wanted = keys.len();
+            let count = keys.len();
             let wanted_keys = KeysAndAttributes::builder()
                 .set_keys(Some(keys))
                 .consistent_read(true)
                 .build()
                 .map_err(|error| StoreError::Refused(error.to_string()))?;
-            let mut found = self
+            let mut output = self
                 .client
                 .batch_get_item()
                 .request_items(&self.name, wanted_keys)
                 .send()
                 .await
                 .map_err(|error| outcome::read_error(&error))?;
-            let mut responses = found.responses.take().unwrap_or_default();
-            let answered = responses.remove(&self.name).unwrap_or_default();
-            items.extend(answered.into_iter().map(expression::item));
-            let mut rest = found.unprocessed_keys.take().unwrap_or_default();
+            let mut responses = output.responses.take().unwrap_or_default();
+            let attributes = responses.remove(&self.name).unwrap_or_default();
+            items.extend(attributes.into_iter().map(expression::item));
+            let mut rest = output.unprocessed_keys.take().unwrap_or_default();
             let rest = rest.remove(&self.name);
             keys = rest.map(|rest| rest.keys).unwrap_or_default();
             // One response holds at most 16 MB, so keys can be left over. If DynamoDB
             // throttles it returns an error.
-            if keys.len() == wanted {
+            if keys.len() == count {
                 let why = "a batch read processed none of its keys".to_owned();
                 return Err(StoreError::Unavailable(why));
             }

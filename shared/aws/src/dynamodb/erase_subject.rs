@@ -20,7 +20,7 @@ struct SubjectJob<'a> {
     subject: &'a SubjectKey,
     blobs: &'a S3Blobs,
     does: EraseMode,
-    reported: OnProgress<'a>,
+    report: OnProgress<'a>,
 }
 
 /// What a page of the table holds of a subject.
@@ -43,13 +43,13 @@ impl DynamoTable {
         &self,
         subject: &SubjectKey,
         blobs: &S3Blobs,
-        reported: OnProgress<'_>,
+        report: OnProgress<'_>,
     ) -> Result<Erasure, EraseError> {
         let job = SubjectJob {
             subject,
             blobs,
             does: EraseMode::Remove,
-            reported,
+            report,
         };
         let (table, mut so_far) = (self.patient(), Erasure::default());
         while so_far.rounds < ROUNDS {
@@ -71,13 +71,13 @@ impl DynamoTable {
         &self,
         subject: &SubjectKey,
         blobs: &S3Blobs,
-        reported: OnProgress<'_>,
+        report: OnProgress<'_>,
     ) -> Result<Erasure, StoreError> {
         let job = SubjectJob {
             subject,
             blobs,
             does: EraseMode::Count,
-            reported,
+            report,
         };
         let mut so_far = Erasure::default();
         self.patient().subject_round(&job, &mut so_far).await?;
@@ -94,13 +94,13 @@ impl DynamoTable {
         loop {
             let page = self.tenant_page(job.subject.tenant(), start).await?;
             so_far.read += page.read;
-            let found = Found::in_page(page.found, job.subject);
-            self.erase_items(&found.items, job.does, so_far).await?;
-            for task in &found.tasks {
+            let contents = Found::in_page(page.keys, job.subject);
+            self.erase_items(&contents.items, job.does, so_far).await?;
+            for task in &contents.tasks {
                 self.erase_task(job, task, so_far).await?;
-                (job.reported)(so_far);
+                (job.report)(so_far);
             }
-            (job.reported)(so_far);
+            (job.report)(so_far);
             start = page.next;
             if start.is_none() {
                 break;
@@ -111,7 +111,7 @@ impl DynamoTable {
         let uploads = format!("{}{tenant}/{hash}/", UPLOADS);
         for below in [contexts, uploads] {
             job.erase_below(&below, so_far).await?;
-            (job.reported)(so_far);
+            (job.report)(so_far);
         }
         Ok(())
     }
@@ -128,8 +128,8 @@ impl DynamoTable {
         let mut items = Vec::new();
         if let Some(meta) = self.get(&[keys::task(task)]).await?.first() {
             match records::to_task(meta) {
-                Ok(record) => items.extend(record.held_keys().iter().map(|held| {
-                    let key = keys::idempotency(task.tenant(), held);
+                Ok(record) => items.extend(record.held_keys().iter().map(|address| {
+                    let key = keys::idempotency(task.tenant(), address);
                     key.item()
                 })),
                 // A damaged task goes too. Native TTL removes its idempotency keys.
@@ -150,13 +150,13 @@ impl DynamoTable {
             only: [PK, SK].map(str::to_owned).into(),
             ..keys::task_items(task).into()
         };
-        let mut found = Vec::new();
+        let mut items = Vec::new();
         loop {
             let page = self.query(&query).await?;
-            found.extend(page.items);
+            items.extend(page.items);
             query.start = page.next;
             if query.start.is_none() {
-                return Ok(found);
+                return Ok(items);
             }
         }
     }
@@ -176,22 +176,22 @@ impl SubjectJob<'_> {
 impl Found {
     /// What belongs to `subject` among the items of its tenant.
     fn in_page(page: Vec<Item>, subject: &SubjectKey) -> Self {
-        let mut found = Self::default();
+        let mut contents = Self::default();
         for item in page {
             let (Ok(partition), Ok(sort)) = (item::text(&item, PK), item::text(&item, SK)) else {
                 continue;
             };
             if partition == API_KEYS {
                 if names(&item, subject) {
-                    found.items.push(item);
+                    contents.items.push(item);
                 }
             } else if keys::is_of_subject(partition, subject) {
-                found.items.push(item);
+                contents.items.push(item);
             } else if sort == META && names(&item, subject) {
-                found.tasks.extend(keys::task_key_of(partition));
+                contents.tasks.extend(keys::task_key_of(partition));
             }
         }
-        found
+        contents
     }
 }
 

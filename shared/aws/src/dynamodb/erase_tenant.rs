@@ -69,7 +69,7 @@ pub(super) struct TablePage {
     /// The number of items read.
     pub(super) read: u64,
     /// The keys of a tenant's items and API keys, with the subject if an attribute names it.
-    pub(super) found: Vec<Item>,
+    pub(super) keys: Vec<Item>,
     /// Where the next page starts.
     pub(super) next: Option<Position>,
 }
@@ -88,13 +88,13 @@ impl DynamoTable {
         &self,
         tenant: &TenantId,
         blobs: &dyn Blobs,
-        reported: OnProgress<'_>,
+        report: OnProgress<'_>,
     ) -> Result<Erasure, EraseError> {
         let (table, mut so_far) = (self.patient(), Erasure::default());
         while so_far.rounds < ROUNDS {
             let (items, objects) = (so_far.items, so_far.objects);
             table
-                .round(tenant, blobs, EraseMode::Remove, &mut so_far, reported)
+                .round(tenant, blobs, EraseMode::Remove, &mut so_far, report)
                 .await?;
             if (so_far.items, so_far.objects) == (items, objects) {
                 return Ok(so_far);
@@ -112,11 +112,11 @@ impl DynamoTable {
         &self,
         tenant: &TenantId,
         blobs: &dyn Blobs,
-        reported: OnProgress<'_>,
+        report: OnProgress<'_>,
     ) -> Result<Erasure, StoreError> {
         let mut so_far = Erasure::default();
         self.patient()
-            .round(tenant, blobs, EraseMode::Count, &mut so_far, reported)
+            .round(tenant, blobs, EraseMode::Count, &mut so_far, report)
             .await?;
         Ok(so_far)
     }
@@ -128,15 +128,15 @@ impl DynamoTable {
         blobs: &dyn Blobs,
         does: EraseMode,
         so_far: &mut Erasure,
-        reported: OnProgress<'_>,
+        report: OnProgress<'_>,
     ) -> Result<(), StoreError> {
         so_far.rounds += 1;
         let mut start = None;
         loop {
             let page = self.tenant_page(tenant, start).await?;
             so_far.read += page.read;
-            self.erase_items(&page.found, does, so_far).await?;
-            reported(so_far);
+            self.erase_items(&page.keys, does, so_far).await?;
+            report(so_far);
             start = page.next;
             if start.is_none() {
                 break;
@@ -145,19 +145,19 @@ impl DynamoTable {
         for root in [ROOT, UPLOADS] {
             let below = format!("{root}{}/", tenant.folder());
             erase_objects(&below, blobs, does, so_far).await?;
-            reported(so_far);
+            report(so_far);
         }
         Ok(())
     }
 
-    /// Removes or counts the items with the keys of `found`.
+    /// Removes or counts the items with the keys of `items`.
     pub(super) async fn erase_items(
         &self,
-        found: &[Item],
+        items: &[Item],
         does: EraseMode,
         so_far: &mut Erasure,
     ) -> Result<(), StoreError> {
-        for keys in found.chunks(BATCH) {
+        for keys in items.chunks(BATCH) {
             if does == EraseMode::Remove {
                 self.remove_batch(keys).await?;
             }
@@ -173,7 +173,7 @@ impl DynamoTable {
         start: Option<Position>,
     ) -> Result<TablePage, StoreError> {
         let text = |text: &str| AttributeValue::S(text.to_owned());
-        let found = self
+        let output = self
             .client
             .scan()
             .table_name(&self.name)
@@ -189,38 +189,38 @@ impl DynamoTable {
             .send()
             .await
             .map_err(|error| outcome::read_error(&error))?;
-        let items = found.items.unwrap_or_default().into_iter();
-        let last = found.last_evaluated_key;
+        let items = output.items.unwrap_or_default().into_iter();
+        let last = output.last_evaluated_key;
         Ok(TablePage {
-            read: u64::try_from(found.scanned_count).unwrap_or_default(),
-            found: items.map(expression::item).collect(),
+            read: u64::try_from(output.scanned_count).unwrap_or_default(),
+            keys: items.map(expression::item).collect(),
             next: last.map(|last| Position(expression::item(last))),
         })
     }
 
     /// Deletes at most [`BATCH`] items.
-    async fn remove_batch(&self, found: &[Item]) -> Result<(), StoreError> {
-        let broken =
+    async fn remove_batch(&self, items: &[Item]) -> Result<(), StoreError> {
+        let build_error =
             |error: aws_sdk_dynamodb::error::BuildError| StoreError::Refused(error.to_string());
-        let mut left = Vec::new();
-        for item in found {
+        let mut requests = Vec::new();
+        for item in items {
             let key = expression::attributes(Key::of(item)?.item());
             let removal = DeleteRequest::builder().set_key(Some(key)).build();
-            let removal = removal.map_err(broken)?;
-            left.push(WriteRequest::builder().delete_request(removal).build());
+            let removal = removal.map_err(build_error)?;
+            requests.push(WriteRequest::builder().delete_request(removal).build());
         }
-        while !left.is_empty() {
-            let asked = left.len();
-            let done = self
+        while !requests.is_empty() {
+            let count = requests.len();
+            let output = self
                 .client
                 .batch_write_item()
-                .request_items(&self.name, left)
+                .request_items(&self.name, requests)
                 .send()
                 .await
                 .map_err(|error| outcome::read_error(&error))?;
-            let mut unprocessed = done.unprocessed_items.unwrap_or_default();
-            left = unprocessed.remove(&self.name).unwrap_or_default();
-            if left.len() == asked {
+            let mut rest = output.unprocessed_items.unwrap_or_default();
+            requests = rest.remove(&self.name).unwrap_or_default();
+            if requests.len() == count {
                 let why = "the table processed none of the deletes of a batch".to_owned();
                 return Err(StoreError::Unavailable(why));
             }
@@ -252,14 +252,14 @@ pub(super) async fn erase_objects(
 ) -> Result<(), StoreError> {
     let mut after: Option<String> = None;
     loop {
-        let found = blobs.keys(below, after.as_deref(), LISTED).await?;
-        if does == EraseMode::Remove && !found.is_empty() {
-            blobs.remove(&found).await?;
+        let names = blobs.keys(below, after.as_deref(), LISTED).await?;
+        if does == EraseMode::Remove && !names.is_empty() {
+            blobs.remove(&names).await?;
         }
-        so_far.objects += found.len() as u64;
-        if found.len() < LISTED {
+        so_far.objects += names.len() as u64;
+        if names.len() < LISTED {
             return Ok(());
         }
-        after = found.last().cloned();
+        after = names.last().cloned();
     }
 }

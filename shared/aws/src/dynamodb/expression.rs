@@ -22,8 +22,8 @@ fn attribute(value: Value) -> AttributeValue {
 
 /// An item in the form of the SDK.
 pub(super) fn attributes(item: Item) -> SdkItem {
-    let named = item.into_iter();
-    named
+    let members = item.into_iter();
+    members
         .map(|(name, value)| (name, attribute(value)))
         .collect()
 }
@@ -42,8 +42,8 @@ fn value(attribute: AttributeValue) -> Value {
 
 /// An item that DynamoDB returned.
 pub(super) fn item(attributes: SdkItem) -> Item {
-    let named = attributes.into_iter();
-    named
+    let members = attributes.into_iter();
+    members
         .map(|(name, attribute)| (name, value(attribute)))
         .collect()
 }
@@ -58,8 +58,8 @@ pub(super) struct Expressions {
 impl Expressions {
     pub(super) fn names(&self) -> Option<HashMap<String, String>> {
         let names = self.names.iter().enumerate();
-        let named = names.map(|(at, name)| (format!("#n{at}"), name.clone()));
-        (!self.names.is_empty()).then(|| named.collect())
+        let pairs = names.map(|(at, name)| (format!("#n{at}"), name.clone()));
+        (!self.names.is_empty()).then(|| pairs.collect())
     }
 
     pub(super) fn values(self) -> Option<HashMap<String, AttributeValue>> {
@@ -73,8 +73,8 @@ impl Expressions {
     }
 
     pub(super) fn name(&mut self, name: &str) -> String {
-        let known = self.names.iter().position(|known| known == name);
-        let at = known.unwrap_or_else(|| {
+        let index = self.names.iter().position(|other| other == name);
+        let at = index.unwrap_or_else(|| {
             self.names.push(name.to_owned());
             self.names.len() - 1
         });
@@ -98,20 +98,20 @@ impl Expressions {
     pub(super) fn key(&mut self, query: &Query) -> String {
         let (partition, sort) = query.partition.source().keys();
         let (name, value) = (self.name(partition), self.value(query.partition.key()));
-        let own = format!("{name} = {value}");
+        let base = format!("{name} = {value}");
         let (name, range) = match &query.range {
-            Range::All => return own,
+            Range::All => return base,
             range => (self.name(sort), range.clone()),
         };
         match range {
-            Range::All => own,
+            Range::All => base,
             Range::Prefix(prefix) => {
-                format!("{own} AND begins_with({name}, {})", self.value(prefix))
+                format!("{base} AND begins_with({name}, {})", self.value(prefix))
             }
-            Range::Below(end) => format!("{own} AND {name} < {}", self.value(end)),
+            Range::Below(end) => format!("{base} AND {name} < {}", self.value(end)),
             Range::Between(first, last) => {
                 let (first, last) = (self.value(first), self.value(last));
-                format!("{own} AND {name} BETWEEN {first} AND {last}")
+                format!("{base} AND {name} BETWEEN {first} AND {last}")
             }
         }
     }
@@ -137,7 +137,7 @@ impl Expressions {
     }
 
     fn joined(&mut self, parts: &[Condition], word: &str) -> String {
-        let written = parts.iter().map(|part| {
+        let texts = parts.iter().map(|part| {
             let text = self.condition(part);
             // DynamoDB refuses brackets that change nothing.
             let joins = match part {
@@ -150,7 +150,7 @@ impl Expressions {
                 text
             }
         });
-        written.collect::<Vec<_>>().join(word)
+        texts.collect::<Vec<_>>().join(word)
     }
 
     pub(super) fn changes(&mut self, changes: Vec<ItemChange>) -> String {

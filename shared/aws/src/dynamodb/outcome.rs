@@ -261,8 +261,8 @@ outcome_of!(put_outcome, PutItemError);
 outcome_of!(delete_outcome, DeleteItemError);
 outcome_of!(update_outcome, UpdateItemError);
 
-fn failed(found: Option<&SdkItem>) -> ConditionCheck {
-    ConditionCheck::Failed(found.cloned().map(expression::item))
+fn failed(item: Option<&SdkItem>) -> ConditionCheck {
+    ConditionCheck::Failed(item.cloned().map(expression::item))
 }
 
 async fn write_several(
@@ -280,12 +280,12 @@ async fn write_several(
     };
     // The SDK adds a client token and keeps it over its attempts, so a repeated
     // transaction is applied once.
-    let sent = client
+    let result = client
         .transact_write_items()
         .set_transact_items(Some(actions))
         .send()
         .await;
-    sent.map_or_else(
+    result.map_or_else(
         |error| transaction_outcome(&error),
         |_| WriteOutcome::Done(None),
     )
@@ -303,12 +303,12 @@ fn transaction_outcome(error: &SdkError<TransactWriteItemsError>) -> WriteOutcom
 /// Classifies the cancellation reasons of a transaction, one for each statement.
 fn canceled(reasons: &[CancellationReason]) -> WriteOutcome {
     let mut checks = Vec::new();
-    let mut refused = false;
+    let mut is_refused = false;
     let mut other = None;
     for reason in reasons {
         match reason.code() {
             Some("ConditionalCheckFailed") => {
-                refused = true;
+                is_refused = true;
                 checks.push(failed(reason.item.as_ref()));
             }
             None | Some("None") => checks.push(ConditionCheck::Held),
@@ -327,7 +327,7 @@ fn canceled(reasons: &[CancellationReason]) -> WriteOutcome {
         // write.
         Some((ErrorClass::Contended, text)) => WriteOutcome::Undecided(StoreError::Contended(text)),
         Some((_, text)) => WriteOutcome::Undecided(StoreError::Unavailable(text)),
-        None if refused => WriteOutcome::Refused(checks),
+        None if is_refused => WriteOutcome::Refused(checks),
         None => WriteOutcome::Unknown("a transaction was canceled without a reason".to_owned()),
     }
 }

@@ -29,8 +29,8 @@ impl Intercept for FixedUserAgent {
         _: &BeforeSerializationInterceptorContextRef<'_>,
         config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        let replaced = disable_interceptor::<UserAgentInterceptor>("replaced by a constant");
-        config.interceptor_state().store_put(replaced);
+        let switch = disable_interceptor::<UserAgentInterceptor>("replaced by a constant");
+        config.interceptor_state().store_put(switch);
         Ok(())
     }
 

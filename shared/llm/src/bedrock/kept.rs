@@ -17,7 +17,7 @@ const REDACTED: &str = "redacted";
 pub(super) struct Reasoning {
     pub(super) text: String,
     pub(super) signature: String,
-    pub(super) redacted: Vec<u8>,
+    pub(super) redacted_content: Vec<u8>,
 }
 
 impl Reasoning {
@@ -29,7 +29,7 @@ impl Reasoning {
                 reasoning.signature = text.signature.clone().unwrap_or_default();
             }
             ReasoningContentBlock::RedactedContent(bytes) => {
-                reasoning.redacted = bytes.as_ref().to_vec();
+                reasoning.redacted_content = bytes.as_ref().to_vec();
             }
             _ => {}
         }
@@ -38,14 +38,14 @@ impl Reasoning {
 
     /// The block that the conversation keeps; `None` if there is nothing.
     pub(super) fn into_block(self) -> Option<Value> {
-        let reasoning = if self.redacted.is_empty() {
+        let reasoning = if self.redacted_content.is_empty() {
             match (self.text.is_empty(), self.signature.is_empty()) {
                 (true, true) => return None,
                 (_, true) => json!({ TEXT: self.text }),
                 (_, false) => json!({ TEXT: self.text, SIGNATURE: self.signature }),
             }
         } else {
-            json!({ REDACTED: STANDARD.encode(self.redacted) })
+            json!({ REDACTED: STANDARD.encode(self.redacted_content) })
         };
         Some(json!({ REASONING: reasoning }))
     }

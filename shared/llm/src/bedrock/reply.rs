@@ -119,7 +119,9 @@ impl ConverseEvents {
             ReasoningContentBlockDelta::Text(text) => self.reasoning.text.push_str(text),
             ReasoningContentBlockDelta::Signature(text) => self.reasoning.signature.push_str(text),
             ReasoningContentBlockDelta::RedactedContent(bytes) => {
-                self.reasoning.redacted.extend_from_slice(bytes.as_ref());
+                self.reasoning
+                    .redacted_content
+                    .extend_from_slice(bytes.as_ref());
             }
             _ => {}
         }

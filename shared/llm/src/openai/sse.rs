@@ -20,7 +20,7 @@ pub(super) struct ServerEventParser {
     /// Whether the previous byte was a CR. A LF after it ends no line.
     after_cr: bool,
     /// Whether the first line has ended.
-    begun: bool,
+    has_begun: bool,
     name: String,
     data: Option<String>,
 }
@@ -46,7 +46,7 @@ impl ServerEventParser {
     fn end_line(&mut self) -> Option<ServerEvent> {
         let line = std::mem::take(&mut self.line);
         let mut text = &*String::from_utf8_lossy(&line);
-        if !std::mem::replace(&mut self.begun, true) {
+        if !std::mem::replace(&mut self.has_begun, true) {
             text = text.strip_prefix('\u{feff}').unwrap_or(text);
         }
         if text.is_empty() {

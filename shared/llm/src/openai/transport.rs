@@ -121,8 +121,8 @@ impl Transport {
         }
         body.remaining = REFUSAL_LIMIT;
         // The status counts, whatever happens to the body.
-        let read = body.whole().await.unwrap_or_default();
-        Err(refused(status.as_u16(), &read))
+        let bytes = body.whole().await.unwrap_or_default();
+        Err(refused(status.as_u16(), &bytes))
     }
 
     fn request(&self, json: Vec<u8>, streams: bool) -> Result<SdkRequest, ModelCallError> {

@@ -107,7 +107,7 @@ pub(super) fn set_tools(
     request: &ModelRequest,
     quirks: &OpenAiQuirks,
     tool: fn(&ModelTool) -> Value,
-    forced: fn(&str) -> Value,
+    choice_of: fn(&str) -> Value,
 ) {
     if request.tools.is_empty() {
         return;
@@ -118,7 +118,7 @@ pub(super) fn set_tools(
     let choice = match &request.tool_choice {
         ToolChoice::Auto => return,
         ToolChoice::Any => Value::from("required"),
-        ToolChoice::Tool(name) => forced(name),
+        ToolChoice::Tool(name) => choice_of(name),
     };
     if quirks.forced_tools {
         body.insert("tool_choice".to_owned(), choice);

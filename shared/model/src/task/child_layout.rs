@@ -223,10 +223,10 @@ impl Layout {
 
 /// Lowers counts so that the first ones have `items` together.
 fn keep_first<'a>(counts: impl Iterator<Item = &'a mut usize>, items: usize) {
-    let mut left = items;
+    let mut remainder = items;
     for count in counts {
-        *count = (*count).min(left);
-        left -= *count;
+        *count = (*count).min(remainder);
+        remainder -= *count;
     }
 }
 

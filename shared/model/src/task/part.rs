@@ -106,8 +106,8 @@ impl Part {
     /// nothing of its type, which is optional (A2A 1.0 §4.1.6, A2A 0.3 §6.6.1).
     #[must_use]
     pub fn known_media_type(&self) -> Option<&str> {
-        let declared = self.media_type.as_deref();
-        declared.or_else(|| match &self.content {
+        let media_type = self.media_type.as_deref();
+        media_type.or_else(|| match &self.content {
             PartContent::Text(_) => Some("text/plain"),
             PartContent::Data(_) => Some("application/json"),
             // A text may begin with the letters of a format.

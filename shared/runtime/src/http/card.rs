@@ -184,7 +184,7 @@ impl Card {
         let since = header(IF_MODIFIED_SINCE).and_then(date::read);
         let seconds = |at: Timestamp| at.as_millis().div_euclid(1_000);
         match (self.modified_at, since) {
-            (Some(modified), Some(since)) => seconds(modified) <= seconds(since),
+            (Some(modified_at), Some(since)) => seconds(modified_at) <= seconds(since),
             _ => false,
         }
     }

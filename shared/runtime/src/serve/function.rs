@@ -84,16 +84,16 @@ async fn every_route(agent: impl BuildAgent) -> Result<(), ServeError> {
     let counters = counters(&clients, &settings);
     let runtime = Runtime::builder(agent, settings.clone()).aws(&clients);
     let edges = runtime.build()?.edges();
-    let started = start.ready(counters);
-    let shared = Arc::new((edges, started));
+    let function = start.ready(counters);
+    let state = Arc::new((edges, function));
     let handler = move |request| {
-        let shared = Arc::clone(&shared);
+        let state = Arc::clone(&state);
         async move {
-            let (edges, started) = &*shared;
+            let (edges, function) = &*state;
             let event = GatewayEvent::of(request);
             let (method, uri) = (event.request.method().as_str(), event.request.uri());
             let edge = edges.for_route(method, uri.path());
-            super::answer(edge, started, event).await
+            super::answer(edge, function, event).await
         }
     };
     Ok(invocation::run(Integration::Streaming, handler, None).await?)

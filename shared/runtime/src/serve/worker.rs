@@ -31,14 +31,14 @@ pub async fn worker(agent: impl BuildAgent) -> Result<(), ServeError> {
         .aws(&clients)
         .build()?;
     let engine = runtime.engine();
-    let started = start.ready(counters);
+    let function = start.ready(counters);
     let run = async |event, deadline| {
         let turn = async |item: &WorkItem, receipt: &dyn Receipt, deadline| {
             Box::pin(engine.work(item, receipt, deadline)).await
         };
         Ok::<_, Infallible>(respond(&queue, event, deadline, turn).await)
     };
-    started.run(run).await
+    function.run(run).await
 }
 
 /// Runs the turns of a batch with `turn`, which has to end before the deadline.

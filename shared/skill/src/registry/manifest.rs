@@ -44,7 +44,7 @@ pub struct SkillManifest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<String>,
     #[serde(flatten)]
-    pub(super) registered: RegisteredSkill,
+    pub(super) entry: RegisteredSkill,
     /// Whether the skill can ask.
     pub asks: bool,
     /// Whether the skill can make a task.
@@ -68,13 +68,13 @@ impl SkillManifest {
     /// The JSON schema of the data part; `{}` if the skill accepts every value.
     #[must_use]
     pub fn input_schema(&self) -> &Value {
-        self.registered.skill.input_schema()
+        self.entry.skill.input_schema()
     }
 
     /// The JSON schema of the output artifact, if there is one.
     #[must_use]
     pub fn output_schema(&self) -> Option<&Value> {
-        self.registered.skill.output_schema()
+        self.entry.skill.output_schema()
     }
 }
 

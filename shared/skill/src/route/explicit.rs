@@ -42,7 +42,7 @@ pub(super) fn call(
     let arguments = data_call
         .as_ref()
         .map(|call| (call.wrapper, call.arguments));
-    skills.extend(data_call.map(|call| call.named));
+    skills.extend(data_call.map(|call| call.skill));
 
     let mut skills = skills.into_iter();
     let Some(NamedSkill { field, id }) = skills.next() else {
@@ -94,7 +94,7 @@ fn in_metadata<'a>(
 
 /// An explicit call in a data part.
 struct DataCall<'a> {
-    named: NamedSkill<'a>,
+    skill: NamedSkill<'a>,
     wrapper: Wrapped,
     arguments: &'a Value,
 }
@@ -139,7 +139,7 @@ fn in_data<'a>(
             in_set(agent, &field, set, tool)?;
         }
         data_call = Some(DataCall {
-            named: NamedSkill { field, id },
+            skill: NamedSkill { field, id },
             wrapper: Wrapped { part, member },
             arguments,
         });

@@ -191,8 +191,8 @@ fn earlier() -> Task {
 #[test]
 fn artifacts_of_a_referenced_task_are_found_by_name() {
     let references = References {
-        found: vec![ReferencedTask::from(&earlier())],
-        unresolved: vec!["task-x".to_owned()],
+        tasks: vec![ReferencedTask::from(&earlier())],
+        unknown_ids: vec!["task-x".to_owned()],
     };
     let host = RecordingHost {
         references,

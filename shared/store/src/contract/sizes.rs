@@ -95,7 +95,7 @@ pub async fn a_large_message_is_stored_in_every_place(
         let answers = Change::Queue {
             message: said("m-3", size),
             secret: Some(SealedAnswer {
-                sealed: Sealed::stored(noise(2, size)),
+                content: Sealed::stored(noise(2, size)),
                 fingerprint: "f".repeat(52),
             }),
         };

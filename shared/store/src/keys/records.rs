@@ -293,8 +293,8 @@ pub fn is_of_subject(partition: &str, subject: &SubjectKey) -> bool {
 /// the tasks were created.
 pub(crate) fn pointer(task: &TaskRecord) -> Key {
     let thread = ThreadKey::new(task.owner(), task.context_id());
-    let (made, id, incarnation) = (millis(task.created_at()), task.id(), task.incarnation());
-    in_thread(&thread, format!("{TASKS}{made}#{id}#{incarnation}"))
+    let (created_at, id, incarnation) = (millis(task.created_at()), task.id(), task.incarnation());
+    in_thread(&thread, format!("{TASKS}{created_at}#{id}#{incarnation}"))
 }
 
 /// A pointer of a context by its sort key; `None` if that is not one of a pointer.

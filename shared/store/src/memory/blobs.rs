@@ -49,10 +49,10 @@ impl ReadBlobs for MemoryBlobs {
 
     async fn head(&self, key: &str) -> Result<Option<BlobHead>, StoreError> {
         Ok(self.blobs().get(key).map(|blob| {
-            let measured = Measured::of(&blob.bytes);
+            let digest = Measured::of(&blob.bytes);
             BlobHead {
-                size: measured.size,
-                sha256: Some(measured.sha256),
+                size: digest.size,
+                sha256: Some(digest.sha256),
                 task: blob.task.clone(),
                 thread: blob.thread.clone(),
             }

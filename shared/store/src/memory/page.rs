@@ -50,24 +50,24 @@ fn found<'i>(items: &'i Items, query: &Query) -> Vec<&'i Item> {
         let sort = item.get(sort);
         sort.is_some_and(|it| query.range.contains(it)) && behind(item)
     };
-    let mut found: Vec<&Item> = match source {
+    let mut matches: Vec<&Item> = match source {
         QuerySource::Table => {
             let rest = items.range(&query.partition.first()..);
             let same = rest.take_while(|(key, _)| key.partition() == query.partition.key());
             same.map(|(_, item)| item).filter(inside).collect()
         }
         QuerySource::Lists | QuerySource::Sweep => {
-            let wanted = Value::from(query.partition.key());
+            let key = Value::from(query.partition.key());
             let same = items.values();
-            let same = same.filter(|it| it.get(partition) == Some(&wanted));
+            let same = same.filter(|it| it.get(partition) == Some(&key));
             same.filter(inside).collect()
         }
     };
-    found.sort_by(|one, other| order(one, other, source));
+    matches.sort_by(|one, other| order(one, other, source));
     if query.newest_first {
-        found.reverse();
+        matches.reverse();
     }
-    found
+    matches
 }
 
 /// What a source has of an item.

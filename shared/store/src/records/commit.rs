@@ -18,9 +18,9 @@ fn task(write: &TaskWrite, head: Encoded<'static>) -> Statement {
     let attributes = task_item::attributes(record, head);
     match &write.expect {
         Expect::Absent => {
-            let expired = Condition::is(EXPIRES_AT, Comparison::AtMost, write.now.as_millis());
+            let is_over = Condition::is(EXPIRES_AT, Comparison::AtMost, write.now.as_millis());
             Statement::put(key, item::of(attributes))
-                .when(Condition::Any(vec![Condition::absent(PK), expired]))
+                .when(Condition::Any(vec![Condition::absent(PK), is_over]))
         }
         // An update keeps the attributes that other versions of this program wrote.
         Expect::Version {
@@ -84,7 +84,7 @@ impl Records {
             match Box::pin(self.key_conflict(write, &checks)).await? {
                 KeyConflict::Free => return Box::pin(self.refused(write, checks)).await,
                 KeyConflict::Mine => return Ok(Committed::Done),
-                KeyConflict::For(keyed) => return Ok(Committed::KeyTaken(keyed)),
+                KeyConflict::For(holder) => return Ok(Committed::KeyTaken(holder)),
                 KeyConflict::Dead(by) => {
                     let again = self.statements(write, by.as_deref());
                     statements = Box::pin(again).await?;
@@ -103,7 +103,7 @@ impl Records {
     ) -> Result<Committed, StoreError> {
         let record = &write.record;
         let mut checks = checks.into_iter();
-        let shown = match checks.next() {
+        let item = match checks.next() {
             Some(ConditionCheck::Failed(item)) => item,
             Some(ConditionCheck::Held) | None => {
                 // `key_conflict` has already looked at the condition of the key.
@@ -116,33 +116,33 @@ impl Records {
                 return Err(StoreError::Corrupt(why.to_owned()));
             }
         };
-        let shown = shown.as_ref().map(to_task).transpose()?;
-        let known = |shown: &TaskRecord| {
-            let ours = write.id().is_some_and(|id| shown.was_written_by(id));
-            ours || shown.layout().is_empty()
+        let head = item.as_ref().map(to_task).transpose()?;
+        let is_enough = |head: &TaskRecord| {
+            let ours = write.id().is_some_and(|id| head.was_written_by(id));
+            ours || head.layout().is_empty()
         };
-        let stored = match shown {
-            Some(shown) if !known(&shown) => {
+        let task = match head {
+            Some(head) if !is_enough(&head) => {
                 self.stored_task(None, &record.key(), |_| true).await?
             }
-            shown => shown,
+            head => head,
         };
-        let mine = stored.filter(|stored| stored.owner() == record.owner());
-        if let (Some(stored), Some(id)) = (&mine, write.id())
-            && stored.was_written_by(id)
+        let mine = task.filter(|task| task.owner() == record.owner());
+        if let (Some(task), Some(id)) = (&mine, write.id())
+            && task.was_written_by(id)
         {
             return Ok(Committed::Done);
         }
-        let live = mine.filter(|stored| !stored.expired(write.now));
+        let live = mine.filter(|task| !task.expired(write.now));
         Ok(Committed::Conflict(live))
     }
 
     /// Looks up whether a write with an unknown result is stored.
     async fn look_for(&self, write: &TaskWrite, why: String) -> Result<Committed, StoreError> {
         let id = write.checked_id()?;
-        let stored = self.own_item(&write.record.key()).await?;
-        match stored {
-            Some(stored) if stored.was_written_by(id) => Ok(Committed::Done),
+        let task = self.own_item(&write.record.key()).await?;
+        match task {
+            Some(task) if task.was_written_by(id) => Ok(Committed::Done),
             _ if self.has_key(write).await? => Ok(Committed::Done),
             _ => Err(StoreError::Unavailable(why)),
         }

@@ -30,11 +30,11 @@ type ContextPlace = (ThreadPosition, bool);
 /// Returns the position that an index item shows, if there can be a context.
 type ReadPlace = fn(&Item, &ThreadQuery) -> Option<ContextPlace>;
 
-/// What one index shows of contexts: positions, newest first. `stopped` is the last
+/// What one index shows of contexts: positions, newest first. `end` is the last
 /// position read if the index has more.
 struct IndexWalk {
     places: Vec<ContextPlace>,
-    stopped: Option<ThreadPosition>,
+    end: Option<ThreadPosition>,
 }
 
 impl RecordReader {
@@ -56,18 +56,18 @@ impl RecordReader {
         )
         .await?;
         // The list is complete only down to the newest position at which a walk stopped.
-        let (mut places, mut stopped) = (Vec::new(), None);
+        let (mut places, mut end) = (Vec::new(), None);
         for walk in [threads, firsts] {
             places.extend(walk.places);
-            stopped = stopped.max(walk.stopped);
+            end = end.max(walk.end);
         }
         places.sort_by(|a, b| b.cmp(a));
         places.dedup();
-        places.retain(|(place, _)| stopped.as_ref().is_none_or(|end| place >= end));
+        places.retain(|(position, _)| end.as_ref().is_none_or(|end| position >= end));
         let more = places.len() > query.limit;
         places.truncate(query.limit);
-        let last = places.last().map(|(place, _)| place.clone());
-        let next = if more { last } else { stopped };
+        let last = places.last().map(|(position, _)| position.clone());
+        let next = if more { last } else { end };
         Ok(ThreadPage {
             threads: self.contexts_at(owner, &places, query).await?,
             next,
@@ -79,7 +79,7 @@ impl RecordReader {
         &self,
         partition: Partition,
         query: &ThreadQuery,
-        place: ReadPlace,
+        read_place: ReadPlace,
     ) -> Result<IndexWalk, StoreError> {
         let mut request = Query {
             range: keys::places_until(query.after.as_ref().map(|after| after.at)),
@@ -88,24 +88,21 @@ impl RecordReader {
             filter: Some(task_item::is_live(query.now)),
             ..partition.into()
         };
-        let (mut places, mut read) = (Vec::new(), 0);
+        let (mut places, mut read_count) = (Vec::new(), 0);
         loop {
-            let found = self.table.query(&request).await?;
-            read += found.read;
+            let page = self.table.query(&request).await?;
+            read_count += page.read;
             let after =
-                |(place, _): &ContextPlace| query.after.as_ref().is_none_or(|it| place < it);
-            let found_here = found.items.iter().filter_map(|item| place(item, query));
-            places.extend(found_here.filter(after));
-            request.start = found.next;
+                |(position, _): &ContextPlace| query.after.as_ref().is_none_or(|it| position < it);
+            let positions = page.items.iter().filter_map(|item| read_place(item, query));
+            places.extend(positions.filter(after));
+            request.start = page.next;
             let Some(last) = &request.start else {
-                return Ok(IndexWalk {
-                    places,
-                    stopped: None,
-                });
+                return Ok(IndexWalk { places, end: None });
             };
-            if places.len() > query.limit || read >= READ_MAX {
-                let stopped = Some(stop_at(last)?);
-                return Ok(IndexWalk { places, stopped });
+            if places.len() > query.limit || read_count >= READ_MAX {
+                let end = Some(stop_at(last)?);
+                return Ok(IndexWalk { places, end });
             }
         }
     }
@@ -119,7 +116,10 @@ impl RecordReader {
         query: &ThreadQuery,
     ) -> Result<Vec<ThreadRecord>, StoreError> {
         let mut threads = BTreeMap::new();
-        let contexts: BTreeSet<_> = places.iter().map(|(place, _)| &place.context).collect();
+        let contexts: BTreeSet<_> = places
+            .iter()
+            .map(|(position, _)| &position.context)
+            .collect();
         let contexts = contexts.into_iter().map(|id| ThreadKey::new(owner, id));
         let keys: Vec<Key> = contexts.map(|thread| keys::thread(&thread)).collect();
         for thread in item::readable(&self.table.get(&keys).await?, thread_item::head) {
@@ -127,11 +127,12 @@ impl RecordReader {
         }
         // A context with a thread is listed by the position of the thread, not of its first
         // task.
-        let own = |(place, first): &&ContextPlace| !first || !threads.contains_key(&place.context);
-        let places: Vec<&ContextPlace> = places.iter().filter(own).collect();
+        let is_own =
+            |(position, first): &&ContextPlace| !first || !threads.contains_key(&position.context);
+        let places: Vec<&ContextPlace> = places.iter().filter(is_own).collect();
         let firsts = places.iter().filter(|(_, first)| *first);
         let firsts: Vec<TaskId> = firsts
-            .filter_map(|(place, _)| place.context.first_task())
+            .filter_map(|(position, _)| position.context.first_task())
             .collect();
         let firsts = firsts.iter().map(|id| TaskKey::new(owner, id));
         for task in self.heads_of(firsts).await? {
@@ -144,9 +145,9 @@ impl RecordReader {
             threads.remove(&context);
         }
         let mut page = Vec::new();
-        for (place, _) in places {
+        for (position, _) in places {
             // Each context once: the index can still show the position before an update.
-            let thread = threads.remove(&place.context);
+            let thread = threads.remove(&position.context);
             page.extend(thread.filter(|it| it.owner == *owner && it.lives(query.now)));
         }
         Ok(page)
@@ -162,15 +163,12 @@ impl RecordReader {
     ) -> Result<Vec<ContextId>, StoreError> {
         let bare = threads.values().filter(|thread| thread.is_bare());
         let bare: Vec<ContextId> = bare.map(|thread| thread.context_id.clone()).collect();
-        let checked = bare.into_iter().map(|context| async move {
-            let found = self.has_task(owner, &context, query.now).await?;
-            Ok::<_, StoreError>((!found).then_some(context))
+        let checks = bare.into_iter().map(|context| async move {
+            let has_task = self.has_task(owner, &context, query.now).await?;
+            Ok::<_, StoreError>((!has_task).then_some(context))
         });
-        let checked: Vec<_> = stream::iter(checked)
-            .buffered(AT_ONCE)
-            .try_collect()
-            .await?;
-        Ok(checked.into_iter().flatten().collect())
+        let checks: Vec<_> = stream::iter(checks).buffered(AT_ONCE).try_collect().await?;
+        Ok(checks.into_iter().flatten().collect())
     }
 
     /// Whether a task is stored in the context.
@@ -196,21 +194,21 @@ impl RecordReader {
 
 /// The position of a thread in the index.
 fn thread_place(item: &Item, _: &ThreadQuery) -> Option<ContextPlace> {
-    let place = keys::context_position(item::text(item, LISTS_SK).ok()?)?;
-    Some((place, false))
+    let position = keys::context_position(item::text(item, LISTS_SK).ok()?)?;
+    Some((position, false))
 }
 
 /// The position of a task that its context is named after. `None` if the task has been at
 /// rest for the lifetime of a context: a task is kept much longer than its context is listed.
 fn first_place(item: &Item, query: &ThreadQuery) -> Option<ContextPlace> {
-    let place = keys::position(item::text(item, LISTS_SK).ok()?)?;
+    let position = keys::position(item::text(item, LISTS_SK).ok()?)?;
     let state = item::text(item, STATE).ok().and_then(TaskState::parse);
-    if place.at.plus(query.ttl) <= query.now && state.is_some_and(TaskState::is_at_rest) {
+    if position.at.plus(query.ttl) <= query.now && state.is_some_and(TaskState::is_at_rest) {
         return None;
     }
     let context = ContextId::parse(item::text(item, CONTEXT).ok()?).ok()?;
-    let first = context.first_task()? == place.task;
-    let at = place.at;
+    let first = context.first_task()? == position.task;
+    let at = position.at;
     first.then_some((ThreadPosition { at, context }, true))
 }
 
@@ -221,10 +219,10 @@ fn stop_at(last: &Position) -> Result<ThreadPosition, StoreError> {
     let of_thread = keys::context_position(text);
     let of_thread =
         of_thread.ok_or_else(|| corrupt(format_args!("invalid position in a list: `{text}`")))?;
-    let named = TaskId::parse(of_thread.context.as_str());
-    let named = named.ok().and_then(|task| ContextId::named_after(&task));
+    let task = TaskId::parse(of_thread.context.as_str());
+    let context = task.ok().and_then(|task| ContextId::named_after(&task));
     Ok(ThreadPosition {
-        context: named.unwrap_or(of_thread.context),
+        context: context.unwrap_or(of_thread.context),
         at: of_thread.at,
     })
 }

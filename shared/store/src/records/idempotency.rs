@@ -66,10 +66,10 @@ impl RecordReader {
         write: &TaskWrite,
         checks: &[ConditionCheck],
     ) -> Result<KeyConflict, StoreError> {
-        let (Some(_), Some(ConditionCheck::Failed(shown))) = (&write.key, checks.get(1)) else {
+        let (Some(_), Some(ConditionCheck::Failed(item))) = (&write.key, checks.get(1)) else {
             return Ok(KeyConflict::Free);
         };
-        let Some(item) = shown else {
+        let Some(item) = item else {
             return Ok(KeyConflict::Dead(None));
         };
         let by = item::text(item, WRITE)?;
@@ -78,7 +78,7 @@ impl RecordReader {
         }
         let owner = write.record.owner();
         Ok(match self.task_of_key(owner, item, write.now).await? {
-            Some(keyed) => KeyConflict::For(Box::new(keyed)),
+            Some(holder) => KeyConflict::For(Box::new(holder)),
             None => KeyConflict::Dead(Some(by.to_owned())),
         })
     }
@@ -103,10 +103,10 @@ impl RecordReader {
         let id = TaskId::parse(item::text(item, TASK)?).map_err(corrupt)?;
         let incarnation = item::text(item, INCARNATION)?;
         let content = item::text(item, CONTENT)?.to_owned();
-        let named =
+        let is_same =
             |task: &TaskRecord| task.incarnation().as_str() == incarnation && !task.expired(now);
         let task = TaskKey::new(owner, &id);
-        let live = self.stored_task(Some(owner), &task, named).await?;
+        let live = self.stored_task(Some(owner), &task, is_same).await?;
         Ok(live.map(|record| Keyed { content, record }))
     }
 }

@@ -71,15 +71,15 @@ impl RecordReader {
                 "object key `{name}` does not begin with `{ROOT}`"
             )));
         }
-        let refused = || {
+        let error = || {
             StoreError::Refused("an item names an object but the store has no bucket".to_owned())
         };
-        let blobs = self.blobs.as_ref().ok_or_else(refused)?;
-        let found = {
+        let blobs = self.blobs.as_ref().ok_or_else(error)?;
+        let bytes = {
             let _permit = self.objects.acquire().await.map_err(closed)?;
             blobs.get(name).await?
         };
-        let Some(bytes) = found else {
+        let Some(bytes) = bytes else {
             return Ok(false);
         };
         let wrong = |what| StoreError::Corrupt(format!("object `{name}` {what}"));

@@ -27,21 +27,20 @@ impl RecordReader {
         owner: &Owner,
         query: &RecordQuery,
     ) -> Result<RecordPage, StoreError> {
-        let (mut places, stopped) = self.places(owner, query).await?;
-        let more = places.len() > query.limit;
-        places.truncate(query.limit);
-        let next = if more {
-            places.last().cloned()
-        } else {
-            stopped
-        };
-        let whole = query.after.is_none() && next.is_none() && places.len() <= query.count_limit;
-        let matching = if whole {
-            places.len()
+        let (mut positions, end) = self.places(owner, query).await?;
+        let more = positions.len() > query.limit;
+        positions.truncate(query.limit);
+        let next = if more { positions.last().cloned() } else { end };
+        let is_whole =
+            query.after.is_none() && next.is_none() && positions.len() <= query.count_limit;
+        let matching = if is_whole {
+            positions.len()
         } else {
             self.count(owner, query).await?
         };
-        let tasks = places.iter().map(|place| TaskKey::new(owner, &place.task));
+        let tasks = positions
+            .iter()
+            .map(|position| TaskKey::new(owner, &position.task));
         let mut records = self.heads_of(tasks).await?;
         records.retain(|record| query.matches(owner, record));
         records.sort_by_key(|record| Reverse(ListPosition::of(record)));
@@ -68,24 +67,26 @@ impl RecordReader {
             limit: Some(chunk),
             ..index_query(owner, query, after)
         };
-        let (mut places, mut read) = (Vec::new(), 0);
+        let (mut positions, mut read_count) = (Vec::new(), 0);
         loop {
             let page = self.table.query(&request).await?;
-            read += page.read;
+            read_count += page.read;
             for item in &page.items {
-                let place = position(item)?;
+                let position = position(item)?;
                 // The range includes its bounds, so the index returns the position `after`
                 // again. A task that moved can appear twice while the index lags.
-                if after != Some(&place) {
-                    places.push(place);
+                if after != Some(&position) {
+                    positions.push(position);
                 }
             }
             request.start = page.next;
             match &request.start {
-                Some(_) if places.len() > query.limit => return Ok((places, None)),
-                Some(last) if read >= READ_MAX => return Ok((places, Some(position(&last.0)?))),
+                Some(_) if positions.len() > query.limit => return Ok((positions, None)),
+                Some(last) if read_count >= READ_MAX => {
+                    return Ok((positions, Some(position(&last.0)?)));
+                }
                 Some(_) => {}
-                None => return Ok((places, None)),
+                None => return Ok((positions, None)),
             }
         }
     }
@@ -97,18 +98,18 @@ impl RecordReader {
             count: true,
             ..index_query(owner, query, None)
         };
-        let (mut counted, mut read) = (0, 0);
-        while counted < limit && read < READ_MAX {
-            request.limit = Some((READ_MAX - read).min(CHUNK));
+        let (mut count, mut read_count) = (0, 0);
+        while count < limit && read_count < READ_MAX {
+            request.limit = Some((READ_MAX - read_count).min(CHUNK));
             let page = self.table.query(&request).await?;
-            counted += page.count;
-            read += page.read;
+            count += page.count;
+            read_count += page.read;
             request.start = page.next;
             if request.start.is_none() {
                 break;
             }
         }
-        Ok(counted.min(limit))
+        Ok(count.min(limit))
     }
 }
 

@@ -19,30 +19,30 @@ impl RecordReader {
     pub async fn project(
         &self,
         mut head: TaskRecord,
-        wanted: Projection,
+        projection: Projection,
         now: Timestamp,
     ) -> Result<Option<ProjectedTask>, StoreError> {
         let (owner, task) = (head.owner().clone(), head.key());
-        let (mut read, mut reads) = (0, TornReads::default());
+        let (mut bytes, mut reads) = (0, TornReads::default());
         for _ in 0..TRIES {
             if !head.is_partial() {
                 return Ok(Some(ProjectedTask::of_whole(head)));
             }
-            let needed = stored::needs(&head, wanted);
-            read += needed.bytes;
-            let found = self.needed_children(&head, &needed).await;
-            if let Some(found) = reads.result(found)? {
-                stored::join(&mut head, &found)?;
+            let needs = stored::needs(&head, projection);
+            bytes += needs.bytes;
+            let children = self.needed_children(&head, &needs).await;
+            if let Some(children) = reads.result(children)? {
+                stored::join(&mut head, &children)?;
                 return Ok(Some(ProjectedTask {
                     record: head,
-                    complete: needed.complete,
-                    read,
+                    complete: needs.complete,
+                    read: bytes,
                 }));
             }
             // Another commit was made meanwhile, or a child is missing.
             reads.note(head.version());
-            let found = self.own_item(&task).await?;
-            match found.filter(|it| *it.owner() == owner && !it.expired(now)) {
+            let current = self.own_item(&task).await?;
+            match current.filter(|it| *it.owner() == owner && !it.expired(now)) {
                 Some(fresh) => head = fresh,
                 None => return Ok(None),
             }
@@ -55,11 +55,11 @@ impl RecordReader {
     async fn needed_children(
         &self,
         head: &TaskRecord,
-        needed: &NeededChildren,
+        needs: &NeededChildren,
     ) -> Result<Option<BTreeMap<ChildName, FoundChild>>, StoreError> {
         let mut items = BTreeMap::new();
         let state = keys::child(&head.key(), ChildName::State);
-        if needed.names.contains(&ChildName::State)
+        if needs.names.contains(&ChildName::State)
             && let Some(item) = self.item(state).await?
         {
             let version: u64 = item::number(&item, VERSION)?;
@@ -68,19 +68,19 @@ impl RecordReader {
                 items.insert(ChildName::State, item);
             }
         }
-        let mut moved = needed.names.iter().filter(|it| **it != ChildName::State);
-        if let Some(first) = moved.next() {
-            let last = moved.next_back().unwrap_or(first);
+        let mut names = needs.names.iter().filter(|it| **it != ChildName::State);
+        if let Some(first) = names.next() {
+            let last = names.next_back().unwrap_or(first);
             let range = keys::children_between(*first, *last);
-            let moved = self.children(head, range, &[]).await?.into_iter();
-            items.extend(moved.filter(|(name, _)| needed.names.contains(name)));
+            let children = self.children(head, range, &[]).await?.into_iter();
+            items.extend(children.filter(|(name, _)| needs.names.contains(name)));
         }
-        let is_complete = items.len() == needed.names.len();
+        let is_complete = items.len() == needs.names.len();
         if !is_complete || !self.load_all(items.values_mut()).await? {
             return Ok(None);
         }
         let items = items.into_iter();
-        let found = items.map(|(name, item)| Ok((name, task_item::found_child(item)?)));
-        found.collect::<Result<_, StoreError>>().map(Some)
+        let children = items.map(|(name, item)| Ok((name, task_item::found_child(item)?)));
+        children.collect::<Result<_, StoreError>>().map(Some)
     }
 }

@@ -32,11 +32,11 @@ pub(super) fn items(push: &PushRecord) -> Result<[Item; 2], StoreError> {
         (CURSOR, Some(count(push.delivery.cursor))),
         (TTL, Some(item::seconds(push.clean_at))),
     ];
-    let mut registered = item::of(both.clone());
-    registered.insert(item::BODY.to_owned(), stored::push_text(push)?.into());
-    let mut delivered = item::of(both);
-    delivered.extend(item::of(delivery_attributes(&push.delivery)));
-    Ok([registered, delivered])
+    let mut registration = item::of(both.clone());
+    registration.insert(item::BODY.to_owned(), stored::push_text(push)?.into());
+    let mut progress = item::of(both);
+    progress.extend(item::of(delivery_attributes(&push.delivery)));
+    Ok([registration, progress])
 }
 
 /// The hash of the subject of an owner, as the items of a push config hold it.
@@ -64,17 +64,17 @@ pub(super) fn lease_attributes(lease: Option<&PushLease>) -> Attributes {
     ]
 }
 
-/// The push config of an item, with the progress of its deliveries. If `delivered` is
+/// The push config of an item, with the progress of its deliveries. If `progress` is
 /// missing or of another registration, nothing was delivered yet.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
-pub(super) fn push_of(item: &Item, delivered: Option<&Item>) -> Result<PushRecord, StoreError> {
+pub(super) fn push_of(item: &Item, progress: Option<&Item>) -> Result<PushRecord, StoreError> {
     let mut push = stored::push_of_text(item::text(item, item::BODY)?)?;
-    let kept: i64 = item::number(item, TTL)?;
-    push.clean_at = Timestamp::from_millis(kept.saturating_mul(1000));
-    push.delivery = match delivered.filter(|it| it.get(MARK) == item.get(MARK)) {
-        Some(delivered) => delivery_of(delivered)?,
+    let seconds: i64 = item::number(item, TTL)?;
+    push.clean_at = Timestamp::from_millis(seconds.saturating_mul(1000));
+    push.delivery = match progress.filter(|it| it.get(MARK) == item.get(MARK)) {
+        Some(progress) => delivery_of(progress)?,
         None => Delivery::after(item::number(item, CURSOR)?),
     };
     Ok(push)

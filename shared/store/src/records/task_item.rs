@@ -31,7 +31,7 @@ pub(super) fn attributes(record: &TaskRecord, head: Encoded<'static>) -> Attribu
     // A task at rest stays in the sweep index until its push deliveries are confirmed.
     let is_swept = !at_rest || !record.listeners().is_empty();
     let open = is_swept.then(|| keys::open_of(&record.key()));
-    let place = keys::place(record.status().timestamp, record.id());
+    let list_key = keys::place(record.status().timestamp, record.id());
     let incarnation = record.incarnation().as_str();
     vec![
         (SCHEMA, Some(i64::from(stored::SCHEMA).into())),
@@ -44,7 +44,7 @@ pub(super) fn attributes(record: &TaskRecord, head: Encoded<'static>) -> Attribu
         (INCARNATION, Some(incarnation.into())),
         (item::BODY, Some(item::content(head))),
         (LISTS_PK, Some(keys::list(record.owner()).key().into())),
-        (LISTS_SK, Some(place.into())),
+        (LISTS_SK, Some(list_key.into())),
         (LEASE_UNTIL, record.lease_until().map(item::millis)),
         (DISPATCH, record.dispatch().map(count)),
         (NOT_BEFORE, record.not_before().map(item::millis)),
@@ -69,7 +69,7 @@ fn listeners(record: &TaskRecord) -> Option<String> {
 }
 
 /// A child that the commit of `record` writes, without its key.
-pub(super) fn child(record: &TaskRecord, encoded: Encoded<'static>) -> Item {
+pub(super) fn child(record: &TaskRecord, body: Encoded<'static>) -> Item {
     let write = record.write_ids().last().map(WriteId::as_str);
     let incarnation = record.incarnation().as_str();
     item::of(vec![
@@ -77,7 +77,7 @@ pub(super) fn child(record: &TaskRecord, encoded: Encoded<'static>) -> Item {
         (INCARNATION, Some(incarnation.into())),
         (WRITE, Some(write.unwrap_or_default().into())),
         (TTL, Some(item::seconds(stored::child_expiry(record)))),
-        (item::BODY, Some(item::content(encoded))),
+        (item::BODY, Some(item::content(body))),
     ])
 }
 

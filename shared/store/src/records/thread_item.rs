@@ -30,8 +30,8 @@ pub(super) fn attributes(
 ) -> Result<Attributes, StoreError> {
     let record = &write.record;
     let list = (!record.is_cleared()).then(|| keys::contexts(&record.owner));
-    let place = || keys::place(record.updated_at, &record.context_id);
-    let place = list.as_ref().map(|_| place().into());
+    let list_key = || keys::place(record.updated_at, &record.context_id);
+    let list_key = list.as_ref().map(|_| list_key().into());
     let mut attributes = vec![
         (SCHEMA, Some(i64::from(stored::SCHEMA).into())),
         (VERSION, Some(count(record.version))),
@@ -49,7 +49,7 @@ pub(super) fn attributes(
             Some(item::content(stored::thread_body(record)?)),
         ),
         (LISTS_PK, list.map(|list| list.key().into())),
-        (LISTS_SK, place),
+        (LISTS_SK, list_key),
         (item::WRITE, Some(write.write.as_str().into())),
     ];
     attributes.extend(swept(record, Expiring::Deleted));

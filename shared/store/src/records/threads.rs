@@ -27,9 +27,9 @@ impl RecordReader {
         };
         let mut reads = TornReads::default();
         for tries in 0..TRIES {
-            let found = self.table.query(&query).await?.items.into_iter();
+            let items = self.table.query(&query).await?.items.into_iter();
             let (mut metas, mut states): (Vec<_>, Vec<_>) =
-                found.partition(|item| item::text(item, SK).is_ok_and(|sort| sort == META));
+                items.partition(|item| item::text(item, SK).is_ok_and(|sort| sort == META));
             let head = metas.pop().as_ref().map(thread_item::head).transpose()?;
             let Some(mut thread) = head.filter(|thread| thread.owner == *owner) else {
                 return Ok(None);

@@ -12,7 +12,7 @@ pub(super) struct TornReads {
     /// The versions that they found.
     versions: BTreeSet<u64>,
     /// The last refusal of the bucket.
-    denied: Option<StoreError>,
+    denial: Option<StoreError>,
 }
 
 impl TornReads {
@@ -29,7 +29,7 @@ impl TornReads {
     ) -> Result<Option<T>, StoreError> {
         match read {
             Err(error @ StoreError::Denied(_)) => {
-                self.denied = Some(error);
+                self.denial = Some(error);
                 Ok(None)
             }
             read => read,
@@ -44,7 +44,7 @@ impl TornReads {
             return StoreError::Unavailable(why.to_owned());
         }
         let why = "the record refers to an item or object that does not exist";
-        self.denied
+        self.denial
             .unwrap_or_else(|| StoreError::Corrupt(why.to_owned()))
     }
 }

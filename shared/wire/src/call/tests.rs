@@ -513,7 +513,7 @@ fn the_three_card_paths_serve_two_forms() {
 fn a_request_refused_unopened_gets_the_error_format_of_its_path() {
     let too_large = |path| {
         RoutedRequest::of(post(path, ""))
-            .reject(A2aError::PayloadTooLarge { allowed: 9 })
+            .reject(A2aError::PayloadTooLarge { limit: 9 })
             .answer()
     };
     assert_eq!(body(&too_large("/"))["error"]["code"], -32600);

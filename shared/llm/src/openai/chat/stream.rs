@@ -82,7 +82,7 @@ impl ChatStream {
     ) -> Result<ModelReply, ModelCallError> {
         let mut out = VecDeque::new();
         self.count(response);
-        self.delta(message, &mut out, |_, place| Some(place));
+        self.delta(message, &mut out, |_, index| Some(index));
         self.finish = Some(finish.to_owned());
         self.end(&mut out)?;
         Collected::whole(out).ok_or(ModelCallError::Cut)
@@ -116,10 +116,10 @@ impl ChatStream {
             self.release_members(out);
             out.push_back(Delta::Text(text.to_owned()));
         }
-        for (call, place) in elements(delta, "tool_calls").iter().zip(0..) {
+        for (call, position) in elements(delta, "tool_calls").iter().zip(0..) {
             self.release_members(out);
             let function = call.get("function").unwrap_or(&Value::Null);
-            let index = index_of(call, place);
+            let index = index_of(call, position);
             let arguments = arguments_piece(function.get("arguments"));
             let (id, name) = (text(call, "id"), text(function, "name"));
             self.calls.add(index, id, name, &arguments);

@@ -181,7 +181,7 @@ impl PushDispatcher {
             Generation::V10 => None,
             Generation::V03 | Generation::V01 => self.with_content(item).await?,
         };
-        for (place, event) in log.events.iter().enumerate() {
+        for (index, event) in log.events.iter().enumerate() {
             let within = pacing::attempt(&push.delivery);
             if lease.until.since(self.to.clock.now()) < within + NOTING {
                 push.delivery.lease = None;
@@ -191,7 +191,7 @@ impl PushDispatcher {
                     false => DispatchEnd::Astray,
                 });
             }
-            let so_far = log.events.get(..=place).unwrap_or_default();
+            let so_far = log.events.get(..=index).unwrap_or_default();
             let frame = payload::frame(&push, log, record.as_ref(), so_far, event);
             let result = self.send_events(&push, event.id, frame, within).await;
             let pause = match &result {
@@ -208,7 +208,7 @@ impl PushDispatcher {
                 Some(wait) => Some(self.defer(item, &mut push, wait).await?),
                 None => None,
             };
-            let continues = pause.is_none() && place + 1 < log.events.len();
+            let continues = pause.is_none() && index + 1 < log.events.len();
             lease = self::lease(&holder, self.to.clock.now(), deadline);
             push.delivery.lease = continues.then(|| lease.clone());
             if !self.store_progress(&push, &holder).await? {

@@ -94,8 +94,8 @@ fn report(swept: &SweepRound, is_done: bool) {
         a2a_states_cleaned_total = swept.threads.states_cleaned,
         sweep.state_objects = swept.threads.objects_removed,
         sweep.objects = swept.objects.looked_at,
-        sweep.removed = swept.objects.removed,
-        sweep.objects_whole = swept.objects.whole,
+        sweep.removed = swept.objects.removals,
+        sweep.objects_whole = swept.objects.is_complete,
         sweep.is_done = is_done,
         "swept"
     );

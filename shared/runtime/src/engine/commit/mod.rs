@@ -126,7 +126,7 @@ impl Engine {
             commit.base = match self.records.commit(&write).await? {
                 Committed::Done => return Ok(CommitOutcome::Stored(write.record)),
                 Committed::ThreadConflict => return Ok(CommitOutcome::ThreadMoved),
-                Committed::KeyTaken(keyed) => return Ok(CommitOutcome::KeyTaken(keyed)),
+                Committed::KeyTaken(holder) => return Ok(CommitOutcome::KeyTaken(holder)),
                 // The task is gone. Only a create may see which task has the id now.
                 Committed::Conflict(Some(current))
                     if base.version() > 0 && !current.is_same_task(base) =>

@@ -215,16 +215,16 @@ async fn an_answer_that_makes_its_task_too_large_is_refused_with_figures() {
         .task_of(OPEN - 5_000, "hello", SendMode::Blocking)
         .await;
     let large = fixture.sent(answer(&record, 9_000)).await.unwrap_err();
-    let A2aError::StateTooLarge { current, allowed } = large else {
+    let A2aError::StateTooLarge { current, limit } = large else {
         panic!("{large:?}");
     };
-    assert_eq!(allowed, OPEN);
+    assert_eq!(limit, OPEN);
     // The size grows by a byte with each byte of the text.
-    let fits = 9_000 - (current - allowed);
+    let fits = 9_000 - (current - limit);
     for length in [fits + 1, fits + 2, fits + 300] {
         let error = fixture.sent(answer(&record, length)).await.unwrap_err();
-        let current = allowed + length - fits;
-        assert_eq!(error, A2aError::StateTooLarge { current, allowed });
+        let current = limit + length - fits;
+        assert_eq!(error, A2aError::StateTooLarge { current, limit });
         assert_eq!(
             fixture.record(record.id()).await,
             record,
@@ -252,19 +252,19 @@ async fn a_first_message_that_is_too_large_is_refused_with_figures() {
             .sent(send_command(&text(OPEN), mode))
             .await
             .unwrap_err();
-        let A2aError::StateTooLarge { current, allowed } = large else {
+        let A2aError::StateTooLarge { current, limit } = large else {
             panic!("{mode:?}: {large:?}");
         };
-        assert_eq!(allowed, OPEN);
-        let fits = OPEN - (current - allowed);
+        assert_eq!(limit, OPEN);
+        let fits = OPEN - (current - limit);
         let error = fixture
             .sent(send_command(&text(fits + 1), mode))
             .await
             .unwrap_err();
-        let current = allowed + 1;
+        let current = limit + 1;
         assert_eq!(
             error,
-            A2aError::StateTooLarge { current, allowed },
+            A2aError::StateTooLarge { current, limit },
             "{mode:?}"
         );
         let task = fixture.sent(send_command(&text(fits), mode)).await.unwrap();

@@ -140,7 +140,7 @@ fn next_wave(heads: &mut VecDeque<TaskRecord>, mut bytes: usize) -> Vec<(TaskRec
         let most = head.layout().shown_bytes();
         wave.push((head, bytes));
         match bytes.checked_sub(most) {
-            Some(left) => bytes = left,
+            Some(rest) => bytes = rest,
             None => break,
         }
     }

@@ -161,8 +161,8 @@ fn guarded<'a>(
         let outcome = skill.turn(context, start).await;
         context.deliver(outcome).await
     });
-    let panicked = || SkillOutcome::Failed(AgentError::internal("the skill panicked"));
+    let failure = || SkillOutcome::Failed(AgentError::internal("the skill panicked"));
     let turn = turn.catch_unwind();
-    turn.map(move |result| result.unwrap_or_else(|_| panicked()))
+    turn.map(move |result| result.unwrap_or_else(|_| failure()))
         .boxed()
 }

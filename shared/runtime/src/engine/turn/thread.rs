@@ -248,12 +248,12 @@ impl<'e> TurnThread<'e> {
             match self.engine.commit(commit).await {
                 Ok(CommitOutcome::ThreadMoved) => {}
                 Err(error) if error.is_contended() => {}
-                Ok(stored @ CommitOutcome::Stored(_)) => {
+                Ok(outcome @ CommitOutcome::Stored(_)) => {
                     let state = state.unwrap_or_default();
                     lock(&self.operations).note_applied(updates.unwrap_or_default(), &state);
-                    return Ok(stored);
+                    return Ok(outcome);
                 }
-                decided => return decided,
+                result => return result,
             }
             if !self.engine.back_off(&mut races).await {
                 return Ok(CommitOutcome::ThreadMoved);

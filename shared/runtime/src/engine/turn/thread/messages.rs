@@ -85,7 +85,7 @@ impl TurnThread<'_> {
         now: Timestamp,
     ) -> Result<(Vec<TaskRecord>, bool), StoreError> {
         let (owner, context) = (&self.owner, &self.context);
-        let (mut tasks, mut after, mut said) = (Vec::new(), None, 0);
+        let (mut tasks, mut after, mut message_count) = (Vec::new(), None, 0);
         for _ in 0..PAGES {
             // One task more than needed shows whether there are more. The pointer to this task
             // may be there already, before the task.
@@ -100,12 +100,12 @@ impl TurnThread<'_> {
                     return Ok(cut(tasks, false));
                 }
                 if *task.id() != self.task && !task.expired(now) {
-                    said += count_messages(&task);
+                    message_count += count_messages(&task);
                     tasks.push(task);
                 }
             }
             after = next;
-            if after.is_none() || tasks.len() > TASKS || said >= REBUILT {
+            if after.is_none() || tasks.len() > TASKS || message_count >= REBUILT {
                 break;
             }
         }
