@@ -125,7 +125,7 @@ describe("the reference agent", () => {
 
   test("credentials are typed hidden and never shown", async () => {
     const page = await visit(agent, { path: "#/chat" });
-    await page.getByLabel("Message", { exact: true }).fill("Format my report as PDF");
+    await page.getByLabel("Message", { exact: true }).fill("/format-report as PDF");
     await page.getByRole("button", { name: "Send", exact: true }).click();
     await inState(page, "auth-required").waitFor();
     const control = page.getByLabel("Credentials");

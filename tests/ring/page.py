@@ -37,7 +37,7 @@ COLUMN_TEXT = """\
 | Long texts | asks for a report, which arrives in chunks |
 | Pictures | says "Generate logo" |
 | Questions | says "Book a flight", and answers what the agent asks |
-| Failures | asks something that fails, and reads why |
+| Failures | sends "/add 2+2+2", which the skill `add` refuses, and reads why |
 | Files with words | sends a picture and a caption |
 | Errors | writes to a task that does not exist, or that has ended, on a stream |
 | Tasks | cancels a task twice, gets one, lists them |

@@ -173,7 +173,7 @@ function acts(client) {
       shows(first, "When?");
       return shows(await client.talk("tomorrow", first), "Lisbon", "Booked!");
     },
-    failure: async () => shows(await attempt(() => client.talk("What's 2+2+2?")), "two whole numbers are needed"),
+    failure: async () => shows(await attempt(() => client.talk("/add 2+2+2")), "two whole numbers are needed"),
     "file with words": async () => hasFile(await client.file(WORDS, "pixel.png", png())),
     "stream error": async () => shows(await attempt(() => client.provoke()), ...REFUSALS),
     "ended task": async () => {

@@ -176,7 +176,7 @@ class Acts:
 
     async def failed(self) -> str:
         try:
-            reply = await self.client.talk("What's 2+2+2?")
+            reply = await self.client.talk("/add 2+2+2")
         except Exception as error:
             reply = Reply(chain(error))
         return shows(reply, "two whole numbers are needed")
