@@ -123,7 +123,7 @@ async fn a_sweep_removes_replaced_objects_and_keeps_named_ones() {
         let engine = engine(&estate.near, now);
         let swept = engine.sweep_objects();
         let swept = Box::pin(swept).await.unwrap();
-        assert!(swept.whole);
+        assert!(swept.is_complete);
         assert_eq!(counts(&estate, &folders).await, left, "{hours}");
         // The round is over, and the next one begins with the first object.
         let noted = estate.side().records.sweep().objects_place().await.unwrap();
@@ -205,7 +205,7 @@ async fn a_sweep_removes_objects_of_expired_tasks_and_keeps_others() {
     let before = estate.stored(&owner.tenant).await;
     let present = runtime(records, blobs, now.plus(25 * HOUR), short);
     let swept = Box::pin(present.engine().sweep_objects());
-    assert!(swept.await.unwrap().removed > 3);
+    assert!(swept.await.unwrap().removals > 3);
     let after = estate.stored(&owner.tenant).await;
     assert_eq!(after.items, before.items, "items are left to native TTL");
     // The living task keeps the objects it names: a file, its values, and its thread's state.

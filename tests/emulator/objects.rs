@@ -92,7 +92,7 @@ async fn look_tomorrow(estate: &Estate) {
     let now = SystemClock.now().plus(Duration::from_secs(25 * 3600));
     let engine = crate::object_sweep::engine(&estate.near, now);
     let swept = Box::pin(engine.sweep_objects()).await.unwrap();
-    assert!(swept.whole);
+    assert!(swept.is_complete);
 }
 
 #[tokio::test]

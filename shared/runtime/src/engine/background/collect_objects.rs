@@ -38,9 +38,9 @@ pub struct CollectReport {
     /// Keys that it looked at.
     pub looked_at: usize,
     /// Objects that it removed.
-    pub removed: usize,
+    pub removals: usize,
     /// Whether the round over all objects is complete.
-    pub whole: bool,
+    pub is_complete: bool,
 }
 
 /// Removes the objects of an ended task, and those that earlier tasks with its id left.
@@ -99,7 +99,7 @@ async fn sweep_objects(
     let mut report = CollectReport::default();
     let mut position = match sweep.objects_place().await? {
         Some(position) if position.after.is_none() && position.began.plus(ROUND) > began => {
-            report.whole = true;
+            report.is_complete = true;
             return Ok(report);
         }
         Some(position) if position.after.is_some() => position,
@@ -118,11 +118,11 @@ async fn sweep_objects(
             position: &position,
             life,
         };
-        report.removed += sweep_page(sweep, blobs, &keys, look).await;
-        report.whole = keys.len() < page;
-        position.after = keys.last().filter(|_| !report.whole).cloned();
+        report.removals += sweep_page(sweep, blobs, &keys, look).await;
+        report.is_complete = keys.len() < page;
+        position.after = keys.last().filter(|_| !report.is_complete).cloned();
         sweep.note_objects_place(&position).await?;
-        if report.whole || began.plus(SPENT) <= clock.now() {
+        if report.is_complete || began.plus(SPENT) <= clock.now() {
             return Ok(report);
         }
     }

@@ -152,9 +152,9 @@ async fn a_sweep_removes_the_objects_of_an_expired_task_and_no_others() {
             .unwrap();
         let beside = Attempt::of(&beside, ends).key(&WriteId::made_of(1), 1);
         desk.put(&beside).await;
-        assert_eq!(desk.sweep(ends.minus(HOUR)).await.removed, 0, "not expired");
-        assert_eq!(desk.sweep(ends).await.removed, 1);
-        assert_eq!(desk.sweep(ends).await.removed, 0);
+        assert_eq!(desk.sweep(ends.minus(HOUR)).await.removals, 0, "not expired");
+        assert_eq!(desk.sweep(ends).await.removals, 1);
+        assert_eq!(desk.sweep(ends).await.removals, 0);
         assert_eq!(desk.keys().await, [beside]);
     }
 }
@@ -169,9 +169,9 @@ async fn a_task_with_a_reused_id_keeps_only_its_own_objects() {
         desk.put(&stale).await;
         let later = desk.world.now.plus(25 * HOUR);
         desk.store(Vec::new()).await;
-        assert_eq!(desk.sweep(later).await.removed, 0, "the task is working");
+        assert_eq!(desk.sweep(later).await.removals, 0, "the task is working");
         desk.store(vec![Change::Complete { message: None }]).await;
-        assert_eq!(desk.sweep(later).await.removed, 1);
+        assert_eq!(desk.sweep(later).await.removals, 1);
         assert_eq!(desk.keys().await, [desk.named.clone()]);
     }
 }
@@ -209,16 +209,16 @@ async fn a_sweep_spares_young_objects_and_those_of_open_tasks() {
         desk.put(&dropped).await;
         let later = desk.world.now.plus(25 * HOUR);
         desk.store(Vec::new()).await;
-        assert_eq!(desk.sweep(later).await.removed, 0, "the task is open");
+        assert_eq!(desk.sweep(later).await.removals, 0, "the task is open");
         desk.store(vec![Change::Complete { message: None }]).await;
         assert_eq!(
-            desk.sweep(desk.world.now.plus(23 * HOUR)).await.removed,
+            desk.sweep(desk.world.now.plus(23 * HOUR)).await.removals,
             0,
             "too young"
         );
         let report = desk.sweep(later).await;
         assert_eq!(
-            (report.looked_at, report.removed, report.whole),
+            (report.looked_at, report.removals, report.is_complete),
             (2, 1, true)
         );
         assert_eq!(desk.keys().await, [desk.named.clone()]);
@@ -228,7 +228,7 @@ async fn a_sweep_spares_young_objects_and_those_of_open_tasks() {
 #[tokio::test(start_paused = true)]
 async fn a_sweep_removes_objects_of_a_task_that_was_never_stored() {
     let desk = Desk::new(TaskId::made_of(5)).await;
-    assert_eq!(desk.sweep(desk.world.now.plus(25 * HOUR)).await.removed, 1);
+    assert_eq!(desk.sweep(desk.world.now.plus(25 * HOUR)).await.removals, 1);
     assert!(desk.keys().await.is_empty());
 }
 
@@ -243,7 +243,7 @@ async fn an_object_with_another_key_or_without_metadata_is_kept() {
         .put(&unnoted, Bytes::from_static(b"x"))
         .await
         .unwrap();
-    assert_eq!(desk.sweep(desk.world.now.plus(25 * HOUR)).await.removed, 1);
+    assert_eq!(desk.sweep(desk.world.now.plus(25 * HOUR)).await.removals, 1);
     assert_eq!(desk.keys().await.len(), 2);
 }
 
@@ -275,11 +275,11 @@ async fn short_sweeps_reach_all_objects_and_pause_until_the_next_day() {
     let slow = BlobLayer::new(desk.store.blobs.clone(), SlowLists);
     let clock = TestClock::following(desk.world.now.plus(25 * HOUR), 1);
     for left in [7, 4, 1] {
-        assert!(!desk.sweep_on(&*slow, &clock, 3).await.whole);
+        assert!(!desk.sweep_on(&*slow, &clock, 3).await.is_complete);
         assert_eq!(desk.keys().await.len(), left);
     }
     let last = desk.sweep_on(&*slow, &clock, 3).await;
-    assert_eq!((last.removed, last.whole), (1, true));
+    assert_eq!((last.removals, last.is_complete), (1, true));
     assert!(desk.keys().await.is_empty());
 
     desk.put(&attempt.early_key(99 << 96)).await;
@@ -295,7 +295,7 @@ async fn short_sweeps_reach_all_objects_and_pause_until_the_next_day() {
     for (hours, looked_at) in [(23, 0), (24, 1), (25, 0)] {
         let clock = TestClock::following(began.plus(hours * HOUR), 1);
         let swept = desk.sweep_on(&*desk.store.blobs, &clock, 1000).await;
-        assert_eq!((swept.looked_at, swept.whole), (looked_at, true), "{hours}");
+        assert_eq!((swept.looked_at, swept.is_complete), (looked_at, true), "{hours}");
     }
 }
 
@@ -323,7 +323,7 @@ async fn a_sweep_removes_state_objects_that_no_thread_names() {
         noted.await.unwrap();
         let clock = TestClock::following(desk.world.now.plus(hours * HOUR), 1);
         let swept = sweep_objects(&naming, &*desk.store.blobs, &clock, LIFE, 1000);
-        swept.await.unwrap().removed
+        swept.await.unwrap().removals
     };
     // The second one removed belongs to the task, which was never stored.
     for (hours, removed) in [(23, 0), (25, 2), (25, 0)] {
@@ -367,7 +367,7 @@ async fn a_young_object_is_looked_up_when_its_age_has_doubled() {
     for day in 0..36 {
         let clock = TestClock::following(desk.world.now.plus(day * 24 * HOUR), 1);
         let swept = sweep_objects(&sweep, &*asking, &clock, LIFE, 1000);
-        assert!(swept.await.unwrap().whole);
+        assert!(swept.await.unwrap().is_complete);
         if !std::mem::take(&mut *asking.hooks.heads.lock().unwrap()).is_empty() {
             days.push(day);
         }
@@ -390,7 +390,7 @@ async fn a_sweep_looks_up_at_most_sixteen_tasks_at_the_same_time() {
     let sweep = desk.store.records.sweep();
     let clock = TestClock::following(desk.world.now.plus(25 * HOUR), 1);
     let swept = sweep_objects(&sweep, &*asking, &clock, LIFE, 1000);
-    assert_eq!(swept.await.unwrap().removed, 101);
+    assert_eq!(swept.await.unwrap().removals, 101);
     assert_eq!(asking.hooks.most.load(Ordering::SeqCst), AT_ONCE);
 }
 
@@ -468,7 +468,7 @@ async fn a_sweep_keeps_what_is_named_after_its_first_read() {
             let sweep = Records::new(layer).sweep();
             let clock = TestClock::following(desk.world.now.plus(25 * HOUR), 1);
             let swept = sweep_objects(&sweep, &*desk.store.blobs, &clock, LIFE, 1000);
-            assert!(swept.await.unwrap().whole);
+            assert!(swept.await.unwrap().is_complete);
             let keys = desk.keys().await;
             assert!(keys.contains(&late), "{rests} {keys:?}");
             // No task names this one. The commit of a running turn may still do so.

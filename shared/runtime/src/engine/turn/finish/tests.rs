@@ -423,7 +423,7 @@ async fn a_turn_that_loses_every_race_fails_and_is_not_repeated() {
         let said = task.status.message.as_ref().unwrap();
         assert_eq!(said.metadata["a2a-lambda/errorCode"], "DEADLINE");
         assert_eq!(task.artifacts.unwrap().len(), 1, "it keeps its artifact");
-        let puts = contest.blobs.puts.load(Ordering::SeqCst);
+        let puts = contest.blobs.hooks.puts.load(Ordering::SeqCst);
         assert_eq!(puts, 1, "a file is stored once");
         let took = contest.engine.reader.clock.now().since(began);
         assert!(took < left.unwrap_or(Duration::from_secs(21)), "{took:?}");
