@@ -41,9 +41,9 @@ pub struct ChunkWriter {
     pub must_finish: bool,
 }
 
-impl ChunkWriter {
+impl Default for ChunkWriter {
     /// Another writer than all before.
-    pub fn new() -> Self {
+    fn default() -> Self {
         Self {
             id: Arc::default(),
             must_finish: true,

@@ -24,7 +24,7 @@ impl<'a> ArtifactChunks<'a> {
             name,
             media_type: None,
             has_begun: false,
-            writer: ChunkWriter::new(),
+            writer: ChunkWriter::default(),
         }
     }
 
