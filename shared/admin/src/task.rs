@@ -68,17 +68,17 @@ pub(crate) async fn run(
         None => return Err(PrintTaskError::Subject(id)),
     };
     let owner = Owner { tenant, subject };
-    let reached = options
+    let storage = options
         .deployment
         .reach(options.data.as_deref(), folders)
         .await?;
-    let records = Records::new(Arc::new(reached.table.clone()));
-    let found = records
+    let records = Records::new(Arc::new(storage.table.clone()));
+    let task = records
         .sweep()
         .load_by_key(&TaskKey::new(&owner, &id))
         .await;
-    reached.stop().await;
-    let task = found?.ok_or(PrintTaskError::None(owner.tenant, id))?;
+    storage.stop().await;
+    let task = task?.ok_or(PrintTaskError::None(owner.tenant, id))?;
     let text = format!("{:#}\n", stored::encode(&task));
     Ok(io::stdout().write_all(text.as_bytes())?)
 }

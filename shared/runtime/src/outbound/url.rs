@@ -138,7 +138,7 @@ impl OutboundUrl {
     }
 
     /// Whether the connection is encrypted.
-    #[must_use]
+    #[cfg(feature = "aws")]
     pub(crate) const fn is_encrypted(&self) -> bool {
         self.is_encrypted
     }

@@ -24,7 +24,7 @@ pub async fn push() -> Result<(), ServeError> {
     let queue = SqsQueue::new(client, settings.push_queue()?);
     let clients = clients().await;
     let counters = counters(&clients, &settings);
-    let started = start.ready(counters);
+    let service = start.ready(counters);
     let outgoing = PushServices {
         deliveries: stores(&clients, &settings).0.deliveries(),
         queue: Arc::new(queue),
@@ -37,5 +37,5 @@ pub async fn push() -> Result<(), ServeError> {
         let deliver = async |item, _: &SqsMessage| dispatcher.deliver(&item, deadline).await;
         Ok::<_, Infallible>(batch::respond(event, sqs::push::decode, deliver).await)
     };
-    started.run(run).await
+    service.run(run).await
 }

@@ -35,11 +35,11 @@ impl RecordReader {
         if !self.load_all(items).await? {
             return Ok(None);
         }
-        let found = children
+        let children = children
             .into_iter()
             .map(|(name, item)| Ok((name, task_item::found_child(item)?)));
-        let found = found.collect::<Result<_, StoreError>>()?;
-        Ok(stored::join(&mut record, &found)?.then_some(record))
+        let children = children.collect::<Result<_, StoreError>>()?;
+        Ok(stored::join(&mut record, &children)?.then_some(record))
     }
 
     /// The children of a task in this range, with the attributes `only` or all.
@@ -92,8 +92,8 @@ impl RecordReader {
                 return Ok(None);
             };
             reads.note(head.version());
-            let moved = self.events_of(&head, children).await;
-            let Some(moved) = reads.result(moved)? else {
+            let events = self.events_of(&head, children).await;
+            let Some(events) = reads.result(events)? else {
                 continue;
             };
             let mut tail = Tail::of(&head, after);
@@ -101,12 +101,12 @@ impl RecordReader {
                 return Ok(Some((head, tail)));
             }
             let mut events: Vec<LoggedEvent> =
-                moved.into_iter().filter(|it| it.seq > after).collect();
+                events.into_iter().filter(|it| it.seq > after).collect();
             events.append(&mut tail.events);
             // A child that a commit wrote between two pages of the read leaves a gap in the event
             // numbers.
-            let expected = after + 1..=tail.last_seq;
-            if events.iter().map(|event| event.seq).eq(expected) {
+            let numbers = after + 1..=tail.last_seq;
+            if events.iter().map(|event| event.seq).eq(numbers) {
                 tail.events = events;
                 return Ok(Some((head, tail)));
             }
@@ -202,16 +202,16 @@ impl Records {
     /// # Errors
     /// [`StoreError`] when the table does not answer.
     pub(super) async fn keep_children(&self, record: &TaskRecord) -> Result<(), StoreError> {
-        let renewed = record
+        let lifetime = record
             .layout()
             .kept
-            .filter(|kept| kept.version == record.version());
-        let Some(kept) = renewed.filter(|_| stored::has_older_children(record)) else {
+            .filter(|lifetime| lifetime.version == record.version());
+        let Some(lifetime) = lifetime.filter(|_| stored::has_older_children(record)) else {
             return Ok(());
         };
         for (name, _) in self.child_keys(record).await? {
             let child = keys::child(&record.key(), name);
-            prolong(&*self.table, child, kept.until).await?;
+            prolong(&*self.table, child, lifetime.until).await?;
         }
         Ok(())
     }

@@ -28,11 +28,11 @@ fn task_of(push: &PushRecord) -> TaskKey {
 /// # Errors
 /// [`StoreError::TooLarge`].
 pub(super) fn push(push: &PushRecord) -> Result<[Statement; 2], StoreError> {
-    let [registered, delivered] = items(push)?;
+    let [registration, progress] = items(push)?;
     let (task, id) = (task_of(push), &push.listener.id);
     Ok([
-        Statement::put(keys::push(&task, id), registered),
-        Statement::put(keys::delivery(&task, id), delivered),
+        Statement::put(keys::push(&task, id), registration),
+        Statement::put(keys::delivery(&task, id), progress),
     ])
 }
 
@@ -67,13 +67,13 @@ impl RecordReader {
             range: keys::pushes(),
             ..keys::task_items(&TaskKey::new(owner, task)).into()
         };
-        let found = self.table.query(&query).await?.items;
-        let sorts = found.iter().map(|item| Ok((item::text(item, SK)?, item)));
+        let items = self.table.query(&query).await?.items;
+        let sorts = items.iter().map(|item| Ok((item::text(item, SK)?, item)));
         let sorts: BTreeMap<&str, &Item> = sorts.collect::<Result<_, StoreError>>()?;
-        let registered = sorts.iter().filter(|(sort, _)| !keys::is_delivery(sort));
-        let pushes = registered.map(|(sort, item)| {
-            let delivered = sorts.get(keys::delivery_beside(sort).as_str());
-            push_of(item, delivered.copied())
+        let registrations = sorts.iter().filter(|(sort, _)| !keys::is_delivery(sort));
+        let pushes = registrations.map(|(sort, item)| {
+            let progress = sorts.get(keys::delivery_beside(sort).as_str());
+            push_of(item, progress.copied())
         });
         let mut pushes = pushes.collect::<Result<Vec<_>, _>>()?;
         pushes.retain(|push| push.owner == *owner);
@@ -84,7 +84,7 @@ impl RecordReader {
 impl Records {
     /// Stores a push config and replaces one with the same id. It is for a task that
     /// has ended, because no commit changes that task any more. An open task gets its
-    /// configs with a commit ([`TaskWrite`]).
+    /// configs with a commit ([`TaskWrite`](a2a_lambda_model::store::TaskWrite)).
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
@@ -107,9 +107,9 @@ impl Records {
         // The condition fails if the config does not exist or belongs to another owner. Either
         // way there is nothing to remove for this owner.
         let mine = Condition::is(SUBJECT, Comparison::Equal, subject(owner));
-        let gone = Statement::delete(keys::push(&task, id)).when(mine);
-        let delivered = Statement::delete(keys::delivery(&task, id));
-        table::done(&*self.table, vec![gone, delivered])
+        let config = Statement::delete(keys::push(&task, id)).when(mine);
+        let progress = Statement::delete(keys::delivery(&task, id));
+        table::done(&*self.table, vec![config, progress])
             .await
             .map(|_| ())
     }
@@ -132,21 +132,21 @@ impl Deliveries {
     ) -> Result<bool, StoreError> {
         let mut attributes = lease_attributes(Some(lease));
         attributes.push((TTL, Some(item::seconds(clean_at))));
-        let ended = Condition::is(LEASE_UNTIL, Comparison::AtMost, now.as_millis());
+        let is_over = Condition::is(LEASE_UNTIL, Comparison::AtMost, now.as_millis());
         let is = |name, number| Condition::is(name, Comparison::Equal, number);
         let is_free = Condition::All(vec![
-            Condition::Any(vec![Condition::absent(LEASE_UNTIL), ended]),
+            Condition::Any(vec![Condition::absent(LEASE_UNTIL), is_over]),
             is(CURSOR, count(push.delivery.cursor)),
             is(ATTEMPTS, i64::from(push.delivery.attempts).into()),
         ]);
         // A repeated write finds its own lease and succeeds.
         let free = Condition::Any(vec![is_held_by(&lease.holder), is_free]);
-        let leased = table::done(&*self.table, delivery(push, attributes, free)?).await?;
-        if leased && clean_at > push.clean_at {
+        let has_lease = table::done(&*self.table, delivery(push, attributes, free)?).await?;
+        if has_lease && clean_at > push.clean_at {
             let key = keys::push(&task_of(push), &push.listener.id);
             prolong(&*self.table, key, clean_at).await?;
         }
-        Ok(leased)
+        Ok(has_lease)
     }
 
     /// Records the progress of a config's deliveries; the lease ends if `delivery`
@@ -176,8 +176,8 @@ impl Deliveries {
         if !record.state().is_at_rest() {
             return Ok(false);
         }
-        let gone = [SWEEP_PK, SWEEP_SK, task_item::NOTIFY].map(|name| (name, None));
-        let confirm = Statement::update(keys::task(&record.key()), changes(gone.into()));
+        let no_marks = [SWEEP_PK, SWEEP_SK, task_item::NOTIFY].map(|name| (name, None));
+        let confirm = Statement::update(keys::task(&record.key()), changes(no_marks.into()));
         table::done(
             &*self.table,
             confirm.when(Condition::All(vec![

@@ -11,22 +11,22 @@ use a2a_lambda_model::task::TaskRecord;
 /// Objects of one list.
 const LISTED: usize = 1000;
 
-fn is_same(stored: &TaskRecord, record: &TaskRecord) -> bool {
-    stored.owner() == record.owner()
-        && stored.version() == record.version()
-        && stored.incarnation() == record.incarnation()
+fn is_same(current: &TaskRecord, record: &TaskRecord) -> bool {
+    current.owner() == record.owner()
+        && current.version() == record.version()
+        && current.incarnation() == record.incarnation()
 }
 
 /// Removes an item if it is still the one that was seen. A later task with this id may already
 /// have replaced it. The attribute distinguishes the two.
-fn as_seen(seen: &Item) -> Result<Statement, StoreError> {
-    let gone = Statement::delete(Key::of(seen)?);
+fn as_seen(item: &Item) -> Result<Statement, StoreError> {
+    let removal = Statement::delete(Key::of(item)?);
     let mark = [MARK, INCARNATION]
         .into_iter()
-        .find_map(|name| Some((name, seen.get(name)?)));
+        .find_map(|name| Some((name, item.get(name)?)));
     Ok(match mark {
-        Some((name, value)) => gone.when(Condition::is(name, Comparison::Equal, value.clone())),
-        None => gone,
+        Some((name, value)) => removal.when(Condition::is(name, Comparison::Equal, value.clone())),
+        None => removal,
     })
 }
 
@@ -48,15 +48,15 @@ impl Records {
             ..keys::task_items(&record.key()).into()
         };
         loop {
-            let seen = self.table.query(&query).await?.items;
+            let items = self.table.query(&query).await?.items;
             // While the task is stored, the items seen are its own or older ones. Items of a
             // later task with this id come only afterwards and differ.
             match self.own_item(&record.key()).await? {
                 None => return Ok(true),
-                Some(stored) if !is_same(&stored, record) => return Ok(false),
+                Some(current) if !is_same(&current, record) => return Ok(false),
                 Some(_) => {}
             }
-            let beside = seen.iter().filter(|it| it.get(SK) != Some(&META.into()));
+            let beside = items.iter().filter(|it| it.get(SK) != Some(&META.into()));
             let beside: Vec<&Item> = beside.collect();
             if beside.is_empty() {
                 break;
@@ -77,9 +77,9 @@ impl Records {
         // task by its pointer, or neither is left.
         let mut last = vec![Statement::delete(meta).when(as_stored)];
         last.extend(task_pointers::no_pointer(record));
-        let gone = table::done(&*self.table, last).await?;
+        let is_removed = table::done(&*self.table, last).await?;
         // A repeated call finds no item, which is success.
-        Ok(gone || self.own_item(&record.key()).await?.is_none())
+        Ok(is_removed || self.own_item(&record.key()).await?.is_none())
     }
 
     /// Removes what is stored beside the deleted thread in `record`: its state and
@@ -102,19 +102,19 @@ impl Records {
         let below = large_value::below(&thread);
         let mut after: Option<String> = None;
         loop {
-            let found = blobs.keys(&below, after.as_deref(), LISTED).await?;
+            let names = blobs.keys(&below, after.as_deref(), LISTED).await?;
             // An object of a later write may belong to the next thread with this id.
             let is_over = |name: &String| {
                 large_value::written_at(name).is_none_or(|at| at <= record.updated_at)
             };
-            let gone: Vec<String> = found.iter().filter(|name| is_over(name)).cloned().collect();
-            if !gone.is_empty() {
-                blobs.remove(&gone).await?;
+            let old: Vec<String> = names.iter().filter(|name| is_over(name)).cloned().collect();
+            if !old.is_empty() {
+                blobs.remove(&old).await?;
             }
-            if found.len() < LISTED {
+            if names.len() < LISTED {
                 return Ok(());
             }
-            after = found.last().cloned();
+            after = names.last().cloned();
         }
     }
 
@@ -129,8 +129,8 @@ impl Records {
         self.forget_state(record).await?;
         self.remove_pointers(record).await?;
         let key = keys::thread(&thread_item::key(record));
-        let gone = Statement::delete(key.clone()).when(task_item::has_version(record.version));
+        let removal = Statement::delete(key.clone()).when(task_item::has_version(record.version));
         // A repeated call finds no item, which is success.
-        Ok(table::done(&*self.table, gone).await? || self.item(key).await?.is_none())
+        Ok(table::done(&*self.table, removal).await? || self.item(key).await?.is_none())
     }
 }

@@ -33,8 +33,8 @@ impl Sweep {
         limit: usize,
         read: fn(&Item) -> Result<T, StoreError>,
     ) -> Result<(Vec<T>, Option<String>), StoreError> {
-        let refused = || StoreError::Refused("invalid page position in a shard".to_owned());
-        let start = after.map(|it| keys::sweep_position(&shard, &it).ok_or_else(refused));
+        let no_position = || StoreError::Refused("invalid page position in a shard".to_owned());
+        let start = after.map(|it| keys::sweep_position(&shard, &it).ok_or_else(no_position));
         let query = Query {
             range,
             start: start.transpose()?,
@@ -55,8 +55,8 @@ fn owner(item: &Item, tenant: TenantId) -> Result<Owner, StoreError> {
 }
 
 fn open_task(item: &Item) -> Result<OpenTask, StoreError> {
-    let named: Option<(TenantId, TaskId)> = keys::task_of(item::text(item, PK)?);
-    let (tenant, task) = named.ok_or_else(|| corrupt("the partition key names no task"))?;
+    let task: Option<(TenantId, TaskId)> = keys::task_of(item::text(item, PK)?);
+    let (tenant, task) = task.ok_or_else(|| corrupt("the partition key names no task"))?;
     Ok(OpenTask {
         owner: owner(item, tenant)?,
         task,
@@ -158,12 +158,12 @@ impl Sweep {
         now: Timestamp,
     ) -> Result<StateRemoved, StoreError> {
         let key = keys::thread_state(&ThreadKey::new(owner, id));
-        let ended = Condition::is(EXPIRES_AT, Comparison::AtMost, now.as_millis());
-        let gone = Write {
+        let is_over = Condition::is(EXPIRES_AT, Comparison::AtMost, now.as_millis());
+        let removal = Write {
             wants_old: true,
-            ..Statement::delete(key).when(ended).into()
+            ..Statement::delete(key).when(is_over).into()
         };
-        let old = match self.0.table.write(gone).await? {
+        let old = match self.0.table.write(removal).await? {
             Outcome::Done(old) => old,
             Outcome::Refused(_) => None,
             Outcome::Unknown(why) => return Err(StoreError::Unavailable(why)),
@@ -243,11 +243,11 @@ impl Sweep {
     ///
     /// # Errors
     /// [`StoreError`] when the store does not answer.
-    pub async fn note_objects_place(&self, place: &ObjectsPlace) -> Result<(), StoreError> {
+    pub async fn note_objects_place(&self, position: &ObjectsPlace) -> Result<(), StoreError> {
         let item = item::of(vec![
-            (BEGAN, Some(item::millis(place.began))),
-            (BEFORE, place.before.map(item::millis)),
-            (AFTER, place.after.as_deref().map(Into::into)),
+            (BEGAN, Some(item::millis(position.began))),
+            (BEFORE, position.before.map(item::millis)),
+            (AFTER, position.after.as_deref().map(Into::into)),
         ]);
         let note = Statement::put(keys::objects_place(), item);
         table::done(&*self.0.table, note).await.map(|_| ())

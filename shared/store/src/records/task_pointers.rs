@@ -82,19 +82,19 @@ impl RecordReader {
         sorts: &[String],
         end: bool,
     ) -> Result<Vec<TaskRecord>, StoreError> {
-        let mut named: Vec<(TaskId, Option<_>)> = Vec::new();
+        let mut targets: Vec<(TaskId, Option<_>)> = Vec::new();
         for (task, incarnation) in sorts.iter().filter_map(|sort| keys::pointed(sort)) {
-            named.push((task, Some(incarnation)));
+            targets.push((task, Some(incarnation)));
         }
-        named.extend(context.first_task().filter(|_| end).map(|it| (it, None)));
-        let tasks = named.iter().map(|(task, _)| TaskKey::new(owner, task));
+        targets.extend(context.first_task().filter(|_| end).map(|it| (it, None)));
+        let tasks = targets.iter().map(|(task, _)| TaskKey::new(owner, task));
         let mut heads = BTreeMap::new();
         for head in self.heads_of(tasks).await? {
             if head.owner() == owner && head.context_id() == context {
                 heads.insert(head.id().clone(), head);
             }
         }
-        let existing = named.iter().filter(|(task, incarnation)| {
+        let existing = targets.iter().filter(|(task, incarnation)| {
             let same = |head: &TaskRecord| {
                 let incarnation = incarnation.as_ref();
                 incarnation.is_none_or(|it| head.incarnation() == it)
@@ -125,9 +125,9 @@ impl RecordReader {
         limit: usize,
     ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
         let thread = ThreadKey::new(owner, context);
-        let refused = || StoreError::Refused("invalid page position in a context".to_owned());
+        let no_position = || StoreError::Refused("invalid page position in a context".to_owned());
         let start = after.map(|after| {
-            let pointer = keys::pointer_at(&thread, &after).ok_or_else(refused)?;
+            let pointer = keys::pointer_at(&thread, &after).ok_or_else(no_position)?;
             Ok::<_, StoreError>(Position::from(&pointer))
         });
         let pointers = self.pointers(&thread, keys::pointers(), start.transpose()?, limit);
@@ -180,8 +180,8 @@ impl Records {
     /// same id.
     pub(super) async fn remove_pointers(&self, record: &ThreadRecord) -> Result<(), StoreError> {
         let thread = thread_item::key(record);
-        let settled = record.swept_at(Expiring::Deleted);
-        let by = keys::pointers_by(settled.unwrap_or(record.expires_at));
+        let deletion = record.swept_at(Expiring::Deleted);
+        let by = keys::pointers_by(deletion.unwrap_or(record.expires_at));
         loop {
             let (sorts, more) = self.pointers(&thread, by.clone(), None, REMOVED).await?;
             for sort in sorts {

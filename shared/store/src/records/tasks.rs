@@ -44,7 +44,7 @@ impl RecordReader {
         &self,
         owner: Option<&Owner>,
         id: &TaskKey,
-        wanted: impl Fn(&TaskRecord) -> bool + Send,
+        accepts: impl Fn(&TaskRecord) -> bool + Send,
     ) -> Result<Option<TaskRecord>, StoreError> {
         let mut reads = TornReads::default();
         for _ in 0..TRIES {
@@ -52,13 +52,13 @@ impl RecordReader {
                 Some(owner) => self.item_for(owner, id).await?,
                 None => self.own_item(id).await?,
             };
-            let Some(head) = head.filter(&wanted) else {
+            let Some(head) = head.filter(&accepts) else {
                 return Ok(None);
             };
             reads.note(head.version());
-            let whole = self.whole(head).await;
-            if let Some(whole) = reads.result(whole)? {
-                return Ok(Some(whole));
+            let task = self.whole(head).await;
+            if let Some(task) = reads.result(task)? {
+                return Ok(Some(task));
             }
         }
         Err(reads.error())
@@ -88,8 +88,8 @@ impl RecordReader {
         id: &TaskId,
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError> {
-        let wanted = |record: &TaskRecord| !record.expired(now);
-        self.stored_task(Some(owner), &TaskKey::new(owner, id), wanted)
+        let lives = |record: &TaskRecord| !record.expired(now);
+        self.stored_task(Some(owner), &TaskKey::new(owner, id), lives)
             .await
     }
 
@@ -107,8 +107,8 @@ impl RecordReader {
         id: &TaskId,
         now: Timestamp,
     ) -> Result<Option<TaskRecord>, StoreError> {
-        let found = self.item_for(owner, &TaskKey::new(owner, id)).await?;
-        Ok(found.filter(|record| !record.expired(now)))
+        let head = self.item_for(owner, &TaskKey::new(owner, id)).await?;
+        Ok(head.filter(|record| !record.expired(now)))
     }
 
     /// The heads of those of `tasks` for which [`RecordReader::head`] returns one, in no
@@ -121,8 +121,8 @@ impl RecordReader {
         tasks: &[OpenTask],
         now: Timestamp,
     ) -> Result<Vec<TaskRecord>, StoreError> {
-        let wanted = tasks.iter().map(|it| TaskKey::new(&it.owner, &it.task));
-        let mut heads = self.heads_of(wanted).await?;
+        let keys = tasks.iter().map(|it| TaskKey::new(&it.owner, &it.task));
+        let mut heads = self.heads_of(keys).await?;
         heads.retain(|head| {
             let same = |open: &OpenTask| open.owner == *head.owner() && open.task == *head.id();
             tasks.iter().any(same) && !head.expired(now)
@@ -143,9 +143,9 @@ impl RecordReader {
         after: u64,
         now: Timestamp,
     ) -> Result<Option<Tail>, StoreError> {
-        let found = self.log_after(owner, id, after).await?;
-        let wanted = |record: &TaskRecord| record.owner() == owner && !record.expired(now);
-        Ok(found.and_then(|(head, tail)| wanted(&head).then_some(tail)))
+        let log = self.log_after(owner, id, after).await?;
+        let is_visible = |record: &TaskRecord| record.owner() == owner && !record.expired(now);
+        Ok(log.and_then(|(head, tail)| is_visible(&head).then_some(tail)))
     }
 
     /// A page of `owner`'s tasks, from an index, never by a scan. The index may lag;

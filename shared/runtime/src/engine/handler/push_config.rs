@@ -132,8 +132,8 @@ impl Engine {
         self.reader.has_push()?;
         let record = self.reader.load(caller, &query.task).await?;
         if let Some(id) = &query.id {
-            let gone = self.records.delete_push(record.owner(), record.id(), id);
-            gone.await?;
+            let removal = self.records.delete_push(record.owner(), record.id(), id);
+            removal.await?;
         }
         Ok(())
     }

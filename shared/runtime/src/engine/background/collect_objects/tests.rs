@@ -152,7 +152,11 @@ async fn a_sweep_removes_the_objects_of_an_expired_task_and_no_others() {
             .unwrap();
         let beside = Attempt::of(&beside, ends).key(&WriteId::made_of(1), 1);
         desk.put(&beside).await;
-        assert_eq!(desk.sweep(ends.minus(HOUR)).await.removals, 0, "not expired");
+        assert_eq!(
+            desk.sweep(ends.minus(HOUR)).await.removals,
+            0,
+            "not expired"
+        );
         assert_eq!(desk.sweep(ends).await.removals, 1);
         assert_eq!(desk.sweep(ends).await.removals, 0);
         assert_eq!(desk.keys().await, [beside]);
@@ -295,7 +299,11 @@ async fn short_sweeps_reach_all_objects_and_pause_until_the_next_day() {
     for (hours, looked_at) in [(23, 0), (24, 1), (25, 0)] {
         let clock = TestClock::following(began.plus(hours * HOUR), 1);
         let swept = desk.sweep_on(&*desk.store.blobs, &clock, 1000).await;
-        assert_eq!((swept.looked_at, swept.is_complete), (looked_at, true), "{hours}");
+        assert_eq!(
+            (swept.looked_at, swept.is_complete),
+            (looked_at, true),
+            "{hours}"
+        );
     }
 }
 
