@@ -74,19 +74,21 @@ impl RecordReader {
     }
 
     /// The heads of the tasks that these pointers name, in their order. With `end`, the task
-    /// that the context is named after follows.
+    /// that the context is named after follows. `except` is left out.
     async fn heads_at(
         &self,
         owner: &Owner,
         context: &ContextId,
         sorts: &[String],
         end: bool,
+        except: Option<&TaskId>,
     ) -> Result<Vec<TaskRecord>, StoreError> {
         let mut targets: Vec<(TaskId, Option<_>)> = Vec::new();
         for (task, incarnation) in sorts.iter().filter_map(|sort| keys::pointed(sort)) {
             targets.push((task, Some(incarnation)));
         }
         targets.extend(context.first_task().filter(|_| end).map(|it| (it, None)));
+        targets.retain(|(task, _)| Some(task) != except);
         let tasks = targets.iter().map(|(task, _)| TaskKey::new(owner, task));
         let mut heads = BTreeMap::new();
         for head in self.heads_of(tasks).await? {
@@ -124,6 +126,21 @@ impl RecordReader {
         after: Option<String>,
         limit: usize,
     ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
+        self.tasks_beside(owner, context, None, after, limit).await
+    }
+
+    /// The same without `task`, which is not read: its pointer may be there before it.
+    ///
+    /// # Errors
+    /// As for [`RecordReader::tasks_in`].
+    pub async fn tasks_beside(
+        &self,
+        owner: &Owner,
+        context: &ContextId,
+        task: Option<&TaskId>,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
         let thread = ThreadKey::new(owner, context);
         let no_position = || StoreError::Refused("invalid page position in a context".to_owned());
         let start = after.map(|after| {
@@ -132,7 +149,7 @@ impl RecordReader {
         });
         let pointers = self.pointers(&thread, keys::pointers(), start.transpose()?, limit);
         let (sorts, next) = pointers.await?;
-        let heads = self.heads_at(owner, context, &sorts, next.is_none());
+        let heads = self.heads_at(owner, context, &sorts, next.is_none(), task);
         Ok((heads.await?, next))
     }
 
@@ -150,7 +167,7 @@ impl RecordReader {
         if more.is_some() {
             return Ok(None);
         }
-        let heads = self.heads_at(owner, context, &sorts, true).await?;
+        let heads = self.heads_at(owner, context, &sorts, true, None).await?;
         Ok(Some(RecordPage::of_all(heads, owner, query)))
     }
 }

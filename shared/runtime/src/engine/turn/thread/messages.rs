@@ -89,17 +89,20 @@ impl TurnThread<'_> {
         for _ in 0..PAGES {
             // One task more than needed shows whether there are more. The pointer to this task
             // may be there already, before the task.
-            let page = self
-                .engine
-                .records
-                .tasks_in(owner, context, after, TASKS + 2);
+            let page = self.engine.records.tasks_beside(
+                owner,
+                context,
+                Some(&self.task),
+                after,
+                TASKS + 2,
+            );
             let (heads, next) = page.await?;
             for task in heads {
                 if self.engine.is_earlier(context, task.created_at(), began) {
                     // All tasks after this one are older still.
                     return Ok(cut(tasks, false));
                 }
-                if *task.id() != self.task && !task.expired(now) {
+                if !task.expired(now) {
                     message_count += count_messages(&task);
                     tasks.push(task);
                 }
