@@ -2,11 +2,17 @@
 //! file names.
 
 use crate::agents::Agents;
-use a2a_lambda::engine::EngineError;
+use a2a_lambda::auth::Caller;
+use a2a_lambda::engine::{CallBudget, Engine, EngineError, RoutePreview};
 use a2a_lambda::runtime::{Runtime, RuntimeError};
-use a2a_lambda::settings::{Environment, Settings, SettingsError, Source};
+use a2a_lambda::settings::{Environment, Routing, Settings, SettingsError, Source};
 use a2a_lambda::skill::AgentBuildError;
+use a2a_lambda::task::{
+    A2aError, Generation, IdError, Message, Metadata, Owner, Part, SendCommand, SendMode, Sent,
+    Subject, TenantId,
+};
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,7 +21,10 @@ use std::{fs, io};
 /// A file of texts and skills.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct EvalRouter {
-    /// JSON lines: `{"text": "…", "skill": "id"}`, and `null` where a question is right.
+    /// JSON lines: `{"text": "…", "skill": "id"}`, and `null` where a question is right. `by` is
+    /// the step that has to decide; with `ask` only a model may choose the skill. `data` in place of `text` is a data part; `earlier` are texts
+    /// sent before, and `to` says how the last message belongs to them: `task`, `reference` or
+    /// `context`.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Whose skills.
@@ -63,12 +72,85 @@ pub(crate) enum EvalRouterError {
     },
 }
 
-/// A text and the skill that it should get.
+/// A message and the skill that it should get.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RouteCase {
-    text: String,
+    text: Option<String>,
+    data: Option<Value>,
     skill: Option<String>,
+    by: Option<String>,
+    #[serde(default)]
+    earlier: Vec<String>,
+    to: Option<Target>,
+}
+
+/// How a message belongs to those sent before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Target {
+    Task,
+    Reference,
+    Context,
+}
+
+impl RouteCase {
+    fn content(&self) -> Vec<Part> {
+        let text = self.text.as_deref().map(Part::text);
+        text.into_iter()
+            .chain(self.data.clone().map(Part::data))
+            .collect()
+    }
+
+    /// The message on one line.
+    fn label(&self) -> String {
+        match (&self.text, &self.data) {
+            (Some(text), _) => text.replace(char::is_control, " "),
+            (None, Some(data)) => data.to_string(),
+            (None, None) => String::new(),
+        }
+    }
+
+    /// Sends the earlier messages, each as a task of its own in one context, and returns the
+    /// message itself.
+    async fn message(&self, engine: &Engine, caller: &Caller) -> Result<Message, EngineError> {
+        let mut message = Message::from_user("m-last", self.content());
+        let mut tasks = Vec::new();
+        for (number, text) in self.earlier.iter().enumerate() {
+            let earlier = Message::from_user(format!("m-{number}"), vec![Part::text(text)]);
+            let earlier = Message {
+                context_id: message.context_id.clone(),
+                ..earlier
+            };
+            let sent = engine.send(caller, command(earlier), CallBudget::until(None));
+            if let Sent::Task(task) = sent.await? {
+                message.context_id = Some(task.context_id.clone());
+                tasks.push(task.id.clone());
+            }
+        }
+        match self.to {
+            Some(Target::Task) => message.task_id = tasks.pop(),
+            Some(Target::Reference) => {
+                message.reference_task_ids = tasks.iter().map(ToString::to_string).collect();
+            }
+            Some(Target::Context) | None => {}
+        }
+        Ok(message)
+    }
+}
+
+fn command(message: Message) -> SendCommand {
+    SendCommand {
+        message,
+        client_task_id: None,
+        mode: SendMode::Blocking,
+        history_length: 0,
+        accepted_output_modes: Vec::new(),
+        push: None,
+        metadata: Metadata::new(),
+        generation: Generation::V10,
+        idempotency_key: None,
+    }
 }
 
 /// The settings of the environment for a program that serves no caller.
@@ -84,7 +166,8 @@ impl Source for Unserved {
     }
 }
 
-/// Routes each text of the file; returns the table with a line for each one.
+/// Routes each message of the file, in memory and each for a caller of its own; returns the
+/// table with a line for each one.
 ///
 /// # Errors
 /// [`EvalRouterError`] when the file or the agent cannot be used.
@@ -93,31 +176,39 @@ pub(crate) async fn run(options: &EvalRouter, agents: &Agents) -> Result<String,
     let settings = Settings::read(&Unserved)?;
     let agent = agents.named(options.agent.as_deref());
     let agent = agent.build(&settings).map_err(EvalRouterError::Agent)?;
+    let has_model = settings.model.is_some() && settings.routing != Routing::Never;
     let runtime = Runtime::builder(agent, settings).build()?;
     let mut table = "result  decided by  skill (expected)  text\n".to_owned();
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for RouteCase { text, skill } in cases {
-        let preview = runtime.engine().preview_route(&text).await;
-        let preview = preview.map_err(|source| EvalRouterError::Route {
-            text: text.clone(),
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for (number, case) in cases.iter().enumerate() {
+        let route = route(runtime.engine(), case, number);
+        let preview = route.await.map_err(|source| EvalRouterError::Route {
+            text: case.label(),
             source,
         })?;
         let choice = preview.skill.map(|id| id.to_string());
-        let result = match (&choice, choice == skill) {
+        // The rules ask where a model may decide.
+        let asks = case.by.as_deref() == Some("ask");
+        let expected = case.skill.as_ref().filter(|_| has_model || !asks);
+        let is_step = case.by.as_ref().is_none_or(|by| *by == preview.how || (asks && has_model));
+        let result = match (&choice, choice.as_ref() == expected) {
+            (_, true) if !is_step => "step",
             (_, true) => "hit",
             (None, false) => "asked",
             (Some(_), false) => "miss",
         };
-        *counts.entry(result).or_default() += 1;
-        *counts.entry(preview.how).or_default() += 1;
-        let text_of = |skill: Option<String>| skill.unwrap_or_else(|| "-".to_owned());
-        let (choice, skill) = (text_of(choice), text_of(skill));
+        *counts.entry(result.to_owned()).or_default() += 1;
+        let text_of = |skill: Option<&str>| skill.unwrap_or("-").to_owned();
+        let skill = text_of(expected.map(String::as_str));
         // Writing to a text never fails.
         let _written = writeln!(
             table,
-            "{result:6}  {:10}  {choice} ({skill})  {text}",
-            preview.how
+            "{result:6}  {:10}  {} ({skill})  {}",
+            preview.how,
+            text_of(choice.as_deref()),
+            case.label()
         );
+        *counts.entry(preview.how).or_default() += 1;
     }
     let counts: Vec<String> = counts
         .iter()
@@ -125,6 +216,21 @@ pub(crate) async fn run(options: &EvalRouter, agents: &Agents) -> Result<String,
         .collect();
     let _written = writeln!(table, "\n{}", counts.join(", "));
     Ok(table)
+}
+
+async fn route(
+    engine: &Engine,
+    case: &RouteCase,
+    number: usize,
+) -> Result<RoutePreview, EngineError> {
+    let id = |error: IdError| EngineError::from(A2aError::invalid("id", error.to_string()));
+    let owner = Owner {
+        tenant: TenantId::parse("eval").map_err(id)?,
+        subject: Subject::parse(format!("case-{number}")).map_err(id)?,
+    };
+    let caller = Caller::behind(&owner, None);
+    let message = Box::pin(case.message(engine, &caller)).await?;
+    engine.preview_route(&caller, command(message)).await
 }
 
 fn cases(path: &Path) -> Result<Vec<RouteCase>, EvalRouterError> {
@@ -188,6 +294,24 @@ mod tests {
         ] {
             assert!(table.contains(line), "{table}");
         }
+    }
+
+    /// The lines were written by others than the author of the router.
+    #[tokio::test]
+    async fn each_message_of_the_evaluation_reaches_its_skill_by_the_expected_rule() {
+        let file = PathBuf::from(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../eval/router.jsonl"
+        ));
+        let options = EvalRouter { file, agent: None };
+        let table = run(&options, &agents()).await.unwrap();
+        let wrong: Vec<&str> = table
+            .lines()
+            .skip(1)
+            .take_while(|line| !line.is_empty())
+            .filter(|line| !line.starts_with("hit "))
+            .collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
     }
 
     #[tokio::test]

@@ -5,8 +5,8 @@ use syn::punctuated::Punctuated;
 use syn::{Ident, LitBool, LitStr, Token, Type, bracketed};
 
 /// All keys, for the error message that lists them.
-const KEYS: &str = "`id`, `name`, `description`, `tags`, `examples`, `input_modes`, `output_modes`, `background`, \
-     `states`";
+const KEYS: &str = "`id`, `name`, `description`, `tags`, `examples`, `text`, `input_modes`, `output_modes`, \
+     `background`, `states`";
 
 #[derive(Default)]
 pub(crate) struct Attributes {
@@ -15,6 +15,8 @@ pub(crate) struct Attributes {
     pub(crate) description: Option<LitStr>,
     pub(crate) tags: Vec<LitStr>,
     pub(crate) examples: Vec<LitStr>,
+    /// Patterns of texts.
+    pub(crate) text: Vec<LitStr>,
     pub(crate) input_modes: Vec<LitStr>,
     pub(crate) output_modes: Vec<LitStr>,
     pub(crate) background: bool,
@@ -58,6 +60,8 @@ impl Attributes {
             "description" => self.description = Some(text(key, input)?),
             "tags" => self.tags = texts(key, input)?,
             "examples" => self.examples = texts(key, input)?,
+            "text" if input.peek(LitStr) => self.text = vec![text(key, input)?],
+            "text" => self.text = texts(key, input)?,
             "input_modes" => self.input_modes = texts(key, input)?,
             "output_modes" => self.output_modes = texts(key, input)?,
             "background" => self.background = flag(key, input)?,

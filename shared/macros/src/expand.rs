@@ -273,6 +273,7 @@ fn metadata(attributes: &Attributes, docs: &[Attribute]) -> syn::Result<TokenStr
     let Attributes {
         tags,
         examples,
+        text,
         input_modes,
         output_modes,
         background,
@@ -285,6 +286,7 @@ fn metadata(attributes: &Attributes, docs: &[Attribute]) -> syn::Result<TokenStr
             description: #description,
             tags: &[#(#tags),*],
             examples: &[#(#examples),*],
+            text: &[#(#text),*],
             input_modes: &[#(#input_modes),*],
             output_modes: &[#(#output_modes),*],
             background: #background,

@@ -16,6 +16,10 @@ pub struct SkillMetadata {
     pub tags: &'static [&'static str],
     /// Example requests.
     pub examples: &'static [&'static str],
+    /// Patterns of texts that go to the skill: `add {a} and {b}` is a whole message, with a
+    /// place for each field of the input. Case, spacing and final punctuation do not count.
+    #[serde(skip)]
+    pub text: &'static [&'static str],
     /// Media types the skill accepts. Empty means those that the input type implies.
     pub input_modes: &'static [&'static str],
     /// Media types the skill produces. Empty means those that the output type implies.
@@ -39,6 +43,7 @@ impl SkillMetadata {
             description,
             tags,
             examples: &[],
+            text: &[],
             input_modes: &[],
             output_modes: &[],
             background: false,

@@ -11,6 +11,7 @@ use manifest::RegisteredSkill;
 
 use super::build::RUNS_TURNS;
 use super::erased::{AnySkill, ErasedSkill};
+use super::route::TextPattern;
 use super::session::SessionAdapter;
 use super::state::{StateError, States};
 use super::tool::Tool;
@@ -300,6 +301,7 @@ impl AgentBuilder {
         let mut skills: Vec<SkillManifest> = Vec::new();
         for entry in self.skills {
             let id = checked(entry.skill.metadata())?;
+            check_patterns(&*entry.skill)?;
             let states = entry.skill.states();
             if let Some(state) = states.iter().find(|state| !self.states.have(state)) {
                 let state = state.name;
@@ -361,6 +363,22 @@ fn checked(skill: &SkillMetadata) -> Result<SkillId, BuildError> {
         ))),
         None => Ok(id),
     }
+}
+
+/// Checks that each pattern of a skill can be read, and that its places are fields of the input.
+fn check_patterns(skill: &dyn AnySkill) -> Result<(), BuildError> {
+    let metadata = skill.metadata();
+    let (id, fields) = (metadata.id, skill.input_schema().get("properties"));
+    for pattern in metadata.text {
+        let wrong =
+            |what: &str| BuildError(format!("the skill `{id}` has the text `{pattern}`: {what}"));
+        let places = TextPattern::parse(pattern).map_err(wrong)?;
+        let is_field = |name: &str| fields.is_some_and(|fields| fields.get(name).is_some());
+        if let Some(place) = places.places().find(|name| !is_field(name)) {
+            return Err(wrong(&format!("`{place}` is no field of its input")));
+        }
+    }
+    Ok(())
 }
 
 /// The form of the ids of agents and skills.

@@ -1,21 +1,25 @@
 //! Chooses the skill for a message. The first step that decides wins:
 //!
 //! 1. pinned: a message for an existing task goes to the skill of the task
-//! 2. explicit: the message names a skill; an invalid name is an error, and no later step
-//!    runs
+//! 2. explicit, command: the message names a skill, or its text starts with `/skill-id`; an
+//!    invalid name is an error, and no later step runs
 //! 3. single: the agent has one skill
-//! 4. command: the text starts with `/skill-id`
+//! 4. reference: all tasks that the message refers to have one skill, which takes the parts
 //! 5. media type, schema: one skill accepts all parts, or decodes the data part
-//! 6. example: the text is an example of one skill
+//! 6. example, text: the text is, as a whole, an example or a pattern of one skill
 //! 7. model: a language model chooses, if there is one
-//! 8. ask: the client gets a question that lists the candidates
+//! 8. ask: the client gets a question that offers the skills that fit. A reply that names one
+//!    of them sends the first message there (answer)
+//!
+//! Words that a text shares with a skill decide nothing; they order what is offered.
 //!
 //! No step here has access to a model, so an explicit call never causes the cost of one. The
 //! engine asks the model in `by_model` when the steps before it end with a question.
 
 mod by_model;
 mod explicit;
-mod lexical;
+mod pattern;
+mod text;
 
 pub use by_model::{ModelChoice, RouterModel, Undecided};
 
@@ -23,12 +27,13 @@ use super::media::{admits, check_input};
 use super::{AgentDefinition, AnySkill, Content};
 use crate::CallNames;
 use a2a_lambda_model::task::{A2aError, Message, Metadata, Part, PartContent, SavedSlot, SkillId};
-use lexical::{bare_id, command, example};
+pub(crate) use pattern::TextPattern;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use text::{choice, command, declared, order};
 
 /// The input of the routing.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct RouteRequest<'a> {
     /// The skill of the task that the message belongs to, if it belongs to one.
     pub pinned: Option<&'a SkillId>,
@@ -36,6 +41,17 @@ pub struct RouteRequest<'a> {
     pub message: &'a Message,
     /// The metadata of the request that contains the message.
     pub request_metadata: &'a Metadata,
+    /// What its conversation says about it.
+    pub earlier: EarlierTasks,
+}
+
+/// The skills of earlier tasks, as far as they concern a message.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EarlierTasks {
+    /// The one skill of all tasks that the message refers to.
+    pub referred: Option<SkillId>,
+    /// The skill of the newest task in the context.
+    pub last: Option<SkillId>,
 }
 
 /// The result of the routing.
@@ -63,7 +79,7 @@ pub struct Route {
     pub wrapper: Option<Wrapped>,
     /// The step that decided.
     pub how: &'static str,
-    /// The input that a model made of the message.
+    /// The input that a model or a pattern made of the message.
     pub input: Option<Value>,
 }
 
@@ -76,14 +92,20 @@ pub struct Wrapped {
     pub member: &'static str,
 }
 
-/// The slot of the question "which skill?". The engine does not read it back: a task
-/// without a skill is a task that asked this question.
+/// The slot of the question "which skill?": what it offers.
 pub fn which_skill(candidates: &[SkillId]) -> SavedSlot {
     let candidates: Vec<_> = candidates.iter().map(SkillId::as_str).collect();
     SavedSlot {
         version: 1,
         value: json!({ "candidates": candidates }),
     }
+}
+
+/// The skills that the question in a slot offers.
+pub fn offer(slot: &SavedSlot) -> Vec<SkillId> {
+    let candidates = slot.value.get("candidates").and_then(Value::as_array);
+    let ids = candidates.into_iter().flatten().filter_map(Value::as_str);
+    ids.filter_map(|id| SkillId::parse(id).ok()).collect()
 }
 
 impl Route {
@@ -95,6 +117,21 @@ impl Route {
             how,
             input: None,
         }
+    }
+
+    /// The same, with the input that a model or a pattern made of the message.
+    fn with_input(
+        id: &SkillId,
+        message: &Message,
+        how: &'static str,
+        input: Option<Value>,
+    ) -> Self {
+        let mut route = Self::to(id, message, how);
+        if let Some(input) = &input {
+            route.content = Content::from_parts(vec![Part::data(input.clone())]);
+        }
+        route.input = input;
+        route
     }
 
     /// Checks that the skill accepts every part.
@@ -111,7 +148,21 @@ impl Route {
     }
 }
 
+/// Whether the message names its skill, or needs none to be named.
+///
+/// # Errors
+/// When it names an unknown skill.
+pub fn is_named(agent: &AgentDefinition, request: &RouteRequest<'_>) -> Result<bool, A2aError> {
+    let is_single = agent.skills().nth(1).is_none();
+    Ok(is_single
+        || explicit_route(agent, request)?.is_some()
+        || command(agent, request.message).is_some())
+}
+
 /// Chooses the skill for a message.
+///
+/// # Errors
+/// When it names an unknown skill, or no skill takes its parts.
 pub fn route(agent: &AgentDefinition, request: &RouteRequest<'_>) -> Result<Routed, A2aError> {
     if let Some(route) = explicit_route(agent, request)? {
         return route.admitted(agent);
@@ -123,30 +174,44 @@ pub fn route(agent: &AgentDefinition, request: &RouteRequest<'_>) -> Result<Rout
     if let Some(route) = command(agent, request.message) {
         return route.admitted(agent);
     }
-    let takers = takers(all, request.message)?;
-    match by_parts(&takers, request.message) {
-        Some((id, how)) => Route::to(id, request.message, how).admitted(agent),
-        None => Ok(ask(agent, &takers)),
+    let mut takers = takers(all, request.message)?;
+    let referred = request.earlier.referred.as_ref();
+    if let Some(id) = referred.filter(|id| takers.iter().any(|(taker, _)| taker == id)) {
+        return Route::to(id, request.message, "reference").admitted(agent);
     }
+    if let Some((id, how)) = by_parts(&takers, request.message) {
+        return Route::to(id, request.message, how).admitted(agent);
+    }
+    let mut declared = declared(&takers, request.message).into_iter();
+    if let (Some(route), None) = (declared.next(), declared.next()) {
+        return route.admitted(agent);
+    }
+    order(&mut takers, request.message);
+    if let Some(last) = &request.earlier.last {
+        takers.sort_by_key(|(id, _)| *id != last);
+    }
+    Ok(ask(agent, &takers))
 }
 
-/// The skill that a model chose for a message: step 7. `input` is the input that it made.
-pub fn route_by_model(
+/// The skill `id`, which the step `how` decided, with the input that it made of the message.
+///
+/// # Errors
+/// When the skill is gone or does not take the parts.
+pub fn route_to(
     agent: &AgentDefinition,
     id: &SkillId,
     message: &Message,
+    how: &'static str,
     input: Option<Value>,
 ) -> Result<Routed, A2aError> {
-    let mut route = Route::to(id, message, "model");
-    if let Some(input) = &input {
-        route.content = Content::from_parts(vec![Part::data(input.clone())]);
-    }
-    route.input = input;
-    route.admitted(agent)
+    Route::with_input(id, message, how, input).admitted(agent)
 }
 
 /// The input of the skill `id` in the first message of its task, when a later run of the turn
 /// reads the message again.
+///
+/// # Errors
+/// As for [`route`].
 pub fn route_again(
     agent: &AgentDefinition,
     id: &SkillId,
@@ -163,25 +228,36 @@ pub fn route_again(
     }
 }
 
-/// Chooses the skill for the answer to [`which_skill`]. An answer that only names a skill
-/// sends the `original` message to that skill. Any other answer replaces the original
-/// message.
+/// Chooses the skill for the answer to [`which_skill`], which offered `offer`. An answer that
+/// only names an offered skill sends the `original` message to that skill. Any other answer
+/// replaces the original message.
+///
+/// # Errors
+/// As for [`route`].
 pub fn route_answer(
     agent: &AgentDefinition,
     original: &Message,
+    offer: &[SkillId],
     reply: &RouteRequest<'_>,
 ) -> Result<Routed, A2aError> {
-    if let Some(mut route) = explicit_route(agent, reply)? {
-        if only_text(reply.message) {
-            route.content = Content::from_parts(original.parts.clone());
-            route.wrapper = None;
-        }
+    if let Some(call) = explicit_route(agent, reply)? {
+        let route = match only_text(reply.message) {
+            true => original_route(agent, &call.id, original),
+            false => call,
+        };
         return route.admitted(agent);
     }
-    match bare_id(agent, reply.message) {
-        Some(id) => Route::to(id, original, "explicit").admitted(agent),
+    match choice(agent, offer, reply.message) {
+        Some(id) => original_route(agent, id, original).admitted(agent),
         None => route(agent, reply),
     }
+}
+
+/// The original message for the skill that the reply chose. A pattern of that skill reads it.
+fn original_route(agent: &AgentDefinition, id: &SkillId, original: &Message) -> Route {
+    let skills = agent.skills().filter(|(other, _)| *other == id).collect();
+    let input = declared(&skills, original).pop().and_then(|it| it.input);
+    Route::with_input(id, original, "answer", input)
 }
 
 fn only_text(message: &Message) -> bool {
@@ -233,14 +309,12 @@ fn takers<'a>(all: Skills<'a>, message: &Message) -> Result<Skills<'a>, A2aError
     Ok(takers)
 }
 
-/// Steps 5 and 6: the one of `takers` that alone takes the parts, decodes the data part, or has
-/// the text as an example.
+/// Step 5: the one of `takers` that alone takes the parts or decodes the data part.
 fn by_parts<'a>(takers: &Skills<'a>, message: &Message) -> Option<(&'a SkillId, &'static str)> {
     if let [(only, _)] = takers.as_slice() {
         return Some((only, "media_type"));
     }
-    let schema = by_schema(takers, message).map(|id| (id, "schema"));
-    schema.or_else(|| example(takers, message).map(|id| (id, "example")))
+    by_schema(takers, message).map(|id| (id, "schema"))
 }
 
 /// Step 5: the only skill that can decode the data part. Skills that accept every value do
@@ -272,7 +346,7 @@ fn takes_any(schema: &Value) -> bool {
 
 /// Step 8: the question with the candidates.
 fn ask(agent: &AgentDefinition, candidates: &Skills<'_>) -> Routed {
-    let text = "Which of these skills do you need? Answer with its id.";
+    let text = "Which of these skills do you need? Answer with its number, id or name.";
     let candidates = candidates.iter().map(|(id, _)| (*id).clone());
     ask_with(agent, candidates.collect(), text)
 }
@@ -280,9 +354,11 @@ fn ask(agent: &AgentDefinition, candidates: &Skills<'_>) -> Routed {
 /// A question that begins with `text`, with the candidates.
 pub fn ask_with(agent: &AgentDefinition, candidates: Vec<SkillId>, text: &str) -> Routed {
     let mut question = text.to_owned();
-    for id in &candidates {
+    for (index, id) in candidates.iter().enumerate() {
         if let Some(skill) = agent.skill(id) {
-            question.push_str(&format!("\n- `{id}`: {}", skill.metadata().description));
+            let (number, metadata) = (index + 1, skill.metadata());
+            let (name, description) = (metadata.name, metadata.description);
+            question.push_str(&format!("\n{number}. {name} (`{id}`): {description}"));
         }
     }
     Routed::Ask {

@@ -24,6 +24,15 @@ pub(crate) struct Sum {
     name = "Adder",
     tags = ["example", "math", "sum", "plus"],
     examples = ["What's 2+2?", "add 19 and 23"],
+    text = [
+        "add {a} and {b}",
+        "{a} + {b}",
+        "{a} plus {b}",
+        "what is {a} + {b}",
+        "what is {a} plus {b}",
+        "what's {a} + {b}",
+        "what's {a} plus {b}",
+    ],
 )]
 pub(crate) async fn add(input: TextOr<Terms>) -> AgentResult<OnRequestResult<Sum>> {
     let Terms { a, b } = match input {

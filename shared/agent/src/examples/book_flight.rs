@@ -11,6 +11,7 @@ use serde_json::Value;
     name = "Flight booking",
     tags = ["example", "travel", "flight"],
     examples = ["Book a flight"],
+    text = ["book a flight to {to} on {on}", "book a flight to {to}"],
 )]
 pub(crate) struct BookFlight;
 

@@ -338,6 +338,10 @@ pub(crate) struct FoundItems {
     name = "Find knowledge",
     tags = ["knowledge", "find"],
     examples = ["What is our decision on storage"],
+    text = [
+        "what is our decision on {query}",
+        "what does our knowledge base say about {query}",
+    ],
     output_modes = ["application/json"],
 )]
 pub(crate) async fn knowledge_query(

@@ -36,6 +36,7 @@ pub(crate) fn set() -> SkillSet {
     name = "Add a memory",
     tags = ["memory", "remember"],
     examples = ["Remember that I like tea"],
+    text = ["remember that {content}", "please remember that {content}"],
     output_modes = ["application/json"],
 )]
 pub(crate) struct MemoryAdd;
@@ -230,6 +231,7 @@ pub(crate) struct FoundMemory {
     name = "Find memories",
     tags = ["memory", "recall", "remember"],
     examples = ["What do you remember about tea"],
+    text = "what do you remember about {query}",
     output_modes = ["application/json"],
 )]
 pub(crate) async fn memory_search(

@@ -7,10 +7,11 @@ use serde_json::Value;
 /// skill, has no route.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SkillRoute {
-    /// The step of the router that decided: `command`, `media_type`, `schema`, `example`
-    /// or `model`.
+    /// The step of the router that decided: `command`, `reference`, `media_type`, `schema`,
+    /// `example`, `text`, `model`, or `answer` of the router's question.
     pub how: String,
-    /// The input that a model made of the message. A turn that runs again gets the same.
+    /// The input that a model or a pattern made of the message. A turn that runs again gets the
+    /// same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
 }

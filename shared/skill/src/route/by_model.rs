@@ -138,7 +138,7 @@ fn text_of(message: &Message) -> String {
 }
 
 /// The beginning of a text, of at most `most` bytes.
-fn cut(text: &str, most: usize) -> &str {
+pub(super) fn cut(text: &str, most: usize) -> &str {
     let mut end = most.min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -223,16 +223,25 @@ fn choice(
     let (id, skill) = skills
         .find(|(id, _)| id.as_str() == skill_name)
         .ok_or_else(|| wrong("a skill that was not offered"))?;
+    // An input in place of the text has to say all of it, as a closed schema does.
+    let is_closed = skill.input_schema().get("additionalProperties") == Some(&Value::Bool(false));
+    let input = arguments.get("input").filter(|_| is_closed);
+    let error = match input {
+        Some(input) => {
+            let content = Content::from_parts(vec![Part::data(input.clone())]);
+            match skill.decode(&content) {
+                Ok(_) => return Ok(ModelChoice::Skill(id.clone(), Some(input.clone()))),
+                Err(error) => error,
+            }
+        }
+        None => wrong("no input"),
+    };
+    // The skill reads the message itself.
     let content = Content::from_parts(message.parts.clone());
-    if skill.decode(&content).is_ok() {
-        // The skill reads the message itself.
-        return Ok(ModelChoice::Skill(id.clone(), None));
+    match skill.decode(&content) {
+        Ok(_) => Ok(ModelChoice::Skill(id.clone(), None)),
+        Err(_) => Err(wrong(error.text())),
     }
-    let input = arguments.get("input").ok_or_else(|| wrong("no input"))?;
-    skill
-        .decode(&Content::from_parts(vec![Part::data(input.clone())]))
-        .map_err(|error| wrong(error.text()))?;
-    Ok(ModelChoice::Skill(id.clone(), Some(input.clone())))
 }
 
 fn wrong(cause: &str) -> AgentError {

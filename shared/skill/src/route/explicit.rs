@@ -4,7 +4,9 @@
 //! 1. `message.metadata["a2a-lambda/skillId"]`
 //! 2. `skillId`, `skill_id` or `skill` in `message.metadata`, then in the request's
 //!    metadata
-//! 3. a data part `{"skill" | "tool": id, "input" | "params": {…}}`
+//! 3. a data part `{"skill" | "tool": id, "input" | "params" | "arguments": {…}}`, or
+//!    `{"name": id, "arguments": {…}}` if the agent has this skill. `arguments` may be JSON
+//!    text, as the OpenAI API writes it
 //!
 //! If a message has several, they must name the same skill.
 
@@ -13,6 +15,7 @@ use crate::{AgentDefinition, Content};
 use a2a_lambda_model::task::metadata_keys::SKILL_ID;
 use a2a_lambda_model::task::{A2aError, Message, Metadata, PartContent, SkillId};
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// Metadata keys that other A2A clients use.
 const FOREIGN_KEYS: [&str; 3] = ["skillId", "skill_id", "skill"];
@@ -39,10 +42,11 @@ pub(super) fn call(
     in_metadata(&message.metadata, "message.metadata", &mut skills)?;
     in_metadata(request.request_metadata, "metadata", &mut skills)?;
     let data_call = in_data(agent, message)?;
-    let arguments = data_call
-        .as_ref()
-        .map(|call| (call.wrapper, call.arguments));
-    skills.extend(data_call.map(|call| call.skill));
+    let mut arguments = None;
+    if let Some(call) = data_call {
+        arguments = Some((call.wrapper, call.arguments));
+        skills.push(call.skill);
+    }
 
     let mut skills = skills.into_iter();
     let Some(NamedSkill { field, id }) = skills.next() else {
@@ -55,7 +59,7 @@ pub(super) fn call(
     let id = known(agent, &field, id)?;
     let mut route = Route::to(&id, message, "explicit");
     if let Some((wrapper, arguments)) = arguments {
-        route.content = unwrapped(message, wrapper.part, arguments);
+        route.content = unwrapped(message, wrapper.part, arguments.into_owned());
         route.wrapper = Some(wrapper);
     }
     Ok(Some(ExplicitCall { field, route }))
@@ -96,8 +100,11 @@ fn in_metadata<'a>(
 struct DataCall<'a> {
     skill: NamedSkill<'a>,
     wrapper: Wrapped,
-    arguments: &'a Value,
+    arguments: Cow<'a, Value>,
 }
+
+/// The members that hold the arguments of a call.
+const ARGUMENTS: [&str; 3] = ["input", "params", "arguments"];
 
 /// Form 3. It needs both members, so that ordinary data with a member `skill` is not a
 /// call.
@@ -111,21 +118,30 @@ fn in_data<'a>(
             continue;
         };
         let text = |key| data.get(key).and_then(Value::as_str);
-        let object = |member: &'static str| {
-            let value = data.get(member).filter(|value| value.is_object())?;
-            Some((member, value))
-        };
         // With `tool`, the member `skill` names the set.
         let (skill, tool) = (text("skill"), text("tool"));
-        let arguments = object("input").or_else(|| object("params"));
-        let (Some(id), Some((member, arguments))) = (tool.or(skill), arguments) else {
+        let name = text("name").filter(|id| has(agent, id) && data.contains_key("arguments"));
+        let arguments = ARGUMENTS.iter().find_map(|member| {
+            let value = object(member, data.get(*member)?)?;
+            Some((*member, value))
+        });
+        let path = format!("message.parts[{part}].data");
+        let (Some(id), Some((member, arguments))) = (tool.or(skill).or(name), arguments) else {
+            if tool.or(name).is_some_and(|id| has(agent, id)) && data.contains_key("arguments") {
+                let why = "must be an object, or the JSON text of one";
+                return Err(A2aError::invalid(format!("{path}.arguments"), why));
+            }
             continue;
         };
-        let path = format!("message.parts[{part}].data");
-        if data.contains_key("input") && data.contains_key("params") {
+        if ARGUMENTS
+            .iter()
+            .filter(|it| data.contains_key(**it))
+            .count()
+            > 1
+        {
             return Err(A2aError::invalid(
                 path,
-                "give `input` or `params`, not both",
+                "give one of `input`, `params` and `arguments`",
             ));
         }
         if data_call.is_some() {
@@ -134,7 +150,9 @@ fn in_data<'a>(
                 "a message holds one call of a skill",
             ));
         }
-        let field = format!("{path}.{}", if tool.is_some() { "tool" } else { "skill" });
+        let names = [("tool", tool), ("skill", skill), ("name", name)];
+        let key = names.iter().find(|(_, id)| id.is_some());
+        let field = format!("{path}.{}", key.map_or("name", |(key, _)| key));
         if let (Some(set), Some(tool)) = (skill, tool) {
             in_set(agent, &field, set, tool)?;
         }
@@ -147,6 +165,22 @@ fn in_data<'a>(
     Ok(data_call)
 }
 
+/// The arguments of a call: an object, or in `arguments` also JSON text of one.
+fn object<'a>(member: &str, value: &'a Value) -> Option<Cow<'a, Value>> {
+    match value {
+        Value::Object(_) => Some(Cow::Borrowed(value)),
+        Value::String(text) if member == "arguments" => {
+            let value: Value = serde_json::from_str(text).ok()?;
+            value.is_object().then_some(Cow::Owned(value))
+        }
+        _ => None,
+    }
+}
+
+fn has(agent: &AgentDefinition, id: &str) -> bool {
+    SkillId::parse(id).is_ok_and(|id| agent.skill(&id).is_some())
+}
+
 fn in_set(agent: &AgentDefinition, field: &str, set: &str, tool: &str) -> Result<(), A2aError> {
     let id = known(agent, field, tool)?;
     if agent.set_of(&id) == Some(set) {
@@ -157,10 +191,10 @@ fn in_set(agent: &AgentDefinition, field: &str, set: &str, tool: &str) -> Result
 }
 
 /// The parts of the message, with the call replaced by its arguments.
-fn unwrapped(message: &Message, call: usize, arguments: &Value) -> Content {
+fn unwrapped(message: &Message, call: usize, arguments: Value) -> Content {
     let mut parts = message.parts.clone();
     if let Some(part) = parts.get_mut(call) {
-        part.content = PartContent::Data(arguments.clone());
+        part.content = PartContent::Data(arguments);
     }
     Content::from_parts(parts)
 }

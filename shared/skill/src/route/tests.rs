@@ -1,4 +1,4 @@
-use super::{RouteRequest, Routed, route, route_answer, which_skill};
+use super::{EarlierTasks, RouteRequest, Routed, offer, route, route_answer, which_skill};
 use crate::prelude::*;
 use crate::testing::message;
 use a2a_lambda_model::task::{A2aError, Message, Metadata, Part, PartContent, SkillId};
@@ -90,6 +90,7 @@ fn routed_with(
         pinned: None,
         message,
         request_metadata,
+        earlier: EarlierTasks::default(),
     };
     route(agent, &request)
 }
@@ -138,12 +139,32 @@ fn every_spelling_of_an_explicit_call_is_understood() {
         ("skill", "params"),
         ("tool", "input"),
         ("tool", "params"),
+        ("tool", "arguments"),
+        ("name", "arguments"),
     ] {
         let call = data(json!({name: "add", arguments: {"a": 1, "b": 2}}));
         let (id, how, content) = chosen(routed(&agent(), &call));
         assert_eq!((id.as_str(), how), ("add", "explicit"));
         assert_eq!(content.first_data(), Some(&json!({"a": 1, "b": 2})));
     }
+}
+
+#[test]
+fn arguments_may_be_json_text() {
+    for name in ["tool", "name"] {
+        let call = data(json!({name: "add", "arguments": "{\"a\": 1, \"b\": 2}"}));
+        let (id, how, content) = chosen(routed(&agent(), &call));
+        assert_eq!((id.as_str(), how), ("add", "explicit"));
+        assert_eq!(content.first_data(), Some(&json!({"a": 1, "b": 2})));
+        for wrong in [json!("{broken"), json!("[1]"), json!(7)] {
+            let call = data(json!({name: "add", "arguments": wrong}));
+            let (field, _) = violation(routed(&agent(), &call));
+            assert_eq!(field, "message.parts[0].data.arguments", "{wrong}");
+        }
+    }
+    // A name that is no skill makes ordinary data.
+    let other = data(json!({"name": "fly", "arguments": {"a": 1}}));
+    asked(routed(&agent(), &other));
 }
 
 #[test]
@@ -237,6 +258,7 @@ fn a_task_keeps_its_skill() {
             pinned: Some(&owner),
             message,
             request_metadata: &Metadata::new(),
+            earlier: EarlierTasks::default(),
         };
         route(&agent(), &request)
     };
@@ -256,6 +278,7 @@ fn task_of_a_removed_skill_is_refused() {
         pinned: Some(&gone),
         message: &said("hi"),
         request_metadata: &Metadata::new(),
+        earlier: EarlierTasks::default(),
     };
     let refused = route(&agent(), &request);
     assert!(matches!(
@@ -383,6 +406,180 @@ fn example_matches_in_any_case_and_punctuation() {
     }
 }
 
+/// Adds two numbers in words.
+#[skill(id = "sum", tags = ["math"], text = ["add {a} and {b}", "{a} + {b}", "what's {a} + {b}"])]
+async fn sum_up(terms: TextOr<Terms>) -> AgentResult<i64> {
+    match terms {
+        TextOr::Data(Terms { a, b }) => Ok(a + b),
+        TextOr::Text(_) => Ok(0),
+    }
+}
+
+/// Remembers.
+#[skill(id = "note", tags = ["memory"], text = "note: {what} by {who}")]
+async fn take_note(note: TextOr<Note>) -> AgentResult<String> {
+    Ok(match note {
+        TextOr::Data(note) => format!("{} {}", note.what, note.who),
+        TextOr::Text(text) => text,
+    })
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Note {
+    what: String,
+    who: String,
+}
+
+fn declaring() -> AgentDefinition {
+    let agent = Agent::builder("agent")
+        .skill(echo)
+        .skill(sum_up)
+        .skill(take_note);
+    agent.build().unwrap()
+}
+
+#[test]
+fn a_text_that_is_a_pattern_goes_to_its_skill_with_its_fields() {
+    for (text, fields) in [
+        ("add 19 and 23", json!({"a": 19, "b": 23})),
+        ("  ADD -1   and 2! ", json!({"a": -1, "b": 2})),
+        ("5+7", json!({"a": 5, "b": 7})),
+        ("5 + 7.", json!({"a": 5, "b": 7})),
+        ("What\u{2019}s 5 + 7?", json!({"a": 5, "b": 7})),
+    ] {
+        let (id, how, content) = chosen(routed(&declaring(), &said(text)));
+        assert_eq!((id.as_str(), how), ("sum", "text"), "{text}");
+        assert_eq!(content.first_data(), Some(&fields), "{text}");
+    }
+    // A place takes as little as possible, and keeps case and spaces.
+    let (id, _, content) = chosen(routed(&declaring(), &said("Note:  Tea  by the Sea by Ann")));
+    let fields = json!({"what": "Tea", "who": "the Sea by Ann"});
+    assert_eq!((id.as_str(), content.first_data()), ("note", Some(&fields)));
+}
+
+#[test]
+fn a_text_that_only_resembles_a_pattern_is_asked_about() {
+    for text in [
+        "please add 19 and 23",
+        "add 19 and 23 and 4",
+        "add 1.5 and 2",
+        "add and 2",
+        "add 19",
+        "add nineteen and 23",
+        "our budget is 5 + 7 euros",
+        "add 19 and 99999999999999999999",
+        "add\u{200b}19 and 23",
+        "+",
+    ] {
+        asked(routed(&declaring(), &said(text)));
+    }
+}
+
+#[test]
+fn a_long_text_of_many_borders_is_read_in_a_moment() {
+    let text = format!("note: {}", "a by ".repeat(10_000));
+    let (id, ..) = chosen(routed(&declaring(), &said(&format!("{text} x"))));
+    assert_eq!(id, "note");
+    let text = "add ".to_owned() + &"1 and ".repeat(10_000);
+    asked(routed(&declaring(), &said(&text)));
+}
+
+#[test]
+fn text_of_two_skills_leads_to_a_question_whose_answer_reads_the_pattern() {
+    /// Adds too.
+    #[skill(id = "plus", tags = ["math"], text = "{a} + {b}")]
+    async fn plus(terms: TextOr<Terms>) -> AgentResult<i64> {
+        sum_of(terms)
+    }
+    fn sum_of(_: TextOr<Terms>) -> AgentResult<i64> {
+        Ok(0)
+    }
+    let agent = Agent::builder("agent")
+        .skill(echo)
+        .skill(sum_up)
+        .skill(plus);
+    let agent = agent.build().unwrap();
+    let original = said("1 + 2");
+    let (offered, _) = asked(routed(&agent, &original));
+    let offered: Vec<SkillId> = offered.iter().map(|it| id(it)).collect();
+    let reply = RouteRequest {
+        pinned: None,
+        message: &said("plus"),
+        request_metadata: &Metadata::new(),
+        earlier: EarlierTasks::default(),
+    };
+    let (id, how, content) = chosen(route_answer(&agent, &original, &offered, &reply));
+    assert_eq!((id.as_str(), how), ("plus", "answer"));
+    assert_eq!(content.first_data(), Some(&json!({"a": 1, "b": 2})));
+}
+
+#[test]
+fn pattern_that_cannot_match_is_refused_when_the_agent_is_built() {
+    macro_rules! refused {
+        ($text:literal, $why:literal) => {{
+            /// Adds.
+            #[skill(id = "sum", tags = ["math"], text = $text)]
+            async fn wrong(terms: Terms) -> AgentResult<i64> {
+                Ok(terms.a)
+            }
+            let error = Agent::builder("agent").skill(wrong).build().unwrap_err();
+            let why = format!("the skill `sum` has the text `{}`: {}", $text, $why);
+            assert_eq!(error.to_string(), why);
+        }};
+    }
+    refused!("add {a} and {c}", "`c` is no field of its input");
+    refused!("add {a", "a place has no `}`");
+    refused!("{a}{b}", "two places need a word or a sign between them");
+    refused!("{a}", "a pattern needs a word or a sign");
+}
+
+#[test]
+fn a_reference_decides_if_its_skill_takes_the_parts() {
+    let referring = |message: &Message, referred: &str| {
+        let request = RouteRequest {
+            pinned: None,
+            message,
+            request_metadata: &Metadata::new(),
+            earlier: EarlierTasks {
+                referred: Some(id(referred)),
+                last: None,
+            },
+        };
+        route(&agent(), &request)
+    };
+    let (id, how, _) = chosen(referring(&said("make it blue"), "book-flight"));
+    assert_eq!((id.as_str(), how), ("book-flight", "reference"));
+    // An image is nothing for that skill, and a removed skill decides nothing.
+    let (id, how, _) = chosen(referring(&message(vec![image()]), "echo"));
+    assert_eq!((id.as_str(), how), ("echo", "reference"));
+    asked(referring(&said("make it blue"), "draw"));
+    asked(referring(&said("make it blue"), "gone"));
+    let (id, how, _) = chosen(referring(&said("/echo hi"), "book-flight"));
+    assert_eq!((id.as_str(), how), ("echo", "command"));
+}
+
+#[test]
+fn offer_begins_with_the_last_skill_of_the_context_and_then_with_shared_words() {
+    let offered = |text: &str, last: Option<&str>| {
+        let request = RouteRequest {
+            pinned: None,
+            message: &said(text),
+            request_metadata: &Metadata::new(),
+            earlier: EarlierTasks {
+                referred: None,
+                last: last.map(id),
+            },
+        };
+        asked(route(&agent(), &request)).0
+    };
+    assert_eq!(offered("hm", None), ["echo", "add", "book-flight"]);
+    let text = "flights to a city, two";
+    assert_eq!(offered(text, None)[0], "book-flight");
+    assert_eq!(offered(text, Some("echo"))[..2], ["echo", "book-flight"]);
+    assert_eq!(offered("hm", Some("draw")), ["echo", "add", "book-flight"]);
+}
+
 fn asked(routed: Result<Routed, A2aError>) -> (Vec<String>, String) {
     match routed.unwrap() {
         Routed::Ask {
@@ -399,13 +596,15 @@ fn asked(routed: Result<Routed, A2aError>) -> (Vec<String>, String) {
 #[test]
 fn text_that_no_skill_declares_leads_to_a_question() {
     for text in ["I need flights to Paris", "please add these numbers", "hm"] {
-        let (candidates, question) = asked(routed(&agent(), &said(text)));
-        assert_eq!(candidates, ["echo", "add", "book-flight"], "{text}");
-        let line = "- `add`: Adds two numbers.";
+        let (mut candidates, question) = asked(routed(&agent(), &said(text)));
+        candidates.sort();
+        assert_eq!(candidates, ["add", "book-flight", "echo"], "{text}");
+        let line = "(`add`): Adds two numbers.";
         assert!(question.contains(line), "{question}");
     }
     let slot = which_skill(&[id("add"), id("echo")]);
     assert_eq!(slot.value, json!({"candidates": ["add", "echo"]}));
+    assert_eq!(offer(&slot), [id("add"), id("echo")]);
 }
 
 /// Each message also fits the steps of the messages below it.
@@ -432,20 +631,22 @@ fn the_first_step_that_decides_routes_a_message() {
 }
 
 fn answered(original: &Message, answer: &Message) -> Result<Routed, A2aError> {
+    let offer = [id("echo"), id("add"), id("book-flight")];
     let request = RouteRequest {
         pinned: None,
         message: answer,
         request_metadata: &Metadata::new(),
+        earlier: EarlierTasks::default(),
     };
-    route_answer(&agent(), original, &request)
+    route_answer(&agent(), original, &offer, &request)
 }
 
 #[test]
 fn answer_with_a_skill_id_sends_the_original_message_to_it() {
     let original = said("Paris");
-    for answer in ["book-flight", " `Book-Flight` ", "/book-flight"] {
+    for answer in ["book-flight", " `Book-Flight` ", "/book-flight", "3", "3."] {
         let (id, how, content) = chosen(answered(&original, &said(answer)));
-        assert_eq!((id.as_str(), how), ("book-flight", "explicit"), "{answer}");
+        assert_eq!((id.as_str(), how), ("book-flight", "answer"), "{answer}");
         assert_eq!(content.text().unwrap(), "Paris");
     }
     let mut answer = said("this one");

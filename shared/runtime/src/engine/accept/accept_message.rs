@@ -144,9 +144,9 @@ impl Engine {
         let (record, mut context_status) = self.new_record(caller, &command, now).await?;
         self.take_uploads(caller, &mut command.message).await?;
         let full_message = self.reader.load_message_files(&command.message).await?;
-        let decision = self
-            .route_request(&routing_message(None, &full_message, &command))
-            .await?;
+        let request = routing_message(&full_message, &command);
+        let context = command.message.context_id.as_ref();
+        let decision = Box::pin(self.route_request(caller, request, context)).await?;
         let modes = &command.accepted_output_modes;
         let facts = self.facts(&record, caller, modes, Some(&command.message));
         let listen = self.listen(&record, command.push.as_ref()).await?;
@@ -217,8 +217,8 @@ impl Engine {
                     Some(first) => &self.reader.load_message_files(first).await?,
                     None => &full_message,
                 };
-                let reply = routing_message(None, &full_message, &command);
-                let decision = self.route_reply(&record, original, &reply).await?;
+                let reply = routing_message(&full_message, &command);
+                let decision = Box::pin(self.route_reply(&record, original, reply)).await?;
                 self.route_message(decision, modes, &mut pin)?
             }
         };

@@ -18,7 +18,7 @@ use crate::store::queue::{Ack, Receipt, WorkItem};
 use crate::task::{Change, Message, Metadata, TaskRecord, Timestamp};
 use crate::telemetry::TraceContext;
 use crate::telemetry::scope::CallScope;
-use a2a_lambda_skill::route::{self, RouteRequest, Routed};
+use a2a_lambda_skill::route::{self, EarlierTasks, RouteRequest, Routed};
 use a2a_lambda_skill::{AgentError, Content, TurnStart};
 use std::sync::Arc;
 use std::time::Duration;
@@ -267,23 +267,30 @@ impl Engine {
             pinned: Some(id),
             message,
             request_metadata: metadata,
+            earlier: EarlierTasks::default(),
         };
-        let by_model = record.route().filter(|route| route.how == "model");
-        let decision = match &messages.first {
-            // The model is not asked again: the task keeps what it decided.
-            _ if by_model.is_some() && record.saved().slot.is_none() => {
-                let input = by_model.and_then(|route| route.input.clone());
-                route::route_by_model(&self.agent, id, message, input)
+        let route = record.route().filter(|_| record.saved().slot.is_none());
+        let decision = match (
+            route.map(|it| (it.how.as_str(), &it.input)),
+            &messages.first,
+        ) {
+            // The task keeps what the router decided and made of the message. Neither a model nor
+            // the texts that skills declare today are asked again.
+            (Some(("answer", input)), Some(first)) => {
+                route::route_to(&self.agent, id, first, "answer", input.clone())
             }
-            Some(first) => {
+            (Some((how, input)), _) if how != "command" && how != "answer" => {
+                route::route_to(&self.agent, id, message, "pinned", input.clone())
+            }
+            (_, Some(first)) => {
                 let free = RouteRequest {
                     pinned: None,
                     ..request
                 };
-                route::route_answer(&self.agent, first, &free)
+                route::route_answer(&self.agent, first, &[], &free)
             }
-            None if record.saved().slot.is_none() => route::route_again(&self.agent, id, &request),
-            None => route::route(&self.agent, &request),
+            _ if record.saved().slot.is_none() => route::route_again(&self.agent, id, &request),
+            _ => route::route(&self.agent, &request),
         };
         let content: Content = match decision {
             Ok(Routed::Skill(route)) => route.content,

@@ -1,30 +1,54 @@
 //! Chooses the skill of a message: by rules, and by a model when they do not decide.
 
+use crate::auth::Caller;
+use crate::engine::accept::Acceptance;
+use crate::engine::budget::CallBudget;
 use crate::engine::{Engine, EngineError};
-use crate::task::{Message, Metadata, Part, PartContent, SkillId, TaskRecord};
+use crate::store::queue::OpenTask;
+use crate::task::{
+    A2aError, Change, ContextId, Message, Owner, PartContent, SendCommand, SkillId, TaskId,
+    TaskRecord,
+};
 use a2a_lambda_skill::route::{self, RouteRequest, Routed};
 use a2a_lambda_skill::route::{ModelChoice, RouterModel, Undecided};
+use std::collections::BTreeSet;
 
-/// The skill of a message that was not sent.
+/// The most tasks whose skill decides for a message that refers to them.
+const REFERENCES: usize = 16;
+/// Tasks of a context among which the last skill is looked for.
+const NEWEST: usize = 3;
+
+/// The skill that a message would get, which is not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoutePreview {
     /// The skill; `None` if the client would be asked.
     pub skill: Option<SkillId>,
-    /// The step that decided: see [`SkillRoute::how`](crate::task::SkillRoute::how), or `ask`.
-    pub how: &'static str,
+    /// The step that decides: see [`SkillRoute::how`](crate::task::SkillRoute::how), or
+    /// `pinned`, `explicit` or `ask`.
+    pub how: String,
 }
 
 impl Engine {
-    /// The skill of a message that opens a task.
+    /// The skill of a message that opens a task, in this context.
     pub(super) async fn route_request(
         &self,
-        request: &RouteRequest<'_>,
+        caller: &Caller,
+        mut request: RouteRequest<'_>,
+        context: Option<&ContextId>,
     ) -> Result<Routed, EngineError> {
+        let references = &request.message.reference_task_ids;
+        if !references.is_empty() && !route::is_named(&self.agent, &request)? {
+            request.earlier.referred = self.referred_skill(caller, references).await?;
+        }
+        let mut decision = route::route(&self.agent, &request)?;
+        if let (Routed::Ask { .. }, Some(context)) = (&decision, context) {
+            request.earlier.last = self.last_skill(&caller.owner, context).await?;
+            decision = route::route(&self.agent, &request)?;
+        }
         let case = Undecided {
             message: request.message,
             pending: None,
         };
-        let decision = route::route(&self.agent, request)?;
         self.routed(&case, decision).await
     }
 
@@ -33,15 +57,66 @@ impl Engine {
         &self,
         record: &TaskRecord,
         original: &Message,
-        reply: &RouteRequest<'_>,
+        mut reply: RouteRequest<'_>,
     ) -> Result<Routed, EngineError> {
         let question = record.status().message.as_ref();
+        let offer = record.saved().slot.as_ref().map(route::offer);
+        let offer = offer.unwrap_or_default();
+        let answer = |reply: &_| route::route_answer(&self.agent, original, &offer, reply);
+        let mut decision = answer(&reply)?;
+        if let Routed::Ask { .. } = &decision {
+            let last = self.last_skill(record.owner(), record.context_id());
+            reply.earlier.last = last.await?;
+            decision = answer(&reply)?;
+        }
         let case = Undecided {
             message: reply.message,
             pending: question.and_then(first_text),
         };
-        let decision = route::route_answer(&self.agent, original, reply)?;
         self.routed(&case, decision).await
+    }
+
+    /// The one skill of these tasks of the caller; `None` if one of them is missing or has
+    /// another skill.
+    async fn referred_skill(
+        &self,
+        caller: &Caller,
+        references: &[String],
+    ) -> Result<Option<SkillId>, EngineError> {
+        let ids: BTreeSet<&String> = references.iter().collect();
+        let tasks = ids.into_iter().map(|id| {
+            Some(OpenTask {
+                owner: caller.owner.clone(),
+                task: TaskId::parse(id.clone()).ok()?,
+            })
+        });
+        let Some(tasks) = tasks.collect::<Option<Vec<_>>>() else {
+            return Ok(None);
+        };
+        if tasks.len() > REFERENCES {
+            return Ok(None);
+        }
+        let heads = self.records.heads(&tasks, self.reader.clock.now()).await?;
+        let skills: BTreeSet<_> = heads.iter().map(|head| head.skill()).collect();
+        let is_one = heads.len() == tasks.len() && skills.len() == 1;
+        Ok(skills
+            .into_iter()
+            .flatten()
+            .next()
+            .filter(|_| is_one)
+            .cloned())
+    }
+
+    /// The skill of the newest task in a context that has one, of the newest few.
+    async fn last_skill(
+        &self,
+        owner: &Owner,
+        context: &ContextId,
+    ) -> Result<Option<SkillId>, EngineError> {
+        let now = self.reader.clock.now();
+        let (heads, _) = self.records.tasks_in(owner, context, None, NEWEST).await?;
+        let mut lives = heads.iter().filter(|head| !head.expired(now));
+        Ok(lives.find_map(|head| head.skill()).cloned())
     }
 
     /// The decision of the rules; in place of a question that of the model, if there is one.
@@ -52,12 +127,10 @@ impl Engine {
             return Ok(decision);
         };
         match router.choose(&self.agent, case, now).await {
-            Some(ModelChoice::Skill(id, input)) => Ok(route::route_by_model(
-                &self.agent,
-                &id,
-                case.message,
-                input,
-            )?),
+            Some(ModelChoice::Skill(id, input)) => {
+                let message = case.message;
+                Ok(route::route_to(&self.agent, &id, message, "model", input)?)
+            }
             Some(ModelChoice::Ask(Some(question))) => {
                 Ok(route::ask_with(&self.agent, candidates.clone(), &question))
             }
@@ -65,27 +138,34 @@ impl Engine {
         }
     }
 
-    /// The skill that a message with this text would get, and the step that decides. Nothing is
-    /// sent or stored; a model may be asked.
+    /// The skill that a message would get, and the step that decides. The message is not sent
+    /// and its task is not stored; a model may be asked.
     ///
     /// # Errors
-    /// When no skill takes text.
-    pub async fn preview_route(&self, text: &str) -> Result<RoutePreview, EngineError> {
-        let message = Message::from_user("preview", vec![Part::text(text)]);
-        let request = RouteRequest {
-            pinned: None,
-            message: &message,
-            request_metadata: &Metadata::new(),
+    /// The error that the client would get.
+    pub async fn preview_route(
+        &self,
+        caller: &Caller,
+        command: SendCommand,
+    ) -> Result<RoutePreview, EngineError> {
+        let is_reply = command.message.task_id.is_some();
+        let accepted = self.accept_unkeyed(caller, command, CallBudget::until(None));
+        let Acceptance::Run(spec) = accepted.await? else {
+            return Err(A2aError::invalid("message", "repeats an earlier message").into());
         };
-        Ok(match self.route_request(&request).await? {
-            Routed::Skill(route) => RoutePreview {
-                skill: Some(route.id),
-                how: route.how,
-            },
-            Routed::Ask { .. } => RoutePreview {
-                skill: None,
-                how: "ask",
-            },
+        let how = spec.opening.iter().find_map(|change| match change {
+            Change::Pin(_, Some(route)) => Some(route.how.clone()),
+            _ => None,
+        });
+        let skill = spec.input.skill().map(|skill| skill.metadata().id);
+        let other = match (skill, is_reply && spec.record.skill().is_some()) {
+            (None, _) => "ask",
+            (Some(_), true) => "pinned",
+            (Some(_), false) => "explicit",
+        };
+        Ok(RoutePreview {
+            skill: skill.and_then(|id| SkillId::parse(id).ok()),
+            how: how.unwrap_or_else(|| other.to_owned()),
         })
     }
 

@@ -6,7 +6,7 @@ use crate::engine::{Engine, EngineError};
 use crate::task::{
     A2aError, Change, Message, PartContent, SavedSlot, SendCommand, SkillId, SkillRoute, TaskRecord,
 };
-use a2a_lambda_skill::route::{self, RouteRequest, Routed, Wrapped};
+use a2a_lambda_skill::route::{self, EarlierTasks, RouteRequest, Routed, Wrapped};
 use a2a_lambda_skill::{AgentError, Content, TurnStart, media};
 use std::sync::Arc;
 
@@ -19,7 +19,10 @@ impl Engine {
         message: &Message,
         command: &SendCommand,
     ) -> Result<TurnInput, EngineError> {
-        let request = routing_message(Some(id), message, command);
+        let request = RouteRequest {
+            pinned: Some(id),
+            ..routing_message(message, command)
+        };
         let decision = route::route(&self.agent, &request)?;
         let (Routed::Skill(route), Some(skill)) = (decision, self.agent.skill(id)) else {
             return Err(EngineError::broken(format!(
@@ -106,14 +109,14 @@ fn unreadable(error: &AgentError, content: &Content, wrapper: Option<Wrapped>) -
 }
 
 /// The request that the router reads. `message` is the message with the bytes of its files.
-pub(super) const fn routing_message<'a>(
-    pinned: Option<&'a SkillId>,
+pub(super) fn routing_message<'a>(
     message: &'a Message,
     command: &'a SendCommand,
 ) -> RouteRequest<'a> {
     RouteRequest {
-        pinned,
+        pinned: None,
         message,
         request_metadata: &command.metadata,
+        earlier: EarlierTasks::default(),
     }
 }

@@ -161,7 +161,7 @@ async fn question_of_the_model_is_shown_with_the_skills() {
     let task = routing.say("hm").await;
     let shown = question(&task);
     assert!(
-        shown.starts_with("A song or a sum?\n- `sing`: Sings a song."),
+        shown.starts_with("A song or a sum?\n1. sing (`sing`): Sings a song."),
         "{shown}"
     );
     assert!(!shown.contains("secret"), "{shown}");
@@ -279,7 +279,7 @@ async fn messages_that_a_rule_routes_never_reach_the_model() {
         data(json!({"tool": "add", "params": {"a": 1, "b": 2}})),
         data(json!({"a": 1, "b": 2})),
         text("/sing a song"),
-        text("La, la!"),
+        text("La  la!"),
     ];
     for command in commands {
         let said = command.message.clone();

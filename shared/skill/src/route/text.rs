@@ -1,0 +1,134 @@
+//! Chooses a skill by a text that the skill declares: a command, an example or a pattern; and
+//! reads which of the offered skills a reply names.
+
+use super::pattern::{TextPattern, Words, value};
+use super::{Route, Skills, takes_any};
+use crate::media::admits;
+use crate::{AgentDefinition, AnySkill, Content};
+use a2a_lambda_model::task::{Message, Part, PartContent, SkillId};
+use serde_json::{Map, Value};
+use std::cmp::Reverse;
+
+/// The longest text that is compared with what skills declare, in bytes.
+const TEXT_MAX: usize = 64 * 1024;
+
+fn text(message: &Message) -> String {
+    let texts = message.parts.iter().filter_map(|part| match &part.content {
+        PartContent::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// The skill of a text that starts with `/skill-id`, and the message without that word. An
+/// unknown word after the slash is not a command. A JSON object behind the word is the input
+/// of a skill that takes data.
+pub(super) fn command(agent: &AgentDefinition, message: &Message) -> Option<Route> {
+    let mut parts = message.parts.clone();
+    let (sentence, content) = parts.iter_mut().find_map(|part| match &part.content {
+        PartContent::Text(text) => Some((text.clone(), &mut part.content)),
+        _ => None,
+    })?;
+    let rest = sentence.trim_start().strip_prefix('/')?;
+    let (word, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let id = SkillId::parse(word).ok()?;
+    let skill = agent.skill(&id)?;
+    let rest = rest.trim_start();
+    *content = match arguments(&**skill, rest) {
+        Some(arguments) => PartContent::Data(arguments.into()),
+        None => PartContent::Text(rest.to_owned()),
+    };
+    Some(Route {
+        content: Content::from_parts(parts),
+        ..Route::to(&id, message, "command")
+    })
+}
+
+/// The text as the input of a skill that takes data: a JSON object, or nothing at all for a
+/// skill that takes no text.
+fn arguments(skill: &dyn AnySkill, text: &str) -> Option<Map<String, Value>> {
+    let is_admitted = |part| admits(skill.metadata(), &[part]);
+    if takes_any(skill.input_schema()) || !is_admitted(Part::data(Value::Null)) {
+        return None;
+    }
+    match text {
+        "" if !is_admitted(Part::text("")) => Some(Map::new()),
+        text => serde_json::from_str(text).ok(),
+    }
+}
+
+/// The skills that declare the text of a message, with what its places hold.
+pub(super) fn declared(skills: &Skills<'_>, message: &Message) -> Vec<Route> {
+    let text = text(message);
+    if text.len() > TEXT_MAX {
+        return Vec::new();
+    }
+    let text = Words::of(&text);
+    if text.is_empty() {
+        return Vec::new();
+    }
+    let routes = skills.iter().filter_map(|(id, skill)| {
+        let mut examples = skill.metadata().examples.iter();
+        if examples.any(|example| Words::of(example).same(&text)) {
+            return Some(Route::to(id, message, "example"));
+        }
+        let input = input(&***skill, &text).filter(|_| super::only_text(message))?;
+        Some(Route::with_input(id, message, "text", Some(input)))
+    });
+    routes.collect()
+}
+
+/// The input that a pattern of the skill reads in a text, and that the skill decodes.
+fn input(skill: &dyn AnySkill, text: &Words<'_>) -> Option<Value> {
+    let schema = skill.input_schema();
+    let fits = |field: &str, text: &str| value(schema, field, text).is_some();
+    let mut patterns = skill.metadata().text.iter();
+    patterns.find_map(|pattern| {
+        let places = TextPattern::parse(pattern).ok()?.read(text, &fits)?;
+        let values = places.into_iter().map(|(field, text)| {
+            let value = value(schema, field, text)?;
+            Some((field.to_owned(), value))
+        });
+        let input = Value::Object(values.collect::<Option<_>>()?);
+        let content = Content::from_parts(vec![Part::data(input.clone())]);
+        skill.decode(&content).is_ok().then_some(input)
+    })
+}
+
+/// Puts the skills that share words with a message first, those that share most before the
+/// others. It decides nothing: it orders an offer.
+pub(super) fn order(skills: &mut Skills<'_>, message: &Message) {
+    let text = text(message);
+    let text = Words::of(super::by_model::cut(&text, TEXT_MAX));
+    let text = text.long();
+    skills.sort_by_cached_key(|(_, skill)| {
+        let metadata = skill.metadata();
+        let own = [metadata.name, metadata.description].into_iter();
+        let own = own.chain(metadata.tags.iter().chain(metadata.examples).copied());
+        let own = own.collect::<Vec<_>>().join(" ");
+        Reverse(Words::of(&own).long().intersection(&text).count())
+    });
+}
+
+/// The offered skill that a reply names: by its id, its name or its number in the offer.
+pub(super) fn choice<'a>(
+    agent: &AgentDefinition,
+    offer: &'a [SkillId],
+    reply: &Message,
+) -> Option<&'a SkillId> {
+    let reply = text(reply);
+    let reply = reply.trim().trim_matches('`').trim_start_matches('/');
+    let reply = Words::of(reply);
+    let is = |text: &str| Words::of(text).same(&reply);
+    let mut ids = offer.iter().enumerate();
+    let by_id = ids.find(|(index, id)| is(id.as_str()) || is(&(index + 1).to_string()));
+    if let Some((_, id)) = by_id {
+        return Some(id);
+    }
+    let named = |id: &&SkillId| {
+        let skill = agent.skill(id);
+        skill.is_some_and(|skill| is(skill.metadata().name))
+    };
+    let mut ids = offer.iter().filter(named);
+    ids.next().filter(|_| ids.next().is_none())
+}
