@@ -8,12 +8,14 @@ use proc_macro::TokenStream;
 
 /// Makes a struct or an `async fn` a skill.
 ///
-/// The arguments are `#[skill(id, name, description, tags, examples, input_modes,
+/// The arguments are `#[skill(id, name, description, tags, examples, text, input_modes,
 /// output_modes, background, states)]`:
 ///
 /// - `id` and `tags` are required.
 /// - `description` defaults to the doc comment, which is required without it.
 /// - `name` defaults to the id.
+/// - `text` is a pattern of texts that go to the skill, or a list of them:
+///   `text = "add {a} and {b}"`, with a place for each field of the input.
 /// - `input_modes` and `output_modes` default to what the types imply. Their form is
 ///   checked at compile time.
 /// - `background` defaults to `false`: `background = true`.
