@@ -1,0 +1,743 @@
+//! How a message finds its skill, for clients that know nothing of our extensions: they send no
+//! metadata of ours and no idempotency keys.
+
+use crate::text_clients::{record, works};
+use a2a_lambda::engine::Leases;
+use a2a_lambda::prelude::*;
+use a2a_lambda::store::queue::WorkItem;
+use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
+use a2a_lambda_tests::error_rows::{Fault, PARAMS};
+use a2a_lambda_tests::per_dialect;
+use a2a_lambda_tests::world::{Reply, Request, World};
+use a2a_local::queue::LocalQueue;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+per_dialect! {
+    paused ALL:
+    every_sum_in_words_is_added
+    a_call_as_the_openai_api_writes_it_runs_its_skill
+    wrong_arguments_of_a_call_are_named_by_their_place
+}
+
+const REST: Dialect = Dialect::Rest10;
+/// How the question of the router begins.
+const WHICH: &str = "Which of these skills do you need?";
+/// The file of a logo in its artifact.
+const PICTURE: &str = "/artifacts/0/parts/0/raw";
+
+fn world() -> World {
+    World::serving(|_| reference_agent::agent(), |_| ()).unwrap()
+}
+
+/// A message that names no skill.
+fn text(text: &str) -> Say<'_> {
+    Say {
+        skill: None,
+        ..Say::to("", text)
+    }
+}
+
+/// A send with these parameters, none of which is ours.
+fn send(dialect: Dialect, params: &Value) -> Request {
+    assert!(!params.to_string().contains("a2a-lambda"), "{params}");
+    dialect.request(Op::Send, "", params)
+}
+
+/// The response to a message, which has to be a success.
+async fn sent(world: &World, dialect: Dialect, params: &Value) -> Reply {
+    let reply = world.call(&send(dialect, params)).await;
+    let is_error = reply.status != 200 || reply.json().get("error").is_some();
+    assert!(!is_error, "{dialect:?} {params}: {}", reply.text());
+    reply
+}
+
+/// The task of a message in REST 1.0.
+async fn says(world: &World, say: &Say<'_>) -> Value {
+    REST.task(&sent(world, REST, &REST.say(say)).await)
+}
+
+/// The task of a message that refers to these tasks.
+async fn refers(world: &World, say: &Say<'_>, ids: &[&str]) -> Value {
+    let mut params = REST.say(say);
+    params["message"]["referenceTaskIds"] = json!(ids);
+    REST.task(&sent(world, REST, &params).await)
+}
+
+fn id(task: &Value) -> &str {
+    task["id"].as_str().unwrap_or_else(|| panic!("{task}"))
+}
+
+/// The sum that the adder gives as data, and says.
+fn sum(task: &Value) -> i64 {
+    assert_eq!(REST.state(task), "completed", "{task}");
+    let sum = at(task, "/artifacts/0/parts/0/data/sum").as_i64().unwrap();
+    assert_eq!(REST.status_words(task), sum.to_string());
+    sum
+}
+
+/// The skills that a question offers as id and name, in the order of their numbers.
+fn offer(task: &Value) -> Vec<(String, String)> {
+    assert_eq!(REST.state(task), "input-required", "{task}");
+    let question = REST.status_words(task);
+    assert!(question.starts_with(WHICH), "{question}");
+    let lines = question.lines().skip(1).enumerate();
+    let skills = lines.map(|(index, line)| {
+        let rest = line.strip_prefix(&format!("{}. ", index + 1));
+        let (name, rest) = rest.unwrap_or_else(|| panic!("{line}")).split_once(" (`")?;
+        let (id, description) = rest.split_once("`): ")?;
+        assert!(!description.is_empty(), "{line}");
+        Some((id.to_owned(), name.to_owned()))
+    });
+    let skills: Option<Vec<_>> = skills.collect();
+    let skills = skills.unwrap_or_else(|| panic!("{question}"));
+    assert!(skills.len() > 1, "{question}");
+    skills
+}
+
+fn ids(offer: &[(String, String)]) -> Vec<&str> {
+    offer.iter().map(|(id, _)| id.as_str()).collect()
+}
+
+/// The number of a skill in an offer.
+fn number(offer: &[(String, String)], skill: &str) -> String {
+    let index = offer.iter().position(|(id, _)| id == skill).unwrap();
+    (index + 1).to_string()
+}
+
+/// The skill of the newest task, if it has one.
+async fn skill_of(world: &World) -> Option<String> {
+    record(world).await.skill().map(ToString::to_string)
+}
+
+/// What the picture of a logo shows, as its description says and its pixels prove.
+fn picture(task: &Value) -> &'static str {
+    const RED: [u8; 3] = [204, 0, 0];
+    const BLUE: [u8; 3] = [0, 51, 204];
+    const BLACK: [u8; 3] = [0; 3];
+    const SHOWN: [(&str, [u8; 3]); 4] = [
+        ("round black", BLACK),
+        ("round blue", BLUE),
+        ("square red", RED),
+        ("square blue", BLUE),
+    ];
+    let file = at(task, PICTURE).as_str();
+    let file = STANDARD.decode(file.unwrap_or_else(|| panic!("{task}")));
+    let file = file.unwrap();
+    let has = |bytes: &[u8]| file.windows(bytes.len()).any(|it| it == bytes);
+    assert!(file.starts_with(b"\x89PNG"));
+    let found = SHOWN.iter().find(|(shown, _)| {
+        let described = format!("Description\0{shown}IDAT");
+        // The checksum stands between the text and the next chunk.
+        let text = described.trim_end_matches("IDAT").as_bytes();
+        file.windows(text.len() + 12)
+            .any(|it| it.starts_with(text) && it.ends_with(b"IDAT"))
+    });
+    let (shown, color) = found.unwrap();
+    for other in [RED, BLUE, BLACK] {
+        let row = other.repeat(20);
+        assert_eq!(has(&row), other == *color, "{shown} {other:?}");
+    }
+    shown
+}
+
+/// Numbers that look random and are the same in each run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        // Knuth's multiplier; the high bits are the better ones.
+        let product = self.0.wrapping_mul(6_364_136_223_846_793_005);
+        self.0 = product.wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        let end = u64::try_from(end).unwrap();
+        usize::try_from(self.next() % end).unwrap()
+    }
+
+    /// A number of up to 18 digits, of which every other one is negative.
+    fn signed(&mut self) -> i64 {
+        let digits = u32::try_from(self.below(18)).unwrap() + 1;
+        let wide = (self.next() << 31) | self.next();
+        let number = i64::try_from(wide % 10_u64.pow(digits)).unwrap();
+        if self.next().is_multiple_of(2) {
+            number
+        } else {
+            -number
+        }
+    }
+}
+
+/// 100 pairs of numbers, whose sums are numbers of 64 bits.
+fn pairs() -> Vec<(i64, i64)> {
+    let mut all = vec![
+        (0, 0),
+        (0, -1),
+        (-7, 7),
+        (-2, -3),
+        (i64::MAX, 0),
+        (i64::MIN, i64::MAX),
+        (9_007_199_254_740_993, 1),
+        (4_611_686_018_427_387_904, 4_611_686_018_427_387_903),
+    ];
+    let mut numbers = Numbers(1);
+    while all.len() < 100 {
+        all.push((numbers.signed(), numbers.signed()));
+    }
+    all
+}
+
+async fn every_sum_in_words_is_added(dialect: Dialect) {
+    let world = world();
+    for (index, (a, b)) in pairs().into_iter().enumerate() {
+        let (words, order) = (format!("add {a} and {b}"), format!("order:{index}"));
+        let params = dialect.say(&text(&words).under(&order));
+        let task = dialect.task(&sent(&world, dialect, &params).await);
+        let state = dialect.state(&task);
+        let said = (state.as_str(), dialect.status_words(&task));
+        assert_eq!(said, ("completed", (a + b).to_string()), "{words}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn make_it_blue_gives_a_new_blue_logo_and_leaves_the_first_as_it_is() {
+    for (wish, before, after) in [
+        ("Generate logo", "round black", "round blue"),
+        ("/logo a red square", "square red", "square blue"),
+    ] {
+        let world = world();
+        let first = says(&world, &text(wish)).await;
+        assert_eq!(picture(&first), before);
+        let read = REST.of_task(Op::Get, id(&first));
+        let stored = world.call(&read).await;
+        let context = REST.context(&first);
+
+        let say = text("Make it blue").in_context(&context).with_id("m-2");
+        let second = refers(&world, &say, &[id(&first)]).await;
+        assert_eq!(REST.state(&second), "completed", "{second}");
+        assert_eq!(picture(&second), after);
+        assert_ne!(id(&second), id(&first));
+        assert_eq!(REST.context(&second), context);
+        assert_eq!(world.call(&read).await.body, stored.body);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn text_that_no_skill_declares_gets_a_numbered_offer() {
+    let world = world();
+    for words in ["hm", "What is the weather like?", "/nobody help", "7 × 6"] {
+        let offered = offer(&says(&world, &text(words)).await);
+        for skill in ["add", "echo", "logo", "book-flight", "create-report"] {
+            assert!(ids(&offered).contains(&skill), "{words}: {offered:?}");
+        }
+        // They read no text.
+        for skill in ["fingerprint", "knowledge_store", "memory_delete"] {
+            assert!(!ids(&offered).contains(&skill), "{words}: {offered:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn skill_of_the_last_task_in_the_context_is_offered_first() {
+    let world = world();
+    let first = says(&world, &text("Generate logo")).await;
+    let context = REST.context(&first);
+    let uses = [
+        ("add", "add 1 and 2"),
+        ("create-report", "Create a report"),
+        ("logo", "/logo a red square"),
+        ("book-flight", "book a flight to Oslo"),
+    ];
+    for (skill, words) in uses {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        says(&world, &text(words).in_context(&context)).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let asked = says(&world, &text("hm").in_context(&context)).await;
+        assert_eq!(ids(&offer(&asked))[0], skill, "after {words}");
+    }
+    // The tasks of another context count for nothing.
+    let other = offer(&says(&world, &text("hm")).await);
+    let again = offer(&says(&world, &text("hm").in_context("mine:new")).await);
+    assert_eq!(other, again);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reply_by_number_id_or_name_sends_the_first_message_to_that_skill() {
+    let world = world();
+    let words = "hm: 19 and 23, a red square";
+    for skill in ["add", "logo", "echo", "create-report"] {
+        let offered = offer(&says(&world, &text(words)).await);
+        let (id, name) = offered.iter().find(|(id, _)| id == skill).unwrap();
+        let number = number(&offered, skill);
+        for reply in [
+            number.clone(),
+            format!(" {number}. "),
+            id.to_uppercase(),
+            format!("`{id}`"),
+            name.clone(),
+            name.to_lowercase(),
+        ] {
+            let asked = says(&world, &text(words)).await;
+            let task = asked["id"].as_str().unwrap();
+            let say = Say::in_task(task, &reply).with_id("m-2");
+            let answered = sent(&world, REST, &REST.say(&say)).await;
+            let done = REST.task(&answered);
+            match skill {
+                "add" => assert_eq!(sum(&done), 42, "{reply}"),
+                "logo" => assert_eq!(picture(&done), "square red", "{reply}"),
+                "echo" => assert!(answered.text().contains(words), "{}", answered.text()),
+                _ => report_is_about(&world, &done, words).await,
+            }
+            assert_eq!(skill_of(&world).await.unwrap(), skill, "{reply}");
+        }
+    }
+}
+
+/// Answers the question of the report writer, and checks what it writes about.
+async fn report_is_about(world: &World, asks: &Value, wish: &str) {
+    assert_eq!(REST.status_words(asks), "What format would you like?");
+    let say = Say::in_task(id(asks), "plain").with_id("m-3");
+    let done = says(world, &say).await;
+    let file = at(&done, PICTURE).as_str().unwrap();
+    let file = String::from_utf8(STANDARD.decode(file).unwrap()).unwrap();
+    assert!(file.contains(wish), "{file}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn reply_with_a_number_out_of_the_offer_asks_again() {
+    let world = world();
+    let asked = says(&world, &text("hm: 19 and 23")).await;
+    let offered = offer(&asked);
+    let beyond = (offered.len() + 1).to_string();
+    let wrong = [beyond.as_str(), "0", "99", "-1", "1.5", "01"];
+    for (index, reply) in wrong.into_iter().enumerate() {
+        let message = format!("wrong-{index}");
+        let say = Say::in_task(id(&asked), reply).with_id(&message);
+        let again = says(&world, &say).await;
+        assert_eq!(id(&again), id(&asked));
+        assert_eq!(ids(&offer(&again)).len(), offered.len(), "{reply}");
+        assert_eq!(skill_of(&world).await, None, "{reply}");
+    }
+    let say = Say::in_task(id(&asked), "adder").with_id("m-9");
+    assert_eq!(sum(&says(&world, &say).await), 42);
+}
+
+#[tokio::test(start_paused = true)]
+async fn number_counts_in_the_newest_offer() {
+    let world = world();
+    let asked = says(&world, &text("hm: 19 and 23")).await;
+    let before = number(&offer(&asked), "logo");
+    // These words put another skill first.
+    let say = Say::in_task(id(&asked), "a flight, travel").with_id("m-2");
+    let again = says(&world, &say).await;
+    let now = number(&offer(&again), "logo");
+    assert_ne!(before, now);
+    let say = Say::in_task(id(&asked), &now).with_id("m-3");
+    let done = says(&world, &say).await;
+    picture(&done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reply_that_a_skill_declares_is_routed_as_itself() {
+    let world = world();
+    for (reply, skill) in [
+        ("add 1 and 2", "add"),
+        ("What's 2+2?", "add"),
+        ("Draw a red square logo", "logo"),
+        ("Book a flight", "book-flight"),
+    ] {
+        let asked = says(&world, &text("hm: 19 and 23")).await;
+        let say = Say::in_task(id(&asked), reply).with_id("m-2");
+        let done = says(&world, &say).await;
+        match reply {
+            "add 1 and 2" => assert_eq!(sum(&done), 3),
+            "What's 2+2?" => assert_eq!(sum(&done), 4),
+            "Draw a red square logo" => assert_eq!(picture(&done), "square red"),
+            _ => assert_eq!(REST.status_words(&done), "Where to?"),
+        }
+        assert_eq!(skill_of(&world).await.unwrap(), skill, "{reply}");
+    }
+}
+
+/// The words of a skill in the card: of its name, its description and its tags.
+fn words(skill: &Value) -> Vec<String> {
+    let tags = skill["tags"].as_array().unwrap().iter();
+    let texts = [&skill["name"], &skill["description"]];
+    let texts = texts.into_iter().chain(tags).filter_map(Value::as_str);
+    texts
+        .flat_map(|text| text.split(|it: char| !it.is_alphanumeric()))
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect()
+}
+
+/// 200 texts, each with words of two skills. Every other one ends with a whole example.
+fn resembling(skills: &[Value]) -> Vec<(String, [String; 2])> {
+    let mut numbers = Numbers(7);
+    let mut all = Vec::new();
+    while all.len() < 200 {
+        let pair = [numbers.below(skills.len()), numbers.below(skills.len())];
+        if pair[0] == pair[1] {
+            continue;
+        }
+        let pair = pair.map(|index| &skills[index]);
+        let bags = pair.map(words);
+        let mut said = Vec::new();
+        for _ in 0..=numbers.below(4) {
+            for bag in &bags {
+                said.push(bag[numbers.below(bag.len())].clone());
+            }
+        }
+        if all.len() % 2 == 1 {
+            said.push(pair[0]["examples"][0].as_str().unwrap().to_owned());
+        }
+        let ids = pair.map(|skill| skill["id"].as_str().unwrap().to_owned());
+        all.push((said.join(" "), ids));
+    }
+    all
+}
+
+#[tokio::test(start_paused = true)]
+async fn text_that_resembles_two_skills_is_asked_about() {
+    let world = world();
+    let card = Request::new("GET", "/.well-known/agent-card.json");
+    let card = world.call(&card).await.json();
+    let offered = offer(&says(&world, &text("hm")).await);
+    let skills = card["skills"].as_array().unwrap().iter();
+    let skills = skills.filter(|skill| {
+        let id = skill["id"].as_str().unwrap();
+        ids(&offered).contains(&id) && skill["examples"][0].is_string()
+    });
+    let skills: Vec<Value> = skills.cloned().collect();
+    assert!(skills.len() > 8, "{card}");
+    let texts = resembling(&skills);
+    for (words, pair) in &texts {
+        let asked = says(&world, &text(words)).await;
+        let offered = offer(&asked);
+        for skill in pair {
+            assert!(ids(&offered).contains(&skill.as_str()), "{words}");
+        }
+        assert_eq!(skill_of(&world).await, None, "{words}");
+    }
+    assert_eq!(texts.len(), 200);
+}
+
+/// The parameters of a message with one data part.
+fn with_data(dialect: Dialect, data: &Value) -> Value {
+    let part = match dialect {
+        Dialect::Rpc10 | Dialect::Rest10 => json!({ "data": data }),
+        Dialect::Rest03 => json!({"data": {"data": data}}),
+        Dialect::Rpc03 => json!({"kind": "data", "data": data}),
+        Dialect::Rpc01 | Dialect::Path01 => json!({"type": "data", "data": data}),
+    };
+    let mut params = dialect.say(&text(""));
+    params["message"][dialect.parts()] = json!([part]);
+    params
+}
+
+async fn a_call_as_the_openai_api_writes_it_runs_its_skill(dialect: Dialect) {
+    for call in [
+        json!({"tool": "add", "arguments": "{\"a\":1,\"b\":2}"}),
+        json!({"tool": "add", "arguments": {"a": 1, "b": 2}}),
+        json!({"name": "add", "arguments": {"a": 1, "b": 2}}),
+        json!({"name": "add", "arguments": " {\"b\": 2, \"a\": 1}\n"}),
+        json!({"type": "function", "name": "add", "arguments": "{\"a\":1,\"b\":2}"}),
+    ] {
+        let world = world();
+        let reply = sent(&world, dialect, &with_data(dialect, &call)).await;
+        let task = dialect.task(&reply);
+        assert_eq!(dialect.state(&task), "completed", "{call}");
+        assert_eq!(dialect.status_words(&task), "3", "{call}");
+    }
+}
+
+async fn wrong_arguments_of_a_call_are_named_by_their_place(dialect: Dialect) {
+    let place = match dialect {
+        // Its parts are named so, and its data is an object in an object.
+        Dialect::Rest03 => "message.content[0].data.data.arguments",
+        _ => "message.parts[0].data.arguments",
+    };
+    for name in ["tool", "name"] {
+        for (arguments, inside) in [
+            (json!("1 and 2"), ""),
+            (json!("{\"a\":1,\"b\":2"), ""),
+            (json!("[1,2]"), ""),
+            (json!([1, 2]), ""),
+            (json!(3), ""),
+            (json!(null), ""),
+            (json!({"a": "one", "b": 2}), ".a"),
+            (json!("{\"a\":1,\"b\":\"two\"}"), ".b"),
+        ] {
+            let world = world();
+            let call = json!({name: "add", "arguments": arguments});
+            let reply = world.call(&send(dialect, &with_data(dialect, &call))).await;
+            let fault = Fault::new(dialect, PARAMS).at(format!("{place}{inside}"));
+            assert_eq!(fault.check(&reply), Ok(()), "{call}: {}", reply.text());
+            assert_eq!(world.store.commits(), [], "{call}");
+        }
+    }
+}
+
+/// A flight.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Flight {
+    to: String,
+    on: String,
+}
+
+/// Says what it was told.
+#[skill(id = "book-flight", tags = ["test"])]
+async fn tells(flight: Flight) -> AgentResult<OnRequestResult<Value>> {
+    let told = json!({"to": flight.to, "on": flight.on});
+    Ok(OnRequestResult::Completed {
+        message: None,
+        output: told,
+        artifacts: Vec::new(),
+    })
+}
+
+/// Declares the text that another skill declared before.
+#[skill(id = "travel", tags = ["test"], text = ["book a flight to {to} on {on}"])]
+async fn travel(_: Flight) -> AgentResult<bool> {
+    Ok(false)
+}
+
+/// Says what it was told. It has the id of the adder.
+#[skill(id = "add", tags = ["test"])]
+async fn quotes(input: Content) -> AgentResult<OnRequestResult<Value>> {
+    Ok(OnRequestResult::Completed {
+        message: None,
+        output: json!({"told": input.text()?}),
+        artifacts: Vec::new(),
+    })
+}
+
+/// The next release over the same store, which routes otherwise.
+fn next_release(world: &World) -> World {
+    let agent = |_| {
+        let agent = Agent::builder("reference").skill(travel).skill(tells);
+        agent
+            .skill(quotes)
+            .description("Next.")
+            .version("2")
+            .build()
+    };
+    world.redeployed(agent, |_| ()).unwrap()
+}
+
+/// The parameters of a message whose client does not wait.
+fn at_once(say: &Say<'_>) -> Value {
+    let mut params = REST.say(say);
+    params["configuration"] = json!({"returnImmediately": true});
+    params
+}
+
+fn is_queued(task: &Value) {
+    let state = REST.state(task);
+    let waits = ["submitted", "working"].contains(&state.as_str());
+    assert!(waits && task["artifacts"] == json!([]), "{task}");
+}
+
+const FLIGHT: &str = "book a flight to São Paulo on 3 March";
+
+/// A world with a queued turn, whose message a pattern routed.
+async fn queued_by_a_pattern() -> World {
+    let world = world();
+    let task = REST.task(&sent(&world, REST, &at_once(&text(FLIGHT))).await);
+    is_queued(&task);
+    world
+}
+
+/// A world with a queued turn, whose message went where a number sent it.
+async fn queued_by_a_number() -> World {
+    let world = world();
+    let asked = says(&world, &text("hm: 19 and 23")).await;
+    let number = number(&offer(&asked), "add");
+    let say = Say::in_task(id(&asked), &number).with_id("m-2");
+    let task = REST.task(&sent(&world, REST, &at_once(&say)).await);
+    is_queued(&task);
+    world
+}
+
+/// What the task of a world has now.
+async fn result(world: &World) -> Value {
+    let id = record(world).await.id().to_string();
+    let task = REST.task(&world.call(&REST.of_task(Op::Get, &id)).await);
+    assert_eq!(REST.state(&task), "completed", "{task}");
+    at(&task, "/artifacts/0/parts/0/data").clone()
+}
+
+/// A worker that claims the turn and dies before it can store anything else.
+async fn crashes(world: &World) {
+    world.store.take(Duration::from_millis(10));
+    let claimed = async {
+        while record(world).await.attempt() == 0 || record(world).await.lease_until().is_none() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::select! {
+        () = works(world) => panic!("the turn ended"),
+        () = claimed => {}
+    }
+    world.store.take(Duration::ZERO);
+    assert!(!record(world).await.state().is_at_rest());
+}
+
+/// The sweep finds the turn of the dead worker, and another worker runs it.
+async fn runs_again(world: &World) {
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let queue = LocalQueue::<WorkItem>::new(world.clock.clone(), Duration::from_secs(60));
+    let swept = world.engine().sweep(&queue, Leases::Respect).await;
+    assert_eq!(swept.unwrap().redispatched, 1);
+    works(world).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn turn_of_a_worker_has_the_result_of_a_turn_in_the_call() {
+    let now = world();
+    let task = says(&now, &text(FLIGHT)).await;
+    let flight = at(&task, "/artifacts/0/parts/0/data").clone();
+    assert_eq!(flight, json!({"to": "São Paulo", "on": "3 March"}));
+    for (world, expected) in [
+        (queued_by_a_pattern().await, flight),
+        (queued_by_a_number().await, json!({"sum": 42})),
+    ] {
+        works(&world).await;
+        assert_eq!(result(&world).await, expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn turn_that_runs_again_after_a_crash_has_the_same_result() {
+    for (world, expected) in [
+        (
+            queued_by_a_pattern().await,
+            json!({"to": "São Paulo", "on": "3 March"}),
+        ),
+        (queued_by_a_number().await, json!({"sum": 42})),
+    ] {
+        crashes(&world).await;
+        runs_again(&world).await;
+        assert_eq!(result(&world).await, expected);
+        assert_eq!(record(&world).await.attempt(), 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn worker_of_the_next_release_keeps_the_skill_and_its_input() {
+    for (world, expected) in [
+        (
+            queued_by_a_pattern().await,
+            json!({"to": "São Paulo", "on": "3 March"}),
+        ),
+        (queued_by_a_number().await, json!({"told": "hm: 19 and 23"})),
+    ] {
+        let next = next_release(&world);
+        works(&next).await;
+        assert_eq!(result(&next).await, expected);
+    }
+}
+
+/// Draws so many logos; their ids.
+async fn logos(world: &World, count: usize) -> Vec<String> {
+    let mut ids = Vec::new();
+    for _ in 0..count {
+        let logo = says(world, &text("/logo a red square")).await;
+        ids.push(id(&logo).to_owned());
+    }
+    ids
+}
+
+#[tokio::test(start_paused = true)]
+async fn references_to_tasks_of_two_skills_are_asked_about() {
+    let world = world();
+    let logo = says(&world, &text("/logo a red square")).await;
+    let sum = says(&world, &text("add 1 and 2")).await;
+    let asked = says(&world, &text("hm")).await;
+    for ids in [
+        [id(&logo), id(&sum)],
+        [id(&sum), id(&logo)],
+        // A task that waits for the answer to such a question has no skill yet.
+        [id(&logo), id(&asked)],
+    ] {
+        let task = refers(&world, &text("Make it blue"), &ids).await;
+        assert!(offer(&task).len() > 2);
+        assert_eq!(skill_of(&world).await, None);
+    }
+    let twice = [id(&logo), id(&logo)];
+    let task = refers(&world, &text("Make it blue"), &twice).await;
+    assert_eq!(picture(&task), "square blue");
+}
+
+#[tokio::test(start_paused = true)]
+async fn reference_to_a_foreign_or_unknown_task_is_asked_about_and_reveals_nothing() {
+    let world = world();
+    let wish = send(REST, &REST.say(&text("/logo a red square")));
+    let foreign = REST.task(&world.call(&wish.from("acme:ann")).await);
+    assert_eq!(picture(&foreign), "square red");
+    let own = logos(&world, 1).await;
+    let mut questions = Vec::new();
+    for ids in [
+        vec![id(&foreign)],
+        vec!["nothing"],
+        vec!["not an id"],
+        vec![&own[0], id(&foreign)],
+        vec![&own[0], "nothing"],
+    ] {
+        let task = refers(&world, &text("Make it blue"), &ids).await;
+        assert!(offer(&task).len() > 2, "{ids:?}");
+        questions.push(REST.status_words(&task));
+    }
+    questions.dedup();
+    assert_eq!(questions.len(), 1, "{questions:?}");
+    let task = refers(&world, &text("Make it blue"), &[&own[0]]).await;
+    assert_eq!(picture(&task), "square blue");
+}
+
+#[tokio::test(start_paused = true)]
+async fn sixteen_references_choose_the_skill_and_seventeen_are_asked_about() {
+    let world = world();
+    let ids = logos(&world, 17).await;
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let task = refers(&world, &text("Make it blue"), &ids[..16]).await;
+    assert_eq!(picture(&task), "square blue");
+    let task = refers(&world, &text("Make it blue"), &ids).await;
+    assert!(offer(&task).len() > 2);
+    assert_eq!(skill_of(&world).await, None);
+}
+
+/// A task whose message refers to a red square logo and to a sum, so that it is asked about.
+async fn asked_about_a_logo_and_a_sum(world: &World) -> String {
+    let logo = says(world, &text("/logo a red square")).await;
+    let sum = says(world, &text("add 1 and 2")).await;
+    let ids = [id(&logo), id(&sum)];
+    let asked = refers(world, &text("Make it blue"), &ids).await;
+    offer(&asked);
+    id(&asked).to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn chosen_skill_gets_the_references_of_the_first_message() {
+    let world = world();
+    let task = asked_about_a_logo_and_a_sum(&world).await;
+    let say = Say::in_task(&task, "logo").with_id("m-2");
+    assert_eq!(picture(&says(&world, &say).await), "square blue");
+}
+
+#[tokio::test(start_paused = true)]
+async fn chosen_skill_gets_the_references_of_the_first_message_in_a_worker() {
+    let world = world();
+    let task = asked_about_a_logo_and_a_sum(&world).await;
+    let say = Say::in_task(&task, "logo").with_id("m-2");
+    is_queued(&REST.task(&sent(&world, REST, &at_once(&say)).await));
+    works(&world).await;
+    let done = world.call(&REST.of_task(Op::Get, &task)).await;
+    assert_eq!(picture(&REST.task(&done)), "square blue");
+}
