@@ -190,7 +190,10 @@ pub(crate) async fn run(options: &EvalRouter, agents: &Agents) -> Result<String,
         // The rules ask where a model may decide.
         let asks = case.by.as_deref() == Some("ask");
         let expected = case.skill.as_ref().filter(|_| has_model || !asks);
-        let is_step = case.by.as_ref().is_none_or(|by| *by == preview.how || (asks && has_model));
+        let is_step = case
+            .by
+            .as_ref()
+            .is_none_or(|by| *by == preview.how || (asks && has_model));
         let result = match (&choice, choice.as_ref() == expected) {
             (_, true) if !is_step => "step",
             (_, true) => "hit",

@@ -229,8 +229,8 @@ pub fn route_again(
 }
 
 /// Chooses the skill for the answer to [`which_skill`], which offered `offer`. An answer that
-/// only names an offered skill sends the `original` message to that skill. Any other answer
-/// replaces the original message.
+/// only names an offered skill sends the `original` message to that skill. Any other answer is
+/// routed as a message of its own.
 ///
 /// # Errors
 /// As for [`route`].

@@ -15,3 +15,12 @@ pub struct SkillRoute {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
 }
+
+impl SkillRoute {
+    /// Whether the client chose the skill in its answer to the router's question. Then the skill
+    /// gets the first message of the task.
+    #[must_use]
+    pub fn is_answer(&self) -> bool {
+        self.how == "answer"
+    }
+}

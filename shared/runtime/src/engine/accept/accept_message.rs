@@ -219,7 +219,12 @@ impl Engine {
                 };
                 let reply = routing_message(&full_message, &command);
                 let decision = Box::pin(self.route_reply(&record, original, reply)).await?;
-                self.route_message(decision, modes, &mut pin)?
+                let input = self.route_message(decision, modes, &mut pin)?;
+                let chose = |change: &Change| matches!(change, Change::Pin(_, Some(route)) if route.is_answer());
+                if pin.iter().any(chose) {
+                    facts.references.clone_from(&original.reference_task_ids);
+                }
+                input
             }
         };
         let skill = input.skill().map(|skill| *skill.metadata());

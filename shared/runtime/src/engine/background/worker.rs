@@ -15,7 +15,7 @@ use crate::engine::turn::report::log_given_up;
 use crate::engine::turn::spec::{TurnEnd, TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
 use crate::store::queue::{Ack, Receipt, WorkItem};
-use crate::task::{Change, Message, Metadata, TaskRecord, Timestamp};
+use crate::task::{Change, Message, Metadata, SkillRoute, TaskRecord, Timestamp};
 use crate::telemetry::TraceContext;
 use crate::telemetry::scope::CallScope;
 use a2a_lambda_skill::route::{self, EarlierTasks, RouteRequest, Routed};
@@ -228,7 +228,11 @@ impl Engine {
         let caller = Caller::behind(record.owner(), record.request());
         let modes = record.request().map(|it| &*it.accepted_output_modes);
         let modes = modes.unwrap_or_default();
-        let facts = self.facts(&record, &caller, modes, messages.last.as_ref());
+        let mut facts = self.facts(&record, &caller, modes, messages.last.as_ref());
+        let is_answer = record.route().is_some_and(SkillRoute::is_answer);
+        if let Some(first) = messages.first.as_ref().filter(|_| is_answer) {
+            facts.references.clone_from(&first.reference_task_ids);
+        }
         let input = self
             .turn_input(&record, messages)
             .unwrap_or_else(TurnInput::Fail);
