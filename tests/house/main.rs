@@ -22,18 +22,18 @@ const LINES_MAX: [(&str, usize); 11] = [
     ("shared/wire", 5_750),
     ("shared/model", 7_300),
     ("shared/store", 6_200),
-    ("shared/skill", 5_870),
+    ("shared/skill", 6_250),
     ("shared/aws", 3_550),
     ("shared/llm", 4_550),
     ("shared/runtime", 21_850),
     ("shared/macros", 520),
     ("shared/admin", 1_425),
-    ("shared/local", 5_650),
+    ("shared/local", 5_700),
     ("shared/agent", 5_850),
 ];
 const FUNCTION_MAX: usize = 70;
 const CIRCLE_MAX: usize = 3;
-const PUBLIC_MAX: usize = 1_370;
+const PUBLIC_MAX: usize = 1_371;
 /// Values named by a participle, in 1,000 lines.
 const PARTICIPLES_MAX: f64 = 0.5;
 const STORE_METHODS_MAX: usize = 22;

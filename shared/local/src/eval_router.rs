@@ -122,8 +122,8 @@ impl RouteCase {
                 context_id: message.context_id.clone(),
                 ..earlier
             };
-            let sent = engine.send(caller, command(earlier), CallBudget::until(None));
-            if let Sent::Task(task) = sent.await? {
+            let send = engine.send(caller, command(earlier), CallBudget::until(None));
+            if let Sent::Task(task) = send.await? {
                 message.context_id = Some(task.context_id.clone());
                 tasks.push(task.id.clone());
             }
@@ -189,12 +189,12 @@ pub(crate) async fn run(options: &EvalRouter, agents: &Agents) -> Result<String,
         let choice = preview.skill.map(|id| id.to_string());
         // The rules ask where a model may decide.
         let asks = case.by.as_deref() == Some("ask");
-        let expected = case.skill.as_ref().filter(|_| has_model || !asks);
+        let skill = case.skill.as_ref().filter(|_| has_model || !asks);
         let is_step = case
             .by
             .as_ref()
             .is_none_or(|by| *by == preview.how || (asks && has_model));
-        let result = match (&choice, choice.as_ref() == expected) {
+        let result = match (&choice, choice.as_ref() == skill) {
             (_, true) if !is_step => "step",
             (_, true) => "hit",
             (None, false) => "asked",
@@ -202,7 +202,7 @@ pub(crate) async fn run(options: &EvalRouter, agents: &Agents) -> Result<String,
         };
         *counts.entry(result.to_owned()).or_default() += 1;
         let text_of = |skill: Option<&str>| skill.unwrap_or("-").to_owned();
-        let skill = text_of(expected.map(String::as_str));
+        let skill = text_of(skill.map(String::as_str));
         // Writing to a text never fails.
         let _written = writeln!(
             table,

@@ -372,10 +372,10 @@ fn check_patterns(skill: &dyn AnySkill) -> Result<(), BuildError> {
     for pattern in metadata.text {
         let wrong =
             |what: &str| BuildError(format!("the skill `{id}` has the text `{pattern}`: {what}"));
-        let places = TextPattern::parse(pattern).map_err(wrong)?;
+        let text_pattern = TextPattern::parse(pattern).map_err(wrong)?;
         let is_field = |name: &str| fields.is_some_and(|fields| fields.get(name).is_some());
-        if let Some(place) = places.places().find(|name| !is_field(name)) {
-            return Err(wrong(&format!("`{place}` is no field of its input")));
+        if let Some(field) = text_pattern.places().find(|name| !is_field(name)) {
+            return Err(wrong(&format!("`{field}` is no field of its input")));
         }
     }
     Ok(())

@@ -49,7 +49,7 @@ pub struct RouteRequest<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EarlierTasks {
     /// The one skill of all tasks that the message refers to.
-    pub referred: Option<SkillId>,
+    pub reference: Option<SkillId>,
     /// The skill of the newest task in the context.
     pub last: Option<SkillId>,
 }
@@ -175,15 +175,15 @@ pub fn route(agent: &AgentDefinition, request: &RouteRequest<'_>) -> Result<Rout
         return route.admitted(agent);
     }
     let mut takers = takers(all, request.message)?;
-    let referred = request.earlier.referred.as_ref();
-    if let Some(id) = referred.filter(|id| takers.iter().any(|(taker, _)| taker == id)) {
+    let reference = request.earlier.reference.as_ref();
+    if let Some(id) = reference.filter(|id| takers.iter().any(|(taker, _)| taker == id)) {
         return Route::to(id, request.message, "reference").admitted(agent);
     }
     if let Some((id, how)) = by_parts(&takers, request.message) {
         return Route::to(id, request.message, how).admitted(agent);
     }
-    let mut declared = declared(&takers, request.message).into_iter();
-    if let (Some(route), None) = (declared.next(), declared.next()) {
+    let mut routes = declared(&takers, request.message).into_iter();
+    if let (Some(route), None) = (routes.next(), routes.next()) {
         return route.admitted(agent);
     }
     order(&mut takers, request.message);

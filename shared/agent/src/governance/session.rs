@@ -83,6 +83,8 @@ fn shortened(query: &str) -> String {
     query.get(..end).unwrap_or_default().trim().to_owned()
 }
 
+/// The rules that warn or forbid, for the prompt and the client of a conversation: at most
+/// [`CONSTRAINTS`] of them.
 fn constraints(policies: &MergedPolicies<'_>) -> Vec<Value> {
     let rules = policies.rules().iter();
     let active = rules.filter(|rule| rule.severity >= Severity::Warn);

@@ -39,7 +39,8 @@ impl ToolCallStream {
     /// Takes a piece of a call: its id and name, which usually come once, and more arguments.
     ///
     /// The index tells the calls apart. Some servers send none, or one index for all calls;
-    /// then the id does.
+    /// then the id does: a piece with a name and another id begins a call. Id and name of a
+    /// call that has begun for the reader do not change. Its arguments wait until they are read.
     pub(super) fn add(
         &mut self,
         index: Option<u64>,

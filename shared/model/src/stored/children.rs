@@ -112,7 +112,8 @@ pub fn arrange(record: &mut TaskRecord) {
     keep(record);
 }
 
-/// Moves large values to `STATE`. What has not changed stays as it is there.
+/// Notes in the layout which values are too large for the task's item, so that the commit writes
+/// them to the item `STATE` beside it. A value with the hash of the last commit is not written again.
 fn move_values(record: &mut TaskRecord) {
     let large = |value: &StoredValue| match value {
         StoredValue::Saved => exceeds(&record.saved, VALUE),

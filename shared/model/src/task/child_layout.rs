@@ -191,8 +191,8 @@ impl Layout {
         }
     }
 
-    /// Records that the artifact is replaced by another with its id. `keep` says whether a
-    /// restart must be able to restore the old one.
+    /// Takes an artifact that another with its id replaces out of the items beside the task. With
+    /// `keep`, a restart of the turn can put it back.
     pub(super) fn replace(&mut self, artifact: &str, keep: bool) {
         for child in &mut self.children {
             if let Some(parts) = child.artifacts.remove(artifact)

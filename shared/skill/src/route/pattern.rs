@@ -102,7 +102,7 @@ impl<'p> TextPattern<'p> {
         let mut pieces: Vec<Piece<'p>> = Vec::new();
         let mut rest = pattern;
         while !rest.is_empty() {
-            let (text, place) = rest.split_once('{').unwrap_or((rest, ""));
+            let (text, tail) = rest.split_once('{').unwrap_or((rest, ""));
             let is_last = text.len() == rest.len();
             let words = if is_last {
                 Words::of(text)
@@ -116,7 +116,7 @@ impl<'p> TextPattern<'p> {
             if is_last {
                 break;
             }
-            let (name, after) = place.split_once('}').ok_or("a place has no `}`")?;
+            let (name, after) = tail.split_once('}').ok_or("a place has no `}`")?;
             if matches!(pieces.last(), Some(Piece::Place(_))) {
                 return Err("two places need a word or a sign between them");
             }

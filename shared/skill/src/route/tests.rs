@@ -542,7 +542,7 @@ fn a_reference_decides_if_its_skill_takes_the_parts() {
             message,
             request_metadata: &Metadata::new(),
             earlier: EarlierTasks {
-                referred: Some(id(referred)),
+                reference: Some(id(referred)),
                 last: None,
             },
         };
@@ -567,7 +567,7 @@ fn offer_begins_with_the_last_skill_of_the_context_and_then_with_shared_words() 
             message: &said(text),
             request_metadata: &Metadata::new(),
             earlier: EarlierTasks {
-                referred: None,
+                reference: None,
                 last: last.map(id),
             },
         };

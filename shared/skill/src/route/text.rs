@@ -103,10 +103,10 @@ pub(super) fn order(skills: &mut Skills<'_>, message: &Message) {
     let text = text.long();
     skills.sort_by_cached_key(|(_, skill)| {
         let metadata = skill.metadata();
-        let own = [metadata.name, metadata.description].into_iter();
-        let own = own.chain(metadata.tags.iter().chain(metadata.examples).copied());
-        let own = own.collect::<Vec<_>>().join(" ");
-        Reverse(Words::of(&own).long().intersection(&text).count())
+        let texts = [metadata.name, metadata.description].into_iter();
+        let texts = texts.chain(metadata.tags.iter().chain(metadata.examples).copied());
+        let texts = texts.collect::<Vec<_>>().join(" ");
+        Reverse(Words::of(&texts).long().intersection(&text).count())
     });
 }
 
@@ -125,10 +125,10 @@ pub(super) fn choice<'a>(
     if let Some((_, id)) = by_id {
         return Some(id);
     }
-    let named = |id: &&SkillId| {
+    let has_name = |id: &&SkillId| {
         let skill = agent.skill(id);
         skill.is_some_and(|skill| is(skill.metadata().name))
     };
-    let mut ids = offer.iter().filter(named);
+    let mut ids = offer.iter().filter(has_name);
     ids.next().filter(|_| ids.next().is_none())
 }

@@ -93,7 +93,8 @@ impl RecordReader {
         Ok(item.is_some_and(|item| item::text(&item, WRITE).is_ok_and(|by| by == id.as_str())))
     }
 
-    /// The send and the live task of a key.
+    /// The task that the first send with an idempotency key made, and the hash of what it sent,
+    /// from the item of the key. `None` if the task has expired, or an earlier one had its id.
     pub(super) async fn task_of_key(
         &self,
         owner: &Owner,

@@ -267,7 +267,9 @@ impl ScopeTable {
         std::iter::once(&mut self.turn).chain(&mut self.scopes)
     }
 
-    /// Begins the next step or scope of this name in the current scope.
+    /// Opens a step or scope inside of the current one. Its path has the number of this name there
+    /// (`order#1>pay#2`), so a turn that runs again finds the stored result of the same step.
+    /// Scope 0 is the turn. The caller makes the new scope the current one.
     fn begin(&mut self, name: &str, outputs: &OutputCounts) -> ScopeId {
         let outer = self.current;
         let scope = self.current_mut();

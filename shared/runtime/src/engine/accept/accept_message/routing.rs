@@ -38,7 +38,7 @@ impl Engine {
     ) -> Result<Routed, EngineError> {
         let references = &request.message.reference_task_ids;
         if !references.is_empty() && !route::is_named(&self.agent, &request)? {
-            request.earlier.referred = self.referred_skill(caller, references).await?;
+            request.earlier.reference = self.referred_skill(caller, references).await?;
         }
         let mut decision = route::route(&self.agent, &request)?;
         if let (Routed::Ask { .. }, Some(context)) = (&decision, context) {
@@ -149,8 +149,8 @@ impl Engine {
         command: SendCommand,
     ) -> Result<RoutePreview, EngineError> {
         let is_reply = command.message.task_id.is_some();
-        let accepted = self.accept_unkeyed(caller, command, CallBudget::until(None));
-        let Acceptance::Run(spec) = accepted.await? else {
+        let acceptance = self.accept_unkeyed(caller, command, CallBudget::until(None));
+        let Acceptance::Run(spec) = acceptance.await? else {
             return Err(A2aError::invalid("message", "repeats an earlier message").into());
         };
         let how = spec.opening.iter().find_map(|change| match change {
