@@ -1,18 +1,18 @@
-//! Uses a custom task store: it counts its writes and passes every call to the store in
-//! memory.
+//! Uses a custom table: it counts its writes and passes every call to the table in memory.
 //!
-//! `store::wrap` forwards the calls that this store does not implement. A store that keeps
-//! tasks itself implements `ReadTasks` and `WriteTasks` instead, encodes records with
-//! `store::stored`, and passes the store contract (`store::contract`).
+//! All that is stored is written over a table and bytes, so a table of one's own keeps tasks,
+//! threads, push configs, documents and counters. It has to pass the contract
+//! (`store::contract`).
 
 use a2a_lambda::auth::Identity;
 use a2a_lambda::http::Function;
 use a2a_lambda::prelude::*;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
-use a2a_lambda::store::memory::MemoryStore;
-use a2a_lambda::store::wrap::WrapTasks;
-use a2a_lambda::store::{Committed, StoreError, TaskWrite, WriteTasks};
+use a2a_lambda::store::StoreError;
+use a2a_lambda::store::keys::Key;
+use a2a_lambda::store::memory::MemoryTable;
+use a2a_lambda::store::table::{Item, Outcome, Query, QueryPage, ReadTable, Table, Write};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::Request;
@@ -23,21 +23,29 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counts the writes to another store.
+/// Counts the writes to another table.
+#[derive(Debug, Default)]
 struct Counting {
-    tasks: Arc<MemoryStore>,
+    table: MemoryTable,
     writes: AtomicUsize,
 }
 
 #[async_trait]
-impl WrapTasks for Counting {
-    fn tasks(&self) -> &dyn WriteTasks {
-        &*self.tasks
+impl ReadTable for Counting {
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Item>, StoreError> {
+        self.table.get(keys).await
     }
 
-    async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
+    async fn query(&self, query: &Query) -> Result<QueryPage, StoreError> {
+        self.table.query(query).await
+    }
+}
+
+#[async_trait]
+impl Table for Counting {
+    async fn write(&self, write: Write) -> Result<Outcome, StoreError> {
         self.writes.fetch_add(1, Ordering::Relaxed);
-        self.tasks.commit(write).await
+        self.table.write(write).await
     }
 }
 
@@ -58,16 +66,10 @@ async fn copy(text: String) -> AgentResult<String> {
 
 /// Sends one message; returns the state of the task and the number of writes.
 async fn run() -> Result<String, Box<dyn Error>> {
-    let memory = Arc::new(MemoryStore::new());
-    let tasks = Arc::new(Counting {
-        tasks: Arc::clone(&memory),
-        writes: AtomicUsize::new(0),
-    });
+    let table = Arc::new(Counting::default());
     let agent = Agent::builder("copier").skill(copy).build()?;
     let runtime = Runtime::builder(agent, Settings::read(&Development)?)
-        .tasks(tasks.clone())
-        .threads(memory.clone())
-        .blobs(memory)
+        .table(table.clone())
         .build()?;
 
     let message = json!({
@@ -92,7 +94,7 @@ async fn run() -> Result<String, Box<dyn Error>> {
     let state = answer
         .pointer("/result/task/status/state")
         .and_then(Value::as_str);
-    let writes = tasks.writes.load(Ordering::Relaxed);
+    let writes = table.writes.load(Ordering::Relaxed);
     Ok(format!("{}, writes: {writes}", state.unwrap_or("no task")))
 }
 

@@ -22,7 +22,7 @@ describe() {
     fmt) echo "the sources are formatted" ;;
     clippy) echo "no lint warns, in any target" ;;
     docs) echo "the documentation builds without a warning" ;;
-    features) echo "the library compiles without AWS, and without Lambda; wire, model and store compile alone" ;;
+    features) echo "the library compiles without AWS, and without Lambda; the crates below it compile alone" ;;
     tests) echo "unit, in-process and embedded-emulator suites" ;;
     conformance) echo "our vectors over every binding, and their responses read by the official Rust types" ;;
     simulation) echo "10,000 random histories of the real engine, process deaths and planted faults" ;;
@@ -85,7 +85,7 @@ step_docs() { RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-dep
 step_features() {
   local features
   # Alone: in the workspace they get features that other crates need.
-  cargo clippy --locked -p a2a-lambda-model -p a2a-lambda-wire -p a2a-lambda-store -- -D warnings
+  cargo clippy --locked -p a2a-lambda-model -p a2a-lambda-wire -p a2a-lambda-store -p a2a-lambda-skill -p a2a-lambda-llm -- -D warnings
   for features in "" lambda aws openai bedrock; do
     cargo clippy --locked -p a2a-lambda --no-default-features --features "$features" -- -D warnings
   done

@@ -2,6 +2,8 @@
 //!
 //! Unlike a time, the count does not depend on the machine, so a change that makes each request
 //! dearer fails here. After a change that is worth its price, write the new number.
+//!
+//! A send includes 65 allocations of the layer that watches the table for the suites.
 #![cfg(test)]
 
 use a2a_lambda::telemetry::{self, LogFormat};
@@ -51,19 +53,19 @@ async fn a_request_allocates_no_more_than_it_did() -> Result<(), String> {
     let send_rpc = |_| rpc("SendMessage", Dialect::Rpc10.say(&Say::to("echo", "hello")));
     let get_rpc = |_| rpc("GetTask", json!({ "id": id }));
     let mut counts = vec![
-        ("send", 361, allocations(&world, send).await),
-        ("get", 89, allocations(&world, get).await),
+        ("send", 521, allocations(&world, send).await),
+        ("get", 161, allocations(&world, get).await),
         (
             "send over JSON-RPC",
-            366,
+            526,
             allocations(&world, send_rpc).await,
         ),
-        ("get over JSON-RPC", 93, allocations(&world, get_rpc).await),
+        ("get over JSON-RPC", 164, allocations(&world, get_rpc).await),
     ];
     // Last, because a subscriber allocates for each span of every call.
     let _metrics = telemetry::start(LogFormat::Json, Some("error"));
     let counted = allocations(&world, send).await;
-    counts.push(("send, with metrics and spans", 417, counted));
+    counts.push(("send, with metrics and spans", 571, counted));
     let most = |known: usize| known + known * SLACK / 100;
     let dearer = counts
         .iter()

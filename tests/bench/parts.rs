@@ -20,7 +20,6 @@ use a2a_lambda_wire::{
 };
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
-use reference_agent::conformance;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -94,7 +93,7 @@ pub(crate) fn measure() -> Result<String, Failure> {
         let task = reference.stored().await?;
         let get = reference.unary(Function::TasksGet, |_| events::get(&task));
         let get = get.await?;
-        let conformance = conformance::agent(Duration::from_secs(2)).map_err(failed)?;
+        let conformance = conformance_agent::agent(Duration::from_secs(2)).map_err(failed)?;
         let chunk = Agent::new(conformance).await?.stream().await?;
         Ok(table(&[
             ("a send", 1.0, send),

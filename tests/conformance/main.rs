@@ -348,7 +348,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn official_types_read_the_card_of_1_0_without_loss() {
-        let agent = reference_agent::conformance::agent(std::time::Duration::from_secs(2));
+        let agent = conformance_agent::agent(std::time::Duration::from_secs(2));
         let world = World::serving(|_| agent, |settings| settings.card = CardShape::V1);
         let request = Request::new("GET", "/.well-known/agent-card.json");
         let card = world.unwrap().call(&request).await.json();

@@ -6,7 +6,6 @@ use crate::pattern::{Names, compare, filled};
 use crate::vector::{Asked, Expect, Given, Step, Vector};
 use a2a_lambda::engine::{Clock as _, relay};
 use a2a_lambda::prelude::*;
-use a2a_lambda::store::ReadTasks as _;
 use a2a_lambda::store::queue::{TaskImage, WorkItem};
 use a2a_lambda::task::{Owner, Subject, TaskId, TenantId, Timestamp};
 use a2a_lambda_tests::dialect::{Dialect, RPC_ID, at};
@@ -15,7 +14,6 @@ use a2a_lambda_tests::frames::{Frame, frames};
 use a2a_lambda_tests::remote;
 use a2a_lambda_tests::world::{Live, Reply, Request, World, behind_a_gateway};
 use a2a_local::queue::LocalQueue;
-use reference_agent::conformance;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -30,7 +28,7 @@ pub(crate) enum Agent {
 impl Agent {
     /// The agent in this process, in the given state.
     pub(crate) fn here(given: Given) -> Self {
-        let agent = conformance::builder(Duration::from_secs(2));
+        let agent = conformance_agent::builder(Duration::from_secs(2));
         let agent = match given {
             Given::Extended => agent.extended_skill(hidden),
             _ => agent,
@@ -70,7 +68,12 @@ impl Agent {
             subject: Subject::parse("local").unwrap(),
         };
         let now = world.clock.now();
-        let record = world.store.load(&owner, &id.unwrap(), now).await;
+        let record = world
+            .store
+            .memory()
+            .records
+            .load(&owner, &id.unwrap(), now)
+            .await;
         let image = TaskImage::of(&record.unwrap().unwrap());
         let queue: LocalQueue<WorkItem> =
             LocalQueue::new(world.clock.clone(), Duration::from_secs(60));

@@ -5,10 +5,8 @@ use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::CallBudget;
 use a2a_lambda::engine::{Clock as _, Engine, Policy, RandomIds, Services};
 use a2a_lambda::store::contract::{World, noise};
-use a2a_lambda::store::dynamodb::DynamoStore;
-use a2a_lambda::store::{
-    Committed, ExpiringThread, ReadThreads as _, SweepThreads as _, ThreadQuery, WriteTasks as _,
-};
+use a2a_lambda::store::records::Records;
+use a2a_lambda::store::{Committed, ExpiringThread, ThreadQuery};
 use a2a_lambda::task::{
     A2aError, Change, ContextId, Generation, Message, Metadata, NewTask, Part, PartContent,
     SendCommand, SendMode, Sent, Task, TaskId, TaskRecord, Timestamp,
@@ -32,7 +30,7 @@ const BEGIN: Timestamp = Timestamp::from_millis(4_102_444_800_000);
 
 struct Stage {
     emulator: Emulator,
-    store: Arc<DynamoStore>,
+    store: Records,
     engine: Engine,
     clock: Arc<TestClock>,
     caller: Caller,
@@ -46,11 +44,10 @@ impl Stage {
     async fn with(name: &str, policy: Policy) -> Self {
         // A sweep covers the whole table, so the test needs its own.
         let emulator = Emulator::alone().await.unwrap();
-        let store = Arc::new(emulator.records.clone());
+        let store = emulator.records.clone();
         let clock = Arc::new(TestClock::without_timers(BEGIN));
         let services = Services {
-            tasks: store.clone(),
-            threads: store.clone(),
+            records: store.clone(),
             blobs: Arc::new(emulator.blobs.clone()),
             clock: clock.clone(),
             ids: Arc::new(RandomIds),
@@ -112,7 +109,7 @@ impl Stage {
     /// Runs a sweep. Returns how many threads it looked at, and how many states and deleted
     /// threads it removed.
     async fn sweep(&self) -> (usize, usize, usize) {
-        let swept = self.engine.sweep_threads(&*self.store).await.unwrap();
+        let swept = self.engine.sweep_threads().await.unwrap();
         (swept.looked_at, swept.states_cleaned, swept.threads_removed)
     }
 
@@ -236,7 +233,8 @@ async fn a_sweep_with_outdated_index_data_changes_nothing() {
     stage.say("set k v", Some(&context)).await.unwrap();
     let owner = &stage.caller.owner;
     // The sweep has read an outdated index.
-    let removed = stage.store.remove_state(owner, &context, stage.clock.now());
+    let sweep = stage.store.sweep();
+    let removed = sweep.remove_state(owner, &context, stage.clock.now());
     let _whether = removed.await.unwrap();
     assert_eq!(stage.value("k", &context).await, "v");
 
@@ -246,7 +244,7 @@ async fn a_sweep_with_outdated_index_data_changes_nothing() {
     deleted.unwrap();
     let left = stage.items(&context).await;
     assert_eq!(left.keys().collect::<Vec<_>>(), ["META"], "the tombstone");
-    stage.store.note_expiry(&thread).await.unwrap();
+    stage.store.sweep().note_expiry(&thread).await.unwrap();
     assert_eq!(stage.items(&context).await, left);
     stage.clock.advance(MINUTE * 20);
     stage.sweep().await;
@@ -392,11 +390,12 @@ async fn pages_of_expiring_threads_contain_each_thread_once() {
     stage.clock.advance(DAY);
     for size in [1, 3, 50] {
         let mut found = Vec::new();
-        for shard in 0..stage.store.expiry_shards() {
+        for shard in 0..stage.store.sweep().expiry_shards() {
             let mut after = None;
             for _ in 0..100 {
                 let now = stage.clock.now();
-                let page = stage.store.expiring_threads(shard, now, after, size);
+                let sweep = stage.store.sweep();
+                let page = sweep.expiring_threads(shard, now, after, size);
                 let (threads, next) = page.await.unwrap();
                 assert!(threads.len() <= size);
                 let mine = |it: &ExpiringThread| it.owner == stage.caller.owner;

@@ -1,9 +1,7 @@
 //! Runs the store contract against DynamoDB and S3, one test per case.
 
-use a2a_lambda::store::contract::{self, World};
-use a2a_lambda::store::table_contract::{self, Case};
+use a2a_lambda::store::contract::{self, Case, World};
 use a2a_lambda_tests::emulator::{Emulator, run};
-use std::sync::Arc;
 
 macro_rules! on_the_emulator {
     ($($case:ident)*) => {$(
@@ -26,9 +24,9 @@ macro_rules! on_the_table {
                 "the_first_check_of_keys_stays" => Emulator::alone().await.unwrap(),
                 _ => Emulator::start().await.unwrap(),
             };
-            let table = Arc::new(emulator.records.clone());
+            let table = emulator.records.table();
             let case = Case::new(table, run(), stringify!($case)).unwrap();
-            table_contract::$case(&case).await.unwrap();
+            contract::$case(&case).await.unwrap();
         }
     )*};
 }

@@ -2,7 +2,7 @@
 
 use a2a_lambda::store::aws::{AwsClients, Endpoints, sqs_client};
 use a2a_lambda::store::counters::Counters;
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb::DynamoTable;
 use a2a_lambda::store::health::HealthCheck;
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::sqs::SqsQueue;
@@ -14,8 +14,8 @@ async fn a_missing_table_bucket_or_queue_does_not_work() {
     let embedded = Embedded::start(None).await.unwrap();
     let clients = AwsClients::connect(embedded.endpoints()).await;
     let table = |name: &str| {
-        let store = DynamoStore::new(clients.dynamodb.clone(), name);
-        Counters::new(Arc::new(store))
+        let table = DynamoTable::new(clients.dynamodb.clone(), name);
+        Counters::new(Arc::new(table))
     };
     let bucket = |name: &str| S3Blobs::new(clients.s3.clone(), name);
     table(TABLE).check_health().await.unwrap();

@@ -7,11 +7,11 @@ use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda::store::aws::{AwsClients, sdk_config};
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::queue::{Ack, Receipt, WorkItem};
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::stored::Encoded;
-use a2a_lambda::store::{Blobs as _, ReadTasks as _, StoreError};
+use a2a_lambda::store::{Blobs as _, StoreError};
 use a2a_lambda::task::{
     Owner, Sealed, Subject, TaskId, TaskRecord, TaskState, TenantId, Timestamp,
 };
@@ -106,7 +106,7 @@ impl Endpoint {
     }
 
     async fn stored(&self, task: &TaskId) -> TaskRecord {
-        let records = DynamoStore::new(self.clients.dynamodb.clone(), TABLE);
+        let records = dynamodb::records(self.clients.dynamodb.clone(), TABLE);
         let found = records.load(&owner(), task, Timestamp::default()).await;
         found.unwrap().unwrap()
     }
@@ -211,7 +211,7 @@ fn inflated(bytes: &[u8]) -> String {
 fn runtime(clients: &AwsClients, change: impl FnOnce(&mut Settings)) -> Runtime {
     let mut settings = Settings::read(&Local).unwrap();
     change(&mut settings);
-    let agent = reference_agent::conformance::agent(Duration::from_secs(2)).unwrap();
+    let agent = conformance_agent::agent(Duration::from_secs(2)).unwrap();
     let builder = Runtime::builder(agent, settings).aws(clients);
     builder.build().unwrap()
 }

@@ -3,9 +3,10 @@
 use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::contract::World;
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb;
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
-use a2a_lambda::store::{Blobs as _, Committed, ReadTasks as _, WriteTasks as _};
+use a2a_lambda::store::{Blobs as _, Committed};
 use a2a_lambda_tests::emulator::run;
 use a2a_local::embedded::{BUCKET, Embedded, TABLE};
 use std::path::PathBuf;
@@ -25,10 +26,10 @@ impl Drop for Folder {
     }
 }
 
-async fn stores(embedded: &Embedded) -> (DynamoStore, S3Blobs) {
+async fn stores(embedded: &Embedded) -> (Records, S3Blobs) {
     let clients = AwsClients::connect(embedded.endpoints()).await;
     (
-        DynamoStore::new(clients.dynamodb, TABLE),
+        dynamodb::records(clients.dynamodb, TABLE),
         S3Blobs::new(clients.s3, BUCKET),
     )
 }

@@ -8,18 +8,18 @@ use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::store::api_keys::{ApiKeyId, ApiKeyRecord, ApiKeys};
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::contract::{World, noise};
-use a2a_lambda::store::dynamodb::{DynamoStore, EraseError, Erasure};
+use a2a_lambda::store::dynamodb::{self, EraseError, Erasure};
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
-use a2a_lambda::store::wrap::WrapBlobs;
-use a2a_lambda::store::{Blobs, ReadTasks as _, StoreError, WriteTasks as _};
+use a2a_lambda::store::{Blobs, StoreError};
 use a2a_lambda::task::{
     ContextId, IdempotencyKey, Message, Owner, Part, SubjectKey, TaskId, TaskKey, ThreadKey,
 };
+use a2a_lambda::testing::{BlobHooks, BlobLayer};
+use a2a_lambda_admin::{Deployment, DeploymentError, EraseTenant, EraseTenantError};
 use a2a_lambda_tests::emulator::{Emulator, outside, run};
 use a2a_lambda_tests::faulty::Fault;
-use a2a_local::deployment::{Deployment, DeploymentError};
-use a2a_local::embedded::{BUCKET, Embedded, TABLE};
-use a2a_local::erase::{self, EraseTenant, EraseTenantError};
+use a2a_local::embedded::{BUCKET, Embedded, LocalFolders, TABLE};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +46,7 @@ async fn deletes(estate: &Estate, owner: &Owner, path: &str) -> Option<u16> {
 async fn is_swept(estate: &Estate) {
     let later = SystemClock.now().plus(Duration::from_secs(21 * 60));
     let engine = engine(&estate.near, later);
-    let swept = engine.sweep_threads(&estate.near.records).await.unwrap();
+    let swept = engine.sweep_threads().await.unwrap();
     assert_eq!(
         swept.tasks_removed, 0,
         "the call has removed all it could see"
@@ -204,7 +204,7 @@ async fn a_tenant_erasure_completes_wherever_it_was_interrupted() {
             let job = || {
                 estate
                     .far
-                    .records
+                    .table
                     .erase_tenant(tenant, &estate.far.blobs, &quiet)
             };
             estate.line.kill_after(calls, how);
@@ -255,15 +255,15 @@ async fn a_subject_erasure_completes_wherever_it_was_interrupted() {
     for owner in [colleague, stranger, owner] {
         estate.conversation(owner, &context()).await;
         estate.sundries(owner).await;
-        let keys = ApiKeys::new(Arc::new(estate.near.records.clone()));
+        let keys = ApiKeys::new(estate.near.records.table());
         assert!(keys.create_api_key(&api_key_of(owner)).await.unwrap());
     }
     let far = estate.stored(&stranger.tenant).await;
     let before = estate.stored(&owner.tenant).await;
     let rest = {
         let subject = SubjectKey::of(colleague);
-        let records = &estate.near.records;
-        let removed = records.erase_subject(&subject, &estate.near.blobs, &|_| ());
+        let table = &estate.near.table;
+        let removed = table.erase_subject(&subject, &estate.near.blobs, &|_| ());
         removed.await.unwrap();
         let mine = estate.stored(&owner.tenant).await;
         let theirs = |name: &String| !mine.names().contains(name);
@@ -276,14 +276,14 @@ async fn a_subject_erasure_completes_wherever_it_was_interrupted() {
     // How many items a turn makes depends on the speed of the machine.
     assert!(rest.len() > 20 && before.names().len() > rest.len() + 20);
     let subject = SubjectKey::of(owner);
-    let keys = ApiKeys::new(Arc::new(estate.near.records.clone()));
+    let keys = ApiKeys::new(estate.near.records.table());
     for calls in 0.. {
         estate.restore(&before).await;
         for owner in [owner, colleague] {
             keys.create_api_key(&api_key_of(owner)).await.unwrap();
         }
         let blobs = &estate.far.blobs;
-        let job = || estate.far.records.erase_subject(&subject, blobs, &|_| ());
+        let job = || estate.far.table.erase_subject(&subject, blobs, &|_| ());
         estate.line.kill_after(calls, Fault::DieAfter);
         let done = estate.line.run(job()).await;
         estate.line.spoil(&[]);
@@ -322,7 +322,7 @@ async fn counting_a_tenants_content_changes_nothing() {
     let before = estate.stored(tenant).await;
     let count = estate
         .near
-        .records
+        .table
         .count_tenant(tenant, &estate.near.blobs, &|_| ());
     let counted = count.await.unwrap();
     assert_eq!(counted.items, before.items.len() as u64);
@@ -348,7 +348,7 @@ async fn the_command_erases_a_tenant_of_a_data_folder_unless_dry_run() {
         data: Some(folder.clone()),
         deployment: Deployment::default(),
     };
-    let absent = erase::run(&command("acme", false)).await;
+    let absent = command("acme", false).run(&LocalFolders).await;
     assert!(
         matches!(
             absent,
@@ -375,7 +375,7 @@ async fn the_command_erases_a_tenant_of_a_data_folder_unless_dry_run() {
     assert_eq!(kept(mine.tenant.as_str()), (true, 6));
     for (dry_run, left) in [(true, [true, true]), (false, [false, true])] {
         let options = command(mine.tenant.as_str(), dry_run);
-        erase::run(&options).await.unwrap();
+        options.run(&LocalFolders).await.unwrap();
         assert_eq!(
             kept(mine.tenant.as_str()),
             if dry_run { (true, 6) } else { (false, 3) }
@@ -416,10 +416,10 @@ fn names(folder: &Path, word: &str) -> bool {
     })
 }
 
-async fn stores(embedded: &Embedded) -> (DynamoStore, S3Blobs) {
+async fn stores(embedded: &Embedded) -> (Records, S3Blobs) {
     let clients = AwsClients::connect(embedded.endpoints()).await;
     let blobs = S3Blobs::new(clients.s3, BUCKET);
-    (DynamoStore::new(clients.dynamodb, TABLE), blobs)
+    (dynamodb::records(clients.dynamodb, TABLE), blobs)
 }
 
 /// Stores a tenant with more items than one page of a scan, and another tenant.
@@ -440,41 +440,37 @@ async fn a_tenant_is_counted_and_erased_on_every_page_of_the_table() {
     let emulator = Emulator::alone().await.unwrap();
     let world = World::new(run(), "pages").unwrap();
     filled(&emulator, &world).await;
-    let (records, blobs) = (&emulator.records, &emulator.blobs);
+    let (table, blobs) = (&emulator.table(), &emulator.blobs);
     let [mine, other] = [&world.owner.tenant, &world.stranger.tenant];
     let count = async |tenant| {
-        let counted = records.count_tenant(tenant, blobs, &|_| ()).await;
+        let counted = table.count_tenant(tenant, blobs, &|_| ()).await;
         counted.unwrap().items
     };
     let (items, others) = (count(mine).await, count(other).await);
     assert!(items >= 40 && items == others, "{items} {others}");
-    let erased = records.erase_tenant(mine, blobs, &|_| ()).await.unwrap();
+    let erased = table.erase_tenant(mine, blobs, &|_| ()).await.unwrap();
     assert_eq!((erased.items, erased.rounds), (items, 2));
     assert_eq!((count(mine).await, count(other).await), (0, others));
 }
 
 /// A bucket for a tenant that writes a task at every list of its keys.
-struct Busy<'a> {
-    emulator: &'a Emulator,
-    world: &'a World,
+struct Busy {
+    records: Records,
+    world: World,
 }
 
 #[async_trait::async_trait]
-impl WrapBlobs for Busy<'_> {
-    fn blobs(&self) -> &dyn Blobs {
-        &self.emulator.blobs
-    }
-
+impl BlobHooks for Busy {
     async fn keys(
         &self,
+        blobs: &dyn Blobs,
         prefix: &str,
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<String>, StoreError> {
         let task = self.world.task().unwrap();
-        let write = self.world.create(&task);
-        self.emulator.records.commit(&write).await?;
-        self.emulator.blobs.keys(prefix, after, limit).await
+        self.records.commit(&self.world.create(&task)).await?;
+        blobs.keys(prefix, after, limit).await
     }
 }
 
@@ -482,14 +478,13 @@ impl WrapBlobs for Busy<'_> {
 async fn erasure_of_a_tenant_that_still_writes_is_an_error() {
     let emulator = Emulator::alone().await.unwrap();
     let world = World::new(run(), "busy").unwrap();
-    let busy = Busy {
-        emulator: &emulator,
-        world: &world,
-    };
     let task = world.task().unwrap();
     world.stored(&emulator.stores(), &task).await.unwrap();
-    let tenant = &world.owner.tenant;
-    let erased = emulator.records.erase_tenant(tenant, &busy, &|_| ()).await;
+    let tenant = world.owner.tenant.clone();
+    let records = emulator.records.clone();
+    let busy = BlobLayer::new(Arc::new(emulator.blobs.clone()), Busy { records, world });
+    let table = emulator.table();
+    let erased = table.erase_tenant(&tenant, &*busy, &|_| ()).await;
     assert!(
         matches!(erased, Err(EraseError::StillWritten)),
         "{erased:?}"

@@ -4,13 +4,10 @@
 use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda::store::contract::{World, noise};
 use a2a_lambda::store::counters::{Counter, Counters};
-use a2a_lambda::store::dynamodb::DynamoStore;
-use a2a_lambda::store::push::{ReadPushes as _, WritePushes as _};
+use a2a_lambda::store::dynamodb::DynamoTable;
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
-use a2a_lambda::store::{
-    Blobs as _, Committed, ReadTasks as _, ReadThreads as _, StoreError, SweepThreads as _,
-    TaskWrite, WriteTasks as _, WriteThreads as _,
-};
+use a2a_lambda::store::{Blobs as _, Committed, StoreError, TaskWrite};
 use a2a_lambda::task::{Blob, Change, ContextId, Message, Part, TaskId, TaskKey};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_lambda_tests::faulty::{Fault, FaultyLine};
@@ -26,7 +23,8 @@ use std::time::Duration;
 struct FaultTest {
     emulator: Emulator,
     line: FaultyLine,
-    far: DynamoStore,
+    table: DynamoTable,
+    far: Records,
     world: World,
 }
 
@@ -43,11 +41,13 @@ impl FaultTest {
             .endpoint_url(line.url())
             .retry_config(retries)
             .retry_partition(budget.build());
-        let far = DynamoStore::new(Client::from_conf(config.build()), TABLE);
+        let table = DynamoTable::new(Client::from_conf(config.build()), TABLE);
+        let far = Records::new(Arc::new(table.clone()));
         let world = World::new(run(), case).unwrap();
         Self {
             emulator,
             line,
+            table,
             far,
             world,
         }
@@ -260,6 +260,7 @@ async fn a_throttled_write_is_repeated_and_done_once() {
         fault_test.line.spoil(&vec![THROTTLED; times]);
         let removed = fault_test
             .far
+            .sweep()
             .remove_state(&world.owner, &id, world.now)
             .await;
         assert!(removed.unwrap().state, "{times}");
@@ -282,7 +283,7 @@ async fn a_tenant_erasure_succeeds_despite_throttling() {
         faults.extend([THROTTLED; 3]);
         fault_test.line.spoil(&faults);
         let tenant = &world.owner.tenant;
-        let erased = fault_test.far.erase_tenant(tenant, blobs, &|_| ()).await;
+        let erased = fault_test.table.erase_tenant(tenant, blobs, &|_| ()).await;
         // The task and the pointer to it.
         assert_eq!(erased.unwrap().items, 2, "{passing}");
         assert!(fault_test.line.spent(), "{passing}");
@@ -381,6 +382,7 @@ async fn a_single_write_that_meets_a_transaction_is_repeated() {
     fault_test.line.spoil(&faults);
     let removed = fault_test
         .far
+        .sweep()
         .remove_state(&world.owner, &id, world.now)
         .await;
     assert!(removed.unwrap().state);
@@ -662,7 +664,7 @@ async fn a_counter_with_a_lost_reply_is_not_sent_again() {
         series: name.to_owned(),
         amounts: BTreeMap::from([("n".to_owned(), 1)]),
     };
-    let counters = Counters::new(Arc::new(fault_test.far.clone()));
+    let counters = Counters::new(fault_test.far.table());
     for (fault, sum) in [(Fault::DropReply, 1), (Fault::Refuse, 0)] {
         let name = format!("{fault:?} {}", fault_test.world.owner.tenant);
         fault_test.line.spoil(&[fault]);

@@ -1,8 +1,8 @@
 //! Another subject of the same tenant learns nothing of a task: the store does not even
 //! decode its item.
 
+use a2a_lambda::store::StoreError;
 use a2a_lambda::store::contract::World;
-use a2a_lambda::store::{ReadTasks as _, StoreError, WriteTasks as _};
 use a2a_lambda::task::{Owner, Subject, TaskId};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::TABLE;

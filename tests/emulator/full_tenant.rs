@@ -12,10 +12,9 @@ use a2a_lambda::skill::{
     SkillHandler, SkillMetadata, SkillSlot, TaskContext,
 };
 use a2a_lambda::store::Blobs as _;
-use a2a_lambda::store::WriteTasks as _;
 use a2a_lambda::store::contract::{World, noise};
-use a2a_lambda::store::dynamodb::DynamoStore;
-use a2a_lambda::store::push::WritePushes as _;
+use a2a_lambda::store::dynamodb::DynamoTable;
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::task::{
     ContextId, Generation, IdempotencyKey, Message, Metadata, Owner, Part, PushId, SendCommand,
@@ -138,7 +137,8 @@ pub(crate) fn settings() -> Settings {
 
 /// Stores that use one pair of connections.
 pub(crate) struct Side {
-    pub(crate) records: DynamoStore,
+    pub(crate) table: DynamoTable,
+    pub(crate) records: Records,
     pub(crate) blobs: S3Blobs,
     pub(crate) runtime: Runtime,
 }
@@ -146,16 +146,15 @@ pub(crate) struct Side {
 impl Side {
     fn new(dynamodb: aws_sdk_dynamodb::Client, s3: aws_sdk_s3::Client) -> Self {
         let blobs = S3Blobs::new(s3, BUCKET);
-        let records = DynamoStore::new(dynamodb, TABLE).with_blobs(Arc::new(blobs.clone()));
-        let store = Arc::new(records.clone());
+        let table = DynamoTable::new(dynamodb, TABLE);
+        let records = Records::new(Arc::new(table.clone())).with_blobs(Arc::new(blobs.clone()));
         let runtime = Runtime::builder(agent(), settings())
-            .tasks(store.clone())
-            .threads(store.clone())
-            .pushes(store)
+            .table(records.table())
             .blobs(Arc::new(blobs.clone()))
             .build()
             .unwrap();
         Self {
+            table,
             records,
             blobs,
             runtime,
@@ -292,12 +291,8 @@ impl Estate {
             })
             .await;
         let records = &self.near.records;
-        let record = a2a_lambda::store::ReadTasks::load(
-            records,
-            owner,
-            &reported.id,
-            a2a_lambda::task::Timestamp::from_millis(0),
-        );
+        let now = a2a_lambda::task::Timestamp::from_millis(0);
+        let record = records.load(owner, &reported.id, now);
         let record = record.await.unwrap().unwrap();
         let push = self.world.push(&record, &PushId::only());
         records.put_push(&push).await.unwrap();

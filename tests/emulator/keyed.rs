@@ -66,11 +66,10 @@ struct Stage {
 impl Stage {
     async fn new() -> Self {
         let emulator = Emulator::start().await.unwrap();
-        let store = Arc::new(emulator.records.clone());
+        let store = emulator.records.clone();
         let clock = Arc::new(TestClock::standing(SystemClock.now()));
         let services = Services {
-            tasks: store.clone(),
-            threads: store,
+            records: store,
             blobs: Arc::new(emulator.blobs.clone()),
             clock: clock.clone(),
             ids: Arc::new(RandomIds),

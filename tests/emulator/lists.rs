@@ -1,8 +1,9 @@
 //! Lists, and the requests of one page.
 
 use a2a_lambda::store::contract::World;
-use a2a_lambda::store::dynamodb::DynamoStore;
-use a2a_lambda::store::{ListPosition, ReadTasks as _, RecordPage, RecordQuery};
+use a2a_lambda::store::dynamodb;
+use a2a_lambda::store::records::Records;
+use a2a_lambda::store::{ListPosition, RecordPage, RecordQuery};
 use a2a_lambda::task::{TaskId, TaskRecord, TaskState};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::TABLE;
@@ -48,11 +49,11 @@ impl Intercept for Calls {
 }
 
 /// The store of a new process, and a record of its calls.
-pub(crate) fn watched(emulator: &Emulator) -> (DynamoStore, Calls) {
+pub(crate) fn watched(emulator: &Emulator) -> (Records, Calls) {
     let calls = Calls::default();
     let config = emulator.clients.dynamodb.config().to_builder();
     let config = config.interceptor(calls.clone()).build();
-    (DynamoStore::new(Client::from_conf(config), TABLE), calls)
+    (dynamodb::records(Client::from_conf(config), TABLE), calls)
 }
 
 /// `count` tasks, newest first.
@@ -69,7 +70,7 @@ async fn made(emulator: &Emulator, world: &World, count: u32) -> Vec<TaskRecord>
 }
 
 /// All pages of a list. Only the first page counts.
-async fn joined(store: &DynamoStore, world: &World, mut query: RecordQuery) -> Vec<RecordPage> {
+async fn joined(store: &Records, world: &World, mut query: RecordQuery) -> Vec<RecordPage> {
     let mut pages = Vec::new();
     loop {
         let page = store.list(&world.owner, &query).await.unwrap();
@@ -169,7 +170,7 @@ impl Intercept for Late {
     }
 }
 
-fn late(emulator: &Emulator, now: &str, then: &str) -> DynamoStore {
+fn late(emulator: &Emulator, now: &str, then: &str) -> Records {
     assert_eq!(now.len(), then.len());
     let late = Late {
         now: now.to_owned(),
@@ -177,7 +178,7 @@ fn late(emulator: &Emulator, now: &str, then: &str) -> DynamoStore {
     };
     let config = emulator.clients.dynamodb.config().to_builder();
     let client = Client::from_conf(config.interceptor(late).build());
-    DynamoStore::new(client, TABLE)
+    dynamodb::records(client, TABLE)
 }
 
 #[tokio::test]

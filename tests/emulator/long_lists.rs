@@ -1,7 +1,7 @@
 //! A list that is longer than one page may read: 2,000 items of the index.
 
+use a2a_lambda::store::RecordQuery;
 use a2a_lambda::store::contract::World;
-use a2a_lambda::store::{ReadTasks as _, RecordQuery};
 use a2a_lambda::task::{TaskId, TaskState};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::TABLE;

@@ -6,12 +6,11 @@ use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::Settings;
 use a2a_lambda::store::Blobs as _;
 use a2a_lambda::store::contract::{World, noise};
-use a2a_lambda::store::dynamodb::DynamoStore;
-use a2a_lambda::store::queue::{ObjectsPlace, SweepObjects as _};
+use a2a_lambda::store::dynamodb;
+use a2a_lambda::store::queue::ObjectsPlace;
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
-use a2a_lambda::store::{
-    ReadThreads as _, ThreadState, WriteTasks as _, WriteThreads as _, stored,
-};
+use a2a_lambda::store::{ThreadState, stored};
 use a2a_lambda::task::{
     Change, ContextId, OutputCounts, TaskKey, TaskRecord, ThreadKey, Timestamp,
 };
@@ -35,18 +34,15 @@ pub(crate) fn engine(side: &Side, now: Timestamp) -> Engine {
 }
 
 fn runtime(
-    records: &DynamoStore,
+    records: &Records,
     blobs: &S3Blobs,
     now: Timestamp,
     change: impl FnOnce(&mut Settings),
 ) -> Runtime {
-    let store = Arc::new(records.clone());
     let mut settings = crate::full_tenant::settings();
     change(&mut settings);
     Runtime::builder(crate::full_tenant::agent(), settings)
-        .tasks(store.clone())
-        .threads(store.clone())
-        .pushes(store)
+        .table(records.table())
         .blobs(Arc::new(blobs.clone()))
         .clock(Arc::new(TestClock::standing(now)))
         .build()
@@ -121,15 +117,16 @@ async fn a_sweep_removes_replaced_objects_and_keeps_named_ones() {
     for (hours, left) in [(23, [2, 3]), (25, [1, 1]), (49, [1, 1])] {
         let now = world.now.plus(hours * HOUR);
         let from_the_start = ObjectsPlace::default();
-        let noted = estate.near.records.note_objects_place(&from_the_start);
+        let sweep = estate.near.records.sweep();
+        let noted = sweep.note_objects_place(&from_the_start);
         noted.await.unwrap();
         let engine = engine(&estate.near, now);
-        let swept = engine.sweep_objects(&estate.near.records);
+        let swept = engine.sweep_objects();
         let swept = Box::pin(swept).await.unwrap();
-        assert!(swept.whole);
+        assert!(swept.is_complete);
         assert_eq!(counts(&estate, &folders).await, left, "{hours}");
         // The round is over, and the next one begins with the first object.
-        let noted = estate.side().records.objects_place().await.unwrap();
+        let noted = estate.side().records.sweep().objects_place().await.unwrap();
         let over = ObjectsPlace {
             began: now,
             before: Some(Timestamp::default()),
@@ -139,8 +136,7 @@ async fn a_sweep_removes_replaced_objects_and_keeps_named_ones() {
     }
     // Named objects still exist long before the end of their task's life.
     let side = estate.side();
-    let found =
-        a2a_lambda::store::ReadTasks::load(&side.records, &world.owner, task.id(), world.now);
+    let found = side.records.load(&world.owner, task.id(), world.now);
     assert!(found.await.unwrap().as_ref() == Some(&second));
     let found = side.records.load_thread(&world.owner, &context).await;
     assert!(found.unwrap().as_ref() == Some(&state(2).record));
@@ -172,9 +168,14 @@ async fn the_position_of_a_sweep_can_be_stored_and_read() {
         (first, ("after", text("v1/x/y"))),
         (second, ("before", number("4102441200000"))),
     ] {
-        emulator.records.note_objects_place(&place).await.unwrap();
-        let other = DynamoStore::new(table.clone(), TABLE);
-        assert_eq!(other.objects_place().await.unwrap(), Some(place));
+        emulator
+            .records
+            .sweep()
+            .note_objects_place(&place)
+            .await
+            .unwrap();
+        let other = dynamodb::records(table.clone(), TABLE);
+        assert_eq!(other.sweep().objects_place().await.unwrap(), Some(place));
         let mut get = table.get_item().table_name(TABLE).consistent_read(true);
         for (name, value) in key.clone() {
             get = get.key(name, value);
@@ -203,13 +204,13 @@ async fn a_sweep_removes_objects_of_expired_tasks_and_keeps_others() {
     let alive = estate.say(colleague, "much", |_| ()).await;
     let before = estate.stored(&owner.tenant).await;
     let present = runtime(records, blobs, now.plus(25 * HOUR), short);
-    let swept = Box::pin(present.engine().sweep_objects(records));
-    assert!(swept.await.unwrap().removed > 3);
+    let swept = Box::pin(present.engine().sweep_objects());
+    assert!(swept.await.unwrap().removals > 3);
     let after = estate.stored(&owner.tenant).await;
     assert_eq!(after.items, before.items, "items are left to native TTL");
     // The living task keeps the objects it names: a file, its values, and its thread's state.
     // The state of the expired thread is removed by the sweep of threads, or after its item.
-    let found = a2a_lambda::store::ReadTasks::load(records, colleague, &alive.id, now);
+    let found = records.load(colleague, &alive.id, now);
     assert!(found.await.unwrap().is_some());
     assert_eq!(after.objects.len(), 4, "{:?}", after.names());
 }

@@ -4,19 +4,18 @@
 use crate::full_tenant::{Estate, Stored};
 use a2a_lambda::engine::{Clock as _, SystemClock};
 use a2a_lambda::runtime::stores;
-use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda::store::contract::{World, noise};
-use a2a_lambda::store::dynamodb::DynamoStore;
-use a2a_lambda::store::queue::{ObjectsPlace, SweepObjects as _};
+use a2a_lambda::store::dynamodb;
+use a2a_lambda::store::queue::ObjectsPlace;
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
-use a2a_lambda::store::wrap::WrapBlobs;
 use a2a_lambda::store::{
-    BlobReader, Blobs, Committed, ReadTasks as _, ReadThreads as _, StateRemoved, StoreError,
-    SweepThreads as _, ThreadState, ThreadWrite, WriteTasks as _, WriteThreads as _, stored,
+    BlobReader, Blobs, Committed, StateRemoved, StoreError, ThreadState, ThreadWrite, stored,
 };
 use a2a_lambda::task::{
     Blob, Change, ContextId, Message, OutputCounts, Part, TaskId, TaskKey, ThreadKey, Timestamp,
 };
+use a2a_lambda::testing::{BlobHooks, BlobLayer};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::{BUCKET, TABLE};
 use async_trait::async_trait;
@@ -85,11 +84,15 @@ async fn the_next_days_sweep_removes_replaced_objects() {
 async fn look_tomorrow(estate: &Estate) {
     let records = &estate.near.records;
     let from_the_start = ObjectsPlace::default();
-    records.note_objects_place(&from_the_start).await.unwrap();
+    records
+        .sweep()
+        .note_objects_place(&from_the_start)
+        .await
+        .unwrap();
     let now = SystemClock.now().plus(Duration::from_secs(25 * 3600));
     let engine = crate::object_sweep::engine(&estate.near, now);
-    let swept = Box::pin(engine.sweep_objects(records)).await.unwrap();
-    assert!(swept.whole);
+    let swept = Box::pin(engine.sweep_objects()).await.unwrap();
+    assert!(swept.is_complete);
 }
 
 #[tokio::test]
@@ -111,7 +114,8 @@ async fn content_objects_names_every_object_of_a_task() {
     }
     let below = format!("v1/{}/", task.key().folder());
     let mut kept = emulator.blobs.keys(&below, None, 100).await.unwrap();
-    let mut named = emulator.records.content_objects(&task.key()).await.unwrap();
+    let sweep = emulator.records.sweep();
+    let mut named = sweep.content_objects(&task.key()).await.unwrap();
     kept.sort();
     named.sort();
     assert_eq!(named, kept);
@@ -152,7 +156,7 @@ async fn expiry_and_deletion_of_state_remove_its_object() {
     let mut settings = crate::full_tenant::settings();
     TABLE.clone_into(&mut settings.table);
     BUCKET.clone_into(&mut settings.bucket);
-    let (sweep, _) = stores(&emulator.clients, &settings);
+    let sweep = stores(&emulator.clients, &settings).0.sweep();
     let removed = |at: Timestamp| sweep.remove_state(&world.owner, &id, at);
     let nothing = StateRemoved::default();
     assert_eq!(removed(world.at(-1)).await.unwrap(), nothing);
@@ -176,7 +180,7 @@ async fn expiry_and_deletion_of_state_remove_its_object() {
     next.record.updated_at = world.at(1);
     assert!(!records.put_thread(&next).await.unwrap());
     assert_eq!(keys().await.len(), 3);
-    assert!(sweep.remove_thread(&later.record).await.unwrap());
+    assert!(records.remove_thread(&later.record).await.unwrap());
     let left = keys().await;
     let [left] = left.as_slice() else {
         panic!("{left:?}");
@@ -186,33 +190,28 @@ async fn expiry_and_deletion_of_state_remove_its_object() {
 
 /// Runs a future before the first read of an object. Parallel reads wait for it.
 struct Meanwhile {
-    blobs: S3Blobs,
     first: tokio::sync::Mutex<Option<BoxFuture<'static, ()>>>,
 }
 
 #[async_trait]
-impl a2a_lambda::store::wrap::WrapBlobs for Meanwhile {
-    fn blobs(&self) -> &dyn Blobs {
-        &self.blobs
-    }
-
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
+impl BlobHooks for Meanwhile {
+    async fn get(&self, blobs: &dyn Blobs, key: &str) -> Result<Option<Bytes>, StoreError> {
         let mut waiting = self.first.lock().await;
         if let Some(first) = waiting.take() {
             first.await;
         }
         drop(waiting);
-        self.blobs.get(key).await
+        blobs.get(key).await
     }
 }
 
 /// A store that reads while `first` happens.
-fn reading(emulator: &Emulator, first: BoxFuture<'static, ()>) -> DynamoStore {
-    let blobs = Meanwhile {
-        blobs: emulator.blobs.clone(),
+fn reading(emulator: &Emulator, first: BoxFuture<'static, ()>) -> Records {
+    let meanwhile = Meanwhile {
         first: tokio::sync::Mutex::new(Some(first)),
     };
-    DynamoStore::new(emulator.clients.dynamodb.clone(), TABLE).with_blobs(Arc::new(blobs))
+    let blobs = BlobLayer::new(Arc::new(emulator.blobs.clone()), meanwhile);
+    dynamodb::records(emulator.clients.dynamodb.clone(), TABLE).with_blobs(blobs)
 }
 
 #[tokio::test]
@@ -455,20 +454,15 @@ async fn only_an_upload_that_fails_is_aborted() {
     assert_eq!(aborted.count(), 2);
 }
 
-/// A bucket that refuses every read, as S3 does for a missing object if the role may not list.
+/// Refuses every read, as S3 does for a missing object if the role may not list.
 struct Denies {
-    blobs: S3Blobs,
     /// Runs before the first refusal; reads at the same time wait for it.
     meanwhile: tokio::sync::Mutex<Option<BoxFuture<'static, ()>>>,
 }
 
 #[async_trait]
-impl WrapBlobs for Denies {
-    fn blobs(&self) -> &dyn Blobs {
-        &self.blobs
-    }
-
-    async fn get(&self, _: &str) -> Result<Option<Bytes>, StoreError> {
+impl BlobHooks for Denies {
+    async fn get(&self, _: &dyn Blobs, _: &str) -> Result<Option<Bytes>, StoreError> {
         let mut meanwhile = self.meanwhile.lock().await;
         if let Some(meanwhile) = meanwhile.take() {
             meanwhile.await;
@@ -492,11 +486,11 @@ async fn a_denied_object_is_an_outage_while_its_record_names_it() {
     let task = world.committed(&stores, &task, changes).await.unwrap();
     let load = async |meanwhile: Option<BoxFuture<'static, ()>>| {
         let denies = Denies {
-            blobs: emulator.blobs.clone(),
             meanwhile: tokio::sync::Mutex::new(meanwhile),
         };
-        let records = DynamoStore::new(emulator.clients.dynamodb.clone(), TABLE);
-        let records = records.with_blobs(Arc::new(denies));
+        let denies = BlobLayer::new(Arc::new(emulator.blobs.clone()), denies);
+        let records = dynamodb::records(emulator.clients.dynamodb.clone(), TABLE);
+        let records = records.with_blobs(denies);
         records.load(&world.owner, task.id(), world.now).await
     };
     let denied = load(None).await;

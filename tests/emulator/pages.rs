@@ -5,9 +5,10 @@ use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::{Policy, Reader, SystemClock};
 use a2a_lambda::store::contract::noise;
 use a2a_lambda::store::contract::{Stores, World};
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb;
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::{
-    Blobs, Download, Projection, ReadBlobs, ReadTasks as _, StoreError, UploadTerms, UploadUrl,
+    Blobs, Download, Projection, ReadBlobs, StoreError, UploadTerms, UploadUrl,
 };
 use a2a_lambda::task::{
     Artifact, ArtifactUpdate, Change, ListQuery, Message, Metadata, Page, Part, TaskRecord,
@@ -195,7 +196,7 @@ impl Blobs for Shelf {
 struct Desk {
     world: World,
     emulator: Emulator,
-    store: Arc<DynamoStore>,
+    store: Records,
     shelf: Arc<Shelf>,
     watch: Watch,
     reader: Reader,
@@ -207,10 +208,9 @@ impl Desk {
         let (watch, shelf) = (Watch::default(), Arc::new(Shelf::default()));
         let config = emulator.clients.dynamodb.config().to_builder();
         let client = Client::from_conf(config.interceptor(watch.clone()).build());
-        let store = Arc::new(DynamoStore::new(client, TABLE).with_blobs(shelf.clone()));
+        let store = dynamodb::records(client, TABLE).with_blobs(shelf.clone());
         let reader = Reader::new(
-            store.clone(),
-            store.clone(),
+            store.reader().clone(),
             shelf.clone(),
             Arc::new(SystemClock),
             policy,
@@ -228,7 +228,7 @@ impl Desk {
     /// A working task with these commits.
     async fn task(&self, commits: Vec<Vec<Change>>) -> TaskRecord {
         let stores = Stores {
-            tasks: &*self.store,
+            records: self.store.clone(),
             ..self.emulator.stores()
         };
         let mut task = self.world.task().unwrap();
@@ -236,7 +236,7 @@ impl Desk {
         for changes in [vec![self.world.start()]].into_iter().chain(commits) {
             let next = self.world.next(&task, changes).unwrap();
             let write = self.world.update(&next, &task);
-            stores.tasks.commit(&write).await.unwrap();
+            stores.records.commit(&write).await.unwrap();
             task = next;
         }
         task

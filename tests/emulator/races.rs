@@ -2,9 +2,9 @@
 //! process has stored stays.
 
 use a2a_lambda::store::contract::{World, noise};
-use a2a_lambda::store::dynamodb::DynamoStore;
-use a2a_lambda::store::queue::SweepObjects as _;
-use a2a_lambda::store::{Committed, ReadTasks as _, TaskWrite, WriteTasks as _};
+use a2a_lambda::store::dynamodb;
+use a2a_lambda::store::records::Records;
+use a2a_lambda::store::{Committed, TaskWrite};
 use a2a_lambda::task::{Change, Message, Metadata, OutputCounts, Part, TaskId, TaskRecord};
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::TABLE;
@@ -81,7 +81,7 @@ fn overtaken(
     emulator: &Emulator,
     operation: &'static str,
     first: impl Future<Output = ()> + Send + 'static,
-) -> DynamoStore {
+) -> Records {
     let first: BoxFuture<'static, ()> = Box::pin(first);
     let config = emulator.clients.dynamodb.config();
     let client = Overtaken {
@@ -90,11 +90,11 @@ fn overtaken(
         first: Arc::new(Mutex::new(Some(first))),
     };
     let config = config.to_builder().http_client(client);
-    let store = DynamoStore::new(Client::from_conf(config.build()), TABLE);
+    let store = dynamodb::records(Client::from_conf(config.build()), TABLE);
     store.with_blobs(Arc::new(emulator.blobs.clone()))
 }
 
-async fn commits(records: &DynamoStore, writes: &[TaskWrite]) {
+async fn commits(records: &Records, writes: &[TaskWrite]) {
     for write in writes {
         let answer = records.commit(write).await.unwrap();
         assert_eq!(answer, Committed::Done);
@@ -187,8 +187,8 @@ async fn a_value_replaced_during_its_look_up_counts_as_named() {
         commits(&records, &[write]).await;
     };
     let late = overtaken(&emulator, "Query", other);
-    let named = late.content_objects(&task.key()).await.unwrap();
-    let newest = emulator.records.content_objects(&task.key()).await;
+    let named = late.sweep().content_objects(&task.key()).await.unwrap();
+    let newest = emulator.records.sweep().content_objects(&task.key()).await;
     assert_eq!(named, newest.unwrap());
     assert_eq!(named.len(), 1);
 }

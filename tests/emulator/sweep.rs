@@ -3,7 +3,7 @@
 use a2a_lambda::engine::{Engine, Leases, Policy, RandomIds, Services, SystemClock};
 use a2a_lambda::prelude::*;
 use a2a_lambda::store::contract::World;
-use a2a_lambda::store::queue::{SweepTasks as _, TaskImage};
+use a2a_lambda::store::queue::TaskImage;
 use a2a_lambda::task::TaskRecord;
 use a2a_lambda_tests::emulator::{Emulator, run};
 use a2a_local::embedded::TABLE;
@@ -19,10 +19,9 @@ async fn idle(_: &mut TaskContext<'_>, said: String) -> AgentResult<OnRequestRes
 }
 
 fn engine(emulator: &Emulator) -> Engine {
-    let store = Arc::new(emulator.records.clone());
+    let store = emulator.records.clone();
     let services = Services {
-        tasks: store.clone(),
-        threads: store,
+        records: store,
         blobs: Arc::new(emulator.blobs.clone()),
         clock: Arc::new(SystemClock),
         ids: Arc::new(RandomIds),
@@ -66,8 +65,9 @@ async fn open_tasks_are_spread_over_all_partitions_of_their_index() {
         world.stored(&emulator.stores(), &task).await.unwrap();
     }
     let mut counts = Vec::new();
-    for shard in 0..emulator.records.open_shards() {
-        let page = emulator.records.open_tasks(shard, None, 1_000).await;
+    let sweep = emulator.records.sweep();
+    for shard in 0..sweep.open_shards() {
+        let page = sweep.open_tasks(shard, None, 1_000).await;
         let (mut found, next) = page.unwrap();
         assert_eq!(next, None);
         found.retain(|open| open.owner == world.owner);
@@ -93,7 +93,7 @@ async fn an_unreadable_task_does_not_block_the_sweep() {
 
     let engine = engine(&emulator);
     let queue = LocalQueue::new(Arc::new(SystemClock), Duration::from_secs(60));
-    let swept = engine.sweep(&emulator.records, &queue, Leases::CountAsExpired);
+    let swept = engine.sweep(&queue, Leases::CountAsExpired);
     swept.await.unwrap();
 
     let found = world.loaded(&emulator.stores(), &task).await.unwrap();

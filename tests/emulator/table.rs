@@ -9,7 +9,7 @@ use a2a_lambda::store::table::{
     Action, Comparison, Condition, Item, ItemChange, Outcome, Path, Position, Query, QuerySource,
     Range, Statement, Table, Value, Write,
 };
-use a2a_lambda::store::{StoreError, table_contract::World};
+use a2a_lambda::store::{StoreError, contract::World};
 use a2a_lambda_tests::emulator::{Emulator, outside, run};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -304,7 +304,7 @@ async fn the_table_in_memory_does_what_dynamodb_does() {
         let mut random = Random::new(seed);
         let both = Both {
             memory: MemoryTable::default(),
-            dynamodb: Arc::new(emulator.records.clone()),
+            dynamodb: emulator.records.table(),
         };
         for _ in 0..STEPS {
             match random.is(7) {
@@ -322,7 +322,7 @@ async fn the_table_in_memory_does_what_dynamodb_does() {
 async fn each_call_of_a_table_is_the_request_of_its_right() {
     let emulator = Emulator::start().await.unwrap();
     let (store, calls) = watched(&emulator);
-    let table: Arc<dyn Table> = Arc::new(store);
+    let table = store.table();
     let random = Random::new(0);
     let [one, other] = ["a", "b"].map(|name| {
         let key = DocumentKey::parse(name).unwrap();

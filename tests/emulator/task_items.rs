@@ -5,11 +5,8 @@ use a2a_lambda::engine::CallBudget;
 use a2a_lambda::engine::{Engine, Policy, RandomIds, Services, SystemClock};
 use a2a_lambda::prelude::*;
 use a2a_lambda::store::contract::{World, noise};
-use a2a_lambda::store::dynamodb::DynamoStore;
-use a2a_lambda::store::{
-    Blobs as _, Committed, Expect, ReadTasks as _, StoreError, TaskWrite, WriteTasks as _,
-    WriteThreads as _, stored,
-};
+use a2a_lambda::store::dynamodb;
+use a2a_lambda::store::{Blobs as _, Committed, Expect, StoreError, TaskWrite, stored};
 use a2a_lambda::task::{
     Artifact, ArtifactUpdate, Change, Frame, Generation, Message, Metadata, OutputCounts, Owner,
     Part, PartContent, SendCommand, SendMode, SubscribeCommand, TaskKey, TaskRecord, ThreadKey,
@@ -305,7 +302,7 @@ async fn an_object_with_other_bytes_is_an_error() {
 async fn without_a_bucket_content_too_large_for_an_item_is_refused() {
     let emulator = Emulator::start().await.unwrap();
     let world = World::new(run(), "no bucket").unwrap();
-    let store = DynamoStore::new(emulator.clients.dynamodb.clone(), TABLE);
+    let store = dynamodb::records(emulator.clients.dynamodb.clone(), TABLE);
     let task = world.task().unwrap();
     store.commit(&world.create(&task)).await.unwrap();
     let fits = world.next(&task, [world.start(), keeps(700_000)]).unwrap();
@@ -416,12 +413,10 @@ fn engine(emulator: &Emulator, writes: &Arc<Mutex<Vec<usize>>>) -> Engine {
         writes: Arc::clone(writes),
     });
     let client = aws_sdk_dynamodb::Client::from_conf(config.build());
-    let store = DynamoStore::new(client, TABLE).with_blobs(Arc::new(emulator.blobs.clone()));
-    let store = Arc::new(store);
+    let store = dynamodb::records(client, TABLE).with_blobs(Arc::new(emulator.blobs.clone()));
     let agent = Agent::builder("chunks").skill(chunks).build().unwrap();
     let services = Services {
-        tasks: store.clone(),
-        threads: store,
+        records: store,
         blobs: Arc::new(emulator.blobs.clone()),
         clock: Arc::new(SystemClock),
         ids: Arc::new(RandomIds),

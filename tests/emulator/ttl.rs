@@ -7,7 +7,7 @@ use a2a_lambda::engine::{
 };
 use a2a_lambda::prelude::*;
 use a2a_lambda::store::contract::{World, noise};
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb;
 use a2a_lambda::task::{
     A2aError, ContextId, Generation, GetQuery, IdempotencyKey, Message, Metadata, Part, PushOffer,
     SendCommand, SendMode, Sent, Task,
@@ -51,18 +51,16 @@ impl Stage {
     async fn new() -> Self {
         let emulator = Emulator::start().await.unwrap();
         let owner = World::new(run(), "ttl").unwrap().owner;
-        let store = DynamoStore::new(emulator.clients.dynamodb.clone(), TABLE);
+        let store = dynamodb::records(emulator.clients.dynamodb.clone(), TABLE);
         let store = store.with_blobs(Arc::new(emulator.blobs.clone()));
-        let store = Arc::new(store.with_tombstone(LIFE));
+        let store = store.with_tombstone(LIFE);
         let services = Services {
-            tasks: store.clone(),
-            threads: store.clone(),
+            records: store,
             blobs: Arc::new(emulator.blobs.clone()),
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
             model: None,
         };
-        let pushes = store;
         let policy = Policy {
             task_ttl: LIFE,
             thread_ttl: LIFE,
@@ -78,7 +76,7 @@ impl Stage {
         };
         Self {
             emulator,
-            engine: Engine::new(Arc::new(agent), services, policy).with_pushes(pushes),
+            engine: Engine::new(Arc::new(agent), services, policy).with_push(),
             caller,
         }
     }

@@ -1,16 +1,16 @@
 //! A bucket with versions: an erasure removes them too.
 //! The embedded S3 keeps no versions, so some tests reply in its place.
 
+use a2a_lambda::store::Blobs as _;
 use a2a_lambda::store::contract::{World, noise};
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb;
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::{S3Blobs, create_bucket};
-use a2a_lambda::store::{Blobs as _, WriteTasks as _};
 use a2a_lambda::task::{Message, Owner, Part, TaskId, TaskRecord, TenantId};
+use a2a_lambda_admin::{Deployment, EraseTenant};
 use a2a_lambda_tests::emulator::{Emulator, outside, run};
 use a2a_lambda_tests::faulty::{Fault, FaultyLine};
-use a2a_local::deployment::Deployment;
-use a2a_local::embedded::{BUCKET, TABLE};
-use a2a_local::erase::{self, EraseTenant};
+use a2a_local::embedded::{BUCKET, LocalFolders, TABLE};
 use aws_sdk_s3::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_s3::types::{BucketVersioningStatus, VersioningConfiguration};
 use aws_smithy_runtime_api::box_error::BoxError;
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 /// A table beside a bucket that keeps versions, and the endpoint of both.
 struct Versioned {
     emulator: Emulator,
-    records: DynamoStore,
+    records: Records,
     blobs: S3Blobs,
     deployment: Deployment,
     world: World,
@@ -39,7 +39,7 @@ impl Versioned {
             .await
             .unwrap();
         let blobs = S3Blobs::new(s3, &bucket);
-        let records = DynamoStore::new(emulator.clients.dynamodb.clone(), TABLE);
+        let records = dynamodb::records(emulator.clients.dynamodb.clone(), TABLE);
         Self {
             records: records.with_blobs(Arc::new(blobs.clone())),
             blobs,
@@ -92,7 +92,7 @@ impl Versioned {
             data: None,
             deployment: self.deployment.clone(),
         };
-        erase::run(&options).await.unwrap();
+        options.run(&LocalFolders).await.unwrap();
     }
 }
 

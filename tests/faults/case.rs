@@ -6,14 +6,14 @@ use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::{
     Clock as _, Engine, EngineError, Leases, Policy, RandomIds, Services, SystemClock, relay,
 };
-use a2a_lambda::store::dynamodb::{DynamoStore, task_image};
-use a2a_lambda::store::queue::{
-    Ack, OpenTask, Receipt, SweepTasks, WorkItem, WorkMessage, WorkQueue,
-};
+use a2a_lambda::store::dynamodb::{self, task_image};
+use a2a_lambda::store::queue::{Ack, Receipt, WorkItem, WorkMessage, WorkQueue};
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
-use a2a_lambda::store::{ReadTasks as _, RecordQuery, StoreError};
+use a2a_lambda::store::table::{Query, QueryPage, QuerySource, Table, Value};
+use a2a_lambda::store::{RecordQuery, StoreError, keys};
 use a2a_lambda::task::{GetQuery, Owner, Subject, Task, TaskId, TaskRecord, TenantId};
-use a2a_lambda::testing::TestClock;
+use a2a_lambda::testing::{TableHooks, TableLayer, TestClock};
 use a2a_lambda_tests::emulator::Emulator;
 use a2a_lambda_tests::scenarios::agent::{Signals, agent};
 use a2a_local::embedded::{BUCKET, TABLE};
@@ -52,25 +52,23 @@ impl Receipt for Hidden {
     }
 }
 
-/// The open tasks of one tenant. Cases share the table, and no case may change the tasks of
-/// another.
-struct Own<'a>(&'a DynamoStore, &'a Owner);
+/// Shows the open tasks of one tenant. Cases share the table, and no case may change the tasks
+/// of another.
+#[derive(Debug)]
+struct Own(TenantId);
 
 #[async_trait]
-impl SweepTasks for Own<'_> {
-    fn open_shards(&self) -> u32 {
-        self.0.open_shards()
-    }
-
-    async fn open_tasks(
-        &self,
-        shard: u32,
-        after: Option<String>,
-        limit: usize,
-    ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
-        let (mut found, next) = self.0.open_tasks(shard, after, limit).await?;
-        found.retain(|task| task.owner == *self.1);
-        Ok((found, next))
+impl TableHooks for Own {
+    async fn query(&self, table: &dyn Table, query: &Query) -> Result<QueryPage, StoreError> {
+        let mut page = table.query(query).await?;
+        if query.partition.source() == QuerySource::Sweep {
+            let own = keys::tenant(&self.0);
+            page.items.retain(|item| match item.get(keys::PK) {
+                Some(Value::Text(partition)) => partition.starts_with(&own),
+                _ => false,
+            });
+        }
+        Ok(page)
     }
 }
 
@@ -82,7 +80,7 @@ pub(crate) struct Case {
     pub(crate) line: Arc<FaultyConnection>,
     pub(crate) caller: Caller,
     pub(crate) signals: Arc<Signals>,
-    pub(crate) store: DynamoStore,
+    pub(crate) store: Records,
     pub(crate) clock: Arc<TestClock>,
     emulator: Arc<Emulator>,
     queue: Queue,
@@ -101,11 +99,9 @@ impl Case {
         let signals = Arc::<Signals>::default();
         let clock = Arc::new(TestClock::following(SystemClock.now(), SPEED));
         let (near_store, near_blobs) = on(emulator, &line, name);
-        let engine = |store: &DynamoStore, blobs: S3Blobs| {
-            let store = Arc::new(store.clone());
+        let engine = |store: &Records, blobs: S3Blobs| {
             let services = Services {
-                tasks: store.clone(),
-                threads: store,
+                records: store.clone(),
                 blobs: Arc::new(blobs),
                 clock: clock.clone(),
                 ids: Arc::new(RandomIds),
@@ -114,11 +110,13 @@ impl Case {
             let agent = Arc::new(agent(&signals).unwrap());
             Engine::new(agent, services, Policy::default())
         };
-        let clean = engine(&emulator.records, emulator.blobs.clone());
         let owner = Owner {
             tenant: TenantId::parse(name).unwrap(),
             subject: Subject::parse("tester").unwrap(),
         };
+        let table = TableLayer::new(emulator.records.table(), Own(owner.tenant.clone()));
+        let own = Records::new(table).with_blobs(Arc::new(emulator.blobs.clone()));
+        let clean = engine(&own, emulator.blobs.clone());
         Self {
             engine: engine(&near_store, near_blobs),
             clean,
@@ -235,8 +233,7 @@ impl Case {
                 return tasks;
             }
             self.clock.advance(Duration::from_secs(400));
-            let own = Own(&self.store, &self.caller.owner);
-            let swept = Box::pin(self.clean.sweep(&own, &self.queue, Leases::Respect)).await;
+            let swept = Box::pin(self.clean.sweep(&self.queue, Leases::Respect)).await;
             self.check(swept.is_ok(), || format!("the sweep failed: {swept:?}"));
         }
         self.wrong("open tasks are not at rest after 8 rounds");
@@ -245,7 +242,7 @@ impl Case {
 }
 
 /// Stores whose clients send through `line`.
-fn on(emulator: &Emulator, line: &Arc<FaultyConnection>, name: &str) -> (DynamoStore, S3Blobs) {
+fn on(emulator: &Emulator, line: &Arc<FaultyConnection>, name: &str) -> (Records, S3Blobs) {
     // The three attempts of the SDK, but with a short delay between them. Each case has its
     // own retry budget, since a process otherwise shares one.
     let retries = RetryConfig::standard().with_initial_backoff(Duration::from_millis(1));
@@ -272,6 +269,6 @@ fn on(emulator: &Emulator, line: &Arc<FaultyConnection>, name: &str) -> (DynamoS
     let config = config.retry_config(retries).retry_partition(budget("s3"));
     let s3 = aws_sdk_s3::Client::from_conf(config.force_path_style(true).build());
     let blobs = S3Blobs::new(s3, BUCKET);
-    let store = DynamoStore::new(dynamodb, TABLE).with_blobs(Arc::new(blobs.clone()));
+    let store = dynamodb::records(dynamodb, TABLE).with_blobs(Arc::new(blobs.clone()));
     (store, blobs)
 }

@@ -5,7 +5,6 @@
 use crate::case::Case;
 use a2a_lambda::engine::CallBudget;
 use a2a_lambda::engine::{Engine, EngineError};
-use a2a_lambda::store::ReadThreads as _;
 use a2a_lambda::task::{A2aError, ContextId, Event, SendCommand, Sent, Task, TaskId};
 use a2a_lambda_tests::dialect::Op;
 use a2a_lambda_tests::frames::{Frame, frames};

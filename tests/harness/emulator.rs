@@ -3,7 +3,8 @@
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::contract::Stores;
-use a2a_lambda::store::dynamodb::{DynamoStore, create_table};
+use a2a_lambda::store::dynamodb::{self, DynamoTable, create_table};
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::{S3Blobs, create_bucket};
 use a2a_local::embedded::{BUCKET, Embedded, EmbeddedError, TABLE};
 use std::net::SocketAddr;
@@ -15,7 +16,7 @@ pub struct Emulator {
     /// Clients of the emulator.
     pub clients: AwsClients,
     /// Tasks and threads in its table.
-    pub records: DynamoStore,
+    pub records: Records,
     /// Bytes in its bucket.
     pub blobs: S3Blobs,
     /// The address of its DynamoDB.
@@ -96,7 +97,7 @@ impl Emulator {
         embedded: Option<Embedded>,
     ) -> Result<Self, EmulatorError> {
         Ok(Self {
-            records: DynamoStore::new(clients.dynamodb.clone(), TABLE)
+            records: dynamodb::records(clients.dynamodb.clone(), TABLE)
                 .with_blobs(Arc::new(S3Blobs::new(clients.s3.clone(), BUCKET))),
             blobs: S3Blobs::new(clients.s3.clone(), BUCKET),
             clients,
@@ -106,15 +107,20 @@ impl Emulator {
         })
     }
 
+    /// Its table.
+    #[must_use]
+    pub fn table(&self) -> DynamoTable {
+        DynamoTable::new(self.clients.dynamodb.clone(), TABLE)
+    }
+
     /// Its stores, in the form that the store contract takes.
     #[must_use]
-    pub fn stores(&self) -> Stores<'_> {
+    pub fn stores(&self) -> Stores {
         Stores {
-            tasks: &self.records,
-            sweep: &self.records,
-            threads: &self.records,
-            blobs: &self.blobs,
-            pushes: Some(&self.records),
+            records: self.records.clone(),
+            deliveries: self.records.deliveries(),
+            sweep: self.records.sweep(),
+            blobs: Arc::new(self.blobs.clone()),
         }
     }
 }

@@ -1,23 +1,20 @@
-//! A memory store that counts writes, and can be set to fail or to wait.
+//! A table and bytes in memory that count writes, and can be set to fail or to wait.
 
-use a2a_lambda::engine::Policy;
+use a2a_lambda::store::keys::Key;
 use a2a_lambda::store::memory::MemoryStore;
-use a2a_lambda::store::push::{Pushes, WritePushes};
-use a2a_lambda::store::queue::OpenTask;
-use a2a_lambda::store::wrap::{WrapBlobs, WrapPushes, WrapTasks, WrapThreads};
-use a2a_lambda::store::{
-    BlobReader, Blobs, Committed, Measured, ReadBlobs, ReadTasks, ReadThreads, RecordPage,
-    RecordQuery, StoreError, Tail, TaskWrite, ThreadRecord, ThreadWrite, UploadTerms, UploadUrl,
-    WriteTasks, WriteThreads,
+use a2a_lambda::store::table::{
+    Action, Item, Outcome, Query, QueryPage, QuerySource, Range, Table, Value, Write,
 };
-use a2a_lambda::task::{
-    Blob, ContextId, Owner, PushRecord, TaskId, TaskKey, TaskRecord, TaskState, ThreadKey,
-    Timestamp,
+use a2a_lambda::store::{BlobReader, Blobs, Measured, StoreError, UploadTerms, UploadUrl};
+use a2a_lambda::task::{Blob, TaskId, TaskKey, TaskState, ThreadKey, Timestamp};
+use a2a_lambda::testing::{
+    BlobHooks, BlobLayer, ItemKind, TableHooks, TableLayer, committed_task, reads, writes,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -35,10 +32,70 @@ pub struct Commit {
     pub state: TaskState,
 }
 
-/// The memory store with counters and switches.
-#[derive(Debug)]
+/// A store in memory behind counters and switches.
 pub struct WatchedStore {
-    inner: MemoryStore,
+    memory: MemoryStore,
+    watch: Arc<Watch>,
+    /// The table behind the switches.
+    pub table: Arc<TableLayer<Watched>>,
+    /// The bytes behind the switches.
+    pub blobs: Arc<BlobLayer<Watched>>,
+}
+
+/// The hooks of a [`WatchedStore`].
+#[derive(Debug, Clone)]
+pub struct Watched(Arc<Watch>);
+
+impl Deref for Watched {
+    type Target = Watch;
+
+    fn deref(&self) -> &Watch {
+        &self.0
+    }
+}
+
+impl Deref for WatchedStore {
+    type Target = Watch;
+
+    fn deref(&self) -> &Watch {
+        &self.watch
+    }
+}
+
+impl std::fmt::Debug for WatchedStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WatchedStore").finish_non_exhaustive()
+    }
+}
+
+impl Default for WatchedStore {
+    fn default() -> Self {
+        let (memory, watch) = (MemoryStore::new(), Arc::<Watch>::default());
+        Self {
+            table: TableLayer::new(memory.table.clone(), Watched(watch.clone())),
+            blobs: BlobLayer::new(memory.blobs.clone(), Watched(watch.clone())),
+            memory,
+            watch,
+        }
+    }
+}
+
+impl WatchedStore {
+    /// The memory store inside.
+    #[must_use]
+    pub const fn memory(&self) -> &MemoryStore {
+        &self.memory
+    }
+
+    /// Removes expired records, as DynamoDB does some time after their expiry.
+    pub fn clean_up(&self, now: Timestamp) {
+        self.memory.table.clean_up(now);
+    }
+}
+
+/// The counters and switches.
+#[derive(Debug)]
+pub struct Watch {
     commits: Mutex<Vec<Commit>>,
     blobs: AtomicUsize,
     threads: AtomicUsize,
@@ -58,10 +115,9 @@ pub struct WatchedStore {
     objects_open: watch::Sender<bool>,
 }
 
-impl Default for WatchedStore {
+impl Default for Watch {
     fn default() -> Self {
         Self {
-            inner: MemoryStore::new(),
             commits: Mutex::default(),
             blobs: AtomicUsize::new(0),
             threads: AtomicUsize::new(0),
@@ -83,7 +139,7 @@ impl Default for WatchedStore {
     }
 }
 
-impl WatchedStore {
+impl Watch {
     /// Every commit that the engine requested, stored or not.
     #[must_use]
     pub fn commits(&self) -> Vec<Commit> {
@@ -149,7 +205,7 @@ impl WatchedStore {
         self.sources_lost.store(lost, Ordering::SeqCst);
     }
 
-    /// Pages of tasks that were read.
+    /// Pages of tasks that were read: of the index, or of the pointers of a context.
     #[must_use]
     pub fn list_reads(&self) -> usize {
         self.list_reads.load(Ordering::SeqCst)
@@ -194,7 +250,7 @@ impl WatchedStore {
         given.then(|| format!("https://bucket.example/{key}?seconds={seconds}"))
     }
 
-    /// Blocks commits until [`WatchedStore::release`].
+    /// Blocks commits until [`Watch::release`].
     pub fn hold(&self) {
         self.open.send_replace(false);
     }
@@ -209,221 +265,174 @@ impl WatchedStore {
         self.objects_open.send_replace(!held);
     }
 
-    /// The memory store inside.
-    #[must_use]
-    pub const fn memory(&self) -> &MemoryStore {
-        &self.inner
-    }
-
-    /// Removes expired records, as DynamoDB does some time after their expiry.
-    pub fn clean_up(&self, now: Timestamp) {
-        self.inner.clean_up(now, Policy::default().thread_tombstone);
-    }
-
     fn list(&self) -> MutexGuard<'_, Vec<Commit>> {
         self.commits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// Whether a query reads a whole thread.
+fn reads_thread(query: &Query) -> bool {
+    matches!(&query.range, Range::Between(Value::Text(first), _) if first == "META")
+}
+
+/// Whether a query reads the log of a task up to its own item.
+fn reads_log(query: &Query) -> bool {
+    matches!(&query.range, Range::Between(_, Value::Text(last)) if last == "META")
+}
+
+/// Whether a query reads the tasks of a context.
+fn reads_pointers(query: &Query) -> bool {
+    matches!(&query.range, Range::Between(Value::Text(first), _) if first.starts_with("TASK#"))
+}
+
+/// Whether a write puts or removes an item of this kind. A later TTL does neither.
+fn stores(write: &Write, kind: ItemKind) -> bool {
+    let mut statements = write.statements.iter();
+    statements.any(|statement| {
+        let updates = matches!(statement.action, Action::Update(_));
+        ItemKind::of(&statement.key) == kind && !updates
+    })
+}
+
 #[async_trait]
-impl WrapTasks for WatchedStore {
-    fn tasks(&self) -> &dyn WriteTasks {
-        &self.inner
-    }
-
-    async fn load(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        now: Timestamp,
-    ) -> Result<Option<TaskRecord>, StoreError> {
-        self.loads.fetch_add(1, Ordering::SeqCst);
-        self.inner.load(owner, id, now).await
-    }
-
-    async fn head(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        now: Timestamp,
-    ) -> Result<Option<TaskRecord>, StoreError> {
-        self.loads.fetch_add(1, Ordering::SeqCst);
-        ReadTasks::head(&self.inner, owner, id, now).await
-    }
-
-    async fn heads(
-        &self,
-        tasks: &[OpenTask],
-        now: Timestamp,
-    ) -> Result<Vec<TaskRecord>, StoreError> {
-        self.loads.fetch_add(tasks.len(), Ordering::SeqCst);
-        self.inner.heads(tasks, now).await
-    }
-
-    async fn tail(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        after: u64,
-        now: Timestamp,
-    ) -> Result<Option<Tail>, StoreError> {
-        self.loads.fetch_add(1, Ordering::SeqCst);
-        self.inner.tail(owner, id, after, now).await
-    }
-
-    async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
-        if self.lists_lost.load(Ordering::SeqCst) {
-            return Ok(RecordPage::default());
+impl TableHooks for Watched {
+    async fn get(&self, table: &dyn Table, keys: &[Key]) -> Result<Vec<Item>, StoreError> {
+        let tasks = keys
+            .iter()
+            .filter(|key| ItemKind::of(key) == ItemKind::Task);
+        self.loads.fetch_add(tasks.count(), Ordering::SeqCst);
+        let found = table.get(keys).await;
+        if reads(keys, ItemKind::Thread) {
+            self.slowly().await;
         }
-        self.list_reads.fetch_add(1, Ordering::SeqCst);
-        let most = self.read_max.load(Ordering::SeqCst);
-        if most == usize::MAX {
-            return self.inner.list(owner, query).await;
+        found
+    }
+
+    async fn query(&self, table: &dyn Table, query: &Query) -> Result<QueryPage, StoreError> {
+        let lists = query.partition.source() == QuerySource::Lists;
+        if lists && self.lists_lost.load(Ordering::SeqCst) {
+            return Ok(QueryPage::default());
         }
-        let any = RecordQuery {
-            context_id: None,
-            limit: most,
-            ..query.clone()
-        };
-        let mut page = self.inner.list(owner, &any).await?;
-        page.records.retain(|record| query.matches(owner, record));
-        Ok(page)
+        if reads_log(query) {
+            self.loads.fetch_add(1, Ordering::SeqCst);
+        }
+        if (lists && !query.count) || reads_pointers(query) {
+            self.list_reads.fetch_add(1, Ordering::SeqCst);
+        }
+        let mut query = query.clone();
+        if lists {
+            let most = self.read_max.load(Ordering::SeqCst);
+            query.limit = Some(query.limit.unwrap_or(most).min(most));
+        }
+        let found = table.query(&query).await;
+        if reads_thread(&query) {
+            self.slowly().await;
+        }
+        found
     }
 
-    async fn put_pointer(&self, _: &TaskRecord, _: Timestamp) -> Result<(), StoreError> {
-        self.pointers.fetch_add(1, Ordering::SeqCst);
-        self.reach(&self.threads_away)
-    }
-
-    async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
-        self.list().push(Commit {
-            task: write.record.id().clone(),
-            version: write.record.version(),
-            state: write.record.state(),
-        });
-        let mut open = self.open.subscribe();
-        // The store owns the sender, so waiting cannot fail.
-        open.wait_for(|open| *open).await.ok();
-        self.reach(&self.away)?;
-        self.slowly().await;
-        self.inner.commit(write).await
-    }
-
-    async fn tasks_in(
-        &self,
-        owner: &Owner,
-        context: &ContextId,
-        after: Option<String>,
-        limit: usize,
-    ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
-        self.list_reads.fetch_add(1, Ordering::SeqCst);
-        self.inner.tasks_in(owner, context, after, limit).await
-    }
-
-    async fn remove_task(&self, record: &TaskRecord) -> Result<bool, StoreError> {
-        self.reach(&self.away)?;
-        self.inner.remove_task(record).await
+    async fn write(&self, table: &dyn Table, write: Write) -> Result<Outcome, StoreError> {
+        if let Some(task) = committed_task(&write) {
+            self.list().push(Commit {
+                task: task.id().clone(),
+                version: task.version(),
+                state: task.state(),
+            });
+            let mut open = self.open.subscribe();
+            // The store owns the sender, so waiting cannot fail.
+            open.wait_for(|open| *open).await.ok();
+            self.reach(&self.away)?;
+            self.slowly().await;
+        } else if stores(&write, ItemKind::Task) {
+            self.reach(&self.away)?;
+        } else if writes(&write, ItemKind::Thread) {
+            self.threads.fetch_add(1, Ordering::SeqCst);
+            self.reach(&self.away)?;
+            self.reach(&self.threads_away)?;
+        } else if stores(&write, ItemKind::Pointer) {
+            self.pointers.fetch_add(1, Ordering::SeqCst);
+            self.reach(&self.threads_away)?;
+        } else if stores(&write, ItemKind::Push) {
+            self.pushes.fetch_add(1, Ordering::SeqCst);
+        }
+        table.write(write).await
     }
 }
 
 #[async_trait]
-impl WrapThreads for WatchedStore {
-    fn threads(&self) -> &dyn WriteThreads {
-        &self.inner
-    }
-
-    async fn load_thread(
-        &self,
-        owner: &Owner,
-        id: &ContextId,
-    ) -> Result<Option<ThreadRecord>, StoreError> {
-        let found = self.inner.load_thread(owner, id).await;
-        self.slowly().await;
-        found
-    }
-
-    async fn load_thread_head(
-        &self,
-        owner: &Owner,
-        id: &ContextId,
-    ) -> Result<Option<ThreadRecord>, StoreError> {
-        let found = self.inner.load_thread_head(owner, id).await;
-        self.slowly().await;
-        found
-    }
-
-    async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
-        self.threads.fetch_add(1, Ordering::SeqCst);
-        self.reach(&self.away)?;
-        self.reach(&self.threads_away)?;
-        self.inner.put_thread(write).await
-    }
-}
-
-#[async_trait]
-impl WrapBlobs for WatchedStore {
-    fn blobs(&self) -> &dyn Blobs {
-        &self.inner
-    }
-
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
+impl BlobHooks for Watched {
+    async fn get(&self, blobs: &dyn Blobs, key: &str) -> Result<Option<Bytes>, StoreError> {
         let mut open = self.objects_open.subscribe();
         // The store owns the sender, so waiting cannot fail.
         open.wait_for(|open| *open).await.ok();
         self.reach(&self.objects_away)?;
-        self.inner.get(key).await
+        blobs.get(key).await
     }
 
-    async fn open(&self, key: &str) -> Result<Option<BlobReader>, StoreError> {
+    async fn open(&self, blobs: &dyn Blobs, key: &str) -> Result<Option<BlobReader>, StoreError> {
         self.reach(&self.objects_away)?;
-        self.inner.open(key).await
+        blobs.open(key).await
     }
 
-    async fn put(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+    async fn put(&self, blobs: &dyn Blobs, key: &str, bytes: Bytes) -> Result<(), StoreError> {
         self.blobs.fetch_add(1, Ordering::SeqCst);
-        self.inner.put(key, bytes).await
+        blobs.put(key, bytes).await
     }
 
-    async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+    async fn put_for(
+        &self,
+        blobs: &dyn Blobs,
+        task: &TaskKey,
+        key: &str,
+        bytes: Bytes,
+    ) -> Result<(), StoreError> {
         self.blobs.fetch_add(1, Ordering::SeqCst);
         self.reach(&self.objects_away)?;
-        self.inner.put_for(task, key, bytes).await
+        blobs.put_for(task, key, bytes).await
     }
 
     async fn put_for_thread(
         &self,
+        blobs: &dyn Blobs,
         thread: &ThreadKey,
         key: &str,
         bytes: Bytes,
     ) -> Result<(), StoreError> {
         self.blobs.fetch_add(1, Ordering::SeqCst);
-        self.inner.put_for_thread(thread, key, bytes).await
+        blobs.put_for_thread(thread, key, bytes).await
     }
 
     async fn put_from(
         &self,
+        blobs: &dyn Blobs,
         task: &TaskKey,
         key: &str,
         source: &mut BlobReader,
     ) -> Result<Measured, StoreError> {
         self.blobs.fetch_add(1, Ordering::SeqCst);
         self.reach(&self.objects_away)?;
-        self.inner.put_from(task, key, source).await
+        blobs.put_from(task, key, source).await
     }
 
     /// Replaces an existing object, like an S3 copy without a condition.
-    async fn copy(&self, task: &TaskKey, from: &Blob, to: &str) -> Result<bool, StoreError> {
+    async fn copy(
+        &self,
+        blobs: &dyn Blobs,
+        task: &TaskKey,
+        from: &Blob,
+        to: &str,
+    ) -> Result<bool, StoreError> {
         self.blobs.fetch_add(1, Ordering::SeqCst);
-        self.inner.remove(&[to.to_owned()]).await?;
+        blobs.remove(&[to.to_owned()]).await?;
         if self.sources_lost.load(Ordering::SeqCst) {
-            let gone = std::slice::from_ref(&from.key);
-            self.inner.remove(gone).await?;
+            blobs.remove(std::slice::from_ref(&from.key)).await?;
         }
-        self.inner.copy(task, from, to).await
+        blobs.copy(task, from, to).await
     }
 
     async fn upload_url(
         &self,
+        _: &dyn Blobs,
         terms: &UploadTerms<'_>,
         _: Timestamp,
         lifetime: Duration,
@@ -433,17 +442,5 @@ impl WrapBlobs for WatchedStore {
             url,
             headers: Vec::new(),
         }))
-    }
-}
-
-#[async_trait]
-impl WrapPushes for WatchedStore {
-    fn webhooks(&self) -> &dyn Pushes {
-        &self.inner
-    }
-
-    async fn put_push(&self, push: &PushRecord) -> Result<(), StoreError> {
-        self.pushes.fetch_add(1, Ordering::SeqCst);
-        self.inner.put_push(push).await
     }
 }

@@ -9,7 +9,6 @@ use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::skill::{AgentDefinition, BuildError};
 use a2a_lambda::store::limits::Limits;
-use a2a_lambda::store::memory::MemoryTable;
 use a2a_lambda::testing::TestClock;
 use bytes::Bytes;
 use http::HeaderMap;
@@ -263,20 +262,16 @@ impl World {
         let gate = Gate::default();
         let mut settings = Settings::read(&Local)?;
         change(&mut settings);
-        let table = Arc::new(MemoryTable::default());
         let runtime = Runtime::builder(agent(gate.clone())?, settings)
-            .tasks(store.clone())
-            .pushes(store.clone())
-            .threads(store.clone())
-            .blobs(store.clone())
-            .table(table.clone())
+            .table(store.table.clone())
+            .blobs(store.blobs.clone())
             .clock(clock.clone())
             .build()?;
         Ok(Self {
+            limits: Limits::new(store.table.clone()),
             store,
             gate,
             clock,
-            limits: Limits::new(table),
             runtime,
         })
     }
@@ -293,7 +288,7 @@ impl World {
     /// When the store is not available.
     pub async fn sweep_threads(&self) -> Result<ThreadSweepReport, Box<dyn Error>> {
         let engine = self.runtime.engine();
-        Ok(engine.sweep_threads(self.store.memory()).await?)
+        Ok(engine.sweep_threads().await?)
     }
 
     /// Removes expired records from the store.

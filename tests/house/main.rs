@@ -4,7 +4,8 @@
 //! - `names`: functions, public items, types, values, store traits
 //! - `circles`: files that use each other
 //!
-//! `cargo test -p a2a-lambda-house -- --nocapture` prints the figures.
+//! `cargo test -p a2a-lambda-house -- --nocapture` prints the figures, and each value that a
+//! participle names.
 #![cfg(test)]
 
 mod circles;
@@ -17,40 +18,42 @@ use std::collections::BTreeMap;
 
 /// The production lines that each package may have. A new mechanism names who asked; an own idea
 /// takes out what it adds.
-const LINES_MAX: [(&str, usize); 8] = [
-    ("shared/wire", 5_800),
-    ("shared/model", 8_000),
-    ("shared/store", 3_400),
-    ("shared/aws", 7_500),
-    ("shared/runtime", 33_000),
-    ("shared/macros", 550),
-    ("shared/local", 6_900),
-    ("shared/agent", 6_600),
+const LINES_MAX: [(&str, usize); 11] = [
+    ("shared/wire", 5_750),
+    ("shared/model", 7_300),
+    ("shared/store", 6_200),
+    ("shared/skill", 5_870),
+    ("shared/aws", 3_550),
+    ("shared/llm", 4_550),
+    ("shared/runtime", 21_850),
+    ("shared/macros", 520),
+    ("shared/admin", 1_425),
+    ("shared/local", 5_650),
+    ("shared/agent", 5_850),
 ];
 const FUNCTION_MAX: usize = 70;
 const CIRCLE_MAX: usize = 3;
-/// The circle of the command line, until the commands of an operator have a package.
-const CIRCLE_MAX_LOCAL: usize = 9;
-const PUBLIC_MAX: usize = 1_330;
+const PUBLIC_MAX: usize = 1_370;
 /// Values named by a participle, in 1,000 lines.
-const PARTICIPLES_MAX: f64 = 9.5;
-const STORE_METHODS_MAX: usize = 60;
+const PARTICIPLES_MAX: f64 = 0.5;
+const STORE_METHODS_MAX: usize = 22;
+/// Traits that a store, a queue or a meter implements.
+const STORE_TRAITS_MAX: usize = 9;
 
 /// Type names that more than one file declares, with the reason. A name that is declared once
 /// leaves the table.
-const TWICE: [(&str, usize, &str); 8] = [
+const TWICE: [(&str, usize, &str); 7] = [
     (
         "Artifact",
         2,
         "A2A's word: the artifact of a task, and what a skill makes, without an id",
     ),
-    ("Attributes", 2, "Rust's attributes and DynamoDB's"),
+    ("Attributes", 2, "Rust's attributes and those of an item"),
     ("Delivery", 2, LOCAL),
-    ("Item", 2, "the item of any table, and that of the SDK"),
-    ("Key", 2, LOCAL),
+    ("Key", 2, "the key of a signature, and that of an item"),
     ("Message", 2, LOCAL),
     ("Stream", 2, LOCAL),
-    ("Table", 2, LOCAL),
+    ("Table", 2, "the options that name a table, and any table"),
 ];
 const LOCAL: &str = "the local agent is a program of its own and never imports the other type";
 
@@ -165,9 +168,13 @@ fn public_items(house: &House) -> Vec<String> {
 
 fn names_of_values(house: &House) -> Vec<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for name in house.sources.iter().flat_map(|(_, names)| &names.values) {
-        if names::is_participle(name) {
+    let mut packages: BTreeMap<&str, usize> = BTreeMap::new();
+    for (source, names) in &house.sources {
+        let values = names.values.iter();
+        for (name, line) in values.filter(|(name, _)| names::is_participle(name)) {
             *counts.entry(name).or_default() += 1;
+            *packages.entry(&source.package).or_default() += 1;
+            println!("house: {}:{line} {name}", source.path);
         }
     }
     let total: usize = counts.values().sum();
@@ -177,7 +184,8 @@ fn names_of_values(house: &House) -> Vec<String> {
     most.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     most.truncate(12);
     println!(
-        "house: participles name {total} values, {rate:.1} in 1,000 lines; most often {most:?}"
+        "house: participles name {total} values, {rate:.1} in 1,000 lines; most often {most:?}; \
+         {packages:?}"
     );
     let fault =
         format!("participles name {rate:.1} values in 1,000 lines, above {PARTICIPLES_MAX}");
@@ -220,12 +228,7 @@ fn circles_of_files(house: &House) -> Vec<String> {
                 circles.iter().map(Vec::len).collect::<Vec<_>>()
             );
         }
-        let most = if package == "shared/local" {
-            CIRCLE_MAX_LOCAL
-        } else {
-            CIRCLE_MAX
-        };
-        let above = circles.iter().filter(|circle| circle.len() > most);
+        let above = circles.iter().filter(|circle| circle.len() > CIRCLE_MAX);
         large.extend(above.map(|circle| {
             let names = circle.iter().map(|module| module.join("/"));
             format!(
@@ -251,8 +254,13 @@ fn store_methods(house: &House) -> Vec<String> {
         "house: {} store traits with {methods} methods",
         traits.len()
     );
-    let fault = format!("{methods} methods of stores, above {STORE_METHODS_MAX}: {traits:?}");
-    Vec::from_iter((methods > STORE_METHODS_MAX).then_some(fault))
+    let count = traits.len();
+    let fault = format!(
+        "{count} traits and {methods} methods of stores, above {STORE_TRAITS_MAX} and \
+         {STORE_METHODS_MAX}: {traits:?}"
+    );
+    let is_above = methods > STORE_METHODS_MAX || count > STORE_TRAITS_MAX;
+    Vec::from_iter(is_above.then_some(fault))
 }
 
 /// Reads the sources once: that takes the longest.

@@ -28,8 +28,8 @@ pub(crate) struct Names {
     pub(crate) public: Vec<(String, usize, bool)>,
     /// Structs, enums, traits, unions and aliases, with their lines.
     pub(crate) types: Vec<(String, usize)>,
-    /// The names that values get: in patterns and as fields.
-    pub(crate) values: Vec<String>,
+    /// The names that values get, with their lines: in patterns and as fields.
+    pub(crate) values: Vec<(String, usize)>,
     /// Traits, with the number of their methods.
     pub(crate) traits: Vec<(String, usize)>,
 }
@@ -77,6 +77,11 @@ impl Names {
             line,
             lines,
         });
+    }
+
+    fn value(&mut self, name: &syn::Ident) {
+        self.values
+            .push((name.to_string(), name.span().start().line));
     }
 
     fn declare(&mut self, name: &syn::Ident) {
@@ -157,13 +162,12 @@ impl<'a> Visit<'a> for Names {
     }
 
     fn visit_pat_ident(&mut self, pattern: &'a syn::PatIdent) {
-        self.values.push(pattern.ident.to_string());
+        self.value(&pattern.ident);
         visit::visit_pat_ident(self, pattern);
     }
 
     fn visit_field(&mut self, field: &'a syn::Field) {
-        self.values
-            .extend(field.ident.iter().map(ToString::to_string));
+        field.ident.iter().for_each(|name| self.value(name));
         visit::visit_field(self, field);
     }
 

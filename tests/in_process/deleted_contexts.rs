@@ -2,7 +2,7 @@
 
 use super::contexts::{DAY, HOUR, KINDS, RESET, WEEK};
 use super::contexts::{answer, contexts, conversation, done, expired, ids, ours, say};
-use a2a_lambda::store::{Blobs as _, ReadThreads as _, ThreadStatus, WriteTasks as _};
+use a2a_lambda::store::{Blobs as _, ThreadStatus};
 use a2a_lambda::task::{ContextId, Owner, Subject, TenantId};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{BUSY, Fault, NOT_FOUND, UNAVAILABLE};
@@ -69,14 +69,22 @@ async fn is_there(world: &World, task: &Value) -> bool {
 async fn stored(world: &World, context: &str) -> usize {
     let context = ContextId::parse(context).unwrap();
     let memory = world.store.memory();
-    let found = memory.tasks_in(&caller(), &context, None, 1000).await;
+    let found = memory
+        .records
+        .tasks_in(&caller(), &context, None, 1000)
+        .await;
     found.unwrap().0.len()
 }
 
 /// The status of a stored thread.
 async fn thread(world: &World, context: &str) -> Option<ThreadStatus> {
     let context = ContextId::parse(context).unwrap();
-    let found = world.store.memory().load_thread(&caller(), &context).await;
+    let found = world
+        .store
+        .memory()
+        .records
+        .load_thread(&caller(), &context)
+        .await;
     found.unwrap().map(|thread| thread.status)
 }
 
@@ -151,7 +159,7 @@ async fn a_task_the_index_lacks_is_read_and_deleted_with_its_context() {
     for kind in KINDS {
         let world = World::new().unwrap();
         let (context, question) = conversation(&world, DIALECT, kind).await;
-        world.store.memory().lag_index();
+        world.store.memory().table.lag_indexes();
         let unseen = done(&world, DIALECT, "ask", "unseen", &context).await;
         let all = shown(&world, &context).await;
         assert!(all.contains("unseen|which one?"), "{kind:?}: {all}");
@@ -165,7 +173,7 @@ async fn a_task_the_index_lacks_is_read_and_deleted_with_its_context() {
 #[tokio::test(start_paused = true)]
 async fn a_context_with_one_task_the_index_lacks_can_be_deleted() {
     let world = World::new().unwrap();
-    world.store.memory().lag_index();
+    world.store.memory().table.lag_indexes();
     let opened = world.call(&DIALECT.send(&Say::to("ask", "hi"))).await;
     let task = DIALECT.task(&opened);
     let context = task["contextId"].as_str().unwrap();
@@ -458,8 +466,8 @@ async fn a_read_during_a_deletion_finds_no_task() {
 async fn a_read_of_a_task_with_a_lost_object_gives_500() {
     let world = World::new().unwrap();
     let id = with_a_file(&world).await;
-    let objects = world.store.keys("", None, 10).await.unwrap();
-    world.store.remove(&objects).await.unwrap();
+    let objects = world.store.memory().blobs.keys("", None, 10).await.unwrap();
+    world.store.memory().blobs.remove(&objects).await.unwrap();
     let read = world.call(&DIALECT.of_task(Op::Get, &id)).await;
     assert_eq!(read.status, 500, "{}", read.text());
 }

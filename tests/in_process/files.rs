@@ -30,7 +30,7 @@ fn inside(bytes: &[u8]) -> Value {
 
 /// Uploads `bytes`, and returns the part that refers to them.
 async fn uploaded(world: &World, bytes: &[u8]) -> Value {
-    let store = &world.store;
+    let store = &world.store.memory().blobs;
     store.put("beside", bytes.to_vec().into()).await.unwrap();
     let sha256 = store.head("beside").await.unwrap().unwrap().sha256;
     store.remove(&["beside".to_owned()]).await.unwrap();

@@ -9,7 +9,6 @@ use a2a_lambda::engine::{
 };
 use a2a_lambda::outbound::Reach;
 use a2a_lambda::prelude::*;
-use a2a_lambda::store::ReadTasks as _;
 use a2a_lambda::store::queue::{PushItem, TaskImage, WorkItem};
 use a2a_lambda::task::{Owner, Subject, TaskId, TenantId};
 use a2a_lambda_tests::dialect::{Dialect, Say};
@@ -327,7 +326,12 @@ fn owner() -> Owner {
 async fn image(world: &World, reply: &Reply) -> TaskImage {
     let task = DIALECT.task(reply);
     let id = TaskId::parse(task["id"].as_str().unwrap()).unwrap();
-    let record = world.store.load(&owner(), &id, world.clock.now()).await;
+    let record = world
+        .store
+        .memory()
+        .records
+        .load(&owner(), &id, world.clock.now())
+        .await;
     TaskImage::of(&record.unwrap().unwrap())
 }
 
@@ -347,8 +351,7 @@ async fn worked(world: &World, reply: &Reply, webhook: &Arc<Refuses>) {
     assert!(relay_pushes(&pushes, &[ended]).await.is_empty());
     let dispatcher = PushDispatcher::new(
         PushServices {
-            tasks: world.store.clone(),
-            pushes: world.store.clone(),
+            deliveries: world.store.memory().records.deliveries(),
             queue: Arc::new(pushes.clone()),
             webhooks: webhook.clone(),
             clock: world.clock.clone(),
@@ -423,7 +426,12 @@ async fn only_a_turn_for_a_worker_stores_its_trace() {
         .await;
     let other = task(DIALECT.task(&queued)["id"].as_str().unwrap());
     for (id, kept) in [(id, None), (other, Some(parent))] {
-        let record = world.store.load(&owner(), &id, world.clock.now()).await;
+        let record = world
+            .store
+            .memory()
+            .records
+            .load(&owner(), &id, world.clock.now())
+            .await;
         let record = record.unwrap().unwrap();
         let request = record.request();
         let trace = request.and_then(|request| request.trace_parent.as_deref());

@@ -3,8 +3,8 @@
 use a2a_lambda::engine::{Clock as _, Leases, relay};
 use a2a_lambda::prelude::*;
 use a2a_lambda::settings::Settings;
+use a2a_lambda::store::StoreError;
 use a2a_lambda::store::queue::{Ack, Receipt, TaskImage, WorkItem, WorkQueue as _};
-use a2a_lambda::store::{ReadTasks as _, StoreError};
 use a2a_lambda::task::{Owner, PartContent, Subject, TaskId, TaskRecord, TaskState, TenantId};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
 use a2a_lambda_tests::frames::frames;
@@ -102,7 +102,7 @@ impl<'w> Behind<'w> {
             tenant: TenantId::parse("local").unwrap(),
             subject: Subject::parse("local").unwrap(),
         };
-        let found = self.world.store.memory();
+        let found = &self.world.store.memory().records;
         let found = found.load(&owner, &self.id, self.world.clock.now()).await;
         found.unwrap().unwrap()
     }
@@ -232,8 +232,7 @@ async fn a_released_turn_is_neither_sent_nor_begun_before_its_time() {
     assert_eq!(behind.record().await, record);
     // The sweep counts the age of the intent from then on.
     let sweep = async || {
-        let (store, queue) = (world.store.memory(), &behind.queue);
-        let swept = world.engine().sweep(store, queue, Leases::Respect).await;
+        let swept = world.engine().sweep(&behind.queue, Leases::Respect).await;
         swept.unwrap().redispatched
     };
     tokio::time::sleep(left + 5 * MINUTE - Duration::from_millis(1)).await;
@@ -348,8 +347,7 @@ async fn client_that_leaves_while_it_gets_an_error_loses_nothing(dialect: Dialec
         world.store.refuse_commits(false);
         let mut behind = Behind::new(&world, &json!(id));
         tokio::time::sleep(2 * MINUTE).await;
-        let (store, queue) = (world.store.memory(), &behind.queue);
-        let swept = world.engine().sweep(store, queue, Leases::Respect).await;
+        let swept = world.engine().sweep(&behind.queue, Leases::Respect).await;
         assert_eq!(swept.unwrap().redispatched, 1, "{count}");
         assert_eq!(behind.runs_for(MINUTE).await, 1, "{count}");
         let resume = dialect.of_task(Op::Subscribe, &id);

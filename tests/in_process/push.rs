@@ -408,7 +408,6 @@ async fn a_local_agent_alone_names_the_setting_for_private_webhooks() {
 
 #[tokio::test(start_paused = true)]
 async fn the_secrets_of_a_push_config_are_not_stored_in_plain_text() {
-    use a2a_lambda::store::push::ReadPushes as _;
     use a2a_lambda::task::{Owner, Subject, TaskId, TenantId};
     let world = World::new().unwrap();
     let calls = task(&world, Dialect::Rpc10, "ask").await;
@@ -418,7 +417,13 @@ async fn the_secrets_of_a_push_config_are_not_stored_in_plain_text() {
         subject: Subject::parse("local").unwrap(),
     };
     let id = TaskId::parse(calls.task.as_str()).unwrap();
-    let kept = world.store.pushes(&owner, &id).await.unwrap();
+    let kept = world
+        .store
+        .memory()
+        .records
+        .pushes(&owner, &id)
+        .await
+        .unwrap();
     assert_eq!(kept.len(), 1);
     for push in kept {
         let text = a2a_lambda::store::stored::push_text(&push).unwrap();

@@ -4,7 +4,6 @@ use a2a_lambda::engine::{
     Clock as _, Policy, PushDelivery, PushDeliveryError, PushDispatcher, PushServices, RandomIds,
     SendPush, relay_pushes,
 };
-use a2a_lambda::store::ReadTasks as _;
 use a2a_lambda::store::queue::{Ack, PushItem, TaskImage};
 use a2a_lambda::task::{Owner, Subject, TaskId, TenantId, Timestamp};
 use a2a_lambda_tests::dialect::{Dialect, Say};
@@ -56,7 +55,11 @@ async fn sent(world: &World, queue: &LocalQueue<PushItem>, caller: &'static str,
     let task = Dialect::Rest10.task(&world.call(&request).await);
     let id = TaskId::parse(task["id"].as_str().unwrap()).unwrap();
     let owner = owner(caller.split(':').next().unwrap());
-    let record = world.store.load(&owner, &id, world.clock.now());
+    let record = world
+        .store
+        .memory()
+        .records
+        .load(&owner, &id, world.clock.now());
     let image = TaskImage::of(&record.await.unwrap().unwrap());
     assert_eq!(relay_pushes(queue, &[image]).await, [0_usize; 0]);
 }
@@ -68,8 +71,7 @@ pub(crate) fn outgoing(
     webhooks: Arc<dyn SendPush>,
 ) -> PushServices {
     PushServices {
-        tasks: world.store.clone(),
-        pushes: world.store.clone(),
+        deliveries: world.store.memory().records.deliveries(),
         queue: Arc::new(queue.clone()),
         webhooks,
         clock: world.clock.clone(),

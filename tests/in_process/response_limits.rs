@@ -121,7 +121,13 @@ async fn an_artifact_larger_than_the_inline_limit_is_an_object() {
             let say = Say::to("files", &order);
             let reply = world.call(&Dialect::Rest10.send(&say)).await;
             assert!(reply.text().contains("BwcHBwcH"), "{}", reply.text());
-            let kept = world.store.memory().keys("v1/", None, 10).await.unwrap();
+            let kept = world
+                .store
+                .memory()
+                .blobs
+                .keys("v1/", None, 10)
+                .await
+                .unwrap();
             assert_eq!(kept.len(), objects, "{order}");
         }
     }
@@ -134,8 +140,12 @@ async fn a_skill_gets_small_uploads_as_bytes_and_large_ones_as_references() {
         world.store.give_urls();
         let bytes = vec![7; size];
         let memory = world.store.memory();
-        memory.put("same", bytes.clone().into()).await.unwrap();
-        let digest = memory.head("same").await.unwrap().unwrap().sha256;
+        memory
+            .blobs
+            .put("same", bytes.clone().into())
+            .await
+            .unwrap();
+        let digest = memory.blobs.head("same").await.unwrap().unwrap().sha256;
         let order = json!({"size": size, "sha256": digest});
         let grant = world
             .call(&Request::post("/a2a-lambda/uploads", &order))
@@ -144,7 +154,7 @@ async fn a_skill_gets_small_uploads_as_bytes_and_large_ones_as_references() {
         let url = grant["url"].as_str().unwrap();
         let key = url.trim_start_matches("https://bucket.example/");
         let key = key.split('?').next().unwrap();
-        memory.put(key, bytes.into()).await.unwrap();
+        memory.blobs.put(key, bytes.into()).await.unwrap();
         let dialect = Dialect::Rest10;
         let mut params = dialect.say(&Say::to("files", "1"));
         params["message"]["parts"] = json!([grant["part"]]);
@@ -240,7 +250,13 @@ async fn large_bytes_in_any_message_are_stored_as_an_object() {
             let task = dialect.task(&world.call(&answer).await);
             assert_eq!(dialect.state(&task), "completed");
         }
-        let kept = world.store.memory().keys("v1/", None, 10).await.unwrap();
+        let kept = world
+            .store
+            .memory()
+            .blobs
+            .keys("v1/", None, 10)
+            .await
+            .unwrap();
         assert_eq!(kept.len(), usize::from(order != "nothing"), "{order}");
         let got = world.call(&dialect.get(id, 10)).await.text();
         let bytes = if files.is_empty() && order != "question" {
@@ -266,6 +282,12 @@ async fn each_large_file_of_a_message_is_an_object_of_its_own() {
     for bytes in ["AQEBAQEB", "AgICAgIC", "AwMDAwMD"] {
         assert!(got.text().contains(bytes), "{bytes}");
     }
-    let kept = world.store.memory().keys("v1/", None, 10).await.unwrap();
+    let kept = world
+        .store
+        .memory()
+        .blobs
+        .keys("v1/", None, 10)
+        .await
+        .unwrap();
     assert_eq!(kept.len(), 3);
 }

@@ -7,7 +7,6 @@ use a2a_lambda::engine::{
     relay_pushes,
 };
 use a2a_lambda::prelude::*;
-use a2a_lambda::store::ReadTasks as _;
 use a2a_lambda::store::queue::{Ack, PushItem, TaskImage, WorkItem};
 use a2a_lambda::task::{Owner, Subject, TaskRecord, TenantId};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say};
@@ -95,7 +94,12 @@ pub(crate) async fn record(world: &World) -> TaskRecord {
         subject: Subject::parse("local").unwrap(),
     };
     let id = world.store.commits().last().unwrap().task.clone();
-    let found = world.store.load(&owner, &id, world.clock.now()).await;
+    let found = world
+        .store
+        .memory()
+        .records
+        .load(&owner, &id, world.clock.now())
+        .await;
     found.unwrap().unwrap()
 }
 

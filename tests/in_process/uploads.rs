@@ -42,7 +42,13 @@ async fn sent(world: &World, bytes: &'static [u8]) -> (Value, String) {
     let url = grant["url"].as_str().unwrap();
     let key = url.strip_prefix("https://bucket.example/").unwrap();
     let key = key.split('?').next().unwrap().to_owned();
-    world.store.memory().put(&key, bytes.into()).await.unwrap();
+    world
+        .store
+        .memory()
+        .blobs
+        .put(&key, bytes.into())
+        .await
+        .unwrap();
     (grant, key)
 }
 
@@ -85,7 +91,7 @@ async fn a_file_that_a_message_refers_to_belongs_to_its_task() {
         reply.text()
     );
     // An upload expires after a day, whether a message refers to it or not.
-    world.store.memory().remove(&[key]).await.unwrap();
+    world.store.memory().blobs.remove(&[key]).await.unwrap();
     let id = task["id"].as_str().unwrap();
     let get = Dialect::Rest10.get(id, 10).from("acme:ann");
     let kept = world.call(&get).await.json();
@@ -103,7 +109,13 @@ async fn a_file_of_several_parts_is_stored_once_and_shown_in_each() {
     let (grant, _) = sent(&world, BYTES).await;
     let reply = naming(&world, &[&grant, &grant, &grant], "acme:ann").await;
     let task = Dialect::Rest10.task(&reply);
-    let kept = world.store.memory().keys("v1/", None, 9).await.unwrap();
+    let kept = world
+        .store
+        .memory()
+        .blobs
+        .keys("v1/", None, 9)
+        .await
+        .unwrap();
     assert_eq!(kept.len(), 1, "{kept:?}");
     let parts = task["history"][0]["parts"].as_array().unwrap();
     let raw: Vec<&Value> = parts.iter().skip(1).map(|part| &part["raw"]).collect();
@@ -199,7 +211,13 @@ async fn a_file_larger_than_the_inline_limit_is_stored_as_an_object() {
         let grant = json!({"part": {"raw": STANDARD.encode(vec![7; size])}});
         let reply = named(&world, &grant, "acme:ann").await;
         assert_eq!(reply.status, 200, "{}", reply.text());
-        let kept = world.store.memory().keys("v1/", None, 10).await.unwrap();
+        let kept = world
+            .store
+            .memory()
+            .blobs
+            .keys("v1/", None, 10)
+            .await
+            .unwrap();
         assert_eq!(kept.len(), objects, "{size} bytes");
     }
 }
@@ -224,8 +242,8 @@ async fn deleting_a_task_deletes_the_upload_it_took() {
             .await;
         assert_eq!(gone.status, 200, "{}", gone.text());
         let memory = world.store.memory();
-        assert_eq!(memory.keys("v1/", None, 9).await.unwrap(), [""; 0]);
-        assert_eq!(memory.keys("up/", None, 9).await.unwrap(), [other]);
+        assert_eq!(memory.blobs.keys("v1/", None, 9).await.unwrap(), [""; 0]);
+        assert_eq!(memory.blobs.keys("up/", None, 9).await.unwrap(), [other]);
     }
 }
 
@@ -233,7 +251,7 @@ async fn deleting_a_task_deletes_the_upload_it_took() {
 async fn an_upload_that_vanished_before_its_message_is_refused() {
     let world = world();
     let (grant, key) = sent(&world, BYTES).await;
-    world.store.memory().remove(&[key]).await.unwrap();
+    world.store.memory().blobs.remove(&[key]).await.unwrap();
     refused(&named(&world, &grant, "acme:ann").await);
     assert_eq!(world.store.commits(), []);
 }
@@ -267,7 +285,7 @@ async fn fails_without_a_trace(world: &World, task: Option<&str>, at_once: bool)
     assert!(!said.contains(&key), "{said}");
     assert_eq!(world.store.commits(), commits, "no commit names the upload");
     let memory = world.store.memory();
-    assert_eq!(memory.keys("v1/", None, 9).await.unwrap(), [""; 0]);
+    assert_eq!(memory.blobs.keys("v1/", None, 9).await.unwrap(), [""; 0]);
 
     world.store.lose_sources(false);
     let (grant, _) = sent(world, BYTES).await;

@@ -5,9 +5,9 @@ use crate::plan::{Plan, Point};
 use crate::proxy::Watch;
 use crate::site::Site;
 use a2a_lambda::engine::{Clock as _, SystemClock};
-use a2a_lambda::store::ReadTasks as _;
 use a2a_lambda::store::aws::AwsClients;
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb;
+use a2a_lambda::store::records::Records;
 use a2a_lambda::task::{Owner, Subject, TaskId, TaskRecord, TenantId};
 use a2a_lambda_tests::line::line;
 use a2a_lambda_tests::scenarios::{Client as _, Known, Scenario, get, ids};
@@ -28,7 +28,7 @@ pub(crate) struct Store {
     pub(crate) watch: Arc<Watch>,
     folder: Folder,
     clients: AwsClients,
-    tasks: DynamoStore,
+    tasks: Records,
     dynamodb: String,
     s3: String,
     _lines: JoinSet<()>,
@@ -49,7 +49,7 @@ impl Store {
         let s3 = line(s3, &watch, &mut lines).await.unwrap();
         Self {
             folder: Folder::new(),
-            tasks: DynamoStore::new(clients.dynamodb.clone(), TABLE),
+            tasks: dynamodb::records(clients.dynamodb.clone(), TABLE),
             clients,
             watch,
             dynamodb,

@@ -39,6 +39,13 @@ async fn the_environment_wins_over_the_file() {
 }
 
 #[tokio::test]
+async fn an_empty_variable_hides_nothing_of_the_file() {
+    let folder = folder(r#"{"A2A_PUBLIC_URL": "https://file.example"}"#);
+    let agent = started(&folder, &[("A2A_PUBLIC_URL", "")]).await;
+    assert_eq!(url_on_the_card(&agent).await, "https://file.example");
+}
+
+#[tokio::test]
 async fn a_file_that_cannot_be_used_stops_the_start_and_names_the_member() {
     for (text, named) in [
         (r#"{"A2A_PUHS": "on"}"#, "`A2A_PUHS` is not a setting"),

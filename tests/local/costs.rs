@@ -10,12 +10,13 @@ use a2a_lambda::http::{Function, HttpService};
 use a2a_lambda::prelude::*;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
+use a2a_lambda::store::Blobs as _;
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::contract::noise;
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb;
 use a2a_lambda::store::queue::{PushItem, TaskImage, WorkItem};
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
-use a2a_lambda::store::{Blobs as _, ReadTasks as _};
 use a2a_lambda::task::{Owner, Subject, TaskId, TenantId};
 use a2a_lambda::testing::TestClock;
 use a2a_lambda_tests::log_lines::LogLines;
@@ -66,11 +67,11 @@ struct Counter {
     runtime: Runtime,
     meter: Arc<Meter>,
     /// Reads tasks without the meter.
-    tasks: DynamoStore,
+    tasks: Records,
     /// Puts objects without the meter.
     blobs: S3Blobs,
     /// A metered store.
-    near: DynamoStore,
+    near: Records,
     clock: Arc<TestClock>,
     rows: String,
     pumps: Vec<Pumps>,
@@ -118,7 +119,7 @@ impl Counter {
         let endpoints = counter.services.endpoints();
         let settings = Settings::read(&Local).unwrap();
         let engine = counter.runtime.engine();
-        let pumps = Pumps::start(engine, counter.near.clone(), endpoints, &settings);
+        let pumps = Pumps::start(engine, counter.near.deliveries(), endpoints, &settings);
         let pumps = pumps.await.unwrap();
         counter.pumps.push(pumps);
         counter.meter.take();
@@ -149,8 +150,8 @@ impl Counter {
         let patient = patient
             .timeout_config(TimeoutConfig::disabled())
             .force_path_style(true);
-        let tasks = DynamoStore::new(clients.dynamodb.clone(), TABLE);
-        let near = DynamoStore::new(near.dynamodb, TABLE);
+        let tasks = dynamodb::records(clients.dynamodb.clone(), TABLE);
+        let near = dynamodb::records(near.dynamodb, TABLE);
         meter.take();
         Self {
             runtime,
@@ -536,7 +537,7 @@ impl SendPush for Hooks {
 
 /// The meter does not count calls of the queue and of the webhooks.
 async fn deliveries(counter: &mut Counter) {
-    let agent = reference_agent::conformance::agent(Duration::from_secs(2)).unwrap();
+    let agent = conformance_agent::agent(Duration::from_secs(2)).unwrap();
     let mut still = Counter::still(agent).await;
     let queue = LocalQueue::<PushItem>::new(still.clock.clone(), Duration::from_secs(90));
     for takes in [true, false] {
@@ -550,10 +551,8 @@ async fn deliveries(counter: &mut Counter) {
         assert_eq!(image.notify, Some(3));
         assert_eq!(relay_pushes(&queue, &[image]).await, [0_usize; 0]);
         let rung = queue.receive().await;
-        let store = Arc::new(still.near.clone());
         let outgoing = PushServices {
-            tasks: store.clone(),
-            pushes: store,
+            deliveries: still.near.deliveries(),
             queue: Arc::new(queue.clone()),
             webhooks: Arc::new(Hooks(takes)),
             clock: still.clock.clone(),
@@ -579,7 +578,7 @@ async fn sweeps(counter: &mut Counter) {
     let mut places = SweepPlaces::default();
     let queue = LocalQueue::<WorkItem>::new(Arc::new(SystemClock), HOUR);
     let engine = counter.runtime.engine();
-    let swept = engine.sweep_round(&counter.near, &queue, &mut places, None);
+    let swept = engine.sweep_round(&queue, &mut places, None);
     let swept = Box::pin(swept).await;
     assert!(swept.error.is_none(), "{swept:?}");
     counter.row("a sweep that finds nothing to do");
@@ -587,7 +586,7 @@ async fn sweeps(counter: &mut Counter) {
 
 /// The conformance agent with limits of its tenants, on the heap: the counter is large.
 async fn limited(change: impl FnOnce(&mut LimitPolicy)) -> Box<Counter> {
-    let agent = reference_agent::conformance::agent(Duration::from_secs(2)).unwrap();
+    let agent = conformance_agent::agent(Duration::from_secs(2)).unwrap();
     let counter = Box::new(Box::pin(Counter::limited(agent, change)).await);
     // The list takes a lot of tokens under a rate limit, and spends one of them.
     counter.warm().await;
@@ -696,7 +695,7 @@ async fn in_time(rows: &str, measured: impl Future<Output = ()>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_operation_costs_what_the_document_says() {
-    let agent = reference_agent::conformance::agent(Duration::from_secs(2)).unwrap();
+    let agent = conformance_agent::agent(Duration::from_secs(2)).unwrap();
     let mut counter = Counter::new(agent).await;
     in_time("sends", Box::pin(sends(&mut counter))).await;
     in_time("reads", Box::pin(reads(&mut counter))).await;
@@ -719,8 +718,7 @@ async fn every_operation_costs_what_the_document_says() {
 
 #[tokio::test]
 async fn the_units_in_the_log_are_those_that_the_meter_counts() {
-    let counter =
-        Counter::still(reference_agent::conformance::agent(Duration::from_secs(2)).unwrap()).await;
+    let counter = Counter::still(conformance_agent::agent(Duration::from_secs(2)).unwrap()).await;
     counter.warm().await;
     let lines = LogLines::default();
     let _guard = lines.capture();

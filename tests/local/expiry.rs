@@ -8,7 +8,6 @@ use a2a_lambda::http::Function;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
 use a2a_lambda::store::aws::AwsClients;
-use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::task::Timestamp;
 use a2a_lambda::testing::TestClock;
 use a2a_lambda_tests::world::{self, Reply, Request};
@@ -59,7 +58,7 @@ impl Later {
         let services = Embedded::start(Some(data)).await.unwrap();
         let clients = AwsClients::connect(services.endpoints()).await;
         let clock = Arc::new(TestClock::standing(Timestamp::default()));
-        let agent = reference_agent::conformance::agent(SECOND).unwrap();
+        let agent = conformance_agent::agent(SECOND).unwrap();
         let runtime = Runtime::builder(agent, Settings::read(&Local).unwrap())
             .aws(&clients)
             .clock(clock.clone())
@@ -75,8 +74,7 @@ impl Later {
 
     /// Runs the scheduled sweep of threads. Returns how many states it removed.
     async fn sweep(&self) -> usize {
-        let tasks = DynamoStore::new(self.clients.dynamodb.clone(), TABLE);
-        let swept = self.runtime.engine().sweep_threads(&tasks).await;
+        let swept = self.runtime.engine().sweep_threads().await;
         swept.unwrap().states_cleaned
     }
 

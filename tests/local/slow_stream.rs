@@ -8,16 +8,17 @@ use crate::meter::Meter;
 use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::{CallBudget, Engine, Policy, RandomIds, Services};
 use a2a_lambda::prelude::*;
+use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::AwsClients;
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb::DynamoTable;
 use a2a_lambda::store::memory::MemoryStore;
-use a2a_lambda::store::wrap::WrapTasks;
-use a2a_lambda::store::{Committed, StoreError, TaskWrite, WriteTasks};
+use a2a_lambda::store::records::Records;
+use a2a_lambda::store::table::{Outcome, Table, Write};
 use a2a_lambda::task::{
     Event, Frame, Generation, Message, Metadata, Owner, Part, SendCommand, SendMode, Subject,
-    TaskRecord, TenantId, Timestamp,
+    TenantId,
 };
-use a2a_lambda::testing::TestClock;
+use a2a_lambda::testing::{TableHooks, TableLayer, TestClock, committed_task};
 use a2a_local::embedded::{Embedded, TABLE};
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex};
@@ -48,36 +49,18 @@ async fn tokens(cx: &mut TaskContext<'_>, _: String) -> AgentResult<()> {
     Ok(())
 }
 
-/// A write to the table.
-enum Written {
-    Commit(Box<TaskWrite>),
-    Heartbeat(TaskRecord, Timestamp),
-}
-
-/// A memory store that takes its time, and keeps what was written.
-#[derive(Default)]
-struct Keeping {
-    inner: MemoryStore,
-    written: Mutex<Vec<Written>>,
-}
+/// Takes its time, and keeps what was written.
+#[derive(Debug, Default)]
+struct Keeping(Mutex<Vec<Write>>);
 
 #[async_trait]
-impl WrapTasks for Keeping {
-    fn tasks(&self) -> &dyn WriteTasks {
-        &self.inner
-    }
-
-    async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
-        let kept = Written::Commit(Box::new(write.clone()));
-        self.written.lock().unwrap().push(kept);
-        tokio::time::sleep(WRITE).await;
-        self.inner.commit(write).await
-    }
-
-    async fn heartbeat(&self, record: &TaskRecord, until: Timestamp) -> Result<bool, StoreError> {
-        let kept = Written::Heartbeat(record.clone(), until);
-        self.written.lock().unwrap().push(kept);
-        self.inner.heartbeat(record, until).await
+impl TableHooks for Keeping {
+    async fn write(&self, table: &dyn Table, write: Write) -> Result<Outcome, StoreError> {
+        self.0.lock().unwrap().push(write.clone());
+        if committed_task(&write).is_some() {
+            tokio::time::sleep(WRITE).await;
+        }
+        table.write(write).await
     }
 }
 
@@ -104,13 +87,12 @@ fn go() -> SendCommand {
 }
 
 /// The writes of the stream, and how long each token took to its client.
-async fn streamed() -> (Vec<Written>, Vec<Duration>) {
-    let store = Arc::new(Keeping::default());
-    let memory = Arc::new(MemoryStore::new());
+async fn streamed() -> (Vec<Write>, Vec<Duration>) {
+    let memory = MemoryStore::new();
+    let layer = TableLayer::new(memory.table, Keeping::default());
     let services = Services {
-        tasks: store.clone(),
-        threads: memory.clone(),
-        blobs: memory,
+        records: Records::new(layer.clone()).with_blobs(memory.blobs.clone()),
+        blobs: memory.blobs,
         clock: Arc::<TestClock>::default(),
         ids: Arc::new(RandomIds),
         model: None,
@@ -144,27 +126,19 @@ async fn streamed() -> (Vec<Written>, Vec<Duration>) {
         .zip(made.iter())
         .map(|(at, made)| *at - *made);
     let behind = behind.collect();
-    let written = std::mem::take(&mut *store.written.lock().unwrap());
+    let written = std::mem::take(&mut *layer.hooks.0.lock().unwrap());
     (written, behind)
 }
 
 /// The write units of each write, and whether it was a transaction.
-async fn costs(written: Vec<Written>) -> Vec<(usize, bool)> {
+async fn costs(written: Vec<Write>) -> Vec<(usize, bool)> {
     let services = Embedded::start(None).await.unwrap();
     let clients = AwsClients::connect(services.endpoints()).await;
     let meter = Meter::new(indexes(&clients).await, clients.dynamodb.clone());
-    let store = DynamoStore::new(counted(&clients, &meter).dynamodb, TABLE);
+    let table = DynamoTable::new(counted(&clients, &meter).dynamodb, TABLE);
     let mut costs = Vec::new();
     for write in written {
-        match write {
-            Written::Commit(write) => {
-                let done = store.commit(&write).await.unwrap();
-                assert_eq!(done, Committed::Done);
-            }
-            Written::Heartbeat(record, until) => {
-                assert!(store.heartbeat(&record, until).await.unwrap());
-            }
-        }
+        assert!(table.write(write).await.unwrap().is_done().unwrap());
         let bill = meter.take();
         let transaction = bill.requests.contains_key("TransactWriteItems");
         costs.push((bill.writes + bill.index_writes, transaction));

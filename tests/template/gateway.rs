@@ -34,9 +34,7 @@ fn errors() -> Vec<(&'static str, A2aError)> {
         // API Gateway accepts bodies of up to 10 MB.
         (
             "REQUEST_TOO_LARGE",
-            A2aError::PayloadTooLarge {
-                allowed: 10_485_760,
-            },
+            A2aError::PayloadTooLarge { limit: 10_485_760 },
         ),
         ("RESOURCE_NOT_FOUND", A2aError::MethodNotFound),
         ("THROTTLED", A2aError::RateLimited { retry_after: 1 }),

@@ -119,8 +119,8 @@ class Manifests(unittest.TestCase):
         }
         # The local agent reads the table's stream, as Lambda does for the relay.
         library = {(folder, name) for folder, name in taken if folder not in ("shared/aws", "shared/local")}
-        # A provider of models implements a trait of the runtime.
-        self.assertEqual(library, {("shared/runtime", "aws-sdk-bedrockruntime")})
+        # A provider of models implements a trait of skills.
+        self.assertEqual(library, {("shared/llm", "aws-sdk-bedrockruntime")})
 
     def test_a_function_directory_package_and_binary_have_one_name(self):
         for folder, m in members():

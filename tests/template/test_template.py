@@ -84,7 +84,8 @@ def calls(source):
 
 def logged():
     """The targets and fields of the lines that operators read."""
-    source = (ROOT / "shared/runtime/src/telemetry/events.rs").read_text()
+    files = ("runtime/src/telemetry/events.rs", "skill/src/model_line.rs")
+    source = "".join((ROOT / "shared" / file).read_text() for file in files)
     return set(re.findall(r'"(a2a_lambda::\w+)"', source)) | set(re.findall(r"^\s+([a-z_0-9.]+) = ", source, re.M))
 
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let reference = LocalAgent::new("reference", |_| reference_agent::agent());
     let conformance = LocalAgent::new("conformance", |settings| {
-        reference_agent::conformance::agent(settings.tck_streaming_timeout)
+        conformance_agent::agent(settings.tck_streaming_timeout)
     });
     let models = LocalAgent::new("models", |_| reference_agent::models::agent());
     let knowledge = Export::new(

@@ -1,11 +1,9 @@
 //! The agents of this repository: [`agent`], whose skills are small examples of every
-//! feature of a skill, the agent with a language model in [`models`], and the [`conformance`]
-//! agent.
+//! feature of a skill, and the agent with a language model in [`models`].
 //!
 //! The skills use only the public API of `a2a-lambda`, as any skill author would.
 
 mod access;
-pub mod conformance;
 mod examples;
 mod governance;
 mod knowledge;
@@ -52,12 +50,10 @@ pub fn agent() -> Result<AgentDefinition, BuildError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn every_agent_of_this_crate_can_be_published() {
         assert!(agent().is_ok());
         assert!(models::agent().is_ok());
-        assert!(conformance::agent(Duration::from_secs(2)).is_ok());
     }
 }

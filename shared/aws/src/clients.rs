@@ -140,9 +140,9 @@ pub async fn sqs_client(endpoint: Option<&str>) -> aws_sdk_sqs::Client {
 /// error and does not repeat the request. Our store recognises its own writes, so repeating
 /// them is safe.
 pub(super) fn broke_off(context: &InterceptorContext) -> bool {
-    let failed = matches!(context.output_or_error(), Some(Err(_)));
-    let answered = |response: &HttpResponse| response.status().is_success();
-    failed && context.response().is_some_and(answered)
+    let has_failed = matches!(context.output_or_error(), Some(Err(_)));
+    let is_success = |response: &HttpResponse| response.status().is_success();
+    has_failed && context.response().is_some_and(is_success)
 }
 
 fn table_times() -> TimeoutConfig {
@@ -292,16 +292,16 @@ fn deployed_credentials(provider: &ProviderConfig) -> CredentialsProviderChain {
 
 /// The credentials for an endpoint on this machine.
 fn credentials(keys: Option<&EmulatorKeys>) -> CredentialsProviderChain {
-    let fixed = |id: &str, secret: &str| Credentials::new(id, secret, None, None, "loopback");
+    let credentials = |id: &str, secret: &str| Credentials::new(id, secret, None, None, "loopback");
     match keys {
         Some(EmulatorKeys { id, secret }) => {
-            CredentialsProviderChain::first_try("keys", fixed(id, secret))
+            CredentialsProviderChain::first_try("keys", credentials(id, secret))
         }
         None => CredentialsProviderChain::first_try(
             "environment",
             EnvironmentVariableCredentialsProvider::new(),
         )
-        .or_else("loopback", fixed("test", "test")),
+        .or_else("loopback", credentials("test", "test")),
     }
 }
 

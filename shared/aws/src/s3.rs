@@ -78,7 +78,7 @@ impl S3Blobs {
         note: Option<ObjectNote>,
         bytes: Bytes,
     ) -> Result<PutResult, StoreError> {
-        let sent = self
+        let result = self
             .client
             .put_object()
             .bucket(&self.bucket)
@@ -88,7 +88,7 @@ impl S3Blobs {
             .body(ByteStream::from(bytes))
             .send()
             .await;
-        put_of(sent)
+        put_of(result)
     }
 
     async fn keep(
@@ -100,7 +100,7 @@ impl S3Blobs {
         match self.try_put(key, note, bytes.clone()).await? {
             PutResult::Stored => Ok(()),
             PutResult::Taken => match self.get(key).await? {
-                Some(stored) if stored == bytes => Ok(()),
+                Some(object) if object == bytes => Ok(()),
                 Some(_) => Err(taken(key)),
                 // Another process deleted the object in between.
                 None => Err(racing(key)),
@@ -124,8 +124,8 @@ impl S3Blobs {
 /// # Errors
 /// [`StoreError`] when the service does not answer or refuses.
 pub async fn create_bucket(client: &Client, bucket: &str) -> Result<(), StoreError> {
-    let made = client.create_bucket().bucket(bucket).send().await;
-    match made {
+    let result = client.create_bucket().bucket(bucket).send().await;
+    match result {
         Ok(_) => Ok(()),
         Err(error) => match error.code() {
             Some("BucketAlreadyOwnedByYou" | "BucketAlreadyExists") => Ok(()),
@@ -160,7 +160,7 @@ impl ReadBlobs for S3Blobs {
     }
 
     async fn head(&self, key: &str) -> Result<Option<BlobHead>, StoreError> {
-        let asked = self
+        let result = self
             .client
             .head_object()
             .bucket(&self.bucket)
@@ -168,12 +168,12 @@ impl ReadBlobs for S3Blobs {
             .checksum_mode(ChecksumMode::Enabled)
             .send()
             .await;
-        let head = match asked {
+        let head = match result {
             Ok(head) => head,
             Err(error) if is_missing(&error) => return Ok(None),
             Err(error) => return Err(unread(&error, &self.bucket, key)),
         };
-        let noted = |name| head.metadata().and_then(|notes| notes.get(name));
+        let note = |name| head.metadata().and_then(|notes| notes.get(name));
         Ok(Some(BlobHead {
             size: head
                 .content_length()
@@ -185,8 +185,8 @@ impl ReadBlobs for S3Blobs {
                 .checksum_sha256()
                 .and_then(|digest| STANDARD.decode(digest).ok())
                 .map(hex::encode),
-            task: noted(TASK_NOTE).and_then(|note| task_of_note(note)),
-            thread: noted(THREAD_NOTE).and_then(|note| thread_of_note(note)),
+            task: note(TASK_NOTE).and_then(|note| task_of_note(note)),
+            thread: note(THREAD_NOTE).and_then(|note| thread_of_note(note)),
         }))
     }
 
@@ -227,9 +227,9 @@ impl Blobs for S3Blobs {
     ) -> Result<Measured, StoreError> {
         let first = read_up_to(source, multipart::PART).await?;
         if first.len() < multipart::PART {
-            let measured = Measured::of(&first);
+            let digest = Measured::of(&first);
             self.keep(key, Some(note_of(task)), first).await?;
-            return Ok(measured);
+            return Ok(digest);
         }
         self.put_parts(task, key, first, source).await
     }
@@ -252,8 +252,8 @@ impl Blobs for S3Blobs {
         loop {
             let most = (limit - keys.len()).min(KEYS);
             let page = self.page(prefix, after, next, most).await?;
-            let found = page.contents.unwrap_or_default();
-            keys.extend(found.into_iter().filter_map(|object| object.key));
+            let objects = page.contents.unwrap_or_default();
+            keys.extend(objects.into_iter().filter_map(|object| object.key));
             next = page.next_continuation_token;
             if keys.len() >= limit || page.is_truncated != Some(true) || next.is_none() {
                 return Ok(keys);
@@ -300,14 +300,14 @@ impl S3Blobs {
     }
 
     async fn body(&self, key: &str) -> Result<Option<ByteStream>, StoreError> {
-        let found = self
+        let result = self
             .client
             .get_object()
             .bucket(&self.bucket)
             .key(key)
             .send()
             .await;
-        match found {
+        match result {
             Ok(object) => Ok(Some(object.body)),
             Err(error) if is_missing(&error) => Ok(None),
             Err(error) => Err(unread(&error, &self.bucket, key)),
@@ -315,35 +315,37 @@ impl S3Blobs {
     }
 
     async fn delete_some(&self, keys: &[String]) -> Result<(), StoreError> {
-        let broken = |error: aws_sdk_s3::error::BuildError| StoreError::Refused(error.to_string());
-        let named = keys
+        let build_error =
+            |error: aws_sdk_s3::error::BuildError| StoreError::Refused(error.to_string());
+        let objects = keys
             .iter()
             .map(|key| ObjectIdentifier::builder().key(key).build());
-        let named = named.collect::<Result<_, _>>().map_err(broken)?;
-        self.delete_named(named).await
+        let objects = objects.collect::<Result<_, _>>().map_err(build_error)?;
+        self.delete_named(objects).await
     }
 
     /// Removes the named objects, or versions of objects, at most 1000.
-    async fn delete_named(&self, named: Vec<ObjectIdentifier>) -> Result<(), StoreError> {
-        if named.is_empty() {
+    async fn delete_named(&self, objects: Vec<ObjectIdentifier>) -> Result<(), StoreError> {
+        if objects.is_empty() {
             return Ok(());
         }
-        let broken = |error: aws_sdk_s3::error::BuildError| StoreError::Refused(error.to_string());
-        let removal = Removal::builder().quiet(true).set_objects(Some(named));
-        let done = self
+        let build_error =
+            |error: aws_sdk_s3::error::BuildError| StoreError::Refused(error.to_string());
+        let removal = Removal::builder().quiet(true).set_objects(Some(objects));
+        let output = self
             .client
             .delete_objects()
             .bucket(&self.bucket)
-            .delete(removal.build().map_err(broken)?)
+            .delete(removal.build().map_err(build_error)?)
             .send()
             .await
             .map_err(|error| failed(status(&error), &error))?;
         // S3 answers 200 and lists the objects that it did not remove.
-        match done.errors().first() {
+        match output.errors().first() {
             None => Ok(()),
-            Some(left) => Err(StoreError::Unavailable(format!(
+            Some(fault) => Err(StoreError::Unavailable(format!(
                 "S3 did not remove an object: {}",
-                left.code().unwrap_or("no code")
+                fault.code().unwrap_or("no code")
             ))),
         }
     }

@@ -50,13 +50,13 @@ impl Secrets {
     /// # Errors
     /// As [`secret`](Self::secret).
     pub async fn version(&self, id: &str, version: Version) -> Result<Option<String>, SecretError> {
-        let asked = self.client.get_secret_value().secret_id(id);
+        let request = self.client.get_secret_value().secret_id(id);
         let stage = match version {
             Version::Current => "AWSCURRENT",
             Version::Previous => "AWSPREVIOUS",
         };
-        match asked.version_stage(stage).send().await {
-            Ok(found) => match found.secret_string {
+        match request.version_stage(stage).send().await {
+            Ok(output) => match output.secret_string {
                 Some(text) => Ok(Some(text)),
                 None => Err(SecretError::NoText(id.to_owned())),
             },
@@ -79,12 +79,12 @@ impl Secrets {
     /// # Errors
     /// [`SecretError`] when it cannot be read or has no text.
     pub async fn secret(&self, id: &str) -> Result<String, SecretError> {
-        let found = self.client.get_secret_value().secret_id(id).send().await;
-        let found = found.map_err(|error| SecretError::Unavailable {
+        let result = self.client.get_secret_value().secret_id(id).send().await;
+        let output = result.map_err(|error| SecretError::Unavailable {
             id: id.to_owned(),
             cause: DisplayErrorContext(error).to_string(),
         })?;
-        let text = found.secret_string;
+        let text = output.secret_string;
         text.ok_or_else(|| SecretError::NoText(id.to_owned()))
     }
 }

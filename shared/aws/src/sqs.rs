@@ -58,9 +58,9 @@ impl SqsQueue {
         let entries: Result<Vec<_>, _> = messages
             .iter()
             .enumerate()
-            .map(|(place, WorkMessage { item, delay })| {
+            .map(|(index, WorkMessage { item, delay })| {
                 SendMessageBatchRequestEntry::builder()
-                    .id(place.to_string())
+                    .id(index.to_string())
                     .message_body(encode(item))
                     .message_group_id(item.owner.tenant.as_str())
                     .delay_seconds(whole_seconds((*delay).min(DELAY_MAX)))
@@ -77,7 +77,7 @@ impl SqsQueue {
         entries: Vec<SendMessageBatchRequestEntry>,
     ) -> Result<Vec<bool>, StoreError> {
         let count = entries.len();
-        let sent = self
+        let output = self
             .client
             .send_message_batch()
             .queue_url(&self.url)
@@ -86,14 +86,14 @@ impl SqsQueue {
             .await
             .map_err(|error| failed(&error))?;
         // A successful request can still contain messages that failed.
-        for entry in sent.failed() {
+        for entry in output.failed() {
             report(entry);
         }
-        let taken = |place: usize| {
-            let id = place.to_string();
-            sent.successful().iter().any(|entry| entry.id() == id)
+        let is_sent = |index: usize| {
+            let id = index.to_string();
+            output.successful().iter().any(|entry| entry.id() == id)
         };
-        Ok((0..count).map(taken).collect())
+        Ok((0..count).map(is_sent).collect())
     }
 }
 
@@ -113,19 +113,19 @@ impl WorkQueue for SqsQueue {
             .map(|batch| async move { (batch.len(), self.send_batch(batch).await) })
             .collect();
         let mut batches = stream::iter(batches).buffered(AT_ONCE);
-        let mut sent = BatchResult::default();
+        let mut result = BatchResult::default();
         while let Some((count, batch)) = batches.next().await {
-            sent.note(count, batch);
+            result.note(count, batch);
         }
-        sent.flags()
+        result.flags()
     }
 
     async fn waiting(&self) -> Result<usize, StoreError> {
         let name = QueueAttributeName::ApproximateNumberOfMessages;
-        let asked = self.client.get_queue_attributes().queue_url(&self.url);
-        let found = asked.attribute_names(name.clone()).send().await;
-        let found = found.map_err(|error| failed(&error))?;
-        let count = found.attributes().and_then(|all| all.get(&name));
+        let request = self.client.get_queue_attributes().queue_url(&self.url);
+        let result = request.attribute_names(name.clone()).send().await;
+        let output = result.map_err(|error| failed(&error))?;
+        let count = output.attributes().and_then(|all| all.get(&name));
         let count = count.and_then(|digits| digits.parse().ok());
         count.ok_or_else(|| corrupt("the queue returned no number of waiting messages"))
     }
@@ -149,10 +149,10 @@ struct BatchResult {
 impl BatchResult {
     fn note(&mut self, count: usize, batch: Result<Vec<bool>, StoreError>) {
         match batch {
-            Ok(taken) => self.flags.extend(taken),
-            Err(failed) => {
+            Ok(flags) => self.flags.extend(flags),
+            Err(error) => {
                 self.flags.extend(std::iter::repeat_n(false, count));
-                self.error = Some(failed);
+                self.error = Some(error);
             }
         }
     }
@@ -185,7 +185,7 @@ impl SqsReceipt {
 #[async_trait]
 impl Receipt for SqsReceipt {
     async fn hide(&self, time: Duration) -> Result<(), StoreError> {
-        let sent = self
+        let result = self
             .queue
             .client
             .change_message_visibility()
@@ -194,7 +194,7 @@ impl Receipt for SqsReceipt {
             .visibility_timeout(whole_seconds(time))
             .send()
             .await;
-        sent.map(|_| ()).map_err(|error| failed(&error))
+        result.map(|_| ()).map_err(|error| failed(&error))
     }
 
     fn receives(&self) -> u32 {
@@ -205,8 +205,8 @@ impl Receipt for SqsReceipt {
 /// Rounds up to whole seconds, so that a short time never shows the message immediately.
 fn whole_seconds(time: Duration) -> i32 {
     let time = time.min(HIDE_MAX);
-    let begun = u64::from(time.subsec_nanos() > 0);
-    i32::try_from(time.as_secs() + begun).unwrap_or(i32::MAX)
+    let extra = u64::from(time.subsec_nanos() > 0);
+    i32::try_from(time.as_secs() + extra).unwrap_or(i32::MAX)
 }
 
 /// The body of a message.

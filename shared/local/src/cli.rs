@@ -1,20 +1,15 @@
 //! Runs the commands of `a2a-local`.
 
 use crate::agents::Agents;
-use crate::api_keys;
-use crate::block;
 use crate::check;
 use crate::config::{Cli, Command, Serve};
-use crate::embedded::Embedded;
-use crate::erase;
+use crate::credentials::credentials;
+use crate::embedded::{Embedded, LocalFolders};
 use crate::eval_router;
-use crate::export::Export;
 use crate::local_settings::ConfigError;
 use crate::page::{AgentPage, LogNotes};
 use crate::pumps::Pumps;
 use crate::server::{Functions, serve};
-use crate::sign;
-use crate::task;
 use crate::template;
 use a2a_lambda::auth::AuthMode;
 use a2a_lambda::outbound::Reach;
@@ -25,6 +20,7 @@ use a2a_lambda::store::aws::{AwsClients, Endpoints};
 use a2a_lambda::store::dynamodb::create_table;
 use a2a_lambda::store::s3::create_bucket;
 use a2a_lambda::telemetry::{self, LogFormat, Metrics};
+use a2a_lambda_admin::Export;
 use clap::ArgMatches;
 use std::error::Error;
 use std::io::{self, Write as _};
@@ -38,7 +34,7 @@ use tokio::net::TcpListener;
 const LOG: &str = "warn,a2a_lambda::call=info";
 
 /// Why the program ended: a text for its user.
-pub type RunError = Box<dyn Error + Send + Sync>;
+pub(crate) type RunError = Box<dyn Error + Send + Sync>;
 
 /// Runs the program.
 ///
@@ -58,11 +54,11 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
     let metrics = telemetry::start_with(LogFormat::Text, filter, Some(notes.layer()));
     warn_of_unknown();
     match cli.command {
-        Some(Command::Keys(command)) => Ok(api_keys::run(&command).await?),
-        Some(Command::EraseTenant(options)) => Ok(erase::run(&options).await?),
-        Some(Command::BlockTenant(options)) => Ok(block::run(&options, true).await?),
-        Some(Command::UnblockTenant(options)) => Ok(block::run(&options, false).await?),
-        Some(Command::Task(options)) => Ok(task::run(&options).await?),
+        Some(Command::Admin(command)) => {
+            let agent =
+                |name: Option<&str>, settings: &Settings| agents.named(name).build(settings);
+            Ok(Box::pin(command.run(&LocalFolders, &agent)).await?)
+        }
         Some(Command::Check(options)) => Ok(Box::pin(check::run(&options)).await?),
         Some(Command::Template(options)) => {
             let settings = Settings::read_public(&configuration).map_err(ConfigError::from)?;
@@ -75,7 +71,6 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
         Some(Command::EvalRouter(options)) => {
             Ok(print(&Box::pin(eval_router::run(&options, agents)).await?)?)
         }
-        Some(Command::SignCard(options)) => Ok(sign::run(&options, agents).await?),
         None => Box::pin(agent(agents, cli.serve, &configuration, (metrics, notes))).await,
     }
 }
@@ -86,7 +81,7 @@ pub(crate) async fn run(cli: Cli, agents: &Agents) -> Result<(), RunError> {
 /// [`RunError`] when nothing is exported.
 pub(crate) async fn export(export: &Export, matches: &ArgMatches) -> Result<(), RunError> {
     telemetry::start(LogFormat::Text, Some(LOG));
-    Ok(Box::pin(export.run(matches)).await?)
+    Ok(Box::pin(export.run(matches, &LocalFolders)).await?)
 }
 
 /// Prints a text for the user at once.
@@ -133,14 +128,14 @@ async fn agent(
         .aws(&clients)
         .metrics(metrics);
     if settings.auth.checks_credentials() {
-        let store = stores(&clients, &settings).0;
-        let credentials = api_keys::credentials(&settings, store).map_err(ConfigError::from)?;
+        let table = stores(&clients, &settings).0.table();
+        let credentials = credentials(&settings, table).map_err(ConfigError::from)?;
         runtime = runtime.credentials(credentials);
     }
     let runtime = runtime.build()?;
     let mut pumps = Pumps::start(
         runtime.engine(),
-        stores(&clients, &settings).0,
+        stores(&clients, &settings).0.deliveries(),
         &endpoints,
         &settings,
     )

@@ -1,22 +1,16 @@
 //! Defines the command line.
 
-use crate::api_keys::KeysCommand;
-use crate::block::BlockTenant;
 use crate::check::CheckServer;
 use crate::embedded::DATA;
-use crate::erase::EraseTenant;
 use crate::eval_router::EvalRouter;
-use crate::sign::SignCard;
-use crate::task::PrintTask;
 use crate::template::WriteTemplate;
+use a2a_lambda_admin::CARD;
 use clap::{Parser, Subcommand};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// The values of `A2A_AUTH` with which this program serves an agent.
 pub(crate) const AUTH: [&str; 3] = ["dev", "keys", "jwt"];
-/// The values of `A2A_CARD`.
-pub(crate) const CARD: [&str; 2] = ["union", "v1"];
 
 /// Runs the whole agent on this machine: no AWS account, nothing to install.
 ///
@@ -24,19 +18,19 @@ pub(crate) const CARD: [&str; 2] = ["union", "v1"];
 /// data folder, so a restart continues where the last run ended.
 #[derive(Debug, Parser)]
 #[command(name = "a2a-local", version)]
-pub struct Cli {
+pub(crate) struct Cli {
     /// Something else than serving the agent.
     #[command(subcommand)]
-    pub command: Option<Command>,
+    pub(crate) command: Option<Command>,
 
     /// How to serve it.
     #[command(flatten)]
-    pub serve: Serve,
+    pub(crate) serve: Serve,
 }
 
 /// What the program can do beside serving the agent.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Checks a running A2A server, of 1.0 or 0.3, as its clients use it: the walk after a
     /// deployment.
     ///
@@ -53,87 +47,58 @@ pub enum Command {
     ///
     /// Nothing is sent. With `A2A_MODEL_ID` a model chooses where no rule decides.
     EvalRouter(EvalRouter),
-    /// Signs the agent card of a deployment (A2A 1.0 §8.4: ES256).
-    ///
-    /// Without --in the card is that of the agent in this program under the
-    /// settings of the environment, as a deployed function makes it. Give the
-    /// signatures to the functions as `A2A_CARD_SIGNATURES`.
-    SignCard(SignCard),
-    /// Makes, lists and withdraws API keys.
-    ///
-    /// Its role needs dynamodb:PutItem, dynamodb:GetItem, dynamodb:Query and
-    /// dynamodb:DeleteItem on the partition `A#keys` of the table.
-    #[command(subcommand)]
-    Keys(KeysCommand),
-    /// Removes everything of one tenant: items, objects, uploads.
-    ///
-    /// First take the tenant's credentials away. The job reads the whole table,
-    /// at least twice: it ends when it finds nothing any more. It can be cut and
-    /// run again at any time. Its role needs dynamodb:Scan and
-    /// dynamodb:BatchWriteItem on the table, s3:ListBucket, s3:ListBucketVersions,
-    /// s3:DeleteObject and s3:DeleteObjectVersion on the bucket.
-    EraseTenant(EraseTenant),
-    /// Refuses all calls of one tenant, and ends its streams.
-    ///
-    /// It acts when the tokens that the functions hold are used up, after a
-    /// minute at most, and on streams within 30 s. Running turns go on. It needs
-    /// dynamodb:UpdateItem on the table.
-    BlockTenant(BlockTenant),
-    /// Ends the block of a tenant.
-    UnblockTenant(BlockTenant),
-    /// Prints a stored task as JSON, with its history, its events and what its skill keeps.
-    ///
-    /// In the table its content is compressed. It needs dynamodb:GetItem and dynamodb:Query on the
-    /// table, and s3:GetObject on the bucket for a large task.
-    Task(PrintTask),
+    /// The commands of an operator.
+    #[command(flatten)]
+    Admin(a2a_lambda_admin::AdminCommand),
 }
 
 /// The options of serving.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Serve {
+pub(crate) struct Serve {
     /// The port; 0 takes a free one, which is printed.
     #[arg(long, value_name = "N", default_value_t = 8080)]
-    pub port: u16,
+    pub(crate) port: u16,
     /// The address to listen on. Beyond loopback only with --insecure-dev,
     /// since anybody who reaches it can name any tenant.
     #[arg(long, value_name = "ADDR", default_value_t = IpAddr::from([127, 0, 0, 1]))]
-    pub bind: IpAddr,
+    pub(crate) bind: IpAddr,
     /// Where tasks and artifacts are kept.
     #[arg(long, value_name = "DIR", default_value = DATA)]
-    pub data: PathBuf,
+    pub(crate) data: PathBuf,
     /// Keep nothing after the end.
     #[arg(long, conflicts_with = "data")]
-    pub memory: bool,
+    pub(crate) memory: bool,
     /// Who may call: everybody under any name, callers with an API key, or callers with
     /// a JWT or an API key. Else `A2A_AUTH`, else dev.
     #[arg(long, value_parser = AUTH)]
-    pub auth: Option<String>,
+    pub(crate) auth: Option<String>,
     /// Which agent to serve.
     #[arg(long, value_name = "NAME")]
-    pub agent: Option<String>,
+    pub(crate) agent: Option<String>,
     /// Which members the agent card has: `union` for clients of every protocol
     /// generation, `v1` for those of 1.0 only.
     #[arg(long, value_parser = CARD)]
-    pub card: Option<String>,
+    pub(crate) card: Option<String>,
     /// Use this AWS emulator instead of the embedded one.
     #[arg(long, value_name = "URL")]
-    pub endpoint: Option<String>,
+    pub(crate) endpoint: Option<String>,
     /// Where S3 answers, if that is elsewhere than at --endpoint.
     #[arg(long, value_name = "URL", requires = "endpoint")]
-    pub s3_endpoint: Option<String>,
+    pub(crate) s3_endpoint: Option<String>,
     /// Write the settings here with which other programs on this machine use the data of this
     /// one, for example the functions under `cargo lambda watch`. The file has the credentials
     /// of this run. This program then also does the background work of those functions.
     #[arg(long, value_name = "FILE", conflicts_with = "endpoint")]
-    pub env_file: Option<PathBuf>,
+    pub(crate) env_file: Option<PathBuf>,
     /// Allow development identities beyond loopback.
     #[arg(long)]
-    pub insecure_dev: bool,
+    pub(crate) insecure_dev: bool,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use a2a_lambda_admin::AdminCommand;
 
     #[test]
     fn erase_tenant_requires_yes_or_dry_run() {
@@ -146,7 +111,8 @@ mod tests {
         assert!(parsed(&["--yes", "--dry-run"]).is_err());
         assert!(parsed(&["--yes", "--data", "x", "--table", "y"]).is_err());
         for (flag, yes) in [("--yes", true), ("--dry-run", false)] {
-            let Some(Command::EraseTenant(options)) = parsed(&[flag]).unwrap() else {
+            let Some(Command::Admin(AdminCommand::EraseTenant(options))) = parsed(&[flag]).unwrap()
+            else {
                 panic!("another command");
             };
             assert_eq!((options.yes, options.dry_run), (yes, !yes));

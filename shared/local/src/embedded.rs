@@ -15,8 +15,11 @@ use a2a_lambda::engine::{Ids as _, RandomIds};
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, EmulatorKeys, Endpoints};
 use a2a_lambda::store::dynamodb::create_table;
+use a2a_lambda_admin::{DataFolders, OpenFolder};
+use async_trait::async_trait;
 use dynoxide::storage::Storage;
 use dynoxide::{Database, DynoxideError};
+use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,7 +36,7 @@ pub const TABLE: &str = "a2a-lambda-local";
 pub const BUCKET: &str = "a2a-lambda-local";
 
 /// The file in the data folder that holds the table.
-pub(crate) const DATABASE: &str = "dynamodb.sqlite";
+const DATABASE: &str = "dynamodb.sqlite";
 /// The data folder of a local agent that is started without `--data`.
 pub(crate) const DATA: &str = ".a2a";
 
@@ -106,7 +109,7 @@ enum DataPlace {
 impl DataPlace {
     /// Opens the data folder, or makes a temporary one.
     fn take(data: Option<&Path>) -> Result<Self, FolderError> {
-        let place = match data {
+        let folder = match data {
             Some(folder) => Self::Kept(folder.to_owned(), DataFolder::take(folder)?),
             None => {
                 let folder = passing_folder();
@@ -114,8 +117,8 @@ impl DataPlace {
                 Self::Passing(folder)
             }
         };
-        make_private(&place.objects().join(BUCKET))?;
-        Ok(place)
+        make_private(&folder.objects().join(BUCKET))?;
+        Ok(folder)
     }
 
     /// The folder with the buckets.
@@ -305,6 +308,47 @@ impl Drop for Embedded {
         for service in &self.services {
             service.abort();
         }
+    }
+}
+
+/// The data folders, for the commands of an operator.
+#[derive(Debug, Clone, Copy)]
+pub struct LocalFolders;
+
+#[async_trait]
+impl DataFolders for LocalFolders {
+    async fn open(
+        &self,
+        folder: &Path,
+        may_make: bool,
+    ) -> Result<Option<Box<dyn OpenFolder>>, Box<dyn Error + Send + Sync>> {
+        if !may_make && !folder.join(DATABASE).is_file() {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(Embedded::start(Some(folder)).await?)))
+    }
+
+    fn usual(&self) -> PathBuf {
+        PathBuf::from(DATA)
+    }
+}
+
+#[async_trait]
+impl OpenFolder for Embedded {
+    fn endpoints(&self) -> &Endpoints {
+        self.endpoints()
+    }
+
+    fn names(&self) -> (&'static str, &'static str) {
+        (TABLE, BUCKET)
+    }
+
+    async fn stop(self: Box<Self>) {
+        Self::stop(*self).await;
+    }
+
+    async fn stop_and_tidy(self: Box<Self>) -> Result<(), Box<dyn Error + Send + Sync>> {
+        Ok(Self::stop_and_tidy(*self).await?)
     }
 }
 

@@ -14,13 +14,13 @@ use std::{fs, io};
 
 /// A file of texts and skills.
 #[derive(Debug, Clone, clap::Args)]
-pub struct EvalRouter {
+pub(crate) struct EvalRouter {
     /// JSON lines: `{"text": "…", "skill": "id"}`, and `null` where a question is right.
     #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    pub(crate) file: PathBuf,
     /// Whose skills.
     #[arg(long, value_name = "NAME")]
-    pub agent: Option<String>,
+    pub(crate) agent: Option<String>,
 }
 
 /// Why the router was not evaluated.

@@ -19,7 +19,9 @@ pub(crate) fn fresh() -> EmulatorKeys {
 pub(crate) fn known(keys: &EmulatorKeys, id: &str) -> bool {
     let code = |id: &str| mac(keys.secret.as_bytes(), id.as_bytes());
     match (code(id), code(&keys.id)) {
-        (Some(given), Some(own)) => given.verify(&own.finalize().into_bytes()).is_ok(),
+        (Some(request_code), Some(key_code)) => request_code
+            .verify(&key_code.finalize().into_bytes())
+            .is_ok(),
         _ => false,
     }
 }

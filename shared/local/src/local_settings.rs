@@ -24,7 +24,7 @@ const WATCH_URL: &str = "http://127.0.0.1:9000";
 
 /// Why the command line or the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
+pub(crate) enum ConfigError {
     /// A setting cannot be used.
     #[error(transparent)]
     Settings(#[from] SettingsError),
@@ -82,7 +82,7 @@ impl Serve {
     /// # Errors
     /// [`ConfigError::Exposed`] for an address beyond loopback without `--insecure-dev`;
     /// [`ConfigError::Auth`] for a value of the setting that is not allowed.
-    pub fn address(&self, configuration: &dyn Source) -> Result<SocketAddr, ConfigError> {
+    pub(crate) fn address(&self, configuration: &dyn Source) -> Result<SocketAddr, ConfigError> {
         let address = self.bind;
         if address.is_loopback() || self.insecure_dev || self.auth(configuration)? != DEV {
             Ok(SocketAddr::new(address, self.port))
@@ -97,7 +97,7 @@ impl Serve {
     /// # Errors
     /// [`ConfigError`] for a setting that cannot be used, or a data folder that
     /// cannot hold the secret.
-    pub fn settings(
+    pub(crate) fn settings(
         &self,
         configuration: &dyn Source,
         public_url: &str,
@@ -170,7 +170,7 @@ impl Serve {
 
     /// The endpoints of an AWS emulator, if `--endpoint` names one.
     #[must_use]
-    pub fn endpoints(&self) -> Option<Endpoints> {
+    pub(crate) fn endpoints(&self) -> Option<Endpoints> {
         let mut endpoints = Endpoints::at(self.endpoint.as_deref()?);
         if self.s3_endpoint.is_some() {
             endpoints.s3.clone_from(&self.s3_endpoint);
@@ -180,7 +180,7 @@ impl Serve {
 
     /// The data folder; `None` with `--memory`.
     #[must_use]
-    pub fn folder(&self) -> Option<&Path> {
+    pub(crate) fn folder(&self) -> Option<&Path> {
         (!self.memory).then_some(self.data.as_path())
     }
 }
@@ -320,6 +320,17 @@ mod tests {
             let mode = std::fs::metadata(&path).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
         }
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_secret_file_that_a_crash_left_empty_gets_a_secret() {
+        let folder = std::env::temp_dir().join(format!("a2a-secret-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("page.key"), "").unwrap();
+        let token = secret(&folder, "page.key").unwrap();
+        assert_eq!(token.len(), 64, "nobody guesses it");
+        assert_eq!(secret(&folder, "page.key").unwrap(), token);
         std::fs::remove_dir_all(folder).unwrap();
     }
 

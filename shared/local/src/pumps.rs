@@ -14,8 +14,8 @@ use a2a_lambda::engine::{
 use a2a_lambda::outbound::webhook::WebhookClient;
 use a2a_lambda::settings::Settings;
 use a2a_lambda::store::aws::{Endpoints, sdk_config};
-use a2a_lambda::store::dynamodb::DynamoStore;
 use a2a_lambda::store::queue::{Ack, PushItem, WorkItem};
+use a2a_lambda::store::records::Deliveries;
 use async_trait::async_trait;
 use aws_sdk_dynamodbstreams::types::Record;
 use std::sync::Arc;
@@ -51,18 +51,15 @@ impl Pumps {
     /// [`EngineError`] when the table cannot be read.
     pub async fn start(
         engine: &Engine,
-        tasks: DynamoStore,
+        deliveries: Deliveries,
         endpoints: &Endpoints,
         settings: &Settings,
     ) -> Result<Self, EngineError> {
         let clock = Arc::new(SystemClock);
         let pushes = LocalQueue::new(clock.clone(), HIDDEN);
-        let store = Arc::new(tasks.clone());
-        let engine = engine
-            .clone()
-            .with_push_queue(store.clone(), Arc::new(pushes.clone()));
+        let engine = engine.clone().with_push_queue(Arc::new(pushes.clone()));
         let queue = LocalQueue::new(clock.clone(), settings.policy.lease);
-        let report = Box::pin(engine.sweep(&tasks, &queue, Leases::CountAsExpired)).await?;
+        let report = Box::pin(engine.sweep(&queue, Leases::CountAsExpired)).await?;
         if report.redispatched + report.failed > 0 {
             tracing::info!(
                 "took over {} unfinished tasks, gave up {}",
@@ -75,8 +72,7 @@ impl Pumps {
         let stream = Stream::new(client, &settings.table);
         let policy = settings.policy.clone();
         let outgoing = PushServices {
-            tasks: store.clone(),
-            pushes: store,
+            deliveries,
             queue: Arc::new(pushes.clone()),
             webhooks: Arc::new(WebhookClient::new(policy.reach)),
             clock,
@@ -94,7 +90,7 @@ impl Pumps {
         let worker = engine.clone();
         let work = move |delivery| work(worker.clone(), delivery);
         pumps.spawn(drain(queue.clone(), WORKERS, work));
-        pumps.spawn(sweep(engine, tasks, queue, settings.sweep_interval));
+        pumps.spawn(sweep(engine, queue, settings.sweep_interval));
         Ok(Self { pumps })
     }
 
@@ -182,13 +178,13 @@ async fn clean(expiry: Expiry, every: Duration) {
 }
 
 /// The sweep: one round in each `every`.
-async fn sweep(engine: Engine, tasks: DynamoStore, queue: LocalQueue<WorkItem>, every: Duration) {
+async fn sweep(engine: Engine, queue: LocalQueue<WorkItem>, every: Duration) {
     // `Pumps::start` has swept once, so the first round is due after `every`.
     let mut ticks = interval_at(Instant::now() + every, every);
     let mut places = SweepPlaces::default();
     loop {
         ticks.tick().await;
-        let swept = Box::pin(engine.sweep_round(&tasks, &queue, &mut places, None)).await;
+        let swept = Box::pin(engine.sweep_round(&queue, &mut places, None)).await;
         if let Some(error) = swept.error {
             tracing::warn!("failed to sweep: {error}");
         }

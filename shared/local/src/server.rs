@@ -29,7 +29,7 @@ const LIMITS: ConnectionLimits = ConnectionLimits {
 
 /// The edges of all functions, behind one base URL.
 #[derive(Debug)]
-pub struct Functions {
+pub(crate) struct Functions {
     edges: Edges,
     page: Option<AgentPage>,
 }
@@ -37,7 +37,7 @@ pub struct Functions {
 impl Functions {
     /// The functions of `runtime`, and the page for the developer.
     #[must_use]
-    pub fn new(runtime: &Runtime, page: Option<AgentPage>) -> Self {
+    pub(crate) fn new(runtime: &Runtime, page: Option<AgentPage>) -> Self {
         Self {
             edges: runtime.edges(),
             page,
@@ -45,7 +45,7 @@ impl Functions {
     }
 
     /// Answers one request with the function that API Gateway would choose.
-    pub async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+    pub(crate) async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         if let Some(page) = &self.page {
             if AgentPage::is_upload(&request) {
                 return Box::pin(page.upload(request)).await;
@@ -113,7 +113,7 @@ async fn read(mut body: Incoming) -> Result<Bytes, hyper::Error> {
 }
 
 /// Serves until `stop` is ready, then drops open connections.
-pub async fn serve(
+pub(crate) async fn serve(
     listener: TcpListener,
     functions: Arc<Functions>,
     stop: impl Future<Output = ()>,

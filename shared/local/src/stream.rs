@@ -164,14 +164,14 @@ impl Shard {
             None => self.first_iterator(client, arn, id).await?,
         };
         let request = client.get_records().shard_iterator(iterator).send();
-        let read = request.await.map_err(|error| failed(&error))?;
-        let batch = read.records.unwrap_or_default();
+        let output = request.await.map_err(|error| failed(&error))?;
+        let batch = output.records.unwrap_or_default();
         if !records.take(&batch).await {
             let text = "the records of the stream are not taken".to_owned();
             return Err(StoreError::Unavailable(text));
         }
-        self.is_over = read.next_shard_iterator.is_none();
-        self.iterator = read.next_shard_iterator;
+        self.is_over = output.next_shard_iterator.is_none();
+        self.iterator = output.next_shard_iterator;
         let last = batch.last().and_then(|record| record.dynamodb());
         if let Some(number) = last.and_then(|change| change.sequence_number()) {
             self.last = Some(number.to_owned());

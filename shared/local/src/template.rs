@@ -35,21 +35,21 @@ const STACK_NAME_MAX: usize = 46;
 
 /// Where the templates are, and what they build.
 #[derive(Debug, Clone, clap::Args)]
-pub struct WriteTemplate {
+pub(crate) struct WriteTemplate {
     /// Compares, and writes nothing: an error if a file differs.
     #[arg(long)]
-    pub check: bool,
+    pub(crate) check: bool,
     /// The folder that `sam build` runs in.
     #[arg(long, value_name = "DIR", default_value = ".")]
-    pub folder: PathBuf,
+    pub(crate) folder: PathBuf,
     /// The folder of the package whose program calls `serve::function`, as seen from there.
     #[arg(long, value_name = "DIR", default_value = "agent")]
-    pub code: String,
+    pub(crate) code: String,
 }
 
 /// Why the templates are not written, or differ.
 #[derive(Debug, thiserror::Error)]
-pub enum TemplateError {
+pub(crate) enum TemplateError {
     /// A file cannot be read or written.
     #[error("failed to use `{path}`: {source}")]
     File {
@@ -76,7 +76,7 @@ pub enum TemplateError {
 ///
 /// # Errors
 /// [`TemplateError`] when a file cannot be used, or differs under `--check`.
-pub fn run(options: &WriteTemplate, id: &str) -> Result<(), TemplateError> {
+pub(crate) fn run(options: &WriteTemplate, id: &str) -> Result<(), TemplateError> {
     write_templates(options, id)?;
     if options.check {
         return Ok(());

@@ -25,10 +25,10 @@ pub(crate) struct Attributes {
 impl Parse for Attributes {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let mut attributes = Self::default();
-        let mut seen: Vec<Ident> = Vec::new();
+        let mut keys: Vec<Ident> = Vec::new();
         while !input.is_empty() {
             let key: Ident = input.parse()?;
-            if seen.contains(&key) {
+            if keys.contains(&key) {
                 return Err(syn::Error::new(
                     key.span(),
                     format!("`{key}` is given twice"),
@@ -41,7 +41,7 @@ impl Parse for Attributes {
             }
             input.parse::<Token![=]>()?;
             attributes.set(&key, input)?;
-            seen.push(key);
+            keys.push(key);
             if !input.is_empty() {
                 input.parse::<Token![,]>()?;
             }

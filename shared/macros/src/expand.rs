@@ -72,10 +72,10 @@ fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> 
     } = signature;
     let members = members(&metadata, &states);
     let cx = cx.then(|| quote!(__cx,));
-    let held: Vec<_> = (0..states.len())
+    let bindings: Vec<_> = (0..states.len())
         .map(|number| quote::format_ident!("__state{number}"))
         .collect();
-    let arguments = quote!(#cx #(#held,)* __input);
+    let arguments = quote!(#cx #(#bindings,)* __input);
     // With the span of the return type, the compiler reports a wrong type there.
     let output = quote_spanned! {reply.span()=>
         <<#reply as ::a2a_lambda::skill::SkillReturn>::Reply
@@ -108,7 +108,7 @@ fn of_fn(attributes: &Attributes, mut item: ItemFn) -> syn::Result<TokenStream> 
                 // Avoids a warning about an unused parameter when the function takes no
                 // context.
                 let _ = &__cx;
-                #(let #held = ::a2a_lambda::skill::State::<#states>::of(__cx).await?;)*
+                #(let #bindings = ::a2a_lambda::skill::State::<#states>::of(__cx).await?;)*
                 ::a2a_lambda::skill::SkillReturn::into_result(#name(#arguments).await)
                     .map(::a2a_lambda::skill::IntoReply::into_reply)
             }
@@ -156,13 +156,13 @@ impl Signature {
             return Err(syn::Error::new(reply.span(), message));
         }
         let (mut cx, mut states, mut input) = (false, Vec::new(), None);
-        for (place, argument) in signature.inputs.iter().enumerate() {
+        for (index, argument) in signature.inputs.iter().enumerate() {
             let span = argument.span();
             if input.is_some() {
                 return Err(syn::Error::new(span, ORDER));
             }
             match Argument::of(argument)? {
-                Argument::Context if place == 0 => cx = true,
+                Argument::Context if index == 0 => cx = true,
                 Argument::Context => return Err(syn::Error::new(span, ORDER)),
                 Argument::State(state) => states.push(state.to_token_stream()),
                 Argument::Input(ty) => input = Some(ty.to_token_stream()),
@@ -200,13 +200,13 @@ impl<'a> Argument<'a> {
                 Ok(Self::Context)
             }
             Type::Reference(to) => {
-                let owned = if is_named(&to.elem, "str") {
+                let replacement = if is_named(&to.elem, "str") {
                     "`String`"
                 } else {
                     "the owned type"
                 };
                 let message =
-                    format!("a skill owns its input: write {owned} instead of a reference");
+                    format!("a skill owns its input: write {replacement} instead of a reference");
                 Err(syn::Error::new(ty.span(), message))
             }
             Type::Path(path) => match path.path.segments.last() {
@@ -251,8 +251,8 @@ fn is_named(ty: &Type, name: &str) -> bool {
 }
 
 fn metadata(attributes: &Attributes, docs: &[Attribute]) -> syn::Result<TokenStream> {
-    let needed = |what| syn::Error::new(Span::call_site(), what);
-    let id = (attributes.id.as_ref()).ok_or_else(|| needed("a skill needs `id = \"…\"`"))?;
+    let error = |what| syn::Error::new(Span::call_site(), what);
+    let id = (attributes.id.as_ref()).ok_or_else(|| error("a skill needs `id = \"…\"`"))?;
     if !is_skill_id(&id.value()) {
         let message = format!(
             "the skill id `{}` must be `[a-z0-9][a-z0-9._-]{{0,63}}`",
@@ -261,12 +261,12 @@ fn metadata(attributes: &Attributes, docs: &[Attribute]) -> syn::Result<TokenStr
         return Err(syn::Error::new(id.span(), message));
     }
     if attributes.tags.is_empty() {
-        return Err(needed("a skill needs `tags = [\"…\"]`"));
+        return Err(error("a skill needs `tags = [\"…\"]`"));
     }
     let description = match &attributes.description {
         Some(text) => text.clone(),
         None => described_by(docs).ok_or_else(|| {
-            needed("a skill needs a description: a doc comment or `description = \"…\"`")
+            error("a skill needs a description: a doc comment or `description = \"…\"`")
         })?,
     };
     let name = attributes.name.as_ref().unwrap_or(id);

@@ -20,11 +20,11 @@ const CUT: &str = "…";
 /// ```
 #[must_use]
 pub fn without_values(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
+    let mut output = String::with_capacity(text.len());
     let mut rest = text.chars();
     let mut before = ' ';
     while let Some(next) = rest.next() {
-        kept.push(next);
+        output.push(next);
         let opens = match next {
             '"' | '`' => true,
             '\'' => !before.is_alphanumeric(),
@@ -34,14 +34,14 @@ pub fn without_values(text: &str) -> String {
         if !opens {
             continue;
         }
-        let is_name = kept.ends_with("missing field `");
+        let is_name = output.ends_with("missing field `");
         let (value, is_closed) = quoted(&mut rest, next);
-        kept.push_str(if is_name { &value } else { CUT });
+        output.push_str(if is_name { &value } else { CUT });
         if is_closed {
-            kept.push(next);
+            output.push(next);
         }
     }
-    kept
+    output
 }
 
 /// The text up to the next `quote` that no backslash escapes, and whether there is one.

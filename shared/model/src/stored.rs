@@ -58,12 +58,12 @@ pub const OPEN_MAX_BYTES: usize = MAX_BYTES - END_ROOM;
 /// The stored form of `record` as one JSON object.
 #[must_use]
 pub fn encode(record: &TaskRecord) -> Value {
-    let whole = WholeTask {
+    let task = WholeTask {
         facts: TaskFacts::of(record),
         body: TaskBody::of(record, &Layout::default()),
     };
     // Infallible: plain values with text keys are always valid JSON.
-    serde_json::to_value(whole).unwrap_or_default()
+    serde_json::to_value(task).unwrap_or_default()
 }
 
 /// The record of a stored form.
@@ -71,8 +71,8 @@ pub fn encode(record: &TaskRecord) -> Value {
 /// # Errors
 /// [`StoreError::Corrupt`] when it is not a stored task of a known version.
 pub fn decode(value: Value) -> Result<TaskRecord, StoreError> {
-    let whole: WholeTask<'_> = serde_json::from_value(value).map_err(corrupt)?;
-    whole.body.into_record(whole.facts)
+    let task: WholeTask<'_> = serde_json::from_value(value).map_err(corrupt)?;
+    task.body.into_record(task.facts)
 }
 
 /// The record of a task's own item, from its body and its attributes. It is partial if its

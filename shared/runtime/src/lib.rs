@@ -56,11 +56,9 @@
 //!   settings, the parameters of the stack, the alarms, the costs and the errors.
 //! - **To serve it elsewhere:** [`runtime::Runtime`] joins an agent with its stores, and
 //!   [`http::HttpService`] answers requests in any server. The example `own_server` does it.
-//! - **To write a store:** implement [`store::WriteTasks`], [`store::WriteThreads`],
-//!   [`store::Blobs`] and [`store::push::WritePushes`], or put a store in front of another
-//!   with [`store::wrap`], as the example `custom_store`. The module `store::contract`
-//!   has the tests that every store passes. Documents, limits, counters and API keys are
-//!   stored over a [`store::table::Table`], for which `store::table_contract` has the tests.
+//! - **To write a store:** implement [`store::table::Table`] and [`store::Blobs`]. All that is
+//!   stored is written over these two. The module `store::contract` has the tests that every
+//!   table passes. The example `custom_store` puts a table in front of another.
 //!
 //! # Modules
 //!
@@ -89,15 +87,17 @@
 //! - [`telemetry`]: logs, what they must not contain, and metrics
 //! - [`health`]: whether the dependencies of an agent work
 //!
-//! Three crates hold what this one re-exports: `a2a-lambda-model` has `task`, `thread`, the
-//! stored form and the storage traits, `a2a-lambda-wire` the wire formats, `a2a-lambda-aws`
-//! the stores on AWS. An author depends on `a2a-lambda` alone.
+//! Other crates hold what this one re-exports: `a2a-lambda-model` has `task`, `thread`, the
+//! stored form and the storage traits, `a2a-lambda-wire` the wire formats, `a2a-lambda-store`
+//! what is stored over a table, `a2a-lambda-skill` the API of skills, `a2a-lambda-llm` calls of
+//! a model, `a2a-lambda-aws` the table, the bytes and the queues on AWS.
+//! An author depends on `a2a-lambda` alone.
 //!
 //! # Features
 //!
 //! | Feature | Default | Adds |
 //! |---|---|---|
-//! | `aws` | yes | the stores on DynamoDB and S3 and the queues on SQS, through the AWS SDKs |
+//! | `aws` | yes | the table on DynamoDB, the bytes on S3 and the queues on SQS, through the AWS SDKs |
 //! | `lambda` | yes | [`serve`]; all functions but the one for the card also need `aws` |
 //! | `turns` | yes | runs skills; a function for the card, reads or the sweep does without, and has none of their code |
 //! | `jwt` | no | callers with a JWT |
@@ -120,7 +120,6 @@ pub mod engine;
 pub mod fuzz;
 pub mod health;
 pub mod http;
-pub mod llm;
 pub mod outbound;
 pub mod panics;
 pub mod runtime;
@@ -128,17 +127,34 @@ pub mod secrets;
 #[cfg(feature = "lambda")]
 pub mod serve;
 pub mod settings;
-pub mod skill;
 pub mod store;
 pub mod telemetry;
 pub mod testing;
 
 pub use a2a_lambda_macros::skill;
-#[cfg(feature = "contract-tests")]
-pub use a2a_lambda_model::store_contract_cases;
 pub use a2a_lambda_model::{task, thread};
 #[cfg(feature = "contract-tests")]
-pub use a2a_lambda_store::table_contract_cases;
+pub use a2a_lambda_store::{store_contract_cases, table_contract_cases};
+
+#[doc(inline)]
+pub use a2a_lambda_llm as llm;
+#[doc(inline)]
+pub use a2a_lambda_skill::prelude;
+
+/// The API of skill authors.
+pub mod skill {
+    #[doc(inline)]
+    pub use a2a_lambda_skill::{
+        Agent, AgentBuildError, AgentBuilder, AgentDefinition, AgentError, AgentManifest,
+        AgentResult, Artifact, ArtifactChunks, Asked, AuthHint, BuildAgent, BuildError, Collection,
+        Content, Document, DocumentVersion, ErrorCode, FileContent, FilePart, FileReader,
+        FileSource, Hybrid, HybridReply, HybridSkill, IntoReply, NeededState, NoOutput, NoSlot,
+        OnInputResult, OnRequestResult, OpenFile, ReferencedTask, SessionAdapter, SessionContext,
+        Settled, Skill, SkillHandler, SkillInput, SkillManifest, SkillMetadata, SkillOutput,
+        SkillReturn, SkillSet, SkillSlot, State, StateError, TaskContext, TextOr, Thread, Tool,
+        is_media_type, model,
+    };
+}
 
 /// The types of the agent card. The crate `a2a-lambda-wire` has the wire formats.
 pub mod protocol {
@@ -148,14 +164,3 @@ pub mod protocol {
     };
 }
 pub use testing::SkillTest;
-
-/// The names that most files with skills need: `use a2a_lambda::prelude::*;`.
-pub mod prelude {
-    pub use crate::skill;
-    pub use crate::skill::{
-        Agent, AgentDefinition, AgentError, AgentResult, Artifact, AuthHint, BuildError, Content,
-        FilePart, Hybrid, HybridSkill, NoOutput, NoSlot, OnInputResult, OnRequestResult, Settled,
-        Skill, SkillHandler, SkillMetadata, SkillSet, SkillSlot, State, TaskContext, TextOr,
-        Thread,
-    };
-}

@@ -1,32 +1,34 @@
 //! Joins an agent, its settings and concrete stores: the composition root.
 
 mod agent_card;
+mod model;
 mod tenant_documents;
 
 pub use agent_card::cards;
+pub use model::NoModelProvider;
 pub use tenant_documents::TenantDocuments;
 
 use crate::auth::{Authentication, Credentials};
 use crate::engine::{Clock, Engine, Ids, RandomIds, RatePolicy, Services, SystemClock};
 use crate::health::{Checks, Health};
 use crate::http::{Backend, CardsByUrl, EdgeLog, Edges, Function, HttpService, MetricsSource, Ops};
-use crate::llm::{ConfiguredModel, NoModelProvider};
 use crate::panics::{self, PanicAborts};
 use crate::settings::{Routing, Settings};
-use crate::skill::AgentDefinition;
-use crate::skill::model::Model;
-use crate::skill::route::by_model::RouterModel;
+use crate::store::Blobs;
 use crate::store::counters::Counters;
 use crate::store::documents::Documents;
 use crate::store::health::HealthCheck;
 use crate::store::limits::Limits;
-use crate::store::memory::{MemoryStore, MemoryTable};
-use crate::store::push::WritePushes;
+use crate::store::memory::{MemoryBlobs, MemoryTable};
+use crate::store::records::Records;
 use crate::store::table::Table;
-use crate::store::{Blobs, WriteTasks, WriteThreads};
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::MetricsMode;
+use a2a_lambda_skill::AgentDefinition;
+use a2a_lambda_skill::model::Model;
+use a2a_lambda_skill::route::RouterModel;
 use a2a_lambda_wire::CardError;
+use model::ConfiguredModel;
 use std::sync::Arc;
 
 /// An agent with its settings and services, from which the functions get their
@@ -64,11 +66,8 @@ pub enum RuntimeError {
 pub struct RuntimeBuilder {
     agent: AgentDefinition,
     settings: Settings,
-    tasks: Option<Arc<dyn WriteTasks>>,
-    threads: Option<Arc<dyn WriteThreads>>,
-    blobs: Option<Arc<dyn Blobs>>,
-    pushes: Option<Arc<dyn WritePushes>>,
     table: Option<Arc<dyn Table>>,
+    blobs: Option<Arc<dyn Blobs>>,
     model: Option<Arc<dyn Model>>,
     router_model: Option<Arc<dyn Model>>,
     credentials: Option<Arc<Credentials>>,
@@ -85,11 +84,8 @@ impl Runtime {
         RuntimeBuilder {
             agent,
             settings,
-            tasks: None,
-            threads: None,
-            blobs: None,
-            pushes: None,
             table: None,
+            blobs: None,
             model: None,
             router_model: None,
             credentials: None,
@@ -120,7 +116,7 @@ impl Runtime {
             Function::AgentCard => Backend::Cards,
             Function::TasksGet => Backend::Reader(self.engine.reader().clone()),
             Function::TasksSend | Function::TasksStream | Function::Rpc => {
-                Backend::Engine(self.engine.clone())
+                Backend::Engine(Box::new(self.engine.clone()))
             }
             Function::Ops => Backend::Ops(Arc::clone(&self.ops)),
         };
@@ -140,19 +136,16 @@ impl Runtime {
 pub fn stores(
     clients: &crate::store::aws::AwsClients,
     settings: &Settings,
-) -> (
-    crate::store::dynamodb::DynamoStore,
-    crate::store::s3::S3Blobs,
-) {
-    use crate::store::dynamodb::DynamoStore;
+) -> (Records, crate::store::s3::S3Blobs) {
+    use crate::store::dynamodb::DynamoTable;
     use crate::store::s3::S3Blobs;
     use crate::telemetry::CurrentMeter;
     let blobs = S3Blobs::new(clients.s3.clone(), &settings.bucket);
-    let store = DynamoStore::new(clients.dynamodb.clone(), &settings.table)
+    let table = DynamoTable::new(clients.dynamodb.clone(), &settings.table);
+    let records = Records::new(Arc::new(table.with_meter(Arc::new(CurrentMeter))))
         .with_blobs(Arc::new(blobs.clone()))
-        .with_tombstone(settings.policy.thread_tombstone)
-        .with_meter(Arc::new(CurrentMeter));
-    (store, blobs)
+        .with_tombstone(settings.policy.thread_tombstone);
+    (records, blobs)
 }
 
 impl RuntimeBuilder {
@@ -160,31 +153,21 @@ impl RuntimeBuilder {
     #[cfg(feature = "aws")]
     #[must_use]
     pub fn aws(mut self, clients: &crate::store::aws::AwsClients) -> Self {
-        let (store, blobs) = stores(clients, &self.settings);
-        let store = Arc::new(store);
-        self.tasks = Some(store.clone());
-        let blobs = Arc::new(blobs);
-        self.pushes = Some(store.clone());
-        let counters = Counters::new(store.clone());
-        self.checks = self.checks.with("table", Arc::new(counters));
-        self.table = Some(store.clone());
+        let (records, blobs) = stores(clients, &self.settings);
+        let (table, blobs) = (records.table(), Arc::new(blobs));
+        let counters = Arc::new(Counters::new(table.clone()));
+        self.checks = self.checks.with("table", counters);
         self.checks = self.checks.with("bucket", blobs.clone());
-        self.threads = Some(store);
-        self.blobs = Some(blobs);
-        self
+        self.table(table).blobs(blobs)
     }
 
-    /// Sets the store of tasks.
+    /// Sets the table that keeps tasks, threads, push configs and the documents of skills, and
+    /// that counts what tenants use and what all processes do. `GET /metrics` shows these
+    /// counters if `A2A_METRICS` sends them there. Without a table each process keeps its own,
+    /// in memory.
     #[must_use]
-    pub fn tasks(mut self, tasks: Arc<dyn WriteTasks>) -> Self {
-        self.tasks = Some(tasks);
-        self
-    }
-
-    /// Sets the store of threads.
-    #[must_use]
-    pub fn threads(mut self, threads: Arc<dyn WriteThreads>) -> Self {
-        self.threads = Some(threads);
+    pub fn table(mut self, table: Arc<dyn Table>) -> Self {
+        self.table = Some(table);
         self
     }
 
@@ -192,25 +175,6 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn blobs(mut self, blobs: Arc<dyn Blobs>) -> Self {
         self.blobs = Some(blobs);
-        self
-    }
-
-    /// Sets the store of push configs. It has to be the same store as that of
-    /// [`RuntimeBuilder::tasks`], since a commit of a task also writes its push
-    /// configs. A runtime that sets only the store of tasks has no push
-    /// notifications, even if the settings turn them on.
-    #[must_use]
-    pub fn pushes(mut self, pushes: Arc<dyn WritePushes>) -> Self {
-        self.pushes = Some(pushes);
-        self
-    }
-
-    /// Sets the table that keeps the documents of skills, and that counts what tenants use and
-    /// what all processes do. `GET /metrics` shows these counters if `A2A_METRICS` sends them
-    /// there. Without a table each process counts for itself, in memory.
-    #[must_use]
-    pub fn table(mut self, table: Arc<dyn Table>) -> Self {
-        self.table = Some(table);
         self
     }
 
@@ -285,18 +249,10 @@ impl RuntimeBuilder {
             return Err(RuntimeError::NoCredentials(self.settings.auth.word()));
         }
         let agent = Arc::new(self.agent);
-        let memory = Arc::new(MemoryStore::default());
-        let mut settings = self.settings;
+        let settings = self.settings;
         let log = EdgeLog::new(self.clock.clone(), self.ids.clone());
-        // The memory store can hold push configs only if it holds the tasks too.
-        let pushes = match (self.pushes, &self.tasks) {
-            (None, None) => Some(memory.clone() as Arc<dyn WritePushes>),
-            (pushes, _) => pushes,
-        };
-        // The card must not announce push notifications that have no store.
-        settings.push &= pushes.is_some();
         let cards = cards_by_url(Arc::clone(&agent), &settings)?;
-        let shown = shown(self.metrics, self.table.as_ref(), &settings);
+        let metrics = shown(self.metrics, self.table.as_ref(), &settings);
         let mut checks = self.checks;
         for name in agent.kept_in_table() {
             checks = checks.like("table", name);
@@ -307,27 +263,31 @@ impl RuntimeBuilder {
             // There is nothing to choose.
             None => None,
         };
-        let services = Services {
-            tasks: self.tasks.unwrap_or_else(|| memory.clone()),
-            threads: self.threads.unwrap_or_else(|| memory.clone()),
-            blobs: self.blobs.unwrap_or(memory),
-            clock: self.clock,
-            ids: self.ids,
-            model: match (self.model, &settings.model) {
-                (None, Some(named)) => Some(Arc::new(ConfiguredModel::new(named)?)),
-                (given, _) => given,
-            },
-        };
         let table = self
             .table
             .unwrap_or_else(|| Arc::new(MemoryTable::default()));
+        let blobs = self
+            .blobs
+            .unwrap_or_else(|| Arc::new(MemoryBlobs::default()));
+        let services = Services {
+            records: Records::new(table.clone())
+                .with_blobs(blobs.clone())
+                .with_tombstone(settings.policy.thread_tombstone),
+            blobs,
+            clock: self.clock,
+            ids: self.ids,
+            model: match (self.model, &settings.model) {
+                (None, Some(model)) => Some(Arc::new(ConfiguredModel::new(model)?)),
+                (model, _) => model,
+            },
+        };
         let mut engine = Engine::new(agent, services, settings.policy.clone());
         engine = engine.with_documents(Documents::new(table.clone()));
         if let Some(router) = router {
             engine = engine.with_router(router);
         }
-        if let Some(pushes) = pushes.filter(|_| settings.push) {
-            engine = engine.with_pushes(pushes);
+        if settings.push {
+            engine = engine.with_push();
         }
         if settings.policy.limits.limits_anything() {
             warn_of_unknown(engine.agent(), &settings.policy.limits.rates);
@@ -336,7 +296,7 @@ impl RuntimeBuilder {
         Ok(Runtime {
             engine,
             cards,
-            ops: Arc::new(Ops::new(health, shown, &settings)),
+            ops: Arc::new(Ops::new(health, metrics, &settings)),
             settings: Arc::new(settings),
             log,
             credentials: self.credentials,
@@ -362,21 +322,21 @@ fn shown(
 /// The model of the router: the one that the program gives, that of the settings, or that of
 /// the skills.
 fn router(
-    own: Option<Arc<dyn Model>>,
+    own_model: Option<Arc<dyn Model>>,
     skills: Option<&Arc<dyn Model>>,
     settings: &Settings,
 ) -> Result<Option<RouterModel>, NoModelProvider> {
     if settings.routing == Routing::Never {
         return Ok(None);
     }
-    let model = match (own, skills, &settings.model) {
-        (Some(own), ..) => own,
+    let model = match (own_model, skills, &settings.model) {
+        (Some(model), ..) => model,
         (None, Some(skills), _) => Arc::clone(skills),
-        (None, None, Some(named)) => {
-            if named.router_id.is_none() {
+        (None, None, Some(model)) => {
+            if model.router_id.is_none() {
                 tracing::warn!("`A2A_ROUTER_MODEL_ID` is not set: `A2A_MODEL_ID` chooses skills");
             }
-            Arc::new(ConfiguredModel::new(&named.of_router())?)
+            Arc::new(ConfiguredModel::new(&model.of_router())?)
         }
         (None, None, None) => return Ok(None),
     };
@@ -387,11 +347,11 @@ fn router(
 fn warn_of_unknown(agent: &AgentDefinition, rates: &RatePolicy) {
     let skills = || agent.manifest().skills.iter().map(|skill| skill.metadata);
     for name in rates.skills.keys() {
-        let known = match name.strip_prefix('#') {
+        let is_known = match name.strip_prefix('#') {
             Some(tag) => skills().any(|skill| skill.tags.contains(&tag)),
             None => skills().any(|skill| skill.id == name),
         };
-        if !known {
+        if !is_known {
             tracing::warn!("setting `A2A_RATE_SKILLS` limits `{name}`, which no skill has");
         }
     }
@@ -414,8 +374,8 @@ fn cards_by_url(
     settings: &Settings,
 ) -> Result<Arc<CardsByUrl>, CardError> {
     agent_card::check(&agent, settings)?;
-    let kept = settings.clone();
-    let make = move |url: &str| cards(&agent, &kept, url);
+    let card_settings = settings.clone();
+    let make = move |url: &str| cards(&agent, &card_settings, url);
     Ok(Arc::new(CardsByUrl::new(settings.public_url.clone(), make)))
 }
 

@@ -12,7 +12,7 @@ const SETTING: &str = "A2A_SKILL_SECRET";
 ///
 /// A secret is a variable of the environment, or a member of the secret of Secrets Manager
 /// that `A2A_SKILL_SECRET` names: a JSON object whose members are texts. The variable wins.
-/// Read them in the factory of a [`State`](crate::skill::State), so that only functions which
+/// Read them in the factory of a [`State`](a2a_lambda_skill::State), so that only functions which
 /// run skills need them.
 ///
 /// ```

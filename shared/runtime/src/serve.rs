@@ -58,8 +58,8 @@ pub use self::event::GatewayEvent;
 pub use mimalloc::MiMalloc as Allocator;
 
 use crate::http::{Body, HttpService};
-use crate::skill::BuildAgent;
 use crate::telemetry::metrics::Reporter;
+use a2a_lambda_skill::BuildAgent;
 use futures::{StreamExt as _, stream};
 use http::{Method, Response};
 use http_body_util::{BodyExt as _, BodyStream, Empty, StreamBody};
@@ -74,7 +74,7 @@ use crate::http::Function;
 #[cfg(feature = "aws")]
 use crate::runtime::Runtime;
 #[cfg(feature = "aws")]
-use crate::skill::build::check_turns;
+use a2a_lambda_skill::check_turns;
 #[cfg(feature = "aws")]
 use services::{clients, counters, push_queue, queue};
 

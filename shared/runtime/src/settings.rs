@@ -106,11 +106,11 @@ impl Settings {
     /// [`SettingsError`] for the first setting that cannot be used.
     pub fn read(source: &dyn Source) -> Result<Self, SettingsError> {
         let mut settings = Self::read_public(source)?;
-        let read = Read(source);
-        settings.secret_key_id = read.secret_key_id()?;
+        let reader = Read(source);
+        settings.secret_key_id = reader.secret_key_id()?;
         settings.policy.secrets = match settings.secret_key_id {
             Some(_) => Read::unread_keys(),
-            None => read.secret_keys(settings.auth)?,
+            None => reader.secret_keys(settings.auth)?,
         };
         Ok(settings)
     }
@@ -121,8 +121,8 @@ impl Settings {
     /// # Errors
     /// [`SettingsError`] for the first setting that cannot be used.
     pub fn read_public(source: &dyn Source) -> Result<Self, SettingsError> {
-        let read = Read(source);
-        let auth = read.choice(
+        let reader = Read(source);
+        let auth = reader.choice(
             "A2A_AUTH",
             "`gateway`, `dev`, `keys` or `jwt`",
             &AuthMode::ALL.map(|mode| (mode.word(), mode)),
@@ -131,11 +131,11 @@ impl Settings {
         if auth != AuthMode::Gateway && deployed(source) {
             return Err(SettingsError::AuthDeployed(auth.word()));
         }
-        let credentials = read.credentials(deployed(source))?;
+        let credentials = reader.credentials(deployed(source))?;
         if auth == AuthMode::Jwt {
             credentials.required_issuer()?;
         }
-        let reach = if read.switch("A2A_PUSH_ALLOW_PRIVATE", false)? {
+        let reach = if reader.switch("A2A_PUSH_ALLOW_PRIVATE", false)? {
             Reach::Anything
         } else {
             Reach::Public
@@ -143,44 +143,44 @@ impl Settings {
         if reach == Reach::Anything && deployed(source) {
             return Err(SettingsError::PrivateDeployed);
         }
-        let setting = read.url("A2A_PUBLIC_URL")?;
+        let setting = reader.url("A2A_PUBLIC_URL")?;
         // On AWS a card with an address of this machine would be wrong for every client.
         let otherwise = (!deployed(source)).then(|| LOCAL_URL.to_owned());
         let public_url = BaseUrl::new(setting, otherwise);
         Ok(Self {
-            table: read.text("A2A_TABLE", "a2a-lambda-local"),
-            bucket: read.text("A2A_BUCKET", "a2a-lambda-local"),
+            table: reader.text("A2A_TABLE", "a2a-lambda-local"),
+            bucket: reader.text("A2A_BUCKET", "a2a-lambda-local"),
             hosts: Hosts::local(public_url.without_stage().unwrap_or(LOCAL_URL)),
             public_url,
-            cors: read.cors_origin(auth)?,
+            cors: reader.cors_origin(auth)?,
             auth,
             credentials,
-            card: read.choice(
+            card: reader.choice(
                 "A2A_CARD",
                 "`union` or `v1`",
                 &[("union", CardShape::Union), ("v1", CardShape::V1)],
                 CardShape::Union,
             )?,
-            card_signatures: read.card_signatures()?,
+            card_signatures: reader.card_signatures()?,
             deployed_at: source.built_at(),
-            work_queue_url: read.url("A2A_WORK_QUEUE_URL")?,
-            streaming: read.switch("A2A_STREAMING", true)?,
-            push: read.switch("A2A_PUSH", true)?,
-            push_queue_url: read.url("A2A_PUSH_QUEUE_URL")?,
-            metrics: read.metrics()?,
-            sweep_interval: read.duration("A2A_SWEEP_INTERVAL", SWEEP_INTERVAL)?,
+            work_queue_url: reader.url("A2A_WORK_QUEUE_URL")?,
+            streaming: reader.switch("A2A_STREAMING", true)?,
+            push: reader.switch("A2A_PUSH", true)?,
+            push_queue_url: reader.url("A2A_PUSH_QUEUE_URL")?,
+            metrics: reader.metrics()?,
+            sweep_interval: reader.duration("A2A_SWEEP_INTERVAL", SWEEP_INTERVAL)?,
             secret_key_id: None,
-            model: read.model()?,
-            routing: read.routing()?,
-            policy: read.policy(reach, !deployed(source))?,
-            tck_streaming_timeout: read.tck_streaming_timeout()?,
+            model: reader.model()?,
+            routing: reader.routing()?,
+            policy: reader.policy(reach, !deployed(source))?,
+            tck_streaming_timeout: reader.tck_streaming_timeout()?,
         })
     }
 
     /// The beginning of a hash over what is in force, without the secret keys and the time of the
     /// executable: the same program with the same settings has the same.
     #[must_use]
-    pub fn fingerprint(&self) -> String {
+    pub(crate) fn fingerprint(&self) -> String {
         let timeless = Self {
             deployed_at: None,
             ..self.clone()
@@ -208,15 +208,15 @@ impl Settings {
 }
 
 fn required<'a>(url: Option<&'a str>, name: &'static str) -> Result<&'a str, SettingsError> {
-    url.ok_or(SettingsError::Missing { name, allowed: URL })
+    url.ok_or(SettingsError::Missing { name, rule: URL })
 }
 
 impl Read<'_> {
     /// The origin whose pages may call the agent. Development identities are not for every
     /// page that the developer opens.
     fn cors_origin(&self, auth: AuthMode) -> Result<Option<CorsOrigin>, SettingsError> {
-        let allowed = "`*`, or an origin as `https://app.example.com`, without a path";
-        let origin = self.parsed("A2A_CORS_ORIGIN", allowed, CorsOrigin::parse)?;
+        let rule = "`*`, or an origin as `https://app.example.com`, without a path";
+        let origin = self.parsed("A2A_CORS_ORIGIN", rule, CorsOrigin::parse)?;
         if auth == AuthMode::Dev && origin.as_ref().is_some_and(CorsOrigin::is_any) {
             return Err(SettingsError::EveryPageInDevelopment);
         }
@@ -224,8 +224,8 @@ impl Read<'_> {
     }
 
     fn card_signatures(&self) -> Result<Vec<CardSignature>, SettingsError> {
-        let allowed = "what `a2a-local sign-card --print setting` prints";
-        let signatures = self.parsed("A2A_CARD_SIGNATURES", allowed, |text| {
+        let rule = "what `a2a-local sign-card --print setting` prints";
+        let signatures = self.parsed("A2A_CARD_SIGNATURES", rule, |text| {
             let signatures = text.split_whitespace().map(|it| it.parse().ok());
             signatures.collect()
         })?;

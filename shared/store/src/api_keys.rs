@@ -35,8 +35,8 @@ impl ApiKeyReader {
     /// # Errors
     /// [`StoreError`] when the table does not answer.
     pub async fn api_key(&self, id: &ApiKeyId) -> Result<Option<ApiKeyRecord>, StoreError> {
-        let found = table::item(&*self.0, keys::api_key(id)).await?;
-        found.as_ref().map(record).transpose()
+        let item = table::item(&*self.0, keys::api_key(id)).await?;
+        item.as_ref().map(record).transpose()
     }
 
     /// The check of the deployment; `None` before its first key is made.
@@ -44,8 +44,8 @@ impl ApiKeyReader {
     /// # Errors
     /// [`StoreError`] when the table does not answer.
     pub async fn key_check(&self) -> Result<Option<KeyCheck>, StoreError> {
-        let found = table::item(&*self.0, keys::key_check()).await?;
-        found.as_ref().map(check).transpose()
+        let item = table::item(&*self.0, keys::key_check()).await?;
+        item.as_ref().map(check).transpose()
     }
 }
 
@@ -93,9 +93,9 @@ impl ApiKeys {
     pub async fn create_api_key(&self, new: &ApiKeyRecord) -> Result<bool, StoreError> {
         let put = Statement::put(keys::api_key(&new.id), attributes(new));
         let put = put.when(Condition::absent(keys::PK));
-        let stored = self.0.write(put.into()).await?.is_done()?;
+        let is_stored = self.0.write(put.into()).await?.is_done()?;
         // A repeated attempt may have met our own write. The stored key decides.
-        Ok(stored || self.reader().api_key(&new.id).await?.as_ref() == Some(new))
+        Ok(is_stored || self.reader().api_key(&new.id).await?.as_ref() == Some(new))
     }
 
     /// Stores the check, unless there is one.
@@ -113,8 +113,8 @@ impl ApiKeys {
     /// # Errors
     /// [`StoreError`] when the table does not answer. Then the key may be removed.
     pub async fn withdraw_api_key(&self, id: &ApiKeyId) -> Result<bool, StoreError> {
-        let gone = Statement::delete(keys::api_key(id)).when(Condition::exists(keys::PK));
-        self.0.write(gone.into()).await?.is_done()
+        let removal = Statement::delete(keys::api_key(id)).when(Condition::exists(keys::PK));
+        self.0.write(removal.into()).await?.is_done()
     }
 }
 

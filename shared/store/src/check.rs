@@ -78,8 +78,8 @@ fn changes(changes: &[ItemChange]) -> Allowed {
     for change in changes {
         let path = change.check()?;
         let overlaps = |other: &Path| {
-            let whole = other.member.is_none() || path.member.is_none();
-            other.name == path.name && (whole || other.member == path.member)
+            let is_whole = other.member.is_none() || path.member.is_none();
+            other.name == path.name && (is_whole || other.member == path.member)
         };
         demand(!paths.iter().any(overlaps), "two changes of one path")?;
         paths.push(path);
@@ -97,15 +97,15 @@ impl ItemChange {
                 name.as_str().into()
             }
         };
-        let named = |name: &str| !is_key(name) && !name.is_empty();
-        demand(named(&path.name), "an update changes a key")?;
+        let is_content = |name: &str| !is_key(name) && !name.is_empty();
+        demand(is_content(&path.name), "an update changes a key")?;
         let plain = path.member.is_none() || !is_indexed(&path.name);
         demand(plain, "a key of an index has no members")?;
         match self {
             Self::Set(path, value) if path.member.is_none() => attribute(&path.name, value)?,
             Self::Set(_, value) => self::value(value)?,
             Self::Copy { from, or, .. } => {
-                demand(named(from), "an update copies a key")?;
+                demand(is_content(from), "an update copies a key")?;
                 value(or)?;
             }
             _ => {}
@@ -190,10 +190,10 @@ impl Query {
 
     fn contains(&self, position: &Position) -> bool {
         let (partition, sort) = self.partition.source().keys();
-        let own = position.0.get(partition) == Some(&self.partition.key().into());
-        let named = [PK, SK].iter().all(|name| position.0.contains_key(*name));
+        let is_in_partition = position.0.get(partition) == Some(&self.partition.key().into());
+        let has_keys = [PK, SK].iter().all(|name| position.0.contains_key(*name));
         let inside = |sort| self.range.contains(sort);
-        own && named && position.0.get(sort).is_some_and(inside)
+        is_in_partition && has_keys && position.0.get(sort).is_some_and(inside)
     }
 }
 
@@ -218,8 +218,8 @@ impl QuerySource {
     /// Whether a query reads this attribute here.
     fn has(self, name: &str) -> bool {
         let (partition, sort) = self.keys();
-        let own = [PK, SK, partition, sort].contains(&name);
-        self == Self::Table || own || self.projected().contains(&name)
+        let is_key = [PK, SK, partition, sort].contains(&name);
+        self == Self::Table || is_key || self.projected().contains(&name)
     }
 }
 
@@ -258,8 +258,8 @@ fn value(value: &Value) -> Allowed {
 }
 
 fn ordered(value: &Value) -> Allowed {
-    let ordered = matches!(value, Value::Number(_) | Value::Text(_));
-    demand(ordered, "only numbers and texts have an order")
+    let has_order = matches!(value, Value::Number(_) | Value::Text(_));
+    demand(has_order, "only numbers and texts have an order")
 }
 
 /// Whether two bounds are in order; `None` if they are of two types.

@@ -33,14 +33,14 @@ impl Counters {
     /// [`StoreError`] when amounts may be missing. The caller must not repeat the call.
     pub async fn add_counters(&self, shard: u32, counters: &[Counter]) -> Result<(), StoreError> {
         let shard = shard % COUNTER_SHARDS;
-        let counted = counters.iter().filter(|it| !it.amounts.is_empty());
-        let writes: Vec<_> = counted.map(|counter| self.add(shard, counter)).collect();
+        let counters = counters.iter().filter(|it| !it.amounts.is_empty());
+        let writes: Vec<_> = counters.map(|counter| self.add(shard, counter)).collect();
         // All of them run, also after one has failed.
-        let done: Vec<_> = stream::iter(writes)
+        let results: Vec<_> = stream::iter(writes)
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
-        done.into_iter().collect()
+        results.into_iter().collect()
     }
 
     /// All counters of all shards, in any order. A series can be there several times. The read

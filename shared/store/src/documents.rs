@@ -36,8 +36,8 @@ impl Documents {
         key: &DocumentKey,
         now: Timestamp,
     ) -> Result<Option<StoredDocument>, StoreError> {
-        let found = table::item(&*self.0, keys::document(collection, key)).await?;
-        found.map_or(Ok(None), |item| document(&item, now))
+        let item = table::item(&*self.0, keys::document(collection, key)).await?;
+        item.map_or(Ok(None), |item| document(&item, now))
     }
 
     /// Writes a document, or removes it. Returns `false`, and writes nothing, if another one
@@ -53,8 +53,8 @@ impl Documents {
         }
         // A repeated attempt may have met our own write.
         let key = keys::document(&write.collection, &write.key);
-        let found = table::item(&*self.0, key).await?;
-        let maker = found.as_ref().map(|item| item::text(item, WRITE));
+        let item = table::item(&*self.0, key).await?;
+        let maker = item.as_ref().map(|item| item::text(item, WRITE));
         Ok(maker.transpose()? == Some(write.id.as_str()))
     }
 

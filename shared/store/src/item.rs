@@ -1,25 +1,97 @@
 //! Names and reads the attributes of items.
+//!
+//! The content of a record is `body`: JSON, compressed unless it is short. The other attributes
+//! are those that conditions, indexes, stream filters and the table's TTL read; the body does not
+//! repeat them.
 
 use crate::table::{Item, Value};
 use a2a_lambda_model::store::StoreError;
-use a2a_lambda_model::task::Timestamp;
+use a2a_lambda_model::stored::Encoded;
+use a2a_lambda_model::task::{Subject, Timestamp};
+use std::borrow::Cow;
 
 /// The content.
 pub(crate) const BODY: &str = "body";
 /// From when on the item does not count any more, in milliseconds.
 pub(crate) const EXPIRES_AT: &str = "expires_at";
 /// When the table may remove the item, in seconds.
-pub(crate) const TTL: &str = "ttl";
+pub const TTL: &str = "ttl";
 /// The id of the last write.
 pub(crate) const WRITE: &str = "w0";
-/// The subject of the owner.
-pub(crate) const OWNER_SUBJECT: &str = "owner_subject";
+/// The subject of the owner, for the relay and the sweep, which have an item and no caller.
+pub const OWNER_SUBJECT: &str = "owner_subject";
+/// The version of the stored form.
+pub(crate) const SCHEMA: &str = "schema";
+/// The version of a task or a thread.
+pub(crate) const VERSION: &str = "version";
+/// The id of the write that created the task.
+pub(crate) const INCARNATION: &str = "incarnation";
+/// The state of a task.
+pub(crate) const STATE: &str = "state";
+/// The context of a task.
+pub(crate) const CONTEXT: &str = "context";
+/// Until when no other worker may take a turn, or a push config.
+pub(crate) const LEASE_UNTIL: &str = "lease_until";
+
+/// The attributes of an item, or of its changes: what is absent has no value.
+pub(crate) type Attributes = Vec<(&'static str, Option<Value>)>;
+
+/// The item with these attributes.
+pub(crate) fn of(attributes: Attributes) -> Item {
+    let present = attributes.into_iter();
+    let present = present.filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    present.collect()
+}
+
+/// A number that a table can keep.
+pub(crate) fn count(number: u64) -> Value {
+    Value::Number(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+/// A time in milliseconds.
+pub(crate) fn millis(at: Timestamp) -> Value {
+    at.as_millis().into()
+}
+
+/// A time in seconds, for the TTL of the table.
+pub(crate) fn seconds(at: Timestamp) -> Value {
+    at.ttl_seconds().into()
+}
+
+/// Content as an attribute. Its type says how the content is encoded.
+pub(crate) fn content(body: Encoded<'static>) -> Value {
+    match body {
+        Encoded::Text(text) => Value::Text(text.into_owned()),
+        Encoded::Deflated(bytes) => Value::Bytes(bytes.into_owned()),
+    }
+}
+
+/// The content in the attribute [`BODY`].
+pub(crate) fn body(item: &Item) -> Result<Encoded<'_>, StoreError> {
+    match item.get(BODY) {
+        Some(Value::Text(text)) => Ok(Encoded::Text(Cow::Borrowed(text))),
+        Some(Value::Bytes(bytes)) => Ok(Encoded::Deflated(Cow::Borrowed(bytes))),
+        _ => Err(expected("a text or bytes", BODY)),
+    }
+}
+
+/// The same, moved out of the item, since a copy of a large one costs memory.
+pub(crate) fn take_body(item: &mut Item) -> Result<Encoded<'static>, StoreError> {
+    match item.remove(BODY) {
+        Some(Value::Text(text)) => Ok(Encoded::Text(text.into())),
+        Some(Value::Bytes(bytes)) => Ok(Encoded::Deflated(bytes.into())),
+        _ => Err(expected("a text or bytes", BODY)),
+    }
+}
 
 /// A text attribute.
-pub(crate) fn text<'i>(item: &'i Item, name: &str) -> Result<&'i str, StoreError> {
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn text<'i>(item: &'i Item, name: &str) -> Result<&'i str, StoreError> {
     match item.get(name) {
         Some(Value::Text(text)) => Ok(text),
-        _ => Err(corrupt("a text", name)),
+        _ => Err(expected("a text", name)),
     }
 }
 
@@ -28,21 +100,54 @@ pub(crate) fn optional_number(item: &Item, name: &str) -> Result<Option<i64>, St
     match item.get(name) {
         Some(Value::Number(number)) => Ok(Some(*number)),
         None => Ok(None),
-        Some(_) => Err(corrupt("a number", name)),
+        Some(_) => Err(expected("a number", name)),
     }
 }
 
-/// A number attribute.
-pub(crate) fn number(item: &Item, name: &str) -> Result<i64, StoreError> {
-    optional_number(item, name)?.ok_or_else(|| corrupt("a number", name))
+/// A number attribute of this type.
+pub(crate) fn number<N: TryFrom<i64>>(item: &Item, name: &str) -> Result<N, StoreError> {
+    let number = optional_number(item, name)?.and_then(|number| N::try_from(number).ok());
+    number.ok_or_else(|| expected("a number", name))
+}
+
+/// A time in milliseconds; `None` if it is absent.
+pub(crate) fn optional_time(item: &Item, name: &str) -> Result<Option<Timestamp>, StoreError> {
+    Ok(optional_number(item, name)?.map(Timestamp::from_millis))
+}
+
+/// A time in milliseconds.
+pub(crate) fn time(item: &Item, name: &str) -> Result<Timestamp, StoreError> {
+    number(item, name).map(Timestamp::from_millis)
+}
+
+/// The subject of the owner.
+pub(crate) fn subject(item: &Item) -> Result<Subject, StoreError> {
+    Subject::parse(text(item, OWNER_SUBJECT)?).map_err(corrupt)
 }
 
 /// Adds the time from which on the item does not count, and that of its removal.
 pub(crate) fn expire(item: &mut Item, end: Timestamp) {
-    item.insert(EXPIRES_AT.to_owned(), end.as_millis().into());
-    item.insert(TTL.to_owned(), end.ttl_seconds().into());
+    item.insert(EXPIRES_AT.to_owned(), millis(end));
+    item.insert(TTL.to_owned(), seconds(end));
 }
 
-fn corrupt(what: &str, name: &str) -> StoreError {
-    StoreError::Corrupt(format!("expected {what} in attribute `{name}`"))
+fn expected(what: &str, name: &str) -> StoreError {
+    corrupt(format_args!("expected {what} in attribute `{name}`"))
+}
+
+pub(crate) fn corrupt(why: impl std::fmt::Display) -> StoreError {
+    StoreError::Corrupt(why.to_string())
+}
+
+/// Decodes `items` with `read`. An item that cannot be decoded is logged and left out, so
+/// that it does not hide the others.
+pub(crate) fn readable<T>(
+    items: &[Item],
+    read: fn(&Item) -> Result<T, StoreError>,
+) -> impl Iterator<Item = T> {
+    items.iter().filter_map(move |item| {
+        read(item)
+            .inspect_err(|error| tracing::error!("failed to read an item of a list: {error}"))
+            .ok()
+    })
 }

@@ -3,12 +3,29 @@
 //! A partition key begins with the tenant. No name in a key can contain a `#`, so two owners,
 //! or two kinds of item, never share a partition. The fields of a key are private to this
 //! module, so no other code makes one.
+//!
+//! - here: keys, partitions, and the names of all but records
+//! - `records`: tasks, threads, and what is stored beside them
+
+mod records;
+
+pub(crate) use self::records::{
+    EXPIRY_SHARDS, OPEN_SHARDS, STATE, child, child_of, children, children_between,
+    context_position, delivery, delivery_beside, expiring_of, is_delivery, list, log_after,
+    objects_place, open, open_of, place, places, places_until, pointed, pointer, pointer_at,
+    pointers, pointers_by, position, push, pushes, sweep_position, sweep_text, task_of,
+    thread_and_state, thread_items, thread_of, thread_state,
+};
+pub use self::records::{
+    META, contexts, expiring, idempotency, is_of_subject, task, task_items, task_key_of, tenant,
+    thread,
+};
 
 use crate::table::{Item, QuerySource, Value};
 use a2a_lambda_model::store::api_keys::ApiKeyId;
 use a2a_lambda_model::store::documents::{DocumentCollection, DocumentKey, DocumentOwner};
 use a2a_lambda_model::store::limits::{RateBucket, SlotPool};
-use a2a_lambda_model::task::{Owner, TenantId};
+use a2a_lambda_model::task::TenantId;
 use sha2::{Digest as _, Sha256};
 
 /// Partition key of the table.
@@ -237,17 +254,4 @@ pub fn pool(pool: &SlotPool) -> Key {
 #[must_use]
 pub fn uploads(tenant: &TenantId, day: i64) -> Key {
     limits(tenant, format!("UPLOADS#{day}"))
-}
-
-/// The list of an owner's contexts.
-#[must_use]
-pub fn contexts(owner: &Owner) -> Partition {
-    let key = format!("T#{}#X#{}", owner.tenant, owner.subject.hash());
-    Partition::new(QuerySource::Lists, key)
-}
-
-/// One shard of the expiring threads of all tenants.
-#[must_use]
-pub fn expiring(shard: u32) -> Partition {
-    Partition::new(QuerySource::Sweep, format!("expiry#{shard}"))
 }

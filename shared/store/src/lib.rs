@@ -3,9 +3,10 @@
 //! - [`table`]: the interface of a table: get, query and write
 //! - `check`: what no table may be asked for
 //! - [`keys`]: makes every key
-//! - [`memory`]: a table in memory
-//! - `item`: reads the attributes of items
-//! - [`api_keys`], [`counters`], [`documents`], [`limits`]: what is stored
+//! - [`memory`]: a table and bytes in memory; [`memory_store`]: records over them
+//! - [`item`]: reads the attributes of items
+//! - [`records`]: tasks, threads and push configs
+//! - [`api_keys`], [`counters`], [`documents`], [`limits`]: what else is stored
 //! - `contract`: the cases that pass on every table
 //!
 //! A table knows nothing of what it stores. What is stored knows nothing of DynamoDB, except
@@ -17,8 +18,10 @@ mod check;
 pub mod contract;
 pub mod counters;
 pub mod documents;
-mod item;
+pub mod item;
 pub mod keys;
 pub mod limits;
 pub mod memory;
+pub mod memory_store;
+pub mod records;
 pub mod table;

@@ -101,10 +101,10 @@ impl Limits {
     /// # Errors
     /// [`StoreError`] when the table does not answer. Then the tenant may be blocked in part:
     /// repeat the call.
-    pub async fn block(&self, tenant: &TenantId, blocked: bool) -> Result<(), StoreError> {
+    pub async fn block(&self, tenant: &TenantId, is_blocked: bool) -> Result<(), StoreError> {
         let streams = keys::pool(&SlotPool::Streams(tenant.clone()));
         for key in [keys::tiers(tenant), streams] {
-            let statement = if blocked {
+            let statement = if is_blocked {
                 let block = ItemChange::Set(BLOCKED.into(), Value::Bool(true));
                 Statement::update(key, [block, ItemChange::Remove(TTL.into())])
             } else {
@@ -128,11 +128,11 @@ impl Limits {
             Outcome::Done(_) => Ok(None),
             Outcome::Unknown(why) => Err(StoreError::Unavailable(why)),
             Outcome::Refused(checks) => {
-                let found = checks.into_iter().find_map(|check| match check {
+                let item = checks.into_iter().find_map(|check| match check {
                     ConditionCheck::Failed(item) => item,
                     ConditionCheck::Held => None,
                 });
-                Ok(Some(found.unwrap_or_default()))
+                Ok(Some(item.unwrap_or_default()))
             }
         }
     }

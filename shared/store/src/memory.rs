@@ -4,15 +4,19 @@
 //! Nothing outlives the process.
 //!
 //! - here: the items and the calls
+//! - `blobs`: bytes beside the table
 //! - `write`: what a statement does to an item
 //! - `page`: a page of a query
 //! - `size`: the size of an item
 
+mod blobs;
 mod page;
 mod size;
 #[cfg(test)]
 mod tests;
 mod write;
+
+pub use self::blobs::MemoryBlobs;
 
 use crate::check::check_keys;
 use crate::item;
@@ -53,11 +57,11 @@ impl MemoryTable {
 
     /// Removes what the TTL of a table would remove at `now`.
     pub fn clean_up(&self, now: Timestamp) {
-        let kept = |item: &Item| match item::optional_number(item, item::TTL) {
+        let lives = |item: &Item| match item::optional_number(item, item::TTL) {
             Ok(Some(end)) => now < Timestamp::from_millis(end.saturating_mul(1000)),
             _ => true,
         };
-        self.state().items.retain(|_, item| kept(item));
+        self.state().items.retain(|_, item| lives(item));
     }
 
     fn state(&self) -> MutexGuard<'_, Contents> {

@@ -406,6 +406,11 @@ pub trait Table: ReadTable {
     async fn write(&self, write: Write) -> Result<Outcome, StoreError>;
 }
 
+/// Writes all or nothing; `false` if a condition does not hold.
+pub(crate) async fn done(table: &dyn Table, write: impl Into<Write>) -> Result<bool, StoreError> {
+    table.write(write.into()).await?.is_done()
+}
+
 /// One item, read consistently.
 pub(crate) async fn item(table: &dyn ReadTable, key: Key) -> Result<Option<Item>, StoreError> {
     Ok(table.get(&[key]).await?.pop())

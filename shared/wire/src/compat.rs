@@ -96,11 +96,11 @@ pub(crate) fn read_part(part: &Object<'_>, form: PartForm) -> Option<Part> {
             let data = part.member("data")?;
             // A2A 0.3 §6.5.3: an object. A2A 0.1 §6.5.3: an object or an array.
             if !(data.is_object() || form.arrays && data.is_array()) {
-                let allowed = match form.arrays {
+                let rule = match form.arrays {
                     true => "must be an object or an array",
                     false => "must be an object",
                 };
-                part.refuse("data", allowed);
+                part.refuse("data", rule);
                 return None;
             }
             let data = if form == PROTO {
@@ -139,8 +139,8 @@ fn read_file(file: &Object<'_>, form: PartForm) -> Option<Part> {
     }
     let filename = file.string("name").filter(|text| !text.is_empty());
     let media_type = file.string("mimeType").filter(|text| !text.is_empty());
-    let given = file.exactly_one(&[bytes, uri])?;
-    let content = if given == bytes {
+    let member = file.exactly_one(&[bytes, uri])?;
+    let content = if member == bytes {
         PartContent::Raw(file.base64(bytes)?)
     } else {
         PartContent::Url(file.required_text(uri)?.to_owned())
@@ -194,8 +194,8 @@ fn wrap_data(data: &Value, arrays: bool, metadata: &Metadata) -> (Value, Metadat
         return (data.clone(), metadata);
     }
     metadata.insert(WRAPPED.to_owned(), Value::Bool(true));
-    let wrapped = Map::from_iter([(VALUE.to_owned(), data.clone())]);
-    (Value::Object(wrapped), metadata)
+    let object = Map::from_iter([(VALUE.to_owned(), data.clone())]);
+    (Value::Object(object), metadata)
 }
 
 /// Writes a part.

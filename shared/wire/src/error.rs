@@ -253,11 +253,11 @@ fn metadata(error: &A2aError) -> Map<String, Value> {
         A2aError::TaskNotCancelable { state } | A2aError::TaskFinished { state } => {
             vec![("state", state.to_string())]
         }
-        A2aError::StateTooLarge { current, allowed } => vec![
+        A2aError::StateTooLarge { current, limit } => vec![
             ("current", current.to_string()),
-            ("allowed", allowed.to_string()),
+            ("allowed", limit.to_string()),
         ],
-        A2aError::PayloadTooLarge { allowed } => vec![("allowed", allowed.to_string())],
+        A2aError::PayloadTooLarge { limit } => vec![("allowed", limit.to_string())],
         A2aError::RateLimited { retry_after }
         | A2aError::Unavailable { retry_after }
         | A2aError::Unfinished { retry_after } => {

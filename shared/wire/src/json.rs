@@ -52,7 +52,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<JsonBody, A2aError> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let node = JsonNode {
         limits: &mut limits,
-        place: None,
+        parent: None,
     };
     let result = node
         .deserialize(&mut reader)
@@ -151,18 +151,18 @@ impl<'p> JsonPlace<'p> {
 }
 
 /// The number of objects and arrays around a value.
-fn depth(place: Option<&JsonPlace<'_>>) -> usize {
-    place.map_or(0, |place| place.depth)
+fn depth(parent: Option<&JsonPlace<'_>>) -> usize {
+    parent.map_or(0, |parent| parent.depth)
 }
 
 struct JsonNode<'l, 'p> {
     limits: &'l mut JsonLimits,
-    place: Option<&'p JsonPlace<'p>>,
+    parent: Option<&'p JsonPlace<'p>>,
 }
 
 impl JsonNode<'_, '_> {
     fn enter<E: de::Error>(&mut self) -> Result<(), E> {
-        if depth(self.place) >= MAX_DEPTH {
+        if depth(self.parent) >= MAX_DEPTH {
             let why = format!("JSON nested deeper than {MAX_DEPTH}");
             return self.limits.stop(why);
         }
@@ -214,10 +214,10 @@ impl<'de> Visitor<'de> for JsonNode<'_, '_> {
         self.enter()?;
         let mut values = Vec::new();
         loop {
-            let here = JsonPlace::inside(self.place, None, values.len());
+            let here = JsonPlace::inside(self.parent, None, values.len());
             let node = JsonNode {
                 limits: self.limits,
-                place: Some(&here),
+                parent: Some(&here),
             };
             match elements.next_element_seed(node)? {
                 Some(value) => values.push(value),
@@ -236,13 +236,13 @@ impl<'de> Visitor<'de> for JsonNode<'_, '_> {
             }
             // Names are not counted. Each has a value, which the seed below counts, so
             // a huge object reaches the limit too.
-            let here = JsonPlace::inside(self.place, Some(&name), 0);
+            let here = JsonPlace::inside(self.parent, Some(&name), 0);
             if values.contains_key(&name) && self.limits.duplicates.len() < MAX_DUPLICATES {
                 self.limits.duplicates.push(here.path());
             }
             let value = members.next_value_seed(JsonNode {
                 limits: self.limits,
-                place: Some(&here),
+                parent: Some(&here),
             })?;
             values.insert(name, value);
         }

@@ -98,8 +98,8 @@ pub(crate) fn members(pairs: &[(String, String)]) -> Result<Map<String, Value>, 
     let mut members = Map::new();
     let mut violations = Vec::new();
     // A2A 1.0 §3.6.1: the version may be a parameter of the query, and belongs to no operation.
-    let own = |(name, _): &&(String, String)| !name.eq_ignore_ascii_case("a2a-version");
-    for (name, text) in pairs.iter().filter(own) {
+    let is_member = |(name, _): &&(String, String)| !name.eq_ignore_ascii_case("a2a-version");
+    for (name, text) in pairs.iter().filter(is_member) {
         // A2A 1.0 §11.5: a boolean is `true` or `false`. Only this parameter is one;
         // text and numbers are read from a string.
         let switch = matches!(name.as_str(), "includeArtifacts" | "include_artifacts");

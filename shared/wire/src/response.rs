@@ -54,7 +54,7 @@ pub struct WireResponse {
 #[must_use]
 pub fn answer(call: &Call, reply: &MethodResult) -> WireResponse {
     let result = match reply {
-        MethodResult::Sent(sent) => call.sent(sent),
+        MethodResult::Sent(result) => call.sent(result),
         MethodResult::Task(task) => call.task(task),
         MethodResult::Contexts(page) => context_list::encode_page(page).into(),
         MethodResult::Deleted => Value::Object(serde_json::Map::new()).into(),
@@ -205,7 +205,7 @@ impl Call {
             _ => "parts",
         };
         let path = format!("message.{list}{inside}");
-        let Some((index, place)) = inside
+        let Some((index, suffix)) = inside
             .strip_prefix('[')
             .and_then(|inside| inside.split_once("].data"))
         else {
@@ -221,7 +221,7 @@ impl Call {
             }
             _ => String::new(),
         };
-        Some(format!("message.{list}[{index}].data{wrapping}{place}"))
+        Some(format!("message.{list}[{index}].data{wrapping}{suffix}"))
     }
 
     /// Writes the result of a send.

@@ -28,8 +28,8 @@ pub(crate) fn state_filter(generation: Generation) -> Vec<(&'static str, TaskSta
     if generation == Generation::V10 {
         return of_v10.collect();
     }
-    let canceled = of_v10.filter(|(_, state)| *state == TaskState::Canceled);
-    let of_v03 = of(Dialect::rest(Generation::V03)).chain(canceled);
+    let canceled_names = of_v10.filter(|(_, state)| *state == TaskState::Canceled);
+    let of_v03 = of(Dialect::rest(Generation::V03)).chain(canceled_names);
     of_v03
         .chain(of(Dialect::json_rpc(Generation::V03)))
         .collect()

@@ -58,9 +58,9 @@ pub(super) fn check(
     }
     // A2A 1.0 §3.6.2: an absent or empty version means 0.3.
     let number = version.map_or(Some((0, 3)), parse);
-    let fault = |supported| A2aError::VersionNotSupported {
+    let fault = |versions| A2aError::VersionNotSupported {
         version: version.unwrap_or("0.3").to_owned(),
-        supported,
+        versions,
     };
     match generation {
         Generation::V10 if number == Some((1, 0)) => Ok(()),

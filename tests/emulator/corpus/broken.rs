@@ -1,9 +1,7 @@
 //! A damaged item causes an error, never a panic.
 
 use super::{Corpus, Endpoint, NOW, owner, releases, tasks_of, text};
-use a2a_lambda::store::push::ReadPushes as _;
-use a2a_lambda::store::queue::SweepTasks as _;
-use a2a_lambda::store::{ReadTasks as _, ReadThreads as _, StoreError};
+use a2a_lambda::store::StoreError;
 use a2a_lambda::task::{ContextId, IdempotencyKey, TaskId, Timestamp};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use proptest::prelude::*;
@@ -111,8 +109,8 @@ async fn read_all(site: &Endpoint, item: &Value, what: &str) -> usize {
         }
     }
     if item.get("open").is_some() {
-        for shard in 0..site.records.open_shards() {
-            let open = site.records.open_tasks(shard, None, 100).await;
+        for shard in 0..site.records.sweep().open_shards() {
+            let open = site.records.sweep().open_tasks(shard, None, 100).await;
             refused += usize::from(fits(open, what));
         }
     }

@@ -11,14 +11,15 @@ use a2a_lambda::engine::{Clock as _, Ids};
 use a2a_lambda::http::Function;
 use a2a_lambda::runtime::Runtime;
 use a2a_lambda::settings::{Settings, Source};
+use a2a_lambda::store::Blobs as _;
 use a2a_lambda::store::ReadBlobs as _;
 use a2a_lambda::store::aws::AwsClients;
 use a2a_lambda::store::contract::Stores;
 use a2a_lambda::store::contract::noise;
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::dynamodb;
+use a2a_lambda::store::records::Records;
 use a2a_lambda::store::s3::S3Blobs;
 use a2a_lambda::store::stored::Encoded;
-use a2a_lambda::store::{Blobs as _, ReadTasks as _, ReadThreads as _};
 use a2a_lambda::task::{
     ContextId, Event, Owner, PartContent, Subject, TaskId, TaskRecord, TenantId, Timestamp,
 };
@@ -71,7 +72,7 @@ fn owner() -> Owner {
 /// An agent with a table and a bucket.
 struct Endpoint {
     clients: AwsClients,
-    records: Arc<DynamoStore>,
+    records: Arc<Records>,
     blobs: Arc<S3Blobs>,
     runtime: Runtime,
     clock: Arc<TestClock>,
@@ -83,14 +84,12 @@ impl Endpoint {
         let embedded = Embedded::start(None).await.unwrap();
         let clients = AwsClients::connect(embedded.endpoints()).await;
         let blobs = Arc::new(S3Blobs::new(clients.s3.clone(), BUCKET));
-        let records = DynamoStore::new(clients.dynamodb.clone(), TABLE).with_blobs(blobs.clone());
+        let records = dynamodb::records(clients.dynamodb.clone(), TABLE).with_blobs(blobs.clone());
         let records = Arc::new(records);
         let clock = Arc::new(TestClock::without_timers(Timestamp::from_millis(NOW)));
-        let agent = reference_agent::conformance::agent(Duration::from_secs(2)).unwrap();
+        let agent = conformance_agent::agent(Duration::from_secs(2)).unwrap();
         let runtime = Runtime::builder(agent, Settings::read(&Local).unwrap())
-            .tasks(records.clone())
-            .threads(records.clone())
-            .pushes(records.clone())
+            .table(records.table())
             .blobs(blobs.clone())
             .clock(clock.clone())
             .ids(Arc::new(Counted(AtomicU64::new(1))))
@@ -119,14 +118,8 @@ impl Endpoint {
         site
     }
 
-    fn stores(&self) -> Stores<'_> {
-        Stores {
-            tasks: &*self.records,
-            sweep: &*self.records,
-            threads: &*self.records,
-            blobs: &*self.blobs,
-            pushes: Some(&*self.records),
-        }
+    fn stores(&self) -> Stores {
+        Stores::over(self.records.table(), self.blobs.clone())
     }
 
     async fn put(&self, item: &Value) {

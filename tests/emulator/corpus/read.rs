@@ -1,9 +1,8 @@
 //! This release reads and continues the tasks that earlier releases have stored.
 
 use super::{Corpus, Endpoint, NOW, body, owner, releases, tasks_of, text, untyped, with_body};
-use a2a_lambda::store::push::{DeliverPushes as _, ReadPushes as _};
 use a2a_lambda::store::queue::{Ack, Receipt, WorkItem};
-use a2a_lambda::store::{ReadThreads as _, StoreError, ThreadWrite, WriteThreads as _};
+use a2a_lambda::store::{StoreError, ThreadWrite};
 use a2a_lambda::task::{
     ContextId, Delivery, PushLease, TaskId, TaskRecord, TaskState, Timestamp, WriteId,
 };
@@ -280,10 +279,12 @@ async fn a_push_config_of_a_later_release_still_records_deliveries() {
             until: Timestamp::from_millis(NOW + 30_000),
         };
         let now = Timestamp::from_millis(NOW);
-        let leased = site.records.lease_push(push, &lease, now, push.clean_at);
+        let deliveries = site.records.deliveries();
+        let leased = deliveries.lease_push(push, &lease, now, push.clean_at);
         assert!(leased.await.unwrap(), "{release}");
         let further = Delivery::after(push.delivery.cursor + 1);
-        let moved = site.records.note_delivery(push, &lease.holder, &further);
+        let deliveries = site.records.deliveries();
+        let moved = deliveries.note_delivery(push, &lease.holder, &further);
         assert!(moved.await.unwrap(), "{release}");
         let items = site.items().await;
         let stored = items.iter().find(|item| {

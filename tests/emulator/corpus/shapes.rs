@@ -2,10 +2,7 @@
 //! during an upgrade.
 
 use super::{Corpus, Endpoint, NOW, body, long, owner, this_release};
-use a2a_lambda::store::WriteTasks as _;
-use a2a_lambda::store::WriteThreads as _;
 use a2a_lambda::store::contract::{World, noise};
-use a2a_lambda::store::push::WritePushes as _;
 use a2a_lambda::store::{Committed, KeyWrite, ThreadRecord, ThreadWrite};
 use a2a_lambda::task::{
     Artifact, ArtifactUpdate, Change, ContextId, Generation, IdempotencyKey, Message, Metadata,

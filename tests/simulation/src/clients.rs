@@ -2,13 +2,13 @@
 //!
 //! Each process runs on a machine. A machine has one release and its own clock.
 
-use crate::fleet::{Release, Released};
+use crate::fleet::Release;
 use crate::hub::{Hub, LocalClock};
 use crate::mutant::Mutant;
 use crate::oracle::{Life, Said};
 use crate::queue::{SimQueue, SimReceipt};
 use crate::skills::{LETTERS, SCRIPT, SLOW};
-use crate::store::SimStore;
+use crate::store::{SimStore, SimTable};
 use crate::watch::Watch;
 use a2a_lambda::auth::Caller;
 use a2a_lambda::engine::CallBudget;
@@ -17,12 +17,13 @@ use a2a_lambda::engine::{
 };
 use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::store::queue::Ack;
-use a2a_lambda::store::{WriteTasks, WriteThreads};
+use a2a_lambda::store::records::{Deliveries, Records};
 use a2a_lambda::task::{
     A2aError, CancelCommand, ContextId, Generation, GetQuery, IdempotencyKey, ListQuery, Message,
     Metadata, Owner, Part, Role, SendCommand, SendMode, Sent, Subject, SubscribeCommand, Task,
     TaskId, TaskState, TenantId, Timestamp,
 };
+use a2a_lambda::testing::TableLayer;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
@@ -49,6 +50,7 @@ struct Machine {
     ahead: i64,
     clock: Arc<dyn Clock>,
     engine: Engine,
+    deliveries: Deliveries,
 }
 
 impl Machine {
@@ -59,24 +61,20 @@ impl Machine {
         agent: &Arc<AgentDefinition>,
         (release, ahead): (Option<Release>, i64),
     ) -> Self {
-        let (tasks, threads): (Arc<dyn WriteTasks>, Arc<dyn WriteThreads>) = match release {
-            None => (store.clone(), store.clone()),
-            Some(release) => {
-                let released = Arc::new(Released {
-                    store: Arc::clone(store),
-                    hub: Arc::clone(hub),
-                    release,
-                });
-                (released.clone(), released)
-            }
-        };
         let clock = Arc::new(LocalClock {
             hub: Arc::clone(hub),
             ahead,
         });
+        let table = SimTable {
+            store: Arc::clone(store),
+            clock: Arc::clone(&clock),
+            release,
+        };
+        let table = TableLayer::new(store.memory.table.clone(), table);
+        let records = Records::new(table).with_blobs(store.clone());
+        let deliveries = records.deliveries();
         let services = Services {
-            tasks,
-            threads,
+            records,
             blobs: store.clone(),
             clock: clock.clone(),
             ids: hub.clone(),
@@ -86,9 +84,10 @@ impl Machine {
             release,
             ahead,
             clock,
+            deliveries,
             engine: Engine::new(Arc::clone(agent), services, policy())
-                .with_pushes(store.clone())
-                .with_push_queue(store.clone(), Arc::new(SimQueue(Arc::clone(hub)))),
+                .with_push()
+                .with_push_queue(Arc::new(SimQueue(Arc::clone(hub)))),
         }
     }
 }
@@ -186,6 +185,10 @@ impl Endpoint {
             }
         }
         site
+    }
+
+    pub(crate) fn deliveries(&self) -> Deliveries {
+        self.machine.deliveries.clone()
     }
 
     fn engine(&self) -> &Engine {
@@ -388,9 +391,7 @@ impl Endpoint {
     pub(crate) async fn sweep(self) {
         let mut places = SweepPlaces::default();
         let queue = SimQueue(Arc::clone(&self.hub));
-        let round = self
-            .engine()
-            .sweep_round(&*self.store, &queue, &mut places, None);
+        let round = self.engine().sweep_round(&queue, &mut places, None);
         if let Some(error) = round.await.error {
             self.hub.world().oracle.refused(&error.a2a_error);
         }

@@ -251,7 +251,7 @@ impl Driver {
             world.faulty = false;
             world.kill_at.clear();
         }
-        self.site.store.memory.catch_up_index();
+        self.site.store.memory.table.catch_up_indexes();
         // Work that was ever queued comes to rest without the sweep.
         self.drain(false);
         let stuck = self.open(|seen| seen.dispatched);

@@ -6,16 +6,12 @@
 
 use crate::hub::Hub;
 use crate::mutant::Mutant;
-use crate::store::SimStore;
-use a2a_lambda::store::stored;
-use a2a_lambda::store::wrap::{WrapTasks, WrapThreads};
-use a2a_lambda::store::{
-    Committed, StoreError, TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
-};
+use crate::store::edit_body;
+use a2a_lambda::store::table::{self, Action, ItemChange, Statement, Write};
+use a2a_lambda::store::{StoreError, ThreadRecord, stored};
 use a2a_lambda::task::{TaskRecord, WriteId};
-use async_trait::async_trait;
+use a2a_lambda::testing::{ItemKind, committed_task};
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 /// The member that the next release adds.
 const LATER: &str = "later";
@@ -60,68 +56,56 @@ pub(crate) fn follows(
     new || before == now
 }
 
-/// The store as the processes of one release use it.
-pub(crate) struct Released {
-    pub(crate) store: Arc<SimStore>,
-    pub(crate) hub: Arc<Hub>,
-    pub(crate) release: Release,
-}
-
-impl Released {
-    /// A task in the form in which this release stores it.
-    fn task(&self, record: &TaskRecord, write: Option<&WriteId>) -> Result<TaskRecord, StoreError> {
-        let mut value = stored::encode(record);
-        if let Some(members) = value.as_object_mut() {
-            if self.release == Release::After {
-                let by = write.map(WriteId::as_str);
-                let added = json!({"at": record.version(), "by": by, "share": 0.1});
-                members.insert(LATER.to_owned(), added);
-            } else if self.hub.world().is(Mutant::UnknownDropped) {
-                members.remove(LATER);
-            }
+impl Release {
+    /// Gives the tasks and threads of a write the form in which this release stores them.
+    pub(crate) fn rewrite(self, write: &mut Write, hub: &Hub) -> Result<(), StoreError> {
+        let drops = self == Self::Today && hub.world().is(Mutant::UnknownDropped);
+        let id = committed_task(write).and_then(|task| task.write_ids().last().cloned());
+        for statement in &mut write.statements {
+            let by = match ItemKind::of(&statement.key) {
+                ItemKind::Task => id.clone(),
+                ItemKind::Thread => last_write(statement),
+                _ => continue,
+            };
+            let at = version(statement);
+            edit_body(statement, |body| match self {
+                Self::After => {
+                    let by = by.as_ref().map(WriteId::as_str);
+                    let added = json!({"at": at, "by": by, "share": 0.1});
+                    body.insert(LATER.to_owned(), added);
+                }
+                Self::Today if drops => {
+                    body.remove(LATER);
+                }
+                Self::Today => {}
+            })?;
         }
-        stored::decode(value)
-    }
-
-    fn thread(&self, write: &ThreadWrite) -> Result<ThreadWrite, StoreError> {
-        let mut value = stored::encode_thread(&write.record);
-        if self.release == Release::After
-            && let Some(members) = value.as_object_mut()
-        {
-            let added = json!({"at": write.record.version, "by": write.write.as_str()});
-            members.insert(LATER.to_owned(), added);
-        }
-        Ok(ThreadWrite {
-            record: stored::decode_thread(value)?,
-            ..write.clone()
-        })
+        Ok(())
     }
 }
 
-#[async_trait]
-impl WrapTasks for Released {
-    fn tasks(&self) -> &dyn WriteTasks {
-        &*self.store
-    }
-
-    async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
-        let thread = write.thread.as_ref().map(|thread| self.thread(thread));
-        let write = TaskWrite {
-            record: self.task(&write.record, write.id())?,
-            thread: thread.transpose()?,
-            ..write.clone()
-        };
-        self.store.commit(&write).await
+/// The value that a statement gives an attribute.
+fn value<'s>(statement: &'s Statement, name: &str) -> Option<&'s table::Value> {
+    match &statement.action {
+        Action::Put(item) => item.get(name),
+        Action::Update(changes) => changes.iter().find_map(|change| match change {
+            ItemChange::Set(path, value) if path.name == name => Some(value),
+            _ => None,
+        }),
+        Action::Delete => None,
     }
 }
 
-#[async_trait]
-impl WrapThreads for Released {
-    fn threads(&self) -> &dyn WriteThreads {
-        &*self.store
+fn last_write(statement: &Statement) -> Option<WriteId> {
+    match value(statement, "w0")? {
+        table::Value::Text(id) => Some(WriteId::stored(id.as_str())),
+        _ => None,
     }
+}
 
-    async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
-        self.store.put_thread(&self.thread(write)?).await
+fn version(statement: &Statement) -> Option<i64> {
+    match value(statement, "version")? {
+        table::Value::Number(version) => Some(*version),
+        _ => None,
     }
 }

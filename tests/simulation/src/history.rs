@@ -172,16 +172,16 @@ fn jump(driver: &mut Driver) {
 
 /// A message is shown again early, or the index stops being updated or catches up.
 fn glitch(driver: &mut Driver) {
-    let memory = &driver.site.store.memory;
+    let table = &driver.site.store.memory.table;
     let mut world = driver.site.hub.world();
     match world.chance.below(3) {
         0 => {
-            memory.lag_index();
+            table.lag_indexes();
             // The index lags until it catches up, which is later than now.
             world.oracle.lagged = Moment::LAST;
         }
         1 => {
-            memory.catch_up_index();
+            table.catch_up_indexes();
             if world.oracle.lagged == Moment::LAST {
                 world.oracle.lagged = world.oracle.passes();
             }

@@ -1,21 +1,26 @@
-//! The memory store with points and faults in front of it.
+//! The table and the bytes in memory, with points and faults in front of them.
 
-use crate::hub::{Fate, Hub, Late, Service};
+use crate::fleet::Release;
+use crate::hub::{Fate, Hub, Late, LocalClock, Service};
 use crate::mutant::Mutant;
 use crate::oracle::{Life, Oracle};
+use a2a_lambda::engine::Clock as _;
+use a2a_lambda::store::keys::Key;
 use a2a_lambda::store::memory::MemoryStore;
-use a2a_lambda::store::push::{DeliverPushes, ReadPushes, WritePushes};
-use a2a_lambda::store::queue::{ObjectsPlace, OpenTask, SweepObjects, SweepTasks, TaskImage};
+use a2a_lambda::store::queue::TaskImage;
+use a2a_lambda::store::records::to_task;
+use a2a_lambda::store::table::{
+    Action, Comparison, Condition, ConditionCheck, Item, ItemChange, Outcome, Query, QueryPage,
+    ReadTable as _, Statement, Table, Value, Write,
+};
 use a2a_lambda::store::{
-    BlobHead, Blobs, Committed, Download, Expect, ExpiringThread, Keyed, ProjectedTask, Projection,
-    ReadBlobs, ReadTasks, ReadThreads, RecordPage, RecordQuery, StateRemoved, StoreError,
-    SweepThreads, Tail, TaskWrite, ThreadPage, ThreadQuery, ThreadRecord, ThreadWrite, UploadTerms,
-    UploadUrl, WriteTasks, WriteThreads, stored,
+    BlobHead, Blobs, Download, Expect, ReadBlobs, StoreError, TaskWrite, ThreadWrite, UploadTerms,
+    UploadUrl, stored,
 };
 use a2a_lambda::task::{
-    ContextId, Delivery, KeyHash, Owner, PushId, PushLease, PushRecord, TaskId, TaskKey,
-    TaskRecord, ThreadKey, Timestamp, WriteId,
+    ContextId, IdError, Owner, Subject, TaskKey, TaskRecord, TenantId, Timestamp, WriteId,
 };
+use a2a_lambda::testing::{ItemKind, TableHooks, committed_task};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::FutureExt as _;
@@ -34,7 +39,7 @@ pub(crate) struct SimStore {
     pub(crate) memory: MemoryStore,
     hub: Arc<Hub>,
     /// Idempotency keys as a planted fault keeps them: apart from their tasks.
-    loose: Mutex<BTreeMap<KeyHash, (String, TaskId)>>,
+    loose: Mutex<BTreeMap<Key, Item>>,
     /// The epochs that an answer has raised.
     resumed: Mutex<BTreeSet<(Life, u64)>>,
 }
@@ -51,9 +56,8 @@ fn away() -> StoreError {
 
 impl SimStore {
     pub(crate) fn new(hub: Arc<Hub>) -> Self {
-        let memory = MemoryStore::new();
         Self {
-            memory,
+            memory: MemoryStore::new(),
             hub,
             loose: Mutex::default(),
             resumed: Mutex::default(),
@@ -130,87 +134,242 @@ impl SimStore {
         }
     }
 
+    /// Writes to the table, and passes what is new to the oracle and the stream.
+    async fn write(&self, write: Write, clock: &LocalClock) -> Result<Outcome, StoreError> {
+        if let Some(task) = committed_task(&write) {
+            return self.commit(write, &task, clock).await;
+        }
+        if self.keeps_lease(&write) {
+            return Ok(Outcome::Done(None));
+        }
+        let write = self.planted(write)?;
+        let thread = write
+            .statements
+            .iter()
+            .find(|statement| ItemKind::of(&statement.key) == ItemKind::Thread);
+        let thread = thread.map(|it| (it.key.clone(), it.action == Action::Delete));
+        let outcome = self.memory.table.write(write).await?;
+        if let (Some((key, is_gone)), Outcome::Done(_)) = (thread, &outcome) {
+            if is_gone {
+                let context = context_of(&key)?;
+                self.hub.world().oracle.thread_gone(&context);
+            } else if let Some(write) = self.thread_at(&key).await? {
+                self.hub.world().oracle.thread_kept(&write);
+            }
+        }
+        Ok(outcome)
+    }
+
     /// Stores a commit, and passes it to the oracle and the stream if it is new.
-    async fn store(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
+    async fn commit(
+        &self,
+        write: Write,
+        task: &TaskRecord,
+        clock: &LocalClock,
+    ) -> Result<Outcome, StoreError> {
         let mutant = self.hub.world().mutant;
         if mutant == Some(Mutant::LostCommit) && self.hub.world().chance.in_thousand(20) {
-            return Ok(Committed::Done);
+            return Ok(Outcome::Done(None));
         }
-        if self.keeps_keys_loose() && write.key.is_some() {
-            return self.store_loosely(write).await;
-        }
-        let releases = write.record.not_before().is_some();
-        if mutant == Some(Mutant::ReleaseLost) && releases {
+        if mutant == Some(Mutant::ReleaseLost) && task.not_before().is_some() {
             return Err(away());
         }
-        let mut write = match mutant {
-            Some(Mutant::ReleaseCounted) if releases => TaskWrite {
-                record: with_an_attempt_more(&write.record)?,
-                ..write.clone()
-            },
-            Some(Mutant::BlindCommit) => self.blind(write).await?,
-            Some(Mutant::BlindThread) => self.blind_thread(write).await?,
-            Some(Mutant::IncarnationIgnored) => self.of_any_task(write).await?,
-            _ => write.clone(),
-        };
-        write.record.forget_writes(WRITES);
-        let write = &write;
-        if self.is_made_again(write).await? {
+        let mut write = self.planted(write)?;
+        let key = self.loose_key(&mut write);
+        if let Some((at, key)) = &key {
+            if let Some(refused) = self.loosely_refused(&write, *at, key) {
+                return Ok(refused);
+            }
+            if self.hub.world().is(Mutant::KeyUnchecked) {
+                self.hub.pause().await;
+            }
+        }
+        if self.is_made_again(&write, task).await? {
             self.hub.world().oracle.abandoned = true;
         }
-        let committed = self.memory.commit(write).await?;
-        match committed {
-            Committed::Done if write.record.state().is_interrupted() && self.takes_late() => {
-                self.is_new(write);
-                while self.hub.world().late == Late::Held {
-                    self.hub.pause().await;
-                }
-                Err(away())
-            }
-            Committed::Done => {
-                if self.is_new(write) || mutant != Some(Mutant::WriteIdIgnored) {
-                    return Ok(Committed::Done);
-                }
-                let record = &write.record;
-                let found = self.memory.load(record.owner(), record.id(), write.now);
-                Ok(Committed::Conflict(found.await?))
-            }
-            Committed::Conflict(Some(current)) => {
-                let seen = match mutant {
-                    Some(Mutant::EpochKeptByResume) if self.is_resumed(&current, &write.record) => {
-                        with(&current, "epoch", &write.record)?
+        let outcome = self.memory.table.write(write.clone()).await?;
+        match outcome {
+            Outcome::Done(_) => {
+                self.note(&write, task, clock).await?;
+                if let Some((_, key)) = key {
+                    if self.hub.world().is(Mutant::KeyAfterTask) {
+                        self.hub.pause().await;
                     }
-                    _ => disguised(mutant, &current, &write.record)?,
-                };
-                Ok(Committed::Conflict(Some(seen)))
+                    if let Action::Put(item) = key.action {
+                        self.loose().insert(key.key, item);
+                    }
+                }
+                if task.state().is_interrupted() && self.takes_late() {
+                    while self.hub.world().late == Late::Held {
+                        self.hub.pause().await;
+                    }
+                    return Err(away());
+                }
+                Ok(Outcome::Done(None))
             }
-            other => Ok(other),
+            Outcome::Refused(mut checks) => {
+                if let Some(ConditionCheck::Failed(Some(item))) = checks.first_mut() {
+                    self.disguise(item, task)?;
+                }
+                Ok(Outcome::Refused(checks))
+            }
+            other @ Outcome::Unknown(_) => Ok(other),
         }
+    }
+
+    /// The write with the planted fault, and with fewer write ids than the runtime keeps.
+    fn planted(&self, mut write: Write) -> Result<Write, StoreError> {
+        let mutant = self.hub.world().mutant;
+        let is_commit = committed_task(&write).is_some();
+        for statement in &mut write.statements {
+            let kind = ItemKind::of(&statement.key);
+            let of_task = matches!(kind, ItemKind::Task | ItemKind::Child);
+            match mutant {
+                Some(Mutant::BlindCommit) if is_commit && of_task => statement.condition = None,
+                Some(Mutant::BlindThread) if is_commit && kind == ItemKind::Thread => {
+                    statement.condition = None;
+                }
+                Some(Mutant::IncarnationIgnored) if kind == ItemKind::Task => {
+                    let condition = statement.condition.take();
+                    statement.condition = condition.map(of_any_incarnation);
+                }
+                _ => {}
+            }
+            if kind != ItemKind::Task || !is_commit {
+                continue;
+            }
+            let is_release = sets(statement, "not_before");
+            edit_body(statement, |body| {
+                if let Some(serde_json::Value::Array(ids)) = body.get_mut("writeIds") {
+                    ids.drain(..ids.len().saturating_sub(WRITES));
+                }
+                if mutant == Some(Mutant::WriteIdIgnored) {
+                    body.insert("writeIds".to_owned(), vec!["unknown"].into());
+                }
+                if mutant == Some(Mutant::ReleaseCounted) && is_release {
+                    let attempt = body.get("attempt").and_then(|it| it.as_u64());
+                    let next = attempt.unwrap_or(1) + 1;
+                    body.insert("attempt".to_owned(), next.into());
+                }
+            })?;
+        }
+        Ok(write)
+    }
+
+    /// Whether a write drops a lease, and a planted fault keeps it.
+    fn keeps_lease(&self, write: &Write) -> bool {
+        let drops = |statement: &Statement| match &statement.action {
+            Action::Update(changes) => {
+                sets(statement, "cursor") && changes.contains(&ItemChange::Remove("holder".into()))
+            }
+            _ => false,
+        };
+        self.hub.world().is(Mutant::LeaseStays) && write.statements.iter().any(drops)
+    }
+
+    /// Takes the idempotency key out of a commit, if a planted fault writes it apart.
+    fn loose_key(&self, write: &mut Write) -> Option<(usize, Statement)> {
+        let is_key = |it: &Statement| ItemKind::of(&it.key) == ItemKind::IdempotencyKey;
+        let at = write.statements.iter().position(is_key);
+        let at = at.filter(|_| self.keeps_keys_loose())?;
+        Some((at, write.statements.remove(at)))
+    }
+
+    /// The outcome of a commit whose key is taken, as far as the loose keys show it.
+    fn loosely_refused(&self, write: &Write, at: usize, key: &Statement) -> Option<Outcome> {
+        let item = self.loose().get(&key.key).cloned()?;
+        let Action::Put(mine) = &key.action else {
+            return None;
+        };
+        let by = item.get("w0").cloned();
+        let replaces = match &key.condition {
+            Some(Condition::Any(any)) => any.iter().any(|it| {
+                matches!(it, Condition::Is(_, Comparison::Equal, dead) if Some(dead) == by.as_ref())
+            }),
+            _ => false,
+        };
+        if replaces || by.as_ref() == mine.get("w0") {
+            return None;
+        }
+        let mut checks = vec![ConditionCheck::Held; write.statements.len()];
+        checks.insert(at, ConditionCheck::Failed(Some(item)));
+        Some(Outcome::Refused(checks))
     }
 
     /// Whether a create is repeated after its reply was lost and its task was deleted and
     /// removed. No store can recognise this repeat, so the history ends without a verdict.
-    async fn is_made_again(&self, write: &TaskWrite) -> Result<bool, StoreError> {
-        if write.expect != Expect::Absent || !self.hub.world().oracle.knows(write) {
+    async fn is_made_again(&self, write: &Write, task: &TaskRecord) -> Result<bool, StoreError> {
+        let creates = |it: &Statement| {
+            ItemKind::of(&it.key) == ItemKind::Task && matches!(it.action, Action::Put(_))
+        };
+        let knows = self.hub.world().oracle.knows(task);
+        if !knows || !write.statements.iter().any(creates) {
             return Ok(false);
         }
-        let stored = self.memory.load_by_key(&write.record.key()).await?;
-        let life = Life::of(&write.record);
+        let stored = self.whole(&task.key()).await?;
+        let life = Life::of(task);
         Ok(stored.is_none_or(|stored| Life::of(&stored) != life))
     }
 
-    /// Passes a commit to the oracle and the stream, once. Returns whether it was new.
-    fn is_new(&self, write: &TaskWrite) -> bool {
-        let world = self.hub.world();
-        let new = !world.oracle.knows(write);
-        drop(world);
-        if new {
-            self.note_resume(&write.record);
-            let mut world = self.hub.world();
-            world.oracle.committed(write);
-            world.messages.streamed(&write.record);
+    /// The whole task as it is stored.
+    async fn whole(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
+        self.memory.records.sweep().load_by_key(key).await
+    }
+
+    /// Passes a commit to the oracle and the stream, once.
+    async fn note(
+        &self,
+        write: &Write,
+        task: &TaskRecord,
+        clock: &LocalClock,
+    ) -> Result<(), StoreError> {
+        if self.hub.world().oracle.knows(task) {
+            return Ok(());
         }
-        new
+        let Some(mut record) = self.whole(&task.key()).await? else {
+            return Ok(());
+        };
+        *record.fields().write_ids = task.write_ids().to_vec();
+        let thread = write.statements.iter();
+        let mut thread = thread.filter(|it| ItemKind::of(&it.key) == ItemKind::Thread);
+        let thread = match thread.next() {
+            Some(statement) => self.thread_at(&statement.key).await?,
+            None => None,
+        };
+        let write = TaskWrite {
+            record,
+            expect: Expect::Absent,
+            thread,
+            pushes: Vec::new(),
+            key: None,
+            has_pointer: true,
+            now: clock.now(),
+        };
+        self.note_resume(&write.record);
+        let mut world = self.hub.world();
+        world.oracle.committed(&write);
+        world.messages.streamed(&write.record);
+        Ok(())
+    }
+
+    /// The last write of the thread at `key`, as it is stored.
+    async fn thread_at(&self, key: &Key) -> Result<Option<ThreadWrite>, StoreError> {
+        let found = self.memory.table.get(std::slice::from_ref(key)).await?;
+        let Some(item) = found.first() else {
+            return Ok(None);
+        };
+        let text = |name: &str| match item.get(name) {
+            Some(Value::Text(text)) => text.clone(),
+            _ => String::new(),
+        };
+        let owner = owner_of(key, &text("owner_subject"))?;
+        let id = context_of(key)?;
+        let found = self.memory.records.load_thread(&owner, &id).await?;
+        Ok(found.map(|record| ThreadWrite {
+            expect: record.version - 1,
+            record,
+            write: WriteId::stored(text("w0")),
+        }))
     }
 
     /// Records the epoch if this stored commit is that of an answer.
@@ -251,157 +410,28 @@ impl SimStore {
         world.is(Mutant::KeyAfterTask) || world.is(Mutant::KeyUnchecked)
     }
 
-    fn loose(&self) -> MutexGuard<'_, BTreeMap<KeyHash, (String, TaskId)>> {
+    fn loose(&self) -> MutexGuard<'_, BTreeMap<Key, Item>> {
         self.loose.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn load_loose(
-        &self,
-        owner: &Owner,
-        key: &KeyHash,
-        now: Timestamp,
-    ) -> Result<Option<Keyed>, StoreError> {
-        let Some((content, task)) = self.loose().get(key).cloned() else {
-            return Ok(None);
-        };
-        let found = self.memory.load(owner, &task, now).await?;
-        Ok(found.map(|record| Keyed { content, record }))
-    }
-
-    /// Writes a keyed commit in two writes, with other processes in between.
-    async fn store_loosely(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
-        let Some(key) = &write.key else {
-            return self.memory.commit(write).await;
-        };
-        let owner = write.record.owner();
-        let found = self.load_loose(owner, &key.key, write.now).await?;
-        let own = |keyed: &Keyed| write.id().is_some_and(|id| keyed.record.was_written_by(id));
-        if let Some(keyed) = found.filter(|keyed| !own(keyed)) {
-            return Ok(Committed::KeyTaken(Box::new(keyed)));
-        }
-        if self.hub.world().is(Mutant::KeyUnchecked) {
-            self.hub.pause().await;
-        }
-        let bare = TaskWrite {
-            key: None,
-            ..write.clone()
-        };
-        let committed = self.memory.commit(&bare).await?;
-        if committed == Committed::Done {
-            self.is_new(&bare);
-            if self.hub.world().is(Mutant::KeyAfterTask) {
-                self.hub.pause().await;
+    /// The stored task as a commit of `mine` sees it in a conflict, with the planted fault.
+    fn disguise(&self, item: &mut Item, mine: &TaskRecord) -> Result<(), StoreError> {
+        let mutant = self.hub.world().mutant;
+        let epoch = || Value::from(i64::try_from(mine.epoch()).unwrap_or(i64::MAX));
+        match mutant {
+            Some(Mutant::EpochKeptByResume) if self.is_resumed(&to_task(item)?, mine) => {
+                item.insert("epoch".to_owned(), epoch());
             }
-            let named = (key.content.clone(), write.record.id().clone());
-            self.loose().insert(key.key.clone(), named);
+            Some(Mutant::EpochIgnored) => {
+                item.insert("epoch".to_owned(), epoch());
+            }
+            Some(Mutant::IncarnationIgnored) => {
+                let incarnation = mine.incarnation().as_str().into();
+                item.insert("incarnation".to_owned(), incarnation);
+            }
+            _ => {}
         }
-        Ok(committed)
-    }
-
-    async fn blind(&self, write: &TaskWrite) -> Result<TaskWrite, StoreError> {
-        let record = &write.record;
-        let found = self.memory.load(record.owner(), record.id(), write.now);
-        let expect = found
-            .await?
-            .map_or(Expect::Absent, |stored| Expect::of(&stored));
-        Ok(TaskWrite {
-            expect,
-            ..write.clone()
-        })
-    }
-
-    /// The write as a store applies it that does not check the incarnation.
-    async fn of_any_task(&self, write: &TaskWrite) -> Result<TaskWrite, StoreError> {
-        let blind = self.blind(write).await?;
-        let version = |expect: &Expect| match expect {
-            Expect::Absent => None,
-            Expect::Version { version, .. } => Some(*version),
-        };
-        let same = version(&write.expect).is_some_and(|it| version(&blind.expect) == Some(it));
-        Ok(if same { blind } else { write.clone() })
-    }
-
-    async fn beat(&self, record: &TaskRecord, until: Timestamp) -> Result<bool, StoreError> {
-        if self.hub.world().is(Mutant::IncarnationIgnored)
-            && let Some(stored) = self.memory.load_by_key(&record.key()).await?
-            && stored.epoch() == record.epoch()
-        {
-            return self.memory.heartbeat(&stored, until).await;
-        }
-        self.memory.heartbeat(record, until).await
-    }
-
-    async fn note(
-        &self,
-        push: &PushRecord,
-        holder: &WriteId,
-        delivery: &Delivery,
-    ) -> Result<bool, StoreError> {
-        if self.hub.world().is(Mutant::LeaseStays) && delivery.lease.is_none() {
-            return Ok(true);
-        }
-        let noted = self.memory.note_delivery(push, holder, delivery).await?;
-        let (hook, cursor) = (&push.listener.id, delivery.cursor);
-        let until = delivery.lease.as_ref().map(|lease| lease.until.as_millis());
-        self.hub
-            .world()
-            .oracle
-            .note(|| format!("{hook} is at event {cursor}, leased until {until:?}: {noted}"));
-        Ok(noted)
-    }
-
-    async fn lease(
-        &self,
-        push: &PushRecord,
-        lease: &PushLease,
-        now: Timestamp,
-        clean_at: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let leased = self.memory.lease_push(push, lease, now, clean_at).await?;
-        let (hook, until) = (&push.listener.id, lease.until.as_millis());
-        self.hub
-            .world()
-            .oracle
-            .note(|| format!("{hook} is leased until {until}: {leased}"));
-        Ok(leased)
-    }
-
-    async fn blind_thread(&self, write: &TaskWrite) -> Result<TaskWrite, StoreError> {
-        let mut write = write.clone();
-        if let Some(thread) = &mut write.thread {
-            let (owner, id) = (&thread.record.owner, &thread.record.context_id);
-            let found = self.memory.load_thread(owner, id).await?;
-            thread.expect = found.map_or(0, |stored| stored.version);
-        }
-        Ok(write)
-    }
-
-    async fn find_key(
-        &self,
-        owner: &Owner,
-        key: &KeyHash,
-        now: Timestamp,
-    ) -> Result<Option<Keyed>, StoreError> {
-        if self.keeps_keys_loose() {
-            return self.load_loose(owner, key, now).await;
-        }
-        self.memory.load_key(owner, key, now).await
-    }
-
-    async fn keep_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
-        let stored = self.memory.put_thread(write).await?;
-        if stored {
-            self.hub.world().oracle.thread_kept(write);
-        }
-        Ok(stored)
-    }
-
-    async fn drop_thread(&self, record: &ThreadRecord) -> Result<bool, StoreError> {
-        let gone = self.memory.remove_thread(record).await?;
-        if gone {
-            self.hub.world().oracle.thread_gone(&record.context_id);
-        }
-        Ok(gone)
+        Ok(())
     }
 
     async fn keep_blob(
@@ -415,8 +445,8 @@ impl SimStore {
             return Ok(());
         }
         let put = match task {
-            Some(task) => self.memory.put_for(task, key, bytes).await,
-            None => self.memory.put(key, bytes).await,
+            Some(task) => self.memory.blobs.put_for(task, key, bytes).await,
+            None => self.memory.blobs.put(key, bytes).await,
         };
         if mutant == Some(Mutant::OneBlobKey) {
             return Ok(());
@@ -439,7 +469,7 @@ impl SimStore {
         let mut missed = Vec::new();
         for (life, seen) in oracle.living() {
             let record = &seen.record;
-            let found = self.memory.pushes(record.owner(), record.id());
+            let found = self.memory.records.pushes(record.owner(), record.id());
             let found = found.now_or_never().and_then(Result::ok);
             let found = found.unwrap_or_default().into_iter();
             let mine = found.filter(|push| push.incarnation == *record.incarnation());
@@ -458,14 +488,14 @@ impl SimStore {
                 named.push_str(&stored::encode(record).to_string());
                 continue;
             }
-            let found = self.memory.load_by_key(&record.key()).now_or_never();
+            let found = self.whole(&record.key()).now_or_never();
             let found = found.and_then(Result::ok).flatten();
             let same = found.is_some_and(|found| Life::of(&found) == *life);
             if same && seen.deleted.is_some() {
                 left.push(format!("G19: task {life} is deleted and still stored"));
             }
         }
-        let keys = self.memory.keys("", None, usize::MAX).now_or_never();
+        let keys = self.memory.blobs.keys("", None, usize::MAX).now_or_never();
         for key in keys.and_then(Result::ok).unwrap_or_default() {
             if !named.contains(&key) {
                 left.push(format!("object {key} is named by no task"));
@@ -475,139 +505,109 @@ impl SimStore {
     }
 }
 
-/// The stored task as a commit of `mine` sees it in a conflict, with the planted fault.
-fn disguised(
-    mutant: Option<Mutant>,
-    current: &TaskRecord,
-    mine: &TaskRecord,
-) -> Result<TaskRecord, StoreError> {
-    match mutant {
-        Some(Mutant::EpochIgnored) => with(current, "epoch", mine),
-        Some(Mutant::IncarnationIgnored) => with(current, "incarnation", mine),
-        _ => Ok(current.clone()),
+/// The context of a thread's key.
+fn context_of(key: &Key) -> Result<ContextId, StoreError> {
+    let context = key.partition().splitn(5, '#').nth(4).unwrap_or_default();
+    ContextId::parse(context).map_err(|error| StoreError::Corrupt(error.to_string()))
+}
+
+/// The owner of a thread.
+fn owner_of(key: &Key, subject: &str) -> Result<Owner, StoreError> {
+    let tenant = key.partition().split('#').nth(1).unwrap_or_default();
+    let wrong = |error: IdError| StoreError::Corrupt(error.to_string());
+    Ok(Owner {
+        tenant: TenantId::parse(tenant).map_err(wrong)?,
+        subject: Subject::parse(subject).map_err(wrong)?,
+    })
+}
+
+/// Whether a statement gives an attribute a value.
+fn sets(statement: &Statement, name: &str) -> bool {
+    match &statement.action {
+        Action::Put(item) => item.contains_key(name),
+        Action::Update(changes) => changes
+            .iter()
+            .any(|change| matches!(change, ItemChange::Set(path, _) if path.name == name)),
+        Action::Delete => false,
     }
 }
 
-/// `record` with one member of its stored form taken from `other`.
-fn with(record: &TaskRecord, member: &str, other: &TaskRecord) -> Result<TaskRecord, StoreError> {
-    let (mut form, other) = (stored::encode(record), stored::encode(other));
-    if let (Some(own), Some(theirs)) = (form.get_mut(member), other.get(member)) {
-        *own = theirs.clone();
+/// `condition` without what it says of the incarnation.
+fn of_any_incarnation(condition: Condition) -> Condition {
+    let is_named =
+        |it: &Condition| matches!(it, Condition::Is(path, ..) if path.name == "incarnation");
+    match condition {
+        Condition::All(all) => Condition::All(all.into_iter().filter(|it| !is_named(it)).collect()),
+        other => other,
     }
-    stored::decode(form)
 }
 
-/// `record` with one attempt more. The stored form leaves out the first one.
-fn with_an_attempt_more(record: &TaskRecord) -> Result<TaskRecord, StoreError> {
-    let mut form = stored::encode(record);
-    if let Some(members) = form.as_object_mut() {
-        members.insert("attempt".to_owned(), (record.attempt() + 1).into());
-    }
-    stored::decode(form)
-}
-
-/// The same call of the memory store, unless the simulation has its own version.
-macro_rules! behind {
-    ($store:ident, $part:ident, $call:ident, ($($arg:ident),*)) => {
-        $part::$call(&$store.memory, $($arg),*)
+/// Changes the content that a statement writes.
+pub(crate) fn edit_body(
+    statement: &mut Statement,
+    edit: impl FnOnce(&mut serde_json::Map<String, serde_json::Value>),
+) -> Result<(), StoreError> {
+    let body = match &mut statement.action {
+        Action::Put(item) => item.get_mut("body"),
+        Action::Update(changes) => changes.iter_mut().find_map(|change| match change {
+            ItemChange::Set(path, value) if path.name == "body" => Some(value),
+            _ => None,
+        }),
+        Action::Delete => None,
     };
-    ($store:ident, $part:ident, $call:ident, ($($arg:ident),*), $own:ident) => {
-        $store.$own($($arg),*)
+    let Some(body) = body else { return Ok(()) };
+    let encoded = match &*body {
+        Value::Bytes(bytes) => stored::Encoded::Deflated(bytes.as_slice().into()),
+        Value::Text(text) => stored::Encoded::Text(text.as_str().into()),
+        _ => return Ok(()),
     };
+    let members = serde_json::from_str(&encoded.json()?);
+    let mut members: serde_json::Map<String, serde_json::Value> =
+        members.map_err(|error| StoreError::Corrupt(error.to_string()))?;
+    edit(&mut members);
+    *body = serde_json::Value::Object(members).to_string().into();
+    Ok(())
 }
 
-/// Puts points before and after every call, and lets the call fail.
-macro_rules! pointed {
-    ($($part:ident {
-        $([$plain:ident() -> $value:ty])*
-        $($call:ident($($arg:ident: $type:ty),* $(,)?) -> $answer:ty $(= $own:ident)?;)*
-    })+) => {$(
-        #[deny(clippy::missing_trait_methods, reason = "a default has no points")]
-        #[async_trait]
-        impl $part for SimStore {
-            $(
-                fn $plain(&self) -> $value {
-                    $part::$plain(&self.memory)
+/// The table as the processes of one release on one machine use it.
+#[derive(Debug)]
+pub(crate) struct SimTable {
+    pub(crate) store: Arc<SimStore>,
+    pub(crate) clock: Arc<LocalClock>,
+    /// `None` if every machine runs the current release.
+    pub(crate) release: Option<Release>,
+}
+
+#[async_trait]
+impl TableHooks for SimTable {
+    async fn get(&self, table: &dyn Table, keys: &[Key]) -> Result<Vec<Item>, StoreError> {
+        let store = &self.store;
+        let is_key = |key: &Key| ItemKind::of(key) == ItemKind::IdempotencyKey;
+        store
+            .call(|| async {
+                if keys.iter().any(is_key) && store.keeps_keys_loose() {
+                    let loose = store.loose();
+                    return Ok(keys
+                        .iter()
+                        .filter_map(|key| loose.get(key).cloned())
+                        .collect());
                 }
-            )*
-            $(
-                async fn $call(&self, $($arg: $type),*) -> Result<$answer, StoreError> {
-                    self.call(|| {
-                        $(let $arg = Clone::clone(&$arg);)*
-                        behind!(self, $part, $call, ($($arg),*) $(, $own)?)
-                    })
-                    .await
-                }
-            )*
+                table.get(keys).await
+            })
+            .await
+    }
+
+    async fn query(&self, table: &dyn Table, query: &Query) -> Result<QueryPage, StoreError> {
+        self.store.call(|| table.query(query)).await
+    }
+
+    async fn write(&self, _: &dyn Table, mut write: Write) -> Result<Outcome, StoreError> {
+        if let Some(release) = self.release {
+            release.rewrite(&mut write, &self.store.hub)?;
         }
-    )+};
-}
-
-pointed! {
-    ReadTasks {
-        load(owner: &Owner, id: &TaskId, now: Timestamp) -> Option<TaskRecord>;
-        head(owner: &Owner, id: &TaskId, now: Timestamp) -> Option<TaskRecord>;
-        heads(tasks: &[OpenTask], now: Timestamp) -> Vec<TaskRecord>;
-        project(head: TaskRecord, wanted: Projection, now: Timestamp) -> Option<ProjectedTask>;
-        tail(owner: &Owner, id: &TaskId, after: u64, now: Timestamp) -> Option<Tail>;
-        list(owner: &Owner, query: &RecordQuery) -> RecordPage;
-        load_key(owner: &Owner, key: &KeyHash, now: Timestamp) -> Option<Keyed> = find_key;
-    }
-    WriteTasks {
-        commit(write: &TaskWrite) -> Committed = store;
-        put_pointer(record: &TaskRecord, until: Timestamp) -> ();
-        ended_task(owner: &Owner, id: &TaskId, now: Timestamp) -> Option<TaskRecord>;
-        tasks_in(
-            owner: &Owner, context: &ContextId, after: Option<String>, limit: usize,
-        ) -> (Vec<TaskRecord>, Option<String>);
-        remove_task(record: &TaskRecord) -> bool;
-        heartbeat(record: &TaskRecord, lease_until: Timestamp) -> bool = beat;
-    }
-    SweepTasks {
-        [open_shards() -> u32]
-        open_tasks(
-            shard: u32, after: Option<String>, limit: usize,
-        ) -> (Vec<OpenTask>, Option<String>);
-    }
-    SweepObjects {
-        load_by_key(key: &TaskKey) -> Option<TaskRecord>;
-        head_by_key(key: &TaskKey) -> Option<TaskRecord>;
-        state_object(thread: &ThreadKey) -> Option<String>;
-        content_objects(key: &TaskKey) -> Vec<String>;
-        objects_place() -> Option<ObjectsPlace>;
-        note_objects_place(place: &ObjectsPlace) -> ();
-    }
-    ReadThreads {
-        load_thread(owner: &Owner, id: &ContextId) -> Option<ThreadRecord>;
-        load_thread_head(owner: &Owner, id: &ContextId) -> Option<ThreadRecord>;
-        list_threads(owner: &Owner, query: &ThreadQuery) -> ThreadPage;
-    }
-    WriteThreads {
-        put_thread(write: &ThreadWrite) -> bool = keep_thread;
-        forget_state(record: &ThreadRecord) -> ();
-        remove_thread(record: &ThreadRecord) -> bool = drop_thread;
-    }
-    ReadPushes {
-        pushes(owner: &Owner, task: &TaskId) -> Vec<PushRecord>;
-    }
-    WritePushes {
-        put_push(push: &PushRecord) -> ();
-        delete_push(owner: &Owner, task: &TaskId, id: &PushId) -> ();
-    }
-    DeliverPushes {
-        lease_push(
-            push: &PushRecord, lease: &PushLease, now: Timestamp, clean_at: Timestamp,
-        ) -> bool = lease;
-        note_delivery(push: &PushRecord, holder: &WriteId, delivery: &Delivery) -> bool = note;
-        confirm_pushes(record: &TaskRecord) -> bool;
-    }
-    SweepThreads {
-        [expiry_shards() -> u32]
-        expiring_threads(
-            shard: u32, now: Timestamp, after: Option<String>, limit: usize,
-        ) -> (Vec<ExpiringThread>, Option<String>);
-        note_expiry(thread: &ThreadRecord) -> ();
-        remove_state(owner: &Owner, id: &ContextId, now: Timestamp) -> StateRemoved;
+        self.store
+            .call(|| self.store.write(write.clone(), &self.clock))
+            .await
     }
 }
 
@@ -615,12 +615,12 @@ pointed! {
 impl ReadBlobs for SimStore {
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         let key = self.blob_key(key);
-        self.call_of(Service::Bucket, || self.memory.get(&key))
+        self.call_of(Service::Bucket, || self.memory.blobs.get(&key))
             .await
     }
 
     async fn head(&self, key: &str) -> Result<Option<BlobHead>, StoreError> {
-        self.call_of(Service::Bucket, || ReadBlobs::head(&self.memory, key))
+        self.call_of(Service::Bucket, || self.memory.blobs.head(key))
             .await
     }
 
@@ -658,12 +658,14 @@ impl Blobs for SimStore {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<String>, StoreError> {
-        self.call_of(Service::Bucket, || self.memory.keys(prefix, after, limit))
-            .await
+        self.call_of(Service::Bucket, || {
+            self.memory.blobs.keys(prefix, after, limit)
+        })
+        .await
     }
 
     async fn remove(&self, keys: &[String]) -> Result<(), StoreError> {
-        self.call_of(Service::Bucket, || self.memory.remove(keys))
+        self.call_of(Service::Bucket, || self.memory.blobs.remove(keys))
             .await
     }
 

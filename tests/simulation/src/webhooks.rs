@@ -61,8 +61,7 @@ impl Endpoint {
         }
         let dispatcher = PushDispatcher::new(
             PushServices {
-                tasks: self.store.clone(),
-                pushes: self.store.clone(),
+                deliveries: self.deliveries(),
                 queue: Arc::new(SimQueue(Arc::clone(&self.hub))),
                 webhooks: Arc::new(SimHooks(Arc::clone(&self.hub))),
                 clock: self.clock(),

@@ -144,8 +144,8 @@ impl CompiledPolicy {
         let mut rules = Vec::with_capacity(document.rules.len());
         for (at, entry) in document.rules.into_iter().enumerate() {
             let rule_id = entry.id.clone();
-            let compiled = rule(&mut budget, &mut ids, &format!("/rules/{at}"), entry);
-            rules.push(compiled.map_err(|error| ConstraintError {
+            let rule = rule(&mut budget, &mut ids, &format!("/rules/{at}"), entry);
+            rules.push(rule.map_err(|error| ConstraintError {
                 // A malformed id can be long, and the field names the rule as well.
                 rule_id: Some(rule_id).filter(|id| is_id(id)),
                 ..error

@@ -79,8 +79,8 @@ fn extra(
         let text = "no policy of this layer or a broader one is mandatory";
         findings.push(finding(NO_MANDATORY_POLICY, Severity::Info, text));
     }
-    if let (Some(known), Some(present)) = (facts.version_hash(), version)
-        && known != present
+    if let (Some(hash), Some(present)) = (facts.version_hash(), version)
+        && hash != present
     {
         let text = "`versionHash` is not the present version of the policies";
         findings.push(finding(STALE_VERSION_HASH, Severity::Warn, text));
@@ -102,13 +102,13 @@ fn score(violations: &[Violation]) -> f64 {
 }
 
 fn confidence(targets: &BTreeSet<RuleTarget>, facts: &CheckFacts) -> f64 {
-    let (mut all, mut known) = (0_u32, 0_u32);
+    let (mut all, mut hits) = (0_u32, 0_u32);
     for target in targets {
         all += 1;
-        known += u32::from(facts.knows(*target));
+        hits += u32::from(facts.knows(*target));
     }
     if all == 0 {
         return 1.0;
     }
-    f64::from(known) / f64::from(all)
+    f64::from(hits) / f64::from(all)
 }

@@ -107,9 +107,9 @@ impl CheckFacts {
             ),
             (RuleTarget::Config, config),
         ];
-        let known = values.into_iter();
+        let pairs = values.into_iter();
         Ok(Self {
-            values: known
+            values: pairs
                 .filter_map(|(target, facts)| Some((target, facts?)))
                 .collect(),
             version_hash: context.version_hash,
@@ -153,8 +153,8 @@ impl CheckFacts {
             return Search::Unknown;
         };
         for fact in facts {
-            if let Some(place) = fact.find(target, &rule.matcher) {
-                let line = (target == RuleTarget::Code).then(|| fact.line(place));
+            if let Some(offset) = fact.find(target, &rule.matcher) {
+                let line = (target == RuleTarget::Code).then(|| fact.line(offset));
                 return Search::Present(line.flatten());
             }
         }
@@ -177,7 +177,7 @@ impl Fact {
         }
     }
 
-    /// The place in the text where it has what a rule of this target searches for; 0 for a
+    /// The offset in the text where it has what a rule of this target searches for; 0 for a
     /// name.
     fn find(&self, target: RuleTarget, matcher: &Matcher) -> Option<usize> {
         let texts = [self.text.as_deref(), self.name.as_deref()];
@@ -185,10 +185,10 @@ impl Fact {
         let is_match = match (matcher, target) {
             (Matcher::Text(part), RuleTarget::Code) => return text?.find(part.as_str()),
             (Matcher::Pattern(regex), _) => return Some(regex.find(text?)?.start()),
-            (Matcher::Text(whole), RuleTarget::Import) => is_part(text?, whole),
+            (Matcher::Text(module), RuleTarget::Import) => is_part(text?, module),
             (Matcher::Text(name), RuleTarget::Dependency) => texts.contains(&Some(name)),
             (Matcher::Text(value), RuleTarget::File | RuleTarget::Config) => text == Some(value),
-            // The text of a value is its place and the value: a glob is for the name.
+            // The text of a value is its path and the value: a glob is for the name.
             (Matcher::Name(glob), RuleTarget::Config) => {
                 self.name.as_deref().is_some_and(|name| glob.is_match(name))
             }
@@ -197,9 +197,9 @@ impl Fact {
         is_match.then_some(0)
     }
 
-    /// The line of a place in the text, from 1.
-    fn line(&self, place: usize) -> Option<u64> {
-        let bytes = self.text.as_ref()?.bytes().take(place);
+    /// The line of an offset in the text, from 1.
+    fn line(&self, offset: usize) -> Option<u64> {
+        let bytes = self.text.as_ref()?.bytes().take(offset);
         u64::try_from(bytes.filter(|byte| *byte == b'\n').count() + 1).ok()
     }
 }
@@ -215,9 +215,9 @@ fn without_version(entry: &str) -> &str {
     end.and_then(|(at, _)| entry.get(..at)).unwrap_or(entry)
 }
 
-/// Whether an import is `whole` or a part of it.
-fn is_part(import: &str, whole: &str) -> bool {
-    import.strip_prefix(whole).is_some_and(|rest| {
+/// Whether an import is `module` or a part of it.
+fn is_part(import: &str, module: &str) -> bool {
+    import.strip_prefix(module).is_some_and(|rest| {
         rest.is_empty() || ["::", ".", "/"].iter().any(|sign| rest.starts_with(sign))
     })
 }

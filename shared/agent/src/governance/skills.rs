@@ -56,12 +56,12 @@ fn scopes(
         .into_iter()
         .filter(|layer| *layer > target);
     let broader = access.scopes(verb, broader.map(KnowledgeLayer::layer));
-    let own = match access.scope(verb, target.layer(), scope_id) {
+    let scope = match access.scope(verb, target.layer(), scope_id) {
         Ok(scope) => Some(scope),
         Err(Denial::Foreign) => None,
         Err(denial) => return Err(denial),
     };
-    Ok(own.into_iter().chain(broader).collect())
+    Ok(scope.into_iter().chain(broader).collect())
 }
 
 /// Loads the accepted policies of these scopes.
@@ -91,7 +91,7 @@ pub(super) async fn load(cx: &TaskContext<'_>, scopes: &[Scope]) -> AgentResult<
         // Withdrawn since the list was read.
         let Some(item) = item else { continue };
         version.update(item.commit.as_bytes());
-        let layer = entry.place.layer();
+        let layer = entry.location.layer();
         match CompiledPolicy::parse(&item.content) {
             Ok(policy) if policy.layer().layer() == layer => in_force.policies.push(policy),
             Ok(_) => in_force.unused(entry, "it names another layer"),
@@ -104,13 +104,13 @@ pub(super) async fn load(cx: &TaskContext<'_>, scopes: &[Scope]) -> AgentResult<
 }
 
 async fn policy(store: &KnowledgeStore<'_>, entry: &Listed) -> AgentResult<Option<StoredItem>> {
-    let item = store.item(&entry.place, None).await?;
+    let item = store.item(&entry.location, None).await?;
     Ok(item.filter(|item| item.head.is_in_force(ItemKind::Policy)))
 }
 
 impl InForce {
     fn unused(&mut self, entry: &Listed, why: &str) {
-        let text = format!("the policy {} is not used: {why}", entry.place.file());
+        let text = format!("the policy {} is not used: {why}", entry.location.file());
         self.warnings.push(text);
     }
 }

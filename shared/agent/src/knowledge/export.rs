@@ -96,13 +96,13 @@ fn named(id: ObjectId, kind: Kind, data: &[u8]) -> Result<Vec<(ObjectId, Kind)>,
 }
 
 fn make(folder: &Path) -> Result<(), ExportError> {
-    let failed = |cause| format!("failed to write `{}`: {cause}", folder.display());
-    Ok(fs::create_dir_all(folder).map_err(failed)?)
+    let error = |cause| format!("failed to write `{}`: {cause}", folder.display());
+    Ok(fs::create_dir_all(folder).map_err(error)?)
 }
 
 /// Writes a file, and the folder that it is in.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), ExportError> {
     path.parent().map_or(Ok(()), make)?;
-    let failed = |cause| format!("failed to write `{}`: {cause}", path.display());
-    Ok(fs::write(path, bytes).map_err(failed)?)
+    let error = |cause| format!("failed to write `{}`: {cause}", path.display());
+    Ok(fs::write(path, bytes).map_err(error)?)
 }

@@ -3,7 +3,7 @@
 use super::error::KnowledgeError;
 use super::item::{ItemHead, StoredItem};
 use super::objects::load;
-use super::path::ItemPlace;
+use super::path::ItemLocation;
 use super::repository::{Repository, parse_commit};
 use gix_hash::ObjectId;
 use gix_object::bstr::ByteSlice as _;
@@ -27,9 +27,9 @@ impl Repository<'_> {
     pub(crate) async fn read(
         &self,
         commit: ObjectId,
-        place: &ItemPlace,
+        location: &ItemLocation,
     ) -> Result<Option<Vec<u8>>, KnowledgeError> {
-        let names: Vec<&str> = place.segments().collect();
+        let names: Vec<&str> = location.segments().collect();
         let (_, trail) = self.load_trail(commit, &names, &Trail::new()).await?;
         match trail.get(names.len()) {
             Some(id) => load(self.objects, *id, Kind::Blob).await.map(Some),
@@ -42,11 +42,11 @@ impl Repository<'_> {
     pub(crate) async fn history(
         &self,
         commit: ObjectId,
-        place: &ItemPlace,
+        location: &ItemLocation,
         limit: usize,
         walk: usize,
     ) -> Result<Vec<FileCommit>, KnowledgeError> {
-        let names: Vec<&str> = place.segments().collect();
+        let names: Vec<&str> = location.segments().collect();
         // The last id of a complete trail is the file.
         let file = |trail: &Trail| trail.get(names.len()).copied();
         let mut commits = Vec::new();
@@ -81,17 +81,17 @@ impl Repository<'_> {
     pub(crate) async fn item(
         &self,
         commit: ObjectId,
-        place: &ItemPlace,
+        location: &ItemLocation,
     ) -> Result<Option<StoredItem>, KnowledgeError> {
-        let Some(file) = self.read(commit, place).await? else {
+        let Some(file) = self.read(commit, location).await? else {
             return Ok(None);
         };
         let (head, content) = ItemHead::parse(&file)?;
-        let last = self.history(commit, place, 1, usize::MAX).await?;
+        let last = self.history(commit, location, 1, usize::MAX).await?;
         // A file that is there was written by some commit.
         let last = last.first().ok_or(KnowledgeError::Missing(commit))?;
         Ok(Some(StoredItem {
-            place: place.clone(),
+            location: location.clone(),
             head,
             content: content.to_owned(),
             commit: last.commit,

@@ -21,7 +21,7 @@
 mod tests;
 
 use super::error::KnowledgeError;
-use super::path::ItemPlace;
+use super::path::ItemLocation;
 use gix_hash::ObjectId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -105,7 +105,7 @@ pub(crate) struct ItemHead {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoredItem {
     /// Its layer, scope and path.
-    pub(crate) place: ItemPlace,
+    pub(crate) location: ItemLocation,
     /// The head of its file.
     pub(crate) head: ItemHead,
     /// Its content.
@@ -171,13 +171,13 @@ impl ItemHead {
 
 /// A title and a summary for a content without them: its first heading, and its first
 /// paragraph. Without a heading the title is the name of the file.
-pub(crate) fn describe(place: &ItemPlace, content: &str) -> (String, String) {
+pub(crate) fn describe(location: &ItemLocation, content: &str) -> (String, String) {
     let mut lines = content.lines().map(str::trim);
     let heading = lines.clone().find_map(|line| {
         let title = line.trim_start_matches('#');
         (title.len() < line.len() && title.starts_with(' ')).then_some(title)
     });
-    let file = place.segments().last().unwrap_or_default();
+    let file = location.segments().last().unwrap_or_default();
     let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
     let is_text = |line: &&str| !line.is_empty() && !line.starts_with('#');
     let first = lines.by_ref().find(is_text).unwrap_or_default();

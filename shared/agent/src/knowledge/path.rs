@@ -26,7 +26,7 @@ pub(crate) struct ItemPath(String);
 
 /// Where an item is in the tree of a tenant: layer, scope and path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ItemPlace {
+pub(crate) struct ItemLocation {
     layer: Layer,
     scope_id: Option<String>,
     path: ItemPath,
@@ -57,8 +57,8 @@ impl ItemPath {
     }
 }
 
-impl ItemPlace {
-    /// A place in a layer. `scope_id` is the project, team or org.
+impl ItemLocation {
+    /// A location in a layer. `scope_id` is the project, team or org.
     pub(crate) fn new(
         layer: Layer,
         scope_id: Option<&str>,
@@ -79,7 +79,7 @@ impl ItemPlace {
         })
     }
 
-    /// The place of a file in the tree. `None` for a file that is no item.
+    /// The location of a file in the tree. `None` for a file that is no item.
     pub(crate) fn of_file(file: &str) -> Option<Self> {
         let (name, rest) = file.split_once('/')?;
         let mut layers = KnowledgeLayer::ALL.map(KnowledgeLayer::layer).into_iter();

@@ -2,7 +2,7 @@
 
 use super::error::KnowledgeError;
 use super::objects::{GitObjects, LooseObject, encode, load};
-use super::path::ItemPlace;
+use super::path::ItemLocation;
 use a2a_lambda::task::Owner;
 use futures::future::try_join_all;
 use gix_actor::Signature;
@@ -59,7 +59,7 @@ impl<'a> Repository<'a> {
     pub(crate) async fn commit(
         &self,
         head: Option<ObjectId>,
-        place: &ItemPlace,
+        location: &ItemLocation,
         version: &NewVersion<'_>,
     ) -> Result<Option<ObjectId>, KnowledgeError> {
         let message = check_message(version.message)?;
@@ -70,7 +70,7 @@ impl<'a> Repository<'a> {
         // The folders from the root, each with the name of what changes in it.
         let mut folders: Vec<(&str, Names)> = Vec::new();
         let mut tree = root;
-        let mut segments = place.segments().peekable();
+        let mut segments = location.segments().peekable();
         while let Some(name) = segments.next() {
             let names = match tree {
                 Some(tree) => self.folder(tree).await?,
@@ -82,7 +82,7 @@ impl<'a> Repository<'a> {
             if let Some(entry) = &entry
                 && entry.mode.is_tree() == is_file
             {
-                return Err(in_the_way(place, &folders, is_file));
+                return Err(in_the_way(location, &folders, is_file));
             }
             tree = entry.map(|entry| entry.oid);
         }
@@ -215,9 +215,13 @@ fn insert(names: &mut Names, name: &str, kind: EntryKind, oid: ObjectId) {
 }
 
 /// The path has a folder where an item is, or is itself a folder.
-fn in_the_way(place: &ItemPlace, folders: &[(&str, Names)], is_folder: bool) -> KnowledgeError {
+fn in_the_way(
+    location: &ItemLocation,
+    folders: &[(&str, Names)],
+    is_folder: bool,
+) -> KnowledgeError {
     let what = if is_folder { "a folder" } else { "an item" };
     let names: Vec<&str> = folders.iter().map(|(name, _)| *name).collect();
-    let (path, other) = (place.file(), names.join("/"));
+    let (path, other) = (location.file(), names.join("/"));
     KnowledgeError::Input(format!("`path` is `{path}`, but `{other}` is {what}"))
 }

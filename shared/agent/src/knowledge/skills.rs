@@ -1,9 +1,9 @@
 //! The operations on knowledge, each a skill.
 
 use super::item::{ItemHead, ItemKind, ItemStatus, StoredItem, describe};
-use super::path::{ItemPath, ItemPlace};
+use super::path::{ItemLocation, ItemPath};
 use super::repository::NewVersion;
-use super::store::{Entry, KnowledgeStore, Listed, Refusal, error, parsed};
+use super::store::{Entry, KnowledgeStore, Refusal, error, parsed};
 use crate::access::{Access, Denial, Scope, Verb};
 use crate::governance::compile::{CompiledPolicy, ConstraintError};
 use crate::governance::skills::knowledge_check;
@@ -63,9 +63,9 @@ pub(crate) struct NewItem {
 }
 
 impl NewItem {
-    /// The head of its file at a place.
-    fn head(&self, place: &ItemPlace) -> ItemHead {
-        let (title, summary) = describe(place, &self.content);
+    /// The head of its file at a location.
+    fn head(&self, location: &ItemLocation) -> ItemHead {
+        let (title, summary) = describe(location, &self.content);
         ItemHead {
             kind: self.kind,
             status: match self.status {
@@ -116,8 +116,8 @@ pub(crate) async fn knowledge_store(
         Ok(scope) => scope,
         Err(denial) => return denial.rejection(),
     };
-    let place = place(&scope, &item.path)?;
-    let head = item.head(&place);
+    let location = place(&scope, &item.path)?;
+    let head = item.head(&location);
     let (author, at_s) = (&cx.caller().owner, seconds(cx.now()));
     let decide = |before: Option<&StoredItem>| {
         let is_decided = before.is_some_and(|before| !is_open(before.head.status));
@@ -143,7 +143,7 @@ pub(crate) async fn knowledge_store(
             at_s,
         })
     };
-    let result = KnowledgeStore::of(cx)?.commit(&place, decide).await;
+    let result = KnowledgeStore::of(cx)?.commit(&location, decide).await;
     answer(result, |commit| StoredVersion {
         path: item.path.clone(),
         commit,
@@ -268,16 +268,16 @@ pub(crate) async fn knowledge_show(
         Err(Denial::Foreign) => return OnRequestResult::done(ShownItem::default()),
         Err(denial) => return denial.rejection(),
     };
-    let place = place(&scope, &name.path)?;
+    let location = place(&scope, &name.path)?;
     let at = name.at.as_deref().map(parsed).transpose()?;
     let store = KnowledgeStore::of(cx)?;
-    let Some(item) = store.item(&place, at).await? else {
+    let Some(item) = store.item(&location, at).await? else {
         return OnRequestResult::done(ShownItem::default());
     };
-    let history = store.history(&place, item.commit, HISTORY).await?;
+    let history = store.history(&location, item.commit, HISTORY).await?;
     let commit = item.commit.to_string();
     OnRequestResult::done(ShownItem {
-        item: Some(summary(&item.place, item.head, commit.clone())),
+        item: Some(summary(&item.location, item.head, commit.clone())),
         content: Some(item.content),
         commit: Some(commit),
         history: history
@@ -371,18 +371,20 @@ pub(crate) async fn knowledge_query(
     let scopes = Access::in_turn(cx).scopes(Verb::KnowledgeQuery, layers);
     let store = KnowledgeStore::of(cx)?;
     let mut entries = store
-        .items(&scopes, |place, head| query.admits(&words, place, head))
+        .items(&scopes, |location, head| {
+            query.admits(&words, location, head)
+        })
         .await?;
     let total = entries.len();
     if let Some(cursor) = &query.cursor {
-        entries.retain(|entry| entry.place.file() > *cursor);
+        entries.retain(|entry| entry.location.file() > *cursor);
     }
     let more = entries.len() > limit;
     entries.truncate(limit);
-    let last = entries.last().map(|entry| entry.place.file());
-    let items = entries.into_iter().map(|Listed { place, entry, .. }| {
-        let Entry { head, commit, .. } = entry;
-        summary(&place, head, commit)
+    let last = entries.last().map(|entry| entry.location.file());
+    let items = entries.into_iter().map(|item| {
+        let Entry { head, commit, .. } = item.entry;
+        summary(&item.location, head, commit)
     });
     Ok(FoundItems {
         items: items.collect(),
@@ -392,13 +394,13 @@ pub(crate) async fn knowledge_query(
 }
 
 impl KnowledgeQuery {
-    fn admits(&self, words: &[String], place: &ItemPlace, head: &ItemHead) -> bool {
+    fn admits(&self, words: &[String], location: &ItemLocation, head: &ItemHead) -> bool {
         let status = match self.status.as_slice() {
             [] => head.status == ItemStatus::Accepted,
-            named => named.contains(&head.status),
+            statuses => statuses.contains(&head.status),
         };
         let text = [
-            place.path().as_str(),
+            location.path().as_str(),
             &head.title,
             &head.summary,
             &head.tags.join(" "),
@@ -474,15 +476,15 @@ pub(crate) async fn knowledge_status(
         Ok(scope) => scope,
         Err(denial) => return denial.rejection(),
     };
-    let place = place(&scope, &change.path)?;
+    let location = place(&scope, &change.path)?;
     let store = KnowledgeStore::of(cx)?;
     let not_found = || AgentError::domain("NOT_FOUND", "there is no such item");
     // A step: another run of this turn finds the item as this run leaves it.
-    let read = async {
-        let before = store.item(&place, None).await?;
+    let old_status = async {
+        let before = store.item(&location, None).await?;
         Ok(before.ok_or_else(not_found)?.head.status)
     };
-    let from = cx.step("status", read).await?;
+    let from = cx.step("status", old_status).await?;
     let (author, at_s) = (&cx.caller().owner, seconds(cx.now()));
     let decide = |before: Option<&StoredItem>| {
         let before = before.ok_or_else(not_found)?;
@@ -507,7 +509,7 @@ pub(crate) async fn knowledge_status(
             at_s,
         })
     };
-    let result = store.commit(&place, decide).await;
+    let result = store.commit(&location, decide).await;
     answer(result, |commit| ChangedStatus {
         path: change.path.clone(),
         from,
@@ -533,18 +535,18 @@ impl NewItemStatus {
     }
 }
 
-/// The place of a path in a scope.
-fn place(scope: &Scope, path: &str) -> AgentResult<ItemPlace> {
+/// The location of a path in a scope.
+fn place(scope: &Scope, path: &str) -> AgentResult<ItemLocation> {
     let path = ItemPath::parse(path);
-    let place = path.and_then(|path| ItemPlace::new(scope.layer(), scope.membership(), path));
-    place.map_err(|wrong| error(wrong.into()))
+    let location = path.and_then(|path| ItemLocation::new(scope.layer(), scope.membership(), path));
+    location.map_err(|wrong| error(wrong.into()))
 }
 
-fn summary(place: &ItemPlace, head: ItemHead, commit: String) -> ItemSummary {
+fn summary(location: &ItemLocation, head: ItemHead, commit: String) -> ItemSummary {
     ItemSummary {
-        path: place.path().as_str().to_owned(),
-        layer: place.layer(),
-        scope_id: place.scope_id().map(str::to_owned),
+        path: location.path().as_str().to_owned(),
+        layer: location.layer(),
+        scope_id: location.scope_id().map(str::to_owned),
         kind: head.kind,
         status: head.status,
         title: head.title,

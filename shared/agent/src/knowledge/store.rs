@@ -10,7 +10,7 @@ use super::export::export;
 use super::history::FileCommit;
 use super::item::{ItemHead, StoredItem};
 use super::objects::GitObjects;
-use super::path::ItemPlace;
+use super::path::ItemLocation;
 use super::repository::{NewVersion, Repository};
 use crate::access::{Denial, Scope};
 use a2a_lambda::prelude::*;
@@ -126,7 +126,7 @@ impl From<Denial> for Refusal {
 
 /// An item on the list.
 pub(crate) struct Listed {
-    pub(crate) place: ItemPlace,
+    pub(crate) location: ItemLocation,
     pub(super) entry: Entry,
 }
 
@@ -187,7 +187,7 @@ impl<'a> KnowledgeStore<'a> {
     /// The item as it is at `commit`, or at the head; `None` if it is not there.
     pub(crate) async fn item(
         &self,
-        place: &ItemPlace,
+        location: &ItemLocation,
         commit: Option<ObjectId>,
     ) -> AgentResult<Option<StoredItem>> {
         let at = match (commit, self.head().await?) {
@@ -195,7 +195,7 @@ impl<'a> KnowledgeStore<'a> {
             (None, Some((_, head, _))) => head,
             (_, None) => return Ok(None),
         };
-        match self.repository().item(at, place).await {
+        match self.repository().item(at, location).await {
             // A commit that the tenant does not have, or an object that is no commit.
             Err(KnowledgeError::Missing(id) | KnowledgeError::Corrupt { id, .. })
                 if Some(id) == commit =>
@@ -209,12 +209,12 @@ impl<'a> KnowledgeStore<'a> {
     /// The last commits that changed the item.
     pub(super) async fn history(
         &self,
-        place: &ItemPlace,
+        location: &ItemLocation,
         from: ObjectId,
         limit: usize,
     ) -> AgentResult<Vec<FileCommit>> {
         let repository = self.repository();
-        let history = repository.history(from, place, limit, WALK_MAX).await;
+        let history = repository.history(from, location, limit, WALK_MAX).await;
         history.map_err(error)
     }
 
@@ -226,7 +226,7 @@ impl<'a> KnowledgeStore<'a> {
     /// store.
     pub(super) async fn commit<'f>(
         &self,
-        place: &ItemPlace,
+        location: &ItemLocation,
         decide: impl Fn(Option<&StoredItem>) -> Result<NewVersion<'f>, Refusal>,
     ) -> Result<ObjectId, Refusal> {
         let repository = self.repository();
@@ -234,24 +234,24 @@ impl<'a> KnowledgeStore<'a> {
             let head = self.head().await?;
             let parent = head.as_ref().map(|(_, commit, _)| *commit);
             let before = match parent {
-                Some(commit) => repository.item(commit, place).await.map_err(error)?,
+                Some(commit) => repository.item(commit, location).await.map_err(error)?,
                 None => None,
             };
             let version = decide(before.as_ref())?;
-            let commit = repository.commit(parent, place, &version).await;
+            let commit = repository.commit(parent, location, &version).await;
             let number = head.as_ref().map_or(0, |(head, _, _)| head.number);
             let Some(commit) = commit.map_err(error)? else {
                 // The file is there as it is, perhaps by an earlier run of this turn.
                 let none = ObjectId::null(gix_hash::Kind::Sha1);
                 let commit = before.map_or(none, |it| it.commit);
-                self.list(place, commit, number).await?;
+                self.list(location, commit, number).await?;
                 return Ok(commit);
             };
             // The writer of the head may have died before it listed its item.
             if let Some((head, commit, _)) = &head
-                && let Some(place) = head.place()
+                && let Some(location) = head.place()
             {
-                self.list(&place, *commit, head.number).await?;
+                self.list(&location, *commit, head.number).await?;
             }
             let number = number + 1;
             let items = head.as_ref().map_or(0, |(head, _, _)| head.items);
@@ -263,14 +263,14 @@ impl<'a> KnowledgeStore<'a> {
                 commit: commit.to_string(),
                 number,
                 items: items + usize::from(before.is_none()),
-                file: Some(place.file()),
+                file: Some(location.file()),
             };
             let is_moved = match &head {
                 Some((_, _, version)) => self.heads.replace(MAIN, &next, version).await?,
                 None => self.heads.create(MAIN, &next).await?,
             };
             if is_moved {
-                self.list(place, commit, number).await?;
+                self.list(location, commit, number).await?;
                 return Ok(commit);
             }
         }
@@ -282,8 +282,13 @@ impl<'a> KnowledgeStore<'a> {
     ///
     /// # Errors
     /// When others were faster each time: then no writer may move the head.
-    async fn list(&self, place: &ItemPlace, commit: ObjectId, number: u64) -> AgentResult<()> {
-        let key = hex::encode(Sha256::digest(place.file()));
+    async fn list(
+        &self,
+        location: &ItemLocation,
+        commit: ObjectId,
+        number: u64,
+    ) -> AgentResult<()> {
+        let key = hex::encode(Sha256::digest(location.file()));
         for _ in 0..ATTEMPTS {
             let document = self.items.get::<Entry>(&key).await?;
             if document
@@ -292,7 +297,7 @@ impl<'a> KnowledgeStore<'a> {
             {
                 return Ok(());
             }
-            let Some(entry) = self.entry(place, commit, number).await? else {
+            let Some(entry) = self.entry(location, commit, number).await? else {
                 return Ok(());
             };
             let is_written = match document {
@@ -311,24 +316,28 @@ impl<'a> KnowledgeStore<'a> {
     /// The entry of an item as it is at a commit, which has this number.
     async fn entry(
         &self,
-        place: &ItemPlace,
+        location: &ItemLocation,
         commit: ObjectId,
         number: u64,
     ) -> AgentResult<Option<Entry>> {
-        let item = self.repository().item(commit, place).await.map_err(error)?;
+        let item = self
+            .repository()
+            .item(commit, location)
+            .await
+            .map_err(error)?;
         Ok(item.map(|item| Entry {
-            file: place.file(),
+            file: location.file(),
             head: item.head,
             commit: item.commit.to_string(),
             number,
         }))
     }
 
-    /// The wanted items of the scopes, by their place.
+    /// The wanted items of the scopes, by their location.
     pub(crate) async fn items(
         &self,
         scopes: &[Scope],
-        admits: impl Fn(&ItemPlace, &ItemHead) -> bool,
+        admits: impl Fn(&ItemLocation, &ItemHead) -> bool,
     ) -> AgentResult<Vec<Listed>> {
         // Before the list: what earlier commits changed is on it.
         let mut newest = self.head().await?;
@@ -351,21 +360,21 @@ impl<'a> KnowledgeStore<'a> {
             }
         }
         if let Some((head, commit, _)) = newest
-            && let Some(place) = head.place()
-            && let Some(entry) = self.entry(&place, commit, head.number).await?
+            && let Some(location) = head.place()
+            && let Some(entry) = self.entry(&location, commit, head.number).await?
         {
             entries.extend(listed(scopes, entry, &admits));
         }
         // By the text that a cursor names, so that pages join to all items.
-        entries.sort_by_cached_key(|entry| entry.place.file());
+        entries.sort_by_cached_key(|entry| entry.location.file());
         Ok(entries)
     }
 }
 
 impl Head {
-    /// The place of the item that its commit changed.
-    fn place(&self) -> Option<ItemPlace> {
-        ItemPlace::of_file(self.file.as_ref()?)
+    /// The location of the item that its commit changed.
+    fn place(&self) -> Option<ItemLocation> {
+        ItemLocation::of_file(self.file.as_ref()?)
     }
 }
 
@@ -373,11 +382,12 @@ impl Head {
 fn listed(
     scopes: &[Scope],
     entry: Entry,
-    admits: impl Fn(&ItemPlace, &ItemHead) -> bool,
+    admits: impl Fn(&ItemLocation, &ItemHead) -> bool,
 ) -> Option<Listed> {
-    let place = ItemPlace::of_file(&entry.file)?;
-    let is_seen = scopes.iter().any(|scope| place.is_in(scope)) && admits(&place, &entry.head);
-    is_seen.then_some(Listed { place, entry })
+    let location = ItemLocation::of_file(&entry.file)?;
+    let is_seen =
+        scopes.iter().any(|scope| location.is_in(scope)) && admits(&location, &entry.head);
+    is_seen.then_some(Listed { location, entry })
 }
 
 /// The id of a commit that a document or a caller names.

@@ -25,8 +25,8 @@ impl WordMatch {
 
     /// Counts a word of the text with this weight, if `query` has it. `query` is sorted.
     pub(super) fn add(&mut self, query: &[String], word: &str, weight: f64) {
-        let place = query.binary_search_by(|other| other.as_str().cmp(word));
-        if let Some(count) = place.ok().and_then(|place| self.counts.get_mut(place)) {
+        let index = query.binary_search_by(|other| other.as_str().cmp(word));
+        if let Some(count) = index.ok().and_then(|index| self.counts.get_mut(index)) {
             *count += weight;
         }
     }

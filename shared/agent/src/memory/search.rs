@@ -77,7 +77,7 @@ pub(super) fn search<'a>(memories: &'a [Memory], search: &MemorySearch) -> Agent
     let tags: HashSet<String> = search.tags.iter().map(|tag| fold(tag)).collect();
     let has_tag = |memory: &Memory| {
         memory
-            .stored
+            .record
             .tags
             .iter()
             .any(|tag| tags.contains(&fold(tag)))
@@ -92,13 +92,13 @@ pub(super) fn search<'a>(memories: &'a [Memory], search: &MemorySearch) -> Agent
         .filter(|(memory, _)| tags.is_empty() || has_tag(memory))
         .map(|(memory, score)| Hit {
             memory,
-            score: score / ranking.best * weight(memory.stored.importance),
+            score: score / ranking.best * weight(memory.record.importance),
         })
         .filter(|hit| hit.score > 0.0 && hit.score >= threshold)
         .collect();
     hits.sort_by(precedence);
     let mut contents = HashSet::new();
-    hits.retain(|hit| contents.insert(without_order(&hit.memory.stored.content)));
+    hits.retain(|hit| contents.insert(without_order(&hit.memory.record.content)));
     let total = hits.len();
     hits.truncate(limit);
     Ok(Hits { hits, total })
@@ -126,10 +126,10 @@ impl MemorySearch {
 
 /// What a memory has of the words of a query, which are sorted.
 fn matched(memory: &Memory, query: &[String]) -> WordMatch {
-    let content = words(&memory.stored.content);
+    let content = words(&memory.record.content);
     let mut text = WordMatch::new(query.len(), content.len());
     content.iter().for_each(|word| text.add(query, word, 1.0));
-    let tags = memory.stored.tags.iter().flat_map(|tag| words(tag));
+    let tags = memory.record.tags.iter().flat_map(|tag| words(tag));
     let tags: BTreeSet<String> = tags.collect();
     tags.iter()
         .for_each(|word| text.add(query, word, TAG_WEIGHT));
@@ -153,11 +153,12 @@ fn weight(importance: f64) -> f64 {
 
 /// A total order: narrow layer, high score, new, small id, small scope.
 fn precedence(a: &Hit<'_>, b: &Hit<'_>) -> Ordering {
-    let (left, right) = (a.memory, b.memory);
-    left.layer
-        .cmp(&right.layer)
+    let (first, second) = (a.memory, b.memory);
+    first
+        .layer
+        .cmp(&second.layer)
         .then_with(|| b.score.total_cmp(&a.score))
-        .then_with(|| right.stored.created_at.cmp(&left.stored.created_at))
-        .then_with(|| left.id.cmp(&right.id))
-        .then_with(|| left.scope_id.cmp(&right.scope_id))
+        .then_with(|| second.record.created_at.cmp(&first.record.created_at))
+        .then_with(|| first.id.cmp(&second.id))
+        .then_with(|| first.scope_id.cmp(&second.scope_id))
 }

@@ -282,13 +282,13 @@ impl From<Hit<'_>> for FoundMemory {
         let memory = hit.memory.clone();
         Self {
             id: memory.id,
-            content: memory.stored.content,
+            content: memory.record.content,
             layer: memory.layer,
             scope_id: memory.scope_id,
             score: hit.score,
-            tags: memory.stored.tags,
-            metadata: memory.stored.metadata,
-            created_at: Timestamp::from_millis(memory.stored.created_at).to_rfc3339(),
+            tags: memory.record.tags,
+            metadata: memory.record.metadata,
+            created_at: Timestamp::from_millis(memory.record.created_at).to_rfc3339(),
         }
     }
 }

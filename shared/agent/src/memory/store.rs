@@ -36,7 +36,7 @@ pub(super) struct Memory {
     pub(super) id: String,
     pub(super) layer: Layer,
     pub(super) scope_id: String,
-    pub(super) stored: StoredMemory,
+    pub(super) record: StoredMemory,
 }
 
 /// Stores a memory, for `lifetime` or until it is deleted.
@@ -84,7 +84,7 @@ pub(super) async fn all(cx: &TaskContext<'_>, scopes: &[Scope]) -> AgentResult<V
                     id: document.key,
                     layer: scope.layer(),
                     scope_id: scope.id().to_owned(),
-                    stored: document.value,
+                    record: document.value,
                 });
             }
         }

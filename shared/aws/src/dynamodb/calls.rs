@@ -1,32 +1,39 @@
 //! The calls of the narrow table, as requests to DynamoDB.
 
-use super::expression::{self, Expressions};
-use super::outcome::{self, Check, WriteOptions, WriteOutcome};
-use super::store::DynamoStore;
-use super::{item, list};
+use super::expression::{self, Expressions, SdkItem};
+use super::outcome::{self, WriteOptions, WriteOutcome};
+use super::store::DynamoTable;
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_store::keys::Key;
 use a2a_lambda_store::table::{
-    ConditionCheck, Item, Outcome, Position, Query, QueryPage, QuerySource, ReadTable, Table, Write,
+    Item, Outcome, Position, Query, QueryPage, QuerySource, ReadTable, Table, Write,
 };
 use async_trait::async_trait;
-use aws_sdk_dynamodb::types::Select;
+use aws_sdk_dynamodb::types::{KeysAndAttributes, Select};
+
+/// Items of one batch read: the limit of `BatchGetItem`.
+const BATCH: usize = 100;
 
 #[async_trait]
-impl ReadTable for DynamoStore {
+impl ReadTable for DynamoTable {
     async fn get(&self, keys: &[Key]) -> Result<Vec<Item>, StoreError> {
         // A function with the right to read single items reads one key so.
         if let [key] = keys {
-            let found = self.item(key.partition(), key.sort()).await?;
-            return Ok(found.map(expression::item).into_iter().collect());
+            let request = self
+                .client
+                .get_item()
+                .table_name(&self.name)
+                .set_key(Some(expression::attributes(key.item())))
+                .consistent_read(true);
+            // Boxed, since the future of a request is large, and each caller would hold it.
+            let output = Box::pin(request.send()).await;
+            let item = output.map_err(|error| outcome::read_error(&error))?.item;
+            return Ok(item.map(expression::item).into_iter().collect());
         }
         let mut items = Vec::new();
-        for chunk in keys.chunks(list::BATCH) {
-            let chunk = chunk
-                .iter()
-                .map(|key| item::key_of(key.partition(), key.sort()));
-            let found = list::batch(&self.client, &self.table, chunk.collect()).await?;
-            items.extend(found.into_iter().map(expression::item));
+        for chunk in keys.chunks(BATCH) {
+            let chunk = chunk.iter().map(|key| expression::attributes(key.item()));
+            items.append(&mut Box::pin(self.batch(chunk.collect())).await?);
         }
         Ok(items)
     }
@@ -46,7 +53,7 @@ impl ReadTable for DynamoStore {
         let request = self
             .client
             .query()
-            .table_name(&self.table)
+            .table_name(&self.name)
             .set_index_name(source.index().map(str::to_owned))
             .set_consistent_read((source == QuerySource::Table).then_some(true))
             .key_condition_expression(key)
@@ -59,21 +66,21 @@ impl ReadTable for DynamoStore {
             .set_limit(limit)
             .set_exclusive_start_key(start.map(|start| expression::attributes(start.0.clone())));
         // Boxed, since the future of a request is large, and each caller would hold it.
-        let found = Box::pin(request.send()).await;
-        let found = found.map_err(|error| outcome::read_error(&error))?;
-        let items = found.items.unwrap_or_default().into_iter();
-        let last = found.last_evaluated_key;
+        let output = Box::pin(request.send()).await;
+        let output = output.map_err(|error| outcome::read_error(&error))?;
+        let items = output.items.unwrap_or_default().into_iter();
+        let last = output.last_evaluated_key;
         Ok(QueryPage {
             items: items.map(expression::item).collect(),
-            count: usize::try_from(found.count).unwrap_or_default(),
-            read: usize::try_from(found.scanned_count).unwrap_or_default(),
+            count: usize::try_from(output.count).unwrap_or_default(),
+            read: usize::try_from(output.scanned_count).unwrap_or_default(),
             next: last.map(|last| Position(expression::item(last))),
         })
     }
 }
 
 #[async_trait]
-impl Table for DynamoStore {
+impl Table for DynamoTable {
     async fn write(&self, write: Write) -> Result<Outcome, StoreError> {
         write.check()?;
         let options = WriteOptions {
@@ -81,23 +88,47 @@ impl Table for DynamoStore {
             wants_old: write.wants_old,
         };
         let statements = write.statements.into_iter().map(Into::into).collect();
-        let sent = outcome::write(&self.client, &self.table, statements, options);
-        match Box::pin(sent).await {
-            WriteOutcome::Done(old) => Ok(Outcome::Done(old.map(expression::item))),
-            WriteOutcome::Refused(checks) => Ok(Outcome::Refused(
-                checks.into_iter().map(Check::into).collect(),
-            )),
+        let outcome = outcome::write(&self.client, &self.name, statements, options);
+        match Box::pin(outcome).await {
+            WriteOutcome::Done(old) => Ok(Outcome::Done(old)),
+            WriteOutcome::Refused(checks) => Ok(Outcome::Refused(checks)),
             WriteOutcome::Unknown(why) => Ok(Outcome::Unknown(why)),
             WriteOutcome::Failed(error) | WriteOutcome::Undecided(error) => Err(error),
         }
     }
 }
 
-impl From<Check> for ConditionCheck {
-    fn from(check: Check) -> Self {
-        match check {
-            Check::Held => Self::Held,
-            Check::Failed(old) => Self::Failed(old.map(expression::item)),
+impl DynamoTable {
+    /// The items of `keys`, at most [`BATCH`], read consistently.
+    async fn batch(&self, mut keys: Vec<SdkItem>) -> Result<Vec<Item>, StoreError> {
+        let mut items = Vec::new();
+        while !keys.is_empty() {
+            let count = keys.len();
+            let wanted_keys = KeysAndAttributes::builder()
+                .set_keys(Some(keys))
+                .consistent_read(true)
+                .build()
+                .map_err(|error| StoreError::Refused(error.to_string()))?;
+            let mut output = self
+                .client
+                .batch_get_item()
+                .request_items(&self.name, wanted_keys)
+                .send()
+                .await
+                .map_err(|error| outcome::read_error(&error))?;
+            let mut responses = output.responses.take().unwrap_or_default();
+            let attributes = responses.remove(&self.name).unwrap_or_default();
+            items.extend(attributes.into_iter().map(expression::item));
+            let mut rest = output.unprocessed_keys.take().unwrap_or_default();
+            let rest = rest.remove(&self.name);
+            keys = rest.map(|rest| rest.keys).unwrap_or_default();
+            // One response holds at most 16 MB, so keys can be left over. If DynamoDB
+            // throttles it returns an error.
+            if keys.len() == count {
+                let why = "a batch read processed none of its keys".to_owned();
+                return Err(StoreError::Unavailable(why));
+            }
         }
+        Ok(items)
     }
 }

@@ -106,6 +106,6 @@ impl Capacity {
 
 /// All units of a response; `None` if it reports none.
 fn total<'a>(of: impl IntoIterator<Item = &'a ConsumedCapacity>) -> Option<f64> {
-    let reported = of.into_iter().filter_map(|used| used.capacity_units);
-    reported.reduce(|all, units| all + units)
+    let units = of.into_iter().filter_map(|used| used.capacity_units);
+    units.reduce(|all, units| all + units)
 }

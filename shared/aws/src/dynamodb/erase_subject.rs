@@ -6,20 +6,21 @@
 //! interrupted job finds the task again.
 
 use super::erase_tenant::{EraseError, EraseMode, Erasure, OnProgress, ROUNDS, erase_objects};
-use super::item::{self, Item};
-use super::store::DynamoStore;
-use super::{key, large_value, outcome};
+use super::store::DynamoTable;
 use crate::s3::S3Blobs;
 use a2a_lambda_model::store::StoreError;
 use a2a_lambda_model::task::{Owner, Subject, SubjectKey, TaskKey};
-use a2a_lambda_store::keys::API_KEYS;
+use a2a_lambda_store::item::{self, OWNER_SUBJECT};
+use a2a_lambda_store::keys::{self, API_KEYS, META, PK, SK};
+use a2a_lambda_store::records::{self, ROOT, UPLOADS};
+use a2a_lambda_store::table::{Item, Query, ReadTable as _};
 
 /// A job and what it does.
 struct SubjectJob<'a> {
     subject: &'a SubjectKey,
     blobs: &'a S3Blobs,
     does: EraseMode,
-    reported: OnProgress<'a>,
+    report: OnProgress<'a>,
 }
 
 /// What a page of the table holds of a subject.
@@ -30,7 +31,7 @@ struct Found {
     tasks: Vec<TaskKey>,
 }
 
-impl DynamoStore {
+impl DynamoTable {
     /// Removes everything of `subject` from the table and from `blobs`, old versions of its
     /// objects included, until a round finds nothing. Turns that run meanwhile find their
     /// tasks gone and cannot write to them. What a tenant's subjects share stays: rates,
@@ -42,18 +43,18 @@ impl DynamoStore {
         &self,
         subject: &SubjectKey,
         blobs: &S3Blobs,
-        reported: OnProgress<'_>,
+        report: OnProgress<'_>,
     ) -> Result<Erasure, EraseError> {
         let job = SubjectJob {
             subject,
             blobs,
             does: EraseMode::Remove,
-            reported,
+            report,
         };
-        let mut so_far = Erasure::default();
+        let (table, mut so_far) = (self.patient(), Erasure::default());
         while so_far.rounds < ROUNDS {
             let (items, objects) = (so_far.items, so_far.objects);
-            self.subject_round(&job, &mut so_far).await?;
+            table.subject_round(&job, &mut so_far).await?;
             if (so_far.items, so_far.objects) == (items, objects) {
                 return Ok(so_far);
             }
@@ -61,7 +62,7 @@ impl DynamoStore {
         Err(EraseError::StillWritten)
     }
 
-    /// Counts what [`DynamoStore::erase_subject`] would remove, at the cost of one of its
+    /// Counts what [`DynamoTable::erase_subject`] would remove, at the cost of one of its
     /// rounds.
     ///
     /// # Errors
@@ -70,16 +71,16 @@ impl DynamoStore {
         &self,
         subject: &SubjectKey,
         blobs: &S3Blobs,
-        reported: OnProgress<'_>,
+        report: OnProgress<'_>,
     ) -> Result<Erasure, StoreError> {
         let job = SubjectJob {
             subject,
             blobs,
             does: EraseMode::Count,
-            reported,
+            report,
         };
         let mut so_far = Erasure::default();
-        self.subject_round(&job, &mut so_far).await?;
+        self.patient().subject_round(&job, &mut so_far).await?;
         Ok(so_far)
     }
 
@@ -93,24 +94,24 @@ impl DynamoStore {
         loop {
             let page = self.tenant_page(job.subject.tenant(), start).await?;
             so_far.read += page.read;
-            let found = Found::in_page(page.found, job.subject);
-            self.erase_items(&found.items, job.does, so_far).await?;
-            for task in &found.tasks {
+            let contents = Found::in_page(page.keys, job.subject);
+            self.erase_items(&contents.items, job.does, so_far).await?;
+            for task in &contents.tasks {
                 self.erase_task(job, task, so_far).await?;
-                (job.reported)(so_far);
+                (job.report)(so_far);
             }
-            (job.reported)(so_far);
+            (job.report)(so_far);
             start = page.next;
             if start.is_none() {
                 break;
             }
         }
         let (tenant, hash) = (job.subject.tenant().folder(), job.subject.hash());
-        let contexts = format!("{}{tenant}/C.{hash}.", large_value::ROOT);
-        let uploads = format!("{}{tenant}/{hash}/", large_value::UPLOADS);
+        let contexts = format!("{}{tenant}/C.{hash}.", ROOT);
+        let uploads = format!("{}{tenant}/{hash}/", UPLOADS);
         for below in [contexts, uploads] {
             job.erase_below(&below, so_far).await?;
-            (job.reported)(so_far);
+            (job.report)(so_far);
         }
         Ok(())
     }
@@ -122,52 +123,40 @@ impl DynamoStore {
         task: &TaskKey,
         so_far: &mut Erasure,
     ) -> Result<(), StoreError> {
-        let below = format!("{}{}/", large_value::ROOT, task.folder());
+        let below = format!("{}{}/", ROOT, task.folder());
         job.erase_below(&below, so_far).await?;
         let mut items = Vec::new();
-        match self.own_item(task).await {
-            Ok(Some(record)) => {
-                let keys = record.held_keys().iter();
-                let partitions = keys.map(|held| key::idempotency(task.tenant(), held));
-                items.extend(partitions.map(|partition| item::key_of(&partition, key::IDEM)));
+        if let Some(meta) = self.get(&[keys::task(task)]).await?.first() {
+            match records::to_task(meta) {
+                Ok(record) => items.extend(record.held_keys().iter().map(|address| {
+                    let key = keys::idempotency(task.tenant(), address);
+                    key.item()
+                })),
+                // A damaged task goes too. Native TTL removes its idempotency keys.
+                Err(error) => tracing::warn!(%error, "erasing a damaged task"),
             }
-            Ok(None) => {}
-            // A damaged task goes too. Native TTL removes its idempotency keys.
-            Err(StoreError::Corrupt(error)) => tracing::warn!(%error, "erasing a damaged task"),
-            Err(error) => return Err(error),
         }
-        let (last, beside): (Vec<Item>, Vec<Item>) = self
-            .every_key_of(&key::task(task))
-            .await?
-            .into_iter()
-            .partition(|found| item::string(found, key::SK).is_ok_and(|sort| sort == key::META));
+        let all = self.every_key_of(task).await?.into_iter();
+        let (last, beside): (Vec<Item>, Vec<Item>) =
+            all.partition(|it| item::text(it, SK).is_ok_and(|sort| sort == META));
         items.extend(beside);
         self.erase_items(&items, job.does, so_far).await?;
         self.erase_items(&last, job.does, so_far).await
     }
 
-    /// The keys of all items of a partition.
-    async fn every_key_of(&self, partition: &str) -> Result<Vec<Item>, StoreError> {
-        let (mut keys, mut start) = (Vec::new(), None);
+    /// The keys of all items of a task.
+    async fn every_key_of(&self, task: &TaskKey) -> Result<Vec<Item>, StoreError> {
+        let mut query = Query {
+            only: [PK, SK].map(str::to_owned).into(),
+            ..keys::task_items(task).into()
+        };
+        let mut items = Vec::new();
         loop {
-            let page = self
-                .client
-                .query()
-                .table_name(&self.table)
-                .consistent_read(true)
-                .key_condition_expression("PK = :pk")
-                .expression_attribute_values(":pk", item::text(partition))
-                .projection_expression("PK, SK")
-                .set_exclusive_start_key(start)
-                .customize()
-                .config_override(self.patient())
-                .send()
-                .await
-                .map_err(|error| outcome::read_error(&error))?;
-            keys.extend(page.items.unwrap_or_default());
-            start = page.last_evaluated_key;
-            if start.is_none() {
-                return Ok(keys);
+            let page = self.query(&query).await?;
+            items.extend(page.items);
+            query.start = page.next;
+            if query.start.is_none() {
+                return Ok(items);
             }
         }
     }
@@ -187,30 +176,28 @@ impl SubjectJob<'_> {
 impl Found {
     /// What belongs to `subject` among the items of its tenant.
     fn in_page(page: Vec<Item>, subject: &SubjectKey) -> Self {
-        let mut found = Self::default();
+        let mut contents = Self::default();
         for item in page {
-            let (Ok(partition), Ok(sort)) =
-                (item::string(&item, key::PK), item::string(&item, key::SK))
-            else {
+            let (Ok(partition), Ok(sort)) = (item::text(&item, PK), item::text(&item, SK)) else {
                 continue;
             };
             if partition == API_KEYS {
                 if names(&item, subject) {
-                    found.items.push(item);
+                    contents.items.push(item);
                 }
-            } else if key::is_of_subject(partition, subject) {
-                found.items.push(item);
-            } else if sort == key::META && names(&item, subject) {
-                found.tasks.extend(key::task_key_of(partition));
+            } else if keys::is_of_subject(partition, subject) {
+                contents.items.push(item);
+            } else if sort == META && names(&item, subject) {
+                contents.tasks.extend(keys::task_key_of(partition));
             }
         }
-        found
+        contents
     }
 }
 
 /// Whether an attribute of the item names the subject. The item is of its tenant.
 fn names(item: &Item, subject: &SubjectKey) -> bool {
-    item::string(item, item::OWNER_SUBJECT)
+    item::text(item, OWNER_SUBJECT)
         .ok()
         .and_then(|name| Subject::parse(name).ok())
         .is_some_and(|name| {

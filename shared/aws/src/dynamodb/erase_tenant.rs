@@ -5,17 +5,20 @@
 //! nothing. A later round finds what was written during an earlier one. The job keeps no
 //! position; an interrupted job starts again from the beginning.
 
-use super::item::{self, Item};
-use super::store::DynamoStore;
-use super::{key, large_value, outcome};
+use super::expression;
+use super::outcome;
+use super::store::DynamoTable;
 use a2a_lambda_model::store::{Blobs, StoreError};
 use a2a_lambda_model::task::TenantId;
 use a2a_lambda_store::api_keys;
-use a2a_lambda_store::keys::API_KEYS;
-use aws_sdk_dynamodb::config::Builder;
+use a2a_lambda_store::item::OWNER_SUBJECT;
+use a2a_lambda_store::keys::{self, API_KEYS, Key};
+use a2a_lambda_store::records::{ROOT, UPLOADS};
+use a2a_lambda_store::table::{Item, Position};
+use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
-use aws_sdk_dynamodb::types::{DeleteRequest, WriteRequest};
+use aws_sdk_dynamodb::types::{AttributeValue, DeleteRequest, WriteRequest};
 use std::time::Duration;
 
 /// If this many rounds all find something, a client still writes.
@@ -66,15 +69,15 @@ pub(super) struct TablePage {
     /// The number of items read.
     pub(super) read: u64,
     /// The keys of a tenant's items and API keys, with the subject if an attribute names it.
-    pub(super) found: Vec<Item>,
+    pub(super) keys: Vec<Item>,
     /// Where the next page starts.
-    pub(super) next: Option<Item>,
+    pub(super) next: Option<Position>,
 }
 
 /// Receives the progress after each request.
 pub(super) type OnProgress<'a> = &'a (dyn Fn(&Erasure) + Sync);
 
-impl DynamoStore {
+impl DynamoTable {
     /// Removes everything of `tenant` from the table and from `blobs`, until a round finds
     /// nothing. Turns that run meanwhile find their tasks gone and cannot write to them.
     /// A client that still has credentials of the tenant can create new tasks.
@@ -85,12 +88,13 @@ impl DynamoStore {
         &self,
         tenant: &TenantId,
         blobs: &dyn Blobs,
-        reported: OnProgress<'_>,
+        report: OnProgress<'_>,
     ) -> Result<Erasure, EraseError> {
-        let mut so_far = Erasure::default();
+        let (table, mut so_far) = (self.patient(), Erasure::default());
         while so_far.rounds < ROUNDS {
             let (items, objects) = (so_far.items, so_far.objects);
-            self.round(tenant, blobs, EraseMode::Remove, &mut so_far, reported)
+            table
+                .round(tenant, blobs, EraseMode::Remove, &mut so_far, report)
                 .await?;
             if (so_far.items, so_far.objects) == (items, objects) {
                 return Ok(so_far);
@@ -99,7 +103,7 @@ impl DynamoStore {
         Err(EraseError::StillWritten)
     }
 
-    /// Counts what [`DynamoStore::erase_tenant`] would remove, at the cost of one
+    /// Counts what [`DynamoTable::erase_tenant`] would remove, at the cost of one
     /// of its rounds.
     ///
     /// # Errors
@@ -108,10 +112,11 @@ impl DynamoStore {
         &self,
         tenant: &TenantId,
         blobs: &dyn Blobs,
-        reported: OnProgress<'_>,
+        report: OnProgress<'_>,
     ) -> Result<Erasure, StoreError> {
         let mut so_far = Erasure::default();
-        self.round(tenant, blobs, EraseMode::Count, &mut so_far, reported)
+        self.patient()
+            .round(tenant, blobs, EraseMode::Count, &mut so_far, report)
             .await?;
         Ok(so_far)
     }
@@ -123,36 +128,36 @@ impl DynamoStore {
         blobs: &dyn Blobs,
         does: EraseMode,
         so_far: &mut Erasure,
-        reported: OnProgress<'_>,
+        report: OnProgress<'_>,
     ) -> Result<(), StoreError> {
         so_far.rounds += 1;
         let mut start = None;
         loop {
             let page = self.tenant_page(tenant, start).await?;
             so_far.read += page.read;
-            self.erase_items(&page.found, does, so_far).await?;
-            reported(so_far);
+            self.erase_items(&page.keys, does, so_far).await?;
+            report(so_far);
             start = page.next;
             if start.is_none() {
                 break;
             }
         }
-        for root in [large_value::ROOT, large_value::UPLOADS] {
+        for root in [ROOT, UPLOADS] {
             let below = format!("{root}{}/", tenant.folder());
             erase_objects(&below, blobs, does, so_far).await?;
-            reported(so_far);
+            report(so_far);
         }
         Ok(())
     }
 
-    /// Removes or counts the items with the keys of `found`.
+    /// Removes or counts the items with the keys of `items`.
     pub(super) async fn erase_items(
         &self,
-        found: &[Item],
+        items: &[Item],
         does: EraseMode,
         so_far: &mut Erasure,
     ) -> Result<(), StoreError> {
-        for keys in found.chunks(BATCH) {
+        for keys in items.chunks(BATCH) {
             if does == EraseMode::Remove {
                 self.remove_batch(keys).await?;
             }
@@ -165,59 +170,57 @@ impl DynamoStore {
     pub(super) async fn tenant_page(
         &self,
         tenant: &TenantId,
-        start: Option<Item>,
+        start: Option<Position>,
     ) -> Result<TablePage, StoreError> {
-        let found = self
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let output = self
             .client
             .scan()
-            .table_name(&self.table)
+            .table_name(&self.name)
             .consistent_read(true)
             .filter_expression("begins_with(PK, :below) OR (PK = :keys AND #tenant = :tenant)")
-            .expression_attribute_values(":below", item::text(key::tenant(tenant)))
-            .expression_attribute_values(":keys", item::text(API_KEYS))
-            .expression_attribute_values(":tenant", item::text(tenant.as_str()))
+            .expression_attribute_values(":below", AttributeValue::S(keys::tenant(tenant)))
+            .expression_attribute_values(":keys", text(API_KEYS))
+            .expression_attribute_values(":tenant", text(tenant.as_str()))
             .projection_expression("PK, SK, #subject")
             .expression_attribute_names("#tenant", api_keys::TENANT)
-            .expression_attribute_names("#subject", item::OWNER_SUBJECT)
-            .set_exclusive_start_key(start)
-            .customize()
-            .config_override(self.patient())
+            .expression_attribute_names("#subject", OWNER_SUBJECT)
+            .set_exclusive_start_key(start.map(|start| expression::attributes(start.0)))
             .send()
             .await
             .map_err(|error| outcome::read_error(&error))?;
+        let items = output.items.unwrap_or_default().into_iter();
+        let last = output.last_evaluated_key;
         Ok(TablePage {
-            read: u64::try_from(found.scanned_count).unwrap_or_default(),
-            found: found.items.unwrap_or_default(),
-            next: found.last_evaluated_key,
+            read: u64::try_from(output.scanned_count).unwrap_or_default(),
+            keys: items.map(expression::item).collect(),
+            next: last.map(|last| Position(expression::item(last))),
         })
     }
 
     /// Deletes at most [`BATCH`] items.
-    async fn remove_batch(&self, found: &[Item]) -> Result<(), StoreError> {
-        let broken =
+    async fn remove_batch(&self, items: &[Item]) -> Result<(), StoreError> {
+        let build_error =
             |error: aws_sdk_dynamodb::error::BuildError| StoreError::Refused(error.to_string());
-        let mut left = Vec::new();
-        for item in found {
-            let (partition, sort) = (item::string(item, key::PK)?, item::string(item, key::SK)?);
-            let key = item::key_of(partition, sort);
+        let mut requests = Vec::new();
+        for item in items {
+            let key = expression::attributes(Key::of(item)?.item());
             let removal = DeleteRequest::builder().set_key(Some(key)).build();
-            let removal = removal.map_err(broken)?;
-            left.push(WriteRequest::builder().delete_request(removal).build());
+            let removal = removal.map_err(build_error)?;
+            requests.push(WriteRequest::builder().delete_request(removal).build());
         }
-        while !left.is_empty() {
-            let asked = left.len();
-            let done = self
+        while !requests.is_empty() {
+            let count = requests.len();
+            let output = self
                 .client
                 .batch_write_item()
-                .request_items(&self.table, left)
-                .customize()
-                .config_override(self.patient())
+                .request_items(&self.name, requests)
                 .send()
                 .await
                 .map_err(|error| outcome::read_error(&error))?;
-            let mut unprocessed = done.unprocessed_items.unwrap_or_default();
-            left = unprocessed.remove(&self.table).unwrap_or_default();
-            if left.len() == asked {
+            let mut rest = output.unprocessed_items.unwrap_or_default();
+            requests = rest.remove(&self.name).unwrap_or_default();
+            if requests.len() == count {
                 let why = "the table processed none of the deletes of a batch".to_owned();
                 return Err(StoreError::Unavailable(why));
             }
@@ -225,15 +228,18 @@ impl DynamoStore {
         Ok(())
     }
 
-    /// The settings for a request of a job that can wait.
-    pub(super) fn patient(&self) -> Builder {
+    /// The table for a job that can wait.
+    pub(super) fn patient(&self) -> Self {
         let config = self.client.config();
         let retries = config.retry_config().cloned();
         let retries = retries.unwrap_or_else(RetryConfig::standard);
         let times = TimeoutConfig::builder().operation_timeout(LONGEST).build();
-        Builder::new()
-            .retry_config(retries.with_max_attempts(PATIENCE))
-            .timeout_config(times)
+        let config = config.to_builder().timeout_config(times);
+        let config = config.retry_config(retries.with_max_attempts(PATIENCE));
+        Self {
+            client: Client::from_conf(config.build()),
+            name: self.name.clone(),
+        }
     }
 }
 
@@ -246,14 +252,14 @@ pub(super) async fn erase_objects(
 ) -> Result<(), StoreError> {
     let mut after: Option<String> = None;
     loop {
-        let found = blobs.keys(below, after.as_deref(), LISTED).await?;
-        if does == EraseMode::Remove && !found.is_empty() {
-            blobs.remove(&found).await?;
+        let names = blobs.keys(below, after.as_deref(), LISTED).await?;
+        if does == EraseMode::Remove && !names.is_empty() {
+            blobs.remove(&names).await?;
         }
-        so_far.objects += found.len() as u64;
-        if found.len() < LISTED {
+        so_far.objects += names.len() as u64;
+        if names.len() < LISTED {
             return Ok(());
         }
-        after = found.last().cloned();
+        after = names.last().cloned();
     }
 }

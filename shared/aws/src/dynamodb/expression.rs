@@ -1,13 +1,12 @@
 //! Translates values, conditions and changes to the expressions of DynamoDB.
 
-use super::conditional_write::{ConditionalWrite, WriteKind};
-use super::item::Item as SdkItem;
-use a2a_lambda_store::table::{
-    Action, Comparison, Condition, Item, ItemChange, Path, Query, Range, Statement, Value,
-};
+use a2a_lambda_store::table::{Comparison, Condition, Item, ItemChange, Path, Query, Range, Value};
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use std::collections::HashMap;
+
+/// An item in the form of the SDK.
+pub(super) type SdkItem = HashMap<String, AttributeValue>;
 
 /// A value in the form of the SDK. A table checks before that none is foreign.
 fn attribute(value: Value) -> AttributeValue {
@@ -23,8 +22,8 @@ fn attribute(value: Value) -> AttributeValue {
 
 /// An item in the form of the SDK.
 pub(super) fn attributes(item: Item) -> SdkItem {
-    let named = item.into_iter();
-    named
+    let members = item.into_iter();
+    members
         .map(|(name, value)| (name, attribute(value)))
         .collect()
 }
@@ -43,8 +42,8 @@ fn value(attribute: AttributeValue) -> Value {
 
 /// An item that DynamoDB returned.
 pub(super) fn item(attributes: SdkItem) -> Item {
-    let named = attributes.into_iter();
-    named
+    let members = attributes.into_iter();
+    members
         .map(|(name, attribute)| (name, value(attribute)))
         .collect()
 }
@@ -59,8 +58,8 @@ pub(super) struct Expressions {
 impl Expressions {
     pub(super) fn names(&self) -> Option<HashMap<String, String>> {
         let names = self.names.iter().enumerate();
-        let named = names.map(|(at, name)| (format!("#n{at}"), name.clone()));
-        (!self.names.is_empty()).then(|| named.collect())
+        let pairs = names.map(|(at, name)| (format!("#n{at}"), name.clone()));
+        (!self.names.is_empty()).then(|| pairs.collect())
     }
 
     pub(super) fn values(self) -> Option<HashMap<String, AttributeValue>> {
@@ -74,8 +73,8 @@ impl Expressions {
     }
 
     pub(super) fn name(&mut self, name: &str) -> String {
-        let known = self.names.iter().position(|known| known == name);
-        let at = known.unwrap_or_else(|| {
+        let index = self.names.iter().position(|other| other == name);
+        let at = index.unwrap_or_else(|| {
             self.names.push(name.to_owned());
             self.names.len() - 1
         });
@@ -99,20 +98,20 @@ impl Expressions {
     pub(super) fn key(&mut self, query: &Query) -> String {
         let (partition, sort) = query.partition.source().keys();
         let (name, value) = (self.name(partition), self.value(query.partition.key()));
-        let own = format!("{name} = {value}");
+        let base = format!("{name} = {value}");
         let (name, range) = match &query.range {
-            Range::All => return own,
+            Range::All => return base,
             range => (self.name(sort), range.clone()),
         };
         match range {
-            Range::All => own,
+            Range::All => base,
             Range::Prefix(prefix) => {
-                format!("{own} AND begins_with({name}, {})", self.value(prefix))
+                format!("{base} AND begins_with({name}, {})", self.value(prefix))
             }
-            Range::Below(end) => format!("{own} AND {name} < {}", self.value(end)),
+            Range::Below(end) => format!("{base} AND {name} < {}", self.value(end)),
             Range::Between(first, last) => {
                 let (first, last) = (self.value(first), self.value(last));
-                format!("{own} AND {name} BETWEEN {first} AND {last}")
+                format!("{base} AND {name} BETWEEN {first} AND {last}")
             }
         }
     }
@@ -138,7 +137,7 @@ impl Expressions {
     }
 
     fn joined(&mut self, parts: &[Condition], word: &str) -> String {
-        let written = parts.iter().map(|part| {
+        let texts = parts.iter().map(|part| {
             let text = self.condition(part);
             // DynamoDB refuses brackets that change nothing.
             let joins = match part {
@@ -151,10 +150,10 @@ impl Expressions {
                 text
             }
         });
-        written.collect::<Vec<_>>().join(word)
+        texts.collect::<Vec<_>>().join(word)
     }
 
-    fn changes(&mut self, changes: Vec<ItemChange>) -> String {
+    pub(super) fn changes(&mut self, changes: Vec<ItemChange>) -> String {
         let [mut sets, mut removes, mut adds] = [const { Vec::new() }; 3];
         for change in changes {
             match change {
@@ -195,27 +194,5 @@ const fn operator(comparison: Comparison) -> &'static str {
         Comparison::AtMost => "<=",
         Comparison::Above => ">",
         Comparison::AtLeast => ">=",
-    }
-}
-
-impl From<Statement> for ConditionalWrite {
-    fn from(statement: Statement) -> Self {
-        let mut expressions = Expressions::default();
-        let condition = statement.condition.map(|it| expressions.condition(&it));
-        let key = attributes(statement.key.item());
-        let kind = match statement.action {
-            Action::Delete => WriteKind::Delete(key),
-            Action::Put(item) => WriteKind::Put(key.into_iter().chain(attributes(item)).collect()),
-            Action::Update(changes) => WriteKind::Update {
-                key,
-                expression: expressions.changes(changes),
-            },
-        };
-        Self {
-            kind,
-            condition,
-            names: expressions.names().unwrap_or_default(),
-            values: expressions.values().unwrap_or_default(),
-        }
     }
 }

@@ -5,9 +5,10 @@
 //! the request is wrong.
 
 use super::conditional_write::{ConditionalWrite, WriteKind};
-use super::item::Item;
+use super::expression::{self, SdkItem};
 use crate::clients::broke_off;
 use a2a_lambda_model::store::{SizeError, StoreError};
+use a2a_lambda_store::table::{ConditionCheck, Item};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::{Config, retry::RetryConfig};
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
@@ -20,17 +21,7 @@ use aws_sdk_dynamodb::types::{
 };
 use aws_smithy_runtime_api::client::interceptors::context::{self, InterceptorContext};
 use aws_smithy_runtime_api::client::retries::classifiers::{ClassifyRetry, RetryAction};
-use std::collections::BTreeSet;
 use std::error::Error;
-use std::time::Duration;
-
-/// How often the store reads a record that changes during the read.
-pub(super) const TRIES: u32 = 4;
-
-/// Waits before another read of a record that changed. `tries` counts the reads from 0.
-pub(super) async fn pause(tries: u32) {
-    tokio::time::sleep(Duration::from_millis(20 << tries.min(6))).await;
-}
 
 /// The SDK also repeats these requests: a write that met another write and decided
 /// nothing, and a request with a truncated response.
@@ -86,7 +77,7 @@ pub(super) enum WriteOutcome {
     Done(Option<Item>),
     /// A condition failed. Holds one check for each statement, with the stored item if the
     /// service returned it.
-    Refused(Vec<Check>),
+    Refused(Vec<ConditionCheck>),
     /// Nothing is decided and nothing is stored: DynamoDB throttled, or another write
     /// was in progress.
     Undecided(StoreError),
@@ -94,15 +85,6 @@ pub(super) enum WriteOutcome {
     Unknown(String),
     /// It cannot be stored, now or later.
     Failed(StoreError),
-}
-
-/// The result of the condition of one statement.
-#[derive(Debug)]
-pub(super) enum Check {
-    /// It held, or there was none.
-    Held,
-    /// It did not hold; the stored item, if the service returned it.
-    Failed(Option<Item>),
 }
 
 /// The meaning of an error that is not a failed condition.
@@ -187,49 +169,6 @@ fn describe<E: ProvideErrorMetadata>(error: &SdkError<E>) -> String {
     }
 }
 
-/// The reads of a task or thread that found it torn.
-#[derive(Default)]
-pub(super) struct TornReads {
-    /// The versions that they found.
-    versions: BTreeSet<u64>,
-    /// The last refusal of the bucket.
-    denied: Option<StoreError>,
-}
-
-impl TornReads {
-    /// Notes the version that a read found.
-    pub(super) fn note(&mut self, version: u64) {
-        self.versions.insert(version);
-    }
-
-    /// The result of a read; `None` if it has to be made again. That is also so if the bucket
-    /// refuses an object: a role that may not list gets this for an object that is gone.
-    pub(super) fn result<T>(
-        &mut self,
-        read: Result<Option<T>, StoreError>,
-    ) -> Result<Option<T>, StoreError> {
-        match read {
-            Err(error @ StoreError::Denied(_)) => {
-                self.denied = Some(error);
-                Ok(None)
-            }
-            read => read,
-        }
-    }
-
-    /// The error after the last read. Several versions mean that the record changes; one means
-    /// that a part is missing, or that the bucket refuses it.
-    pub(super) fn error(self) -> StoreError {
-        if self.versions.len() > 1 {
-            let why = "the record changed during every attempt to read it";
-            return StoreError::Unavailable(why.to_owned());
-        }
-        let why = "the record refers to an item or object that does not exist";
-        self.denied
-            .unwrap_or_else(|| StoreError::Corrupt(why.to_owned()))
-    }
-}
-
 /// The error of a read.
 pub(super) fn read_error<E: ProvideErrorMetadata>(error: &SdkError<E>) -> StoreError {
     match outcome(error) {
@@ -269,8 +208,7 @@ async fn write_one(
     statement: ConditionalWrite,
     options: WriteOptions,
 ) -> WriteOutcome {
-    let names = (!statement.names.is_empty()).then_some(statement.names);
-    let values = (!statement.values.is_empty()).then_some(statement.values);
+    let (names, values) = (statement.names, statement.values);
     let condition = statement.condition;
     macro_rules! send {
         ($request:expr, $outcome:ident) => {{
@@ -290,7 +228,7 @@ async fn write_one(
                 request.send().await
             };
             match sent {
-                Ok(done) => WriteOutcome::Done(done.attributes),
+                Ok(done) => WriteOutcome::Done(done.attributes.map(expression::item)),
                 Err(error) => $outcome(&error),
             }
         }};
@@ -305,31 +243,26 @@ async fn write_one(
     }
 }
 
-fn put_outcome(error: &SdkError<PutItemError>) -> WriteOutcome {
-    match error.as_service_error() {
-        Some(PutItemError::ConditionalCheckFailedException(failed)) => {
-            WriteOutcome::Refused(vec![Check::Failed(failed.item.clone())])
+/// What an error of a single write means.
+macro_rules! outcome_of {
+    ($name:ident, $error:ident) => {
+        fn $name(error: &SdkError<$error>) -> WriteOutcome {
+            match error.as_service_error() {
+                Some($error::ConditionalCheckFailedException(failed)) => {
+                    WriteOutcome::Refused(vec![self::failed(failed.item.as_ref())])
+                }
+                _ => outcome(error),
+            }
         }
-        _ => outcome(error),
-    }
+    };
 }
 
-fn delete_outcome(error: &SdkError<DeleteItemError>) -> WriteOutcome {
-    match error.as_service_error() {
-        Some(DeleteItemError::ConditionalCheckFailedException(failed)) => {
-            WriteOutcome::Refused(vec![Check::Failed(failed.item.clone())])
-        }
-        _ => outcome(error),
-    }
-}
+outcome_of!(put_outcome, PutItemError);
+outcome_of!(delete_outcome, DeleteItemError);
+outcome_of!(update_outcome, UpdateItemError);
 
-fn update_outcome(error: &SdkError<UpdateItemError>) -> WriteOutcome {
-    match error.as_service_error() {
-        Some(UpdateItemError::ConditionalCheckFailedException(failed)) => {
-            WriteOutcome::Refused(vec![Check::Failed(failed.item.clone())])
-        }
-        _ => outcome(error),
-    }
+fn failed(item: Option<&SdkItem>) -> ConditionCheck {
+    ConditionCheck::Failed(item.cloned().map(expression::item))
 }
 
 async fn write_several(
@@ -347,12 +280,12 @@ async fn write_several(
     };
     // The SDK adds a client token and keeps it over its attempts, so a repeated
     // transaction is applied once.
-    let sent = client
+    let result = client
         .transact_write_items()
         .set_transact_items(Some(actions))
         .send()
         .await;
-    sent.map_or_else(
+    result.map_or_else(
         |error| transaction_outcome(&error),
         |_| WriteOutcome::Done(None),
     )
@@ -370,15 +303,15 @@ fn transaction_outcome(error: &SdkError<TransactWriteItemsError>) -> WriteOutcom
 /// Classifies the cancellation reasons of a transaction, one for each statement.
 fn canceled(reasons: &[CancellationReason]) -> WriteOutcome {
     let mut checks = Vec::new();
-    let mut refused = false;
+    let mut is_refused = false;
     let mut other = None;
     for reason in reasons {
         match reason.code() {
             Some("ConditionalCheckFailed") => {
-                refused = true;
-                checks.push(Check::Failed(reason.item.clone()));
+                is_refused = true;
+                checks.push(failed(reason.item.as_ref()));
             }
-            None | Some("None") => checks.push(Check::Held),
+            None | Some("None") => checks.push(ConditionCheck::Held),
             Some(code) => {
                 let message = reason.message().unwrap_or_default();
                 other = Some((classify(Some(code), message), format!("{code}: {message}")));
@@ -394,14 +327,14 @@ fn canceled(reasons: &[CancellationReason]) -> WriteOutcome {
         // write.
         Some((ErrorClass::Contended, text)) => WriteOutcome::Undecided(StoreError::Contended(text)),
         Some((_, text)) => WriteOutcome::Undecided(StoreError::Unavailable(text)),
-        None if refused => WriteOutcome::Refused(checks),
+        None if is_refused => WriteOutcome::Refused(checks),
         None => WriteOutcome::Unknown("a transaction was canceled without a reason".to_owned()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Check, ErrorClass, TornReads, WriteOutcome, canceled, classify, outcome};
+    use super::{ConditionCheck, ErrorClass, WriteOutcome, canceled, classify, outcome};
     use a2a_lambda_model::store::StoreError;
     use aws_sdk_dynamodb::error::{ErrorMetadata, SdkError};
     use aws_sdk_dynamodb::operation::put_item::PutItemError;
@@ -422,7 +355,11 @@ mod tests {
         };
         assert!(matches!(
             checks.as_slice(),
-            [Check::Held, Check::Failed(None), Check::Held]
+            [
+                ConditionCheck::Held,
+                ConditionCheck::Failed(None),
+                ConditionCheck::Held
+            ]
         ));
         for codes in [
             ["TransactionConflict", "ConditionalCheckFailed"],
@@ -532,25 +469,6 @@ mod tests {
         let late: SdkError<PutItemError> = SdkError::timeout_error("late");
         let found = outcome(&late);
         assert!(matches!(found, WriteOutcome::Unknown(_)), "{found:?}");
-    }
-
-    #[test]
-    fn a_changing_record_is_unavailable_and_a_torn_one_corrupt() {
-        let error = |versions: &[u64], denied: bool| {
-            let mut reads = TornReads::default();
-            versions.iter().for_each(|version| reads.note(*version));
-            if denied {
-                let refused: Result<Option<u8>, _> = Err(StoreError::Denied(String::new()));
-                assert!(matches!(reads.result(refused), Ok(None)));
-            }
-            reads.error()
-        };
-        let changes = error(&[1, 2], false);
-        assert!(matches!(changes, StoreError::Unavailable(_)), "{changes:?}");
-        let broken = error(&[1], false);
-        assert!(matches!(broken, StoreError::Corrupt(_)), "{broken:?}");
-        let denied = error(&[1], true);
-        assert!(matches!(denied, StoreError::Denied(_)), "{denied:?}");
     }
 
     #[test]

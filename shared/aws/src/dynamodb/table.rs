@@ -1,10 +1,10 @@
 //! Creates the table for an emulator. A deployment creates the same table from the
 //! template.
 
-use super::item::TTL;
-use super::key;
 use super::outcome;
 use a2a_lambda_model::store::StoreError;
+use a2a_lambda_store::item::TTL;
+use a2a_lambda_store::keys as key;
 use a2a_lambda_store::table::QuerySource;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{BuildError, ProvideErrorMetadata as _};
@@ -52,21 +52,22 @@ pub async fn create_table(client: &Client, table: &str) -> Result<(), StoreError
         .attribute_name(TTL)
         .build()
         .map_err(incomplete)?;
-    let sent = client
+    let result = client
         .update_time_to_live()
         .table_name(table)
         .time_to_live_specification(ttl)
         .send()
         .await;
-    sent.map(|_| ())
+    result
+        .map(|_| ())
         .map_err(|error| outcome::read_error(&error))
 }
 
 async fn ready(client: &Client, table: &str) -> Result<(), StoreError> {
     for _ in 0..ASKS {
-        let found = client.describe_table().table_name(table).send().await;
-        let found = found.map_err(|error| outcome::read_error(&error))?;
-        let status = found.table.and_then(|table| table.table_status);
+        let result = client.describe_table().table_name(table).send().await;
+        let output = result.map_err(|error| outcome::read_error(&error))?;
+        let status = output.table.and_then(|table| table.table_status);
         if status == Some(TableStatus::Active) {
             return Ok(());
         }

@@ -29,8 +29,8 @@ impl Intercept for FixedUserAgent {
         _: &BeforeSerializationInterceptorContextRef<'_>,
         config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        let replaced = disable_interceptor::<UserAgentInterceptor>("replaced by a constant");
-        config.interceptor_state().store_put(replaced);
+        let switch = disable_interceptor::<UserAgentInterceptor>("replaced by a constant");
+        config.interceptor_state().store_put(switch);
         Ok(())
     }
 
@@ -50,7 +50,9 @@ impl Intercept for FixedUserAgent {
 mod tests {
     use super::USER_AGENT;
     use crate::clients::{AwsClients, Endpoints};
-    use crate::dynamodb::store::DynamoStore;
+    use crate::dynamodb::store::DynamoTable;
+    use a2a_lambda_store::keys;
+    use a2a_lambda_store::table::ReadTable as _;
     use std::io::{BufRead as _, BufReader, Read as _, Write as _};
     use std::net::TcpListener;
 
@@ -83,8 +85,8 @@ mod tests {
             ["500 Internal Server Error", "200 OK"].map(|status| serve(&listener, status))
         });
         let clients = AwsClients::connect(&Endpoints::at(url)).await;
-        let store = DynamoStore::new(clients.dynamodb, "table");
-        assert_eq!(store.item("partition", "sort").await.unwrap(), None);
+        let table = DynamoTable::new(clients.dynamodb, "table");
+        assert_eq!(table.get(&[keys::absent()]).await.unwrap(), []);
         for headers in served.join().unwrap() {
             let named = headers.iter().filter(|line| line.contains("user-agent: "));
             let expected = format!("user-agent: {USER_AGENT}");

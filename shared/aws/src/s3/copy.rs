@@ -26,7 +26,7 @@ impl S3Blobs {
         from: &Blob,
         to: &str,
     ) -> Result<bool, StoreError> {
-        let copied = self
+        let result = self
             .client
             .copy_object()
             .bucket(&self.bucket)
@@ -40,10 +40,10 @@ impl S3Blobs {
             .config_override(patient())
             .send()
             .await;
-        if matches!(&copied, Err(error) if is_missing(error)) {
+        if matches!(&result, Err(error) if is_missing(error)) {
             return Ok(false);
         }
-        match put_of(copied)? {
+        match put_of(result)? {
             PutResult::Stored => Ok(true),
             PutResult::Taken => self.is_ours(to, from.size).await.map(|()| true),
             PutResult::Racing => Err(racing(to)),
@@ -58,14 +58,14 @@ impl S3Blobs {
         to: &str,
     ) -> Result<bool, StoreError> {
         let mut upload = self.begin(task, to).await?;
-        let done = match upload.copy_all(from).await {
+        let result = match upload.copy_all(from).await {
             Ok(true) => upload.join().await.map(|()| true),
-            undone => undone,
+            result => result,
         };
-        if !matches!(done, Ok(true)) {
+        if !matches!(result, Ok(true)) {
             upload.give_up().await;
         }
-        done
+        result
     }
 
     /// Whether an object is copied in parts.
@@ -97,7 +97,7 @@ impl Upload<'_> {
         number: i32,
     ) -> Result<Option<CompletedPart>, StoreError> {
         let last = from.size.min(start + PART) - 1;
-        let copied = self
+        let result = self
             .store
             .client
             .upload_part_copy()
@@ -111,8 +111,8 @@ impl Upload<'_> {
             .config_override(patient())
             .send()
             .await;
-        let copied = match copied {
-            Ok(copied) => copied.copy_part_result.ok_or_else(|| {
+        let copy = match result {
+            Ok(output) => output.copy_part_result.ok_or_else(|| {
                 StoreError::Unavailable("S3 returned no result for the copy of a part".to_owned())
             })?,
             Err(error) if is_missing(&error) => return Ok(None),
@@ -121,9 +121,9 @@ impl Upload<'_> {
         Ok(Some(
             CompletedPart::builder()
                 .part_number(number)
-                .set_e_tag(copied.e_tag)
-                .set_checksum_crc32(copied.checksum_crc32)
-                .set_checksum_crc64_nvme(copied.checksum_crc64_nvme)
+                .set_e_tag(copy.e_tag)
+                .set_checksum_crc32(copy.checksum_crc32)
+                .set_checksum_crc64_nvme(copy.checksum_crc64_nvme)
                 .build(),
         ))
     }

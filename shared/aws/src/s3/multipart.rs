@@ -37,14 +37,14 @@ impl S3Blobs {
         source: &mut BlobReader,
     ) -> Result<Measured, StoreError> {
         let mut upload = self.begin(task, key).await?;
-        let done = match upload.send_all(first, source).await {
-            Ok(measured) => upload.join().await.map(|()| measured),
+        let result = match upload.send_all(first, source).await {
+            Ok(digest) => upload.join().await.map(|()| digest),
             Err(error) => Err(error),
         };
-        if done.is_err() {
+        if result.is_err() {
             upload.give_up().await;
         }
-        done
+        result
     }
 
     /// Starts the upload of the new object `key`.
@@ -53,7 +53,7 @@ impl S3Blobs {
         task: &TaskKey,
         key: &'a str,
     ) -> Result<Upload<'a>, StoreError> {
-        let begun = self
+        let output = self
             .client
             .create_multipart_upload()
             .bucket(&self.bucket)
@@ -65,7 +65,7 @@ impl S3Blobs {
             .send()
             .await
             .map_err(|error| failed(status(&error), &error))?;
-        let id = begun
+        let id = output
             .upload_id
             .ok_or_else(|| StoreError::Unavailable("S3 returned no upload id".to_owned()))?;
         Ok(Upload {
@@ -105,7 +105,7 @@ impl Upload<'_> {
         let number = i32::try_from(self.parts.len() + 1).map_err(|_| {
             StoreError::TooLarge(SizeError::Other("the upload has too many parts".to_owned()))
         })?;
-        let sent = self
+        let output = self
             .store
             .client
             .upload_part()
@@ -123,9 +123,9 @@ impl Upload<'_> {
         self.parts.push(
             CompletedPart::builder()
                 .part_number(number)
-                .set_e_tag(sent.e_tag)
-                .set_checksum_crc32(sent.checksum_crc32)
-                .set_checksum_crc64_nvme(sent.checksum_crc64_nvme)
+                .set_e_tag(output.e_tag)
+                .set_checksum_crc32(output.checksum_crc32)
+                .set_checksum_crc64_nvme(output.checksum_crc64_nvme)
                 .build(),
         );
         Ok(())
@@ -137,7 +137,7 @@ impl Upload<'_> {
         let parts = CompletedMultipartUpload::builder()
             .set_parts(Some(self.parts.clone()))
             .build();
-        let joined = self
+        let result = self
             .store
             .client
             .complete_multipart_upload()
@@ -152,11 +152,11 @@ impl Upload<'_> {
             .await;
         // If the upload no longer exists, an earlier attempt has joined it and its response
         // was lost. (The embedded S3 answers 403 instead of 404.)
-        let gone = matches!(&joined, Err(error) if matches!(status(error), Some(403 | 404)));
-        if gone && ours().await.is_ok() {
+        let is_gone = matches!(&result, Err(error) if matches!(status(error), Some(403 | 404)));
+        if is_gone && ours().await.is_ok() {
             return Ok(());
         }
-        match put_of(joined)? {
+        match put_of(result)? {
             PutResult::Stored => Ok(()),
             PutResult::Taken => {
                 ours().await?;
@@ -170,7 +170,7 @@ impl Upload<'_> {
 
     /// Aborts the upload, which removes its parts.
     pub(super) async fn give_up(&self) {
-        let ended = self
+        let result = self
             .store
             .client
             .abort_multipart_upload()
@@ -179,7 +179,7 @@ impl Upload<'_> {
             .upload_id(&self.id)
             .send()
             .await;
-        if let Err(error) = ended {
+        if let Err(error) = result {
             // The lifecycle rule of the bucket removes what is left.
             let why = failed(status(&error), &error);
             tracing::warn!("failed to abort an upload: {why}");

@@ -40,9 +40,9 @@ impl ClassifyRetry for RetryPut {
 
 /// Converts the response to a conditional write.
 pub(super) fn put_of<T, E: ProvideErrorMetadata>(
-    sent: Result<T, SdkError<E>>,
+    result: Result<T, SdkError<E>>,
 ) -> Result<PutResult, StoreError> {
-    match sent {
+    match result {
         Ok(_) => Ok(PutResult::Stored),
         Err(error) => match status(&error) {
             // S3 answers a failed `If-None-Match: *` with 412, and with 409 while another put

@@ -33,7 +33,7 @@ impl S3Blobs {
         now: Timestamp,
         lifetime: Duration,
     ) -> Result<String, StoreError> {
-        let signed = self
+        let request = self
             .signer
             .get_object()
             .bucket(&self.bucket)
@@ -44,7 +44,7 @@ impl S3Blobs {
             .presigned(terms(now, lifetime)?)
             .await
             .map_err(|error| unsigned(&error))?;
-        Ok(signed.uri().to_owned())
+        Ok(request.uri().to_owned())
     }
 
     pub(super) async fn sign_upload(
@@ -55,7 +55,7 @@ impl S3Blobs {
     ) -> Result<UploadUrl, StoreError> {
         let size = i64::try_from(upload.size).map_err(|error| unsigned(&error))?;
         let digest = hex::decode(upload.sha256).map_err(|error| unsigned(&error))?;
-        let signed = self
+        let request = self
             .signer
             .put_object()
             .bucket(&self.bucket)
@@ -69,14 +69,14 @@ impl S3Blobs {
             .await
             .map_err(|error| unsigned(&error))?;
         Ok(UploadUrl {
-            url: signed.uri().to_owned(),
-            headers: headers(&signed),
+            url: request.uri().to_owned(),
+            headers: headers(&request),
         })
     }
 }
 
-fn headers(signed: &PresignedRequest) -> Vec<(String, String)> {
-    let mut headers: Vec<(String, String)> = signed
+fn headers(request: &PresignedRequest) -> Vec<(String, String)> {
+    let mut headers: Vec<(String, String)> = request
         .headers()
         .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
         .collect();

@@ -26,12 +26,12 @@ impl S3Blobs {
     /// [`StoreError`] when the bucket does not answer or refuses. The call can be
     /// repeated.
     pub async fn purge_tenant(&self, tenant: &TenantId) -> Result<u64, StoreError> {
-        let mut removed = 0;
+        let mut count = 0;
         for root in ["v1", "up"] {
             let below = format!("{root}/{}/", tenant.folder());
-            removed += self.purge_below(&below).await?;
+            count += self.purge_below(&below).await?;
         }
-        Ok(removed)
+        Ok(count)
     }
 
     /// The same for the objects whose keys begin with `prefix`.
@@ -39,52 +39,52 @@ impl S3Blobs {
     /// # Errors
     /// As [`S3Blobs::purge_tenant`].
     pub(crate) async fn purge_below(&self, prefix: &str) -> Result<u64, StoreError> {
-        let (mut removed, mut place) = (0, VersionMarker::default());
-        while let Some(page) = self.versions(prefix, &place).await? {
+        let (mut count, mut marker) = (0, VersionMarker::default());
+        while let Some(page) = self.versions(prefix, &marker).await? {
             let old = page.versions().iter();
             let old = old.map(|it| (it.key.clone(), it.version_id.clone()));
             let markers = page.delete_markers().iter();
             let markers = markers.map(|it| (it.key.clone(), it.version_id.clone()));
             let mut versions = Vec::new();
             for (key, version) in old.chain(markers) {
-                let named = ObjectIdentifier::builder()
+                let object = ObjectIdentifier::builder()
                     .set_key(key)
                     .set_version_id(version);
-                let broken =
+                let build_error =
                     |error: aws_sdk_s3::error::BuildError| StoreError::Refused(error.to_string());
-                versions.push(named.build().map_err(broken)?);
+                versions.push(object.build().map_err(build_error)?);
             }
-            removed += versions.len() as u64;
+            count += versions.len() as u64;
             for chunk in versions.chunks(KEYS) {
                 self.delete_named(chunk.to_vec()).await?;
             }
             if page.is_truncated != Some(true) {
                 break;
             }
-            place = VersionMarker {
+            marker = VersionMarker {
                 key: page.next_key_marker,
                 version: page.next_version_id_marker,
             };
         }
-        Ok(removed)
+        Ok(count)
     }
 
     /// A page of the versions below `prefix`; `None` if the service has no versions.
     async fn versions(
         &self,
         prefix: &str,
-        place: &VersionMarker,
+        marker: &VersionMarker,
     ) -> Result<Option<ListObjectVersionsOutput>, StoreError> {
-        let asked = self
+        let result = self
             .client
             .list_object_versions()
             .bucket(&self.bucket)
             .prefix(prefix)
-            .set_key_marker(place.key.clone())
-            .set_version_id_marker(place.version.clone())
+            .set_key_marker(marker.key.clone())
+            .set_version_id_marker(marker.version.clone())
             .send()
             .await;
-        match asked {
+        match result {
             Ok(page) => Ok(Some(page)),
             // The embedded S3 has no versions.
             Err(error) if error.code() == Some("NotImplemented") => Ok(None),

@@ -61,14 +61,14 @@ pub fn decode(body: &str) -> Result<PushItem, StoreError> {
 #[async_trait]
 impl PushQueue for SqsQueue {
     async fn ring(&self, items: &[PushItem], wait: Duration) -> Result<Vec<bool>, StoreError> {
-        let mut sent = BatchResult::default();
+        let mut result = BatchResult::default();
         for batch in items.chunks(BATCH) {
             let entries: Result<Vec<_>, _> = batch
                 .iter()
                 .enumerate()
-                .map(|(place, item)| {
+                .map(|(index, item)| {
                     SendMessageBatchRequestEntry::builder()
-                        .id(place.to_string())
+                        .id(index.to_string())
                         .message_body(encode(item))
                         .message_group_id(item.owner.tenant.as_str())
                         .delay_seconds(whole_seconds(wait.min(DELAY_MAX)))
@@ -76,9 +76,9 @@ impl PushQueue for SqsQueue {
                 })
                 .collect();
             let entries = entries.map_err(|error| StoreError::Refused(error.to_string()))?;
-            sent.note(batch.len(), self.send_entries(entries).await);
+            result.note(batch.len(), self.send_entries(entries).await);
         }
-        sent.flags()
+        result.flags()
     }
 }
 

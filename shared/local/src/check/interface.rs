@@ -160,8 +160,10 @@ pub(super) fn id(value: &Value) -> Option<&str> {
 
 /// The first text in the status of a task.
 pub(super) fn words(value: &Value) -> &str {
-    let places = ["parts", "content"].map(|it| format!("/status/message/{it}/0/text"));
-    let mut texts = places.iter().filter_map(|place| text(inner(value), place));
+    let pointers = ["parts", "content"].map(|it| format!("/status/message/{it}/0/text"));
+    let mut texts = pointers
+        .iter()
+        .filter_map(|pointer| text(inner(value), pointer));
     texts.next().unwrap_or_default()
 }
 

@@ -20,33 +20,33 @@ use std::time::Instant;
 
 /// Which server to check, and how.
 #[derive(Debug, Clone, clap::Args)]
-pub struct CheckServer {
+pub(crate) struct CheckServer {
     /// The base URL of the server: its card is below it.
     #[arg(value_name = "URL")]
-    pub url: String,
+    pub(crate) url: String,
     /// An API key or token of a caller. With the scope `ops` the health names the build.
     #[arg(long, value_name = "K")]
-    pub key: Option<String>,
+    pub(crate) key: Option<String>,
     /// Words to send instead of the examples on the card; can be repeated.
     #[arg(long, value_name = "WORDS")]
-    pub say: Vec<String>,
+    pub(crate) say: Vec<String>,
     /// A public URL that leads to --webhook-port of this machine.
     #[arg(long, value_name = "URL", requires = "webhook_port")]
-    pub webhook: Option<String>,
+    pub(crate) webhook: Option<String>,
     /// The port of the receiver of webhooks; 0 takes a free one.
     #[arg(long, value_name = "N", default_value_t = 0)]
-    pub webhook_port: u16,
+    pub(crate) webhook_port: u16,
     /// Print one JSON object.
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
     /// Write the requests and responses to this file, as Markdown, without the key.
     #[arg(long, value_name = "FILE")]
-    pub transcript: Option<PathBuf>,
+    pub(crate) transcript: Option<PathBuf>,
 }
 
 /// Why a server is not known to work.
 #[derive(Debug, thiserror::Error)]
-pub enum CheckError {
+pub(crate) enum CheckError {
     /// The URL or the key cannot be used.
     #[error("`{0}`: expected an https URL, or with a key an http URL of this machine")]
     Url(String),
@@ -163,7 +163,7 @@ fn look_at(step: &str) -> &'static str {
 ///
 /// # Errors
 /// [`CheckError`] when a step failed, or the command cannot be carried out.
-pub async fn run(options: &CheckServer) -> Result<(), CheckError> {
+pub(crate) async fn run(options: &CheckServer) -> Result<(), CheckError> {
     let caller = CheckClient::new(&options.url, options.key.clone());
     let caller = caller.ok_or_else(|| CheckError::Url(options.url.clone()))?;
     let report = Box::pin(walk::walk(options, &caller)).await;

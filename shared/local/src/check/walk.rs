@@ -82,9 +82,9 @@ fn not_shown<T>(text: impl Into<String>) -> Result<T, Fault> {
 
 /// Reads the card; it stays null if it cannot be used.
 async fn read_card(caller: &CheckClient, card: &mut Value) -> Result<String, Fault> {
-    let read = caller.get("/.well-known/agent-card.json").await?;
-    let [name, version] = ["/name", "/version"].map(|it| text(&read, it).unwrap_or_default());
-    let all = Interface::of(&read);
+    let document = caller.get("/.well-known/agent-card.json").await?;
+    let [name, version] = ["/name", "/version"].map(|it| text(&document, it).unwrap_or_default());
+    let all = Interface::of(&document);
     let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
     let summary = format!("{name} {version}: {}", names.join(", "));
     // The key belongs to one server.
@@ -92,7 +92,7 @@ async fn read_card(caller: &CheckClient, card: &mut Value) -> Result<String, Fau
     if let Some(one) = all.iter().find(|one| caller.key_for(&one.url) != key) {
         return Err(format!("{summary} at `{}`: check that address", one.url).into());
     }
-    *card = read;
+    *card = document;
     works_if(!all.is_empty(), summary)
 }
 

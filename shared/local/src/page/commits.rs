@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// The commits of all tasks, from the stream of the table.
 #[derive(Debug)]
 pub(super) struct CommitHistory {
-    kept: Arc<KeptCommits>,
+    commits: Arc<KeptCommits>,
     reader: JoinHandle<()>,
 }
 
@@ -39,17 +39,17 @@ impl Drop for CommitHistory {
 impl CommitHistory {
     /// Reads the stream from its beginning, for as long as this value lives.
     pub(super) fn follow(stream: Stream) -> Self {
-        let kept = Arc::new(KeptCommits::default());
+        let commits = Arc::new(KeptCommits::default());
         let reader = {
-            let kept = Arc::clone(&kept);
-            tokio::spawn(async move { stream.follow(kept.as_ref()).await })
+            let commits = Arc::clone(&commits);
+            tokio::spawn(async move { stream.follow(commits.as_ref()).await })
         };
-        Self { kept, reader }
+        Self { commits, reader }
     }
 
     /// Returns when the end of the stream was read once more, or after some seconds.
     pub(super) async fn caught_up(&self) {
-        let mut ends = self.kept.ends.subscribe();
+        let mut ends = self.commits.ends.subscribe();
         // The read that runs now may have begun before the newest commit.
         for _ in 0..2 {
             let _late = timeout(PATIENCE, ends.changed()).await;
@@ -58,7 +58,7 @@ impl CommitHistory {
 
     /// The commits of a task, oldest first.
     pub(super) fn of(&self, owner: &Owner, task: &TaskId) -> Value {
-        let notes = self.kept.notes();
+        let notes = self.commits.notes();
         shown(
             notes
                 .iter()

@@ -2,9 +2,8 @@
 
 use super::webhooks;
 use a2a_lambda::engine::{Clock as _, SystemClock};
-use a2a_lambda::store::dynamodb::DynamoStore;
-use a2a_lambda::store::push::ReadPushes as _;
-use a2a_lambda::store::{ReadTasks as _, StoreError};
+use a2a_lambda::store::StoreError;
+use a2a_lambda::store::records::RecordReader;
 use a2a_lambda::task::{
     Event, LoggedEvent, Message, Owner, PartContent, TaskId, TaskRecord, Timestamp,
 };
@@ -15,7 +14,7 @@ use serde_json::{Map, Value, json};
 /// # Errors
 /// [`StoreError`] when the table does not answer.
 pub(super) async fn task(
-    store: &DynamoStore,
+    store: &RecordReader,
     owner: &Owner,
     id: &TaskId,
 ) -> Result<Option<Map<String, Value>>, StoreError> {

@@ -17,8 +17,8 @@ const MOST: usize = 5_000;
 
 /// The newest lines of the log that name a task. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct LogNotes {
-    kept: Arc<Mutex<VecDeque<TaskNote>>>,
+pub(crate) struct LogNotes {
+    notes: Arc<Mutex<VecDeque<TaskNote>>>,
 }
 
 /// One line.
@@ -30,7 +30,7 @@ struct TaskNote {
 
 impl LogNotes {
     /// The layer that reads the events of the log.
-    pub fn layer<S>(&self) -> impl Layer<S> + use<S>
+    pub(crate) fn layer<S>(&self) -> impl Layer<S> + use<S>
     where
         S: Subscriber + for<'s> LookupSpan<'s>,
     {
@@ -58,7 +58,7 @@ impl LogNotes {
     }
 
     fn kept(&self) -> MutexGuard<'_, VecDeque<TaskNote>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -67,15 +67,15 @@ struct NoteTaking(LogNotes);
 impl<S: Subscriber> Layer<S> for NoteTaking {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let target = event.metadata().target();
-        let mut read = ReadFields::default();
-        event.record(&mut read);
+        let mut visitor = ReadFields::default();
+        event.record(&mut visitor);
         // The line of a call that ran no turn says nothing about the task's own life.
         let of_call = ["a2a_lambda::call", "a2a_lambda::left_out"].contains(&target);
-        if of_call && !read.fields.contains_key("attempt") {
+        if of_call && !visitor.fields.contains_key("attempt") {
             return;
         }
-        let Some(task) = read.task else { return };
-        let mut note = read.fields;
+        let Some(task) = visitor.task else { return };
+        let mut note = visitor.fields;
         note.insert("at".to_owned(), json!(now_ms()));
         note.insert("level".to_owned(), event.metadata().level().as_str().into());
         self.0.add(TaskNote { task, note });

@@ -25,9 +25,9 @@ mod uploads;
 mod verdicts;
 mod webhooks;
 
-pub use log_notes::LogNotes;
+pub(crate) use log_notes::LogNotes;
 
-use crate::api_keys;
+use crate::credentials::credentials;
 use crate::local_settings::{ConfigError, fresh_secret, secret};
 use crate::stream::Stream;
 use a2a_lambda::auth::{Authentication, Identity};
@@ -38,7 +38,7 @@ use a2a_lambda::settings::Settings;
 use a2a_lambda::skill::AgentDefinition;
 use a2a_lambda::store::StoreError;
 use a2a_lambda::store::aws::{AwsClients, Endpoints, sdk_config};
-use a2a_lambda::store::dynamodb::DynamoStore;
+use a2a_lambda::store::records::RecordReader;
 use a2a_lambda::task::{Owner, TaskId};
 use admission::{Admission, OnlyHere};
 use bytes::Bytes;
@@ -63,10 +63,10 @@ const LAST_WORDS: Duration = Duration::from_millis(150);
 
 /// The page. It exists only if the agent listens on a loopback address.
 #[derive(Debug)]
-pub struct AgentPage {
+pub(crate) struct AgentPage {
     admission: Admission,
     authentication: Authentication,
-    tasks: DynamoStore,
+    tasks: RecordReader,
     commits: OnceCell<CommitHistory>,
     notes: LogNotes,
     verdicts: Value,
@@ -121,7 +121,7 @@ impl AgentPage {
     /// # Errors
     /// [`ConfigError`] when the settings name no issuer of the JWTs that they demand, or the
     /// data folder cannot hold the token.
-    pub fn open(
+    pub(crate) fn open(
         address: SocketAddr,
         agent: &AgentDefinition,
         settings: &Settings,
@@ -133,8 +133,8 @@ impl AgentPage {
         if !address.ip().is_loopback() {
             return Ok(None);
         }
-        let tasks = stores(clients, settings).0;
-        let make_credentials = || api_keys::credentials(settings, tasks.clone()).map(Arc::new);
+        let records = stores(clients, settings).0;
+        let make_credentials = || credentials(settings, records.table()).map(Arc::new);
         let credentials = settings
             .auth
             .checks_credentials()
@@ -145,7 +145,7 @@ impl AgentPage {
         Ok(Some(Self {
             admission: Admission::new(address, token),
             authentication: Authentication::new(settings.auth, credentials),
-            tasks,
+            tasks: records.reader().clone(),
             commits: OnceCell::new(),
             notes: notes.clone(),
             verdicts: verdicts::of(agent),
@@ -168,13 +168,13 @@ impl AgentPage {
 
     /// The line that names the page to the user, with its token.
     #[must_use]
-    pub fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let Admission { host, token, .. } = &self.admission;
         format!("\n  page   http://{host}/#token={token}\n")
     }
 
     /// The answer to a request for the page; `None` if the request is not for it.
-    pub async fn answer<B>(&self, request: &Request<B>) -> Option<Response<Body>> {
+    pub(crate) async fn answer<B>(&self, request: &Request<B>) -> Option<Response<Body>> {
         let path = request.uri().path();
         let reads = [Method::GET, Method::HEAD].contains(request.method());
         if path == "/" && reads {
@@ -196,13 +196,13 @@ impl AgentPage {
 
     /// Whether the request brings the bytes of a file, so that [`AgentPage::upload`] has
     /// the answer.
-    pub fn is_upload<B>(request: &Request<B>) -> bool {
+    pub(crate) fn is_upload<B>(request: &Request<B>) -> bool {
         let below = request.uri().path().strip_prefix(BELOW);
         request.method() == Method::PUT && below == Some("upload")
     }
 
     /// Puts a file into the object store, at the URL that the agent signed for it.
-    pub async fn upload(&self, request: Request<Incoming>) -> Response<Body> {
+    pub(crate) async fn upload(&self, request: Request<Incoming>) -> Response<Body> {
         let put = async {
             self.admission.admit(request.headers())?;
             uploads::put(self.endpoints.s3.as_deref(), request).await?;

@@ -1,9 +1,8 @@
 //! The push configs of all tasks of a caller, with the progress of their deliveries.
 
 use a2a_lambda::engine::{Clock as _, SystemClock};
-use a2a_lambda::store::dynamodb::DynamoStore;
-use a2a_lambda::store::push::ReadPushes as _;
-use a2a_lambda::store::{ListPosition, ReadTasks as _, RecordQuery, StoreError};
+use a2a_lambda::store::records::RecordReader;
+use a2a_lambda::store::{ListPosition, RecordQuery, StoreError};
 use a2a_lambda::task::{Owner, PushRecord, Timestamp};
 use serde_json::{Value, json};
 
@@ -18,7 +17,7 @@ const READS: usize = 10;
 /// # Errors
 /// [`StoreError`] when the table does not answer or the position is malformed.
 pub(super) async fn page(
-    store: &DynamoStore,
+    store: &RecordReader,
     owner: &Owner,
     after: &str,
 ) -> Result<Value, StoreError> {

@@ -113,8 +113,8 @@ pub trait ReadBlobs: Send + Sync {
     /// # Errors
     /// [`StoreError`] when the store does not answer.
     async fn open(&self, key: &str) -> Result<Option<BlobReader>, StoreError> {
-        let found = self.get(key).await?;
-        Ok(found.map(|bytes| -> BlobReader { Box::pin(std::io::Cursor::new(bytes)) }))
+        let bytes = self.get(key).await?;
+        Ok(bytes.map(|bytes| -> BlobReader { Box::pin(std::io::Cursor::new(bytes)) }))
     }
 
     /// The properties of the bytes under `key`.
@@ -122,8 +122,8 @@ pub trait ReadBlobs: Send + Sync {
     /// # Errors
     /// [`StoreError`] when the store does not answer.
     async fn head(&self, key: &str) -> Result<Option<BlobHead>, StoreError> {
-        let found = self.get(key).await?;
-        Ok(found.map(|bytes| {
+        let bytes = self.get(key).await?;
+        Ok(bytes.map(|bytes| {
             let Measured { size, sha256 } = Measured::of(&bytes);
             BlobHead {
                 size,
@@ -194,9 +194,9 @@ pub trait Blobs: ReadBlobs {
         source: &mut BlobReader,
     ) -> Result<Measured, StoreError> {
         let bytes = read_up_to(source, usize::MAX).await?;
-        let measured = Measured::of(&bytes);
+        let digest = Measured::of(&bytes);
         self.put_for(task, key, bytes).await?;
-        Ok(measured)
+        Ok(digest)
     }
 
     /// Copies the bytes of `from` to the new key `to`; `false` if `from` does not exist. The
@@ -250,14 +250,14 @@ pub trait Blobs: ReadBlobs {
 /// # Errors
 /// As [`Blobs::keys`] and [`Blobs::remove`].
 pub async fn remove_below(blobs: &dyn Blobs, prefix: &str) -> Result<usize, StoreError> {
-    let mut removed = 0;
+    let mut count = 0;
     loop {
         let keys = blobs.keys(prefix, None, REMOVED).await?;
         if keys.is_empty() {
-            return Ok(removed);
+            return Ok(count);
         }
         blobs.remove(&keys).await?;
-        removed += keys.len();
+        count += keys.len();
     }
 }
 

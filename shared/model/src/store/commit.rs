@@ -49,8 +49,7 @@ pub struct TaskWrite {
     /// The idempotency key of the send behind this commit, to write in the same
     /// transaction.
     pub key: Option<KeyWrite>,
-    /// Whether the context knows the task already, by
-    /// [`WriteTasks::put_pointer`](super::WriteTasks::put_pointer). Otherwise a create
+    /// Whether the context knows the task already, by an earlier pointer. Otherwise a create
     /// writes the pointer before the task, or together with it.
     pub has_pointer: bool,
     /// The time by which expiry is judged.

@@ -4,12 +4,12 @@
 #[derive(Debug, thiserror::Error)]
 pub enum SizeError {
     /// It has more bytes than it may have.
-    #[error("{current} bytes; {allowed} are allowed")]
+    #[error("{current} bytes; {limit} are allowed")]
     Bytes {
         /// Its bytes.
         current: u64,
         /// The most bytes that it may have.
-        allowed: u64,
+        limit: u64,
     },
     /// Another limit, or one of a service.
     #[error("{0}")]
@@ -21,13 +21,13 @@ impl SizeError {
     ///
     /// # Errors
     /// [`StoreError::TooLarge`] with both figures.
-    pub fn check(current: usize, allowed: usize) -> Result<(), StoreError> {
-        if current <= allowed {
+    pub fn check(current: usize, limit: usize) -> Result<(), StoreError> {
+        if current <= limit {
             return Ok(());
         }
         Err(StoreError::TooLarge(Self::Bytes {
             current: current as u64,
-            allowed: allowed as u64,
+            limit: limit as u64,
         }))
     }
 }

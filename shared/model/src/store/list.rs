@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RecordPage {
     /// The records, newest status first, each as
-    /// [`ReadTasks::head`](super::ReadTasks::head) gives it.
+    /// a read of one head gives it.
     pub records: Vec<TaskRecord>,
     /// Where the next page starts; `None` at the end.
     pub next: Option<ListPosition>,
@@ -73,14 +73,14 @@ impl ListPosition {
     /// # Errors
     /// [`StoreError::Refused`] if the text is not a position.
     pub fn parse(text: &str) -> Result<Self, StoreError> {
-        let place = || {
+        let position = || {
             let (at, task) = text.split_once('#')?;
             Some(Self {
                 at: Timestamp::from_millis(at.parse().ok()?),
                 task: TaskId::parse(task).ok()?,
             })
         };
-        place().ok_or_else(|| {
+        position().ok_or_else(|| {
             StoreError::Refused(format!("list position `{text}` is not `<ms>#<task id>`"))
         })
     }

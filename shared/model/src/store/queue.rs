@@ -4,7 +4,7 @@
 //! has work is decided by the claim of the task.
 
 use super::StoreError;
-use crate::task::{Owner, PushId, TaskId, TaskKey, TaskRecord, ThreadKey, Timestamp, WriteId};
+use crate::task::{Owner, PushId, TaskId, TaskRecord, Timestamp, WriteId};
 use async_trait::async_trait;
 use std::time::Duration;
 
@@ -177,29 +177,6 @@ pub struct OpenTask {
     pub task: TaskId,
 }
 
-/// The index of tasks that a sweep has to handle, over all tenants.
-#[async_trait]
-pub trait SweepTasks: Send + Sync {
-    /// How many shards the index has. Each shard is read separately.
-    fn open_shards(&self) -> u32 {
-        1
-    }
-
-    /// Up to `limit` tasks of a shard (the first is 0), oldest first, after the
-    /// position `after`: tasks that are submitted or working, and tasks at rest whose
-    /// pushes are not confirmed. The second value is the position of the next page,
-    /// `None` at the end.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer.
-    async fn open_tasks(
-        &self,
-        shard: u32,
-        after: Option<String>,
-        limit: usize,
-    ) -> Result<(Vec<OpenTask>, Option<String>), StoreError>;
-}
-
 /// The progress of one pass over all stored objects. A pass takes many sweeps, which
 /// share no memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -210,48 +187,4 @@ pub struct ObjectsPlace {
     pub before: Option<Timestamp>,
     /// The last key that was checked; `None` when the pass has ended.
     pub after: Option<String>,
-}
-
-/// The reads that find unreferenced objects, for a sweep that has a key but no owner.
-#[async_trait]
-pub trait SweepObjects: Send + Sync {
-    /// The whole task under `key` as it is stored, read consistently, of any owner
-    /// and even if it has expired.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer or the item is corrupt.
-    async fn load_by_key(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError>;
-
-    /// The same with only the content in the item itself: state, incarnation and
-    /// expiry.
-    ///
-    /// # Errors
-    /// As [`SweepObjects::load_by_key`].
-    async fn head_by_key(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError>;
-
-    /// The object in which the store keeps the state of a thread, if it does; read
-    /// consistently.
-    ///
-    /// # Errors
-    /// As [`SweepObjects::load_by_key`].
-    async fn state_object(&self, thread: &ThreadKey) -> Result<Option<String>, StoreError>;
-
-    /// The objects in which the store itself keeps content of the task under `key`,
-    /// read consistently. Objects that the task's record names are not included.
-    ///
-    /// # Errors
-    /// As [`SweepObjects::load_by_key`].
-    async fn content_objects(&self, key: &TaskKey) -> Result<Vec<String>, StoreError>;
-
-    /// The progress that the last sweep stored; `None` if there was none.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer.
-    async fn objects_place(&self) -> Result<Option<ObjectsPlace>, StoreError>;
-
-    /// Stores the progress for the next sweep.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the store does not answer.
-    async fn note_objects_place(&self, place: &ObjectsPlace) -> Result<(), StoreError>;
 }

@@ -44,10 +44,10 @@ pub enum ChildName {
 impl ChildName {
     /// The child of one entry of a layout.
     #[must_use]
-    pub const fn of(moved: &MovedContent) -> Self {
+    pub const fn of(entry: &MovedContent) -> Self {
         Self::Moved {
-            last_event: moved.last_event,
-            version: moved.version,
+            last_event: entry.last_event,
+            version: entry.version,
         }
     }
 }
@@ -107,8 +107,8 @@ pub fn arrange(record: &mut TaskRecord) {
     record.layout.forget(version);
     move_values(record);
     move_content(record);
-    let moved = record.layout.messages_moved();
-    record.layout.status = moved > record.history.len();
+    let messages = record.layout.messages_moved();
+    record.layout.status = messages > record.history.len();
     keep(record);
 }
 
@@ -153,37 +153,37 @@ fn move_content(record: &mut TaskRecord) {
         with_status || exceeds(&ChildContent::of(record, layout, false), UNFINISHED)
     };
     if moves {
-        let moved = ChildContent::of(record, layout, with_status).entry(record);
-        record.layout.children.extend(moved);
+        let entry = ChildContent::of(record, layout, with_status).entry(record);
+        record.layout.children.extend(entry);
     }
 }
 
 impl<'a> ChildContent<'a> {
-    /// The growing content of the task that `moved` does not name. The message of the status is
+    /// The growing content of the task that `layout` does not name. The message of the status is
     /// the next one of the history, so it can move with it.
-    fn of(record: &'a TaskFields, moved: &Layout, with_status: bool) -> Self {
-        let place = OwnIds::of(record);
+    fn of(record: &'a TaskFields, layout: &Layout, with_status: bool) -> Self {
+        let ids = OwnIds::of(record);
         let message = record.status().message.iter().filter(|_| with_status);
-        let history = messages_left(record, moved).iter().chain(message);
-        let log = record.events_after(moved.events_moved());
+        let history = messages_left(record, layout).iter().chain(message);
+        let log = record.events_after(layout.events_moved());
         Self {
-            log: log.map(|it| place.leave_in(it)).collect(),
-            history: history.map(|it| place.leave(it)).collect(),
-            artifacts: parts_left(&record.artifacts, |id| moved.parts_moved(id)),
-            replaced: parts_left(&record.replaced, |id| moved.replaced_moved(id)),
+            log: log.map(|it| ids.leave_in(it)).collect(),
+            history: history.map(|it| ids.leave(it)).collect(),
+            artifacts: parts_left(&record.artifacts, |id| layout.parts_moved(id)),
+            replaced: parts_left(&record.replaced, |id| layout.replaced_moved(id)),
         }
     }
 
     /// What the layout says of it; `None` if there is nothing to move.
     fn entry(&self, record: &TaskFields) -> Option<MovedContent> {
         let parts = |lists: &PartsById<'_>, replaced| {
-            let moved = |(id, parts): (&Cow<'_, str>, &Cow<'_, [Part]>)| {
+            let count = |(id, parts): (&Cow<'_, str>, &Cow<'_, [Part]>)| {
                 let parts = parts.len();
                 (id.to_string(), MovedParts { parts, replaced })
             };
-            lists.iter().map(moved).collect()
+            lists.iter().map(count).collect()
         };
-        let last = self.log.last().map(|logged| logged.seq);
+        let last = self.log.last().map(|event| event.seq);
         let entry = MovedContent {
             version: record.version,
             last_event: last.unwrap_or_else(|| record.layout.events_moved()),
@@ -201,7 +201,7 @@ impl<'a> ChildContent<'a> {
 
 /// The bytes of parts in the log. They are those of the artifacts, so a task counts them once.
 pub(super) fn repeated(log: &[Cow<'_, LoggedEvent>]) -> usize {
-    let parts = log.iter().filter_map(|logged| match &logged.event {
+    let parts = log.iter().filter_map(|entry| match &entry.event {
         Event::Artifact(update) => Some(length(&update.artifact.parts)),
         Event::Status(_) => None,
     });
@@ -209,13 +209,13 @@ pub(super) fn repeated(log: &[Cow<'_, LoggedEvent>]) -> usize {
 }
 
 /// The parts that have not moved, of the artifacts that have some.
-fn parts_left(artifacts: &[Artifact], moved: impl Fn(&str) -> usize) -> PartsById<'_> {
-    let left = artifacts.iter().filter_map(|artifact| {
-        let parts = artifact.parts.get(moved(&artifact.id)..)?;
-        let left = (Cow::from(&artifact.id), Cow::from(parts));
-        (!parts.is_empty()).then_some(left)
+fn parts_left(artifacts: &[Artifact], start_of: impl Fn(&str) -> usize) -> PartsById<'_> {
+    let rests = artifacts.iter().filter_map(|artifact| {
+        let parts = artifact.parts.get(start_of(&artifact.id)..)?;
+        let rest = (Cow::from(&artifact.id), Cow::from(parts));
+        (!parts.is_empty()).then_some(rest)
     });
-    left.collect()
+    rests.collect()
 }
 
 impl<'a> StateContent<'a> {
@@ -238,7 +238,9 @@ fn keep(record: &mut TaskRecord) {
         record.layout.kept = None;
         return;
     }
-    let lasts = |kept: ChildLifetime| kept.until >= record.expires_at && kept.version != version;
+    let lasts = |lifetime: ChildLifetime| {
+        lifetime.until >= record.expires_at && lifetime.version != version
+    };
     if !record.layout.kept.is_some_and(lasts) {
         record.layout.kept = Some(ChildLifetime {
             until: child_expiry(record),
@@ -278,12 +280,12 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
     let head = Encoded::of(head)?;
     SizeError::check(head.size(), ITEM_MAX - room)?;
     let mut children = Vec::new();
-    if let Some(moved) = layout.children.last().filter(|it| it.version == version) {
+    if let Some(entry) = layout.children.last().filter(|it| it.version == version) {
         let mut before = layout.clone();
         before.forget(version);
         let with_status = layout.status && before.messages_moved() <= record.history.len();
         children.push(Child {
-            name: ChildName::of(moved),
+            name: ChildName::of(entry),
             content: encoded::encode(&ChildContent::of(record, &before, with_status))?,
         });
     }
@@ -300,17 +302,26 @@ pub fn pieces(record: &TaskRecord) -> Result<Pieces, StoreError> {
     })
 }
 
-/// Makes `record` as large as `bytes`, by a child that no store has: for tests of the limits,
-/// which are exact and cheap so.
+/// Makes an arranged `record` as large as `bytes`, by what it says of the child of its version:
+/// for tests of the limits, which are exact and cheap so.
 #[cfg(any(test, feature = "contract-tests"))]
 pub fn filled(record: &mut TaskRecord, bytes: usize) {
-    if record.layout.children.iter().all(|it| it.version > 0) {
-        record.layout.children.insert(0, MovedContent::default());
+    let version = record.version;
+    let last = record.layout.children.last();
+    if last.is_none_or(|it| it.version != version) {
+        let moved = ChildContent::of(record, &record.layout, false).entry(record);
+        let nothing = MovedContent {
+            version,
+            last_event: record.layout.events_moved(),
+            ..MovedContent::default()
+        };
+        record.layout.children.push(moved.unwrap_or(nothing));
+        keep(record);
     }
     // The number of bytes is in the body too.
     for _ in 0..3 {
         let now = length(&TaskBody::of(record, &record.layout)) + record.layout.bytes();
-        if let Some(moved) = record.layout.children.first_mut() {
+        if let Some(moved) = record.layout.children.last_mut() {
             moved.bytes = (moved.bytes + bytes).saturating_sub(now);
         }
     }

@@ -40,8 +40,8 @@ impl Encoded<'static> {
             return Ok(Self::Text(json.into()));
         }
         let mut encoder = DeflateEncoder::new(Vec::new(), LEVEL);
-        let written = encoder.write_all(json.as_bytes());
-        let bytes = written.and_then(|()| encoder.finish());
+        let result = encoder.write_all(json.as_bytes());
+        let bytes = result.and_then(|()| encoder.finish());
         let bytes = bytes.map_err(|error| StoreError::Refused(error.to_string()))?;
         Ok(Self::Deflated(bytes.into()))
     }
@@ -141,15 +141,15 @@ pub(super) fn length(form: &impl Serialize) -> usize {
 /// The deepest nesting of a JSON text.
 fn depth(text: &str) -> usize {
     let (mut level, mut deepest) = (0_usize, 0);
-    let (mut quoted, mut escaped) = (false, false);
+    let (mut is_quoted, mut is_escaped) = (false, false);
     for byte in text.bytes() {
-        if quoted {
-            quoted = escaped || byte != b'"';
-            escaped = byte == b'\\' && !escaped;
+        if is_quoted {
+            is_quoted = is_escaped || byte != b'"';
+            is_escaped = byte == b'\\' && !is_escaped;
             continue;
         }
         match byte {
-            b'"' => quoted = true,
+            b'"' => is_quoted = true,
             b'{' | b'[' => {
                 level += 1;
                 deepest = deepest.max(level);

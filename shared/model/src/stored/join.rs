@@ -33,37 +33,37 @@ type ChildContents = BTreeMap<u64, ChildContent<'static>>;
 /// [`StoreError::Corrupt`].
 pub fn join(
     record: &mut TaskRecord,
-    found: &BTreeMap<ChildName, FoundChild>,
+    child_items: &BTreeMap<ChildName, FoundChild>,
 ) -> Result<bool, StoreError> {
     let fields: &mut TaskFields = record;
     let mut contents = ChildContents::new();
-    for moved in &fields.layout.children {
-        if let Some(child) = found.get(&ChildName::of(moved)) {
-            contents.insert(moved.version, child.content.read()?);
+    for entry in &fields.layout.children {
+        if let Some(child) = child_items.get(&ChildName::of(entry)) {
+            contents.insert(entry.version, child.content.read()?);
         }
     }
-    let has_values = join_values(fields, found.get(&ChildName::State))?;
-    let whole = has_values && contents.len() == fields.layout.children.len();
+    let has_values = join_values(fields, child_items.get(&ChildName::State))?;
+    let is_whole = has_values && contents.len() == fields.layout.children.len();
     join_messages(fields, &mut contents)?;
     let children = &fields.layout.children;
     join_parts(&mut fields.artifacts, children, &contents, |it| {
         &it.artifacts
     })?;
     join_parts(&mut fields.replaced, children, &contents, |it| &it.replaced)?;
-    if whole {
+    if is_whole {
         join_log(fields, contents)?;
     }
     place::fill_record(fields);
-    fields.partial &= !whole;
-    Ok(whole)
+    fields.partial &= !is_whole;
+    Ok(is_whole)
 }
 
 /// Returns whether all moved values are there.
-fn join_values(record: &mut TaskFields, found: Option<&FoundChild>) -> Result<bool, StoreError> {
-    let Some(moved) = &record.layout.state else {
+fn join_values(record: &mut TaskFields, child: Option<&FoundChild>) -> Result<bool, StoreError> {
+    let Some(values) = &record.layout.state else {
         return Ok(true);
     };
-    let Some(child) = found.filter(|child| child.version == moved.version) else {
+    let Some(child) = child.filter(|child| child.version == values.version) else {
         return Ok(false);
     };
     let state: StateContent<'_> = child.content.read()?;
@@ -81,18 +81,18 @@ fn join_values(record: &mut TaskFields, found: Option<&FoundChild>) -> Result<bo
 
 fn join_messages(record: &mut TaskFields, contents: &mut ChildContents) -> Result<(), StoreError> {
     let mut newest_first = Vec::new();
-    for moved in record.layout.children.iter().rev() {
-        if moved.messages == 0 {
+    for entry in record.layout.children.iter().rev() {
+        if entry.messages == 0 {
             continue;
         }
-        let Some(content) = contents.get_mut(&moved.version) else {
+        let Some(content) = contents.get_mut(&entry.version) else {
             break;
         };
         let mut messages = owned(std::mem::take(&mut content.history));
-        if messages.len() < moved.messages {
+        if messages.len() < entry.messages {
             return Err(corrupt("a child has too few messages"));
         }
-        messages.truncate(moved.messages);
+        messages.truncate(entry.messages);
         newest_first.push(messages);
     }
     let mut history: Vec<_> = newest_first.into_iter().rev().flatten().collect();
@@ -112,25 +112,25 @@ fn join_parts(
     lists: impl Fn(&MovedContent) -> &BTreeMap<String, MovedParts>,
 ) -> Result<(), StoreError> {
     let of = |id: &str| {
-        let moved = children.iter();
-        let moved = moved.filter_map(|it| Some((it.version, *lists(it).get(id)?)));
-        moved.collect::<Vec<_>>()
+        let entries = children.iter();
+        let entries = entries.filter_map(|it| Some((it.version, *lists(it).get(id)?)));
+        entries.collect::<Vec<_>>()
     };
     let is_read = |artifact: &Artifact| {
-        let mut moved = of(&artifact.id).into_iter();
-        moved.all(|(version, _)| contents.contains_key(&version))
+        let mut entries = of(&artifact.id).into_iter();
+        entries.all(|(version, _)| contents.contains_key(&version))
     };
     let complete = artifacts.iter().take_while(|it| is_read(it)).count();
     artifacts.truncate(complete);
     for artifact in artifacts {
         let mut parts = Vec::new();
-        for (version, moved) in of(&artifact.id) {
-            let lists = contents.get(&version).map(|content| match moved.replaced {
+        for (version, count) in of(&artifact.id) {
+            let lists = contents.get(&version).map(|content| match count.replaced {
                 true => &content.replaced,
                 false => &content.artifacts,
             });
             let list = lists.and_then(|lists| lists.get(artifact.id.as_str()));
-            let list = list.and_then(|list| list.get(..moved.parts));
+            let list = list.and_then(|list| list.get(..count.parts));
             let list = list.ok_or_else(|| corrupt("a child has too few parts"))?;
             parts.extend_from_slice(list);
         }
@@ -144,8 +144,8 @@ fn join_log(record: &mut TaskFields, contents: ChildContents) -> Result<(), Stor
     if record.layout.events_moved() == 0 {
         return Ok(());
     }
-    let moved = contents.into_values().flat_map(|content| content.log);
-    let mut log = owned(moved.collect());
+    let events = contents.into_values().flat_map(|content| content.log);
+    let mut log = owned(events.collect());
     log.append(&mut record.log);
     if !log.iter().zip(1..).all(|(event, seq)| event.seq == seq) {
         return Err(corrupt("the event log has a gap"));
@@ -168,8 +168,8 @@ pub fn events_of(
         log: Vec<LoggedEvent>,
     }
     let mut log = content.read::<Log>()?.log;
-    let place = OwnIds::of(record);
-    log.iter_mut().for_each(|event| place.fill_in(event));
+    let ids = OwnIds::of(record);
+    log.iter_mut().for_each(|event| ids.fill_in(event));
     Ok(log)
 }
 
@@ -187,8 +187,8 @@ pub fn names(record: &TaskRecord, name: ChildName) -> bool {
 #[must_use]
 pub fn has_older_children(record: &TaskRecord) -> bool {
     let (layout, version) = (&record.layout, record.version);
-    let moved = layout.children.iter().map(|it| it.version);
-    let mut versions = moved.chain(layout.state.as_ref().map(|it| it.version));
+    let versions = layout.children.iter().map(|it| it.version);
+    let mut versions = versions.chain(layout.state.as_ref().map(|it| it.version));
     versions.any(|it| it != version)
 }
 
@@ -203,38 +203,38 @@ pub struct NeededChildren {
     pub complete: bool,
 }
 
-/// The children that `wanted` needs in addition to `head`, as far as they fit: first those that
+/// The children that `projection` needs in addition to `head`, as far as they fit: first those that
 /// every response shows, then the newest messages, then the artifacts.
 #[must_use]
-pub fn needs(head: &TaskRecord, wanted: Projection) -> NeededChildren {
+pub fn needs(head: &TaskRecord, projection: Projection) -> NeededChildren {
     let layout = &head.layout;
-    let mut needed = NeededChildren {
+    let mut children = NeededChildren {
         complete: true,
         ..NeededChildren::default()
     };
     if layout.has_value(StoredValue::Metadata)
         && let Some(state) = &layout.state
     {
-        needed.take(ChildName::State, state.bytes, wanted.bytes);
+        children.take(ChildName::State, state.bytes, projection.bytes);
     }
     // The moved messages are the oldest ones; the last of them may be that of the status.
-    let mut missing = wanted.history_length.saturating_sub(head.history.len());
+    let mut missing = projection.history_length.saturating_sub(head.history.len());
     missing = missing.saturating_add(usize::from(layout.status));
-    for moved in layout.children.iter().rev() {
-        if missing == 0 || !needed.complete {
+    for entry in layout.children.iter().rev() {
+        if missing == 0 || !children.complete {
             break;
         }
-        if moved.messages > 0 {
-            needed.take(ChildName::of(moved), moved.bytes, wanted.bytes);
-            missing = missing.saturating_sub(moved.messages);
+        if entry.messages > 0 {
+            children.take(ChildName::of(entry), entry.bytes, projection.bytes);
+            missing = missing.saturating_sub(entry.messages);
         }
     }
-    for moved in layout.children.iter().filter(|_| wanted.artifacts) {
-        if !moved.artifacts.is_empty() && needed.complete {
-            needed.take(ChildName::of(moved), moved.bytes, wanted.bytes);
+    for entry in layout.children.iter().filter(|_| projection.artifacts) {
+        if !entry.artifacts.is_empty() && children.complete {
+            children.take(ChildName::of(entry), entry.bytes, projection.bytes);
         }
     }
-    needed
+    children
 }
 
 impl NeededChildren {

@@ -13,27 +13,27 @@ impl<'a> OwnIds<'a> {
 
     /// The message without the ids of this place.
     pub(super) fn leave<'m>(&self, message: &'m Message) -> Cow<'m, Message> {
-        let mut left = Cow::Borrowed(message);
+        let mut copy = Cow::Borrowed(message);
         if message.task_id.as_ref() == Some(self.0) {
-            left.to_mut().task_id = None;
+            copy.to_mut().task_id = None;
         }
         if message.context_id.as_ref() == Some(self.1) {
-            left.to_mut().context_id = None;
+            copy.to_mut().context_id = None;
         }
-        left
+        copy
     }
 
     /// The event, whose message may have the ids of this place, without them.
-    pub(super) fn leave_in<'e>(&self, logged: &'e LoggedEvent) -> Cow<'e, LoggedEvent> {
-        let mut left = Cow::Borrowed(logged);
-        if let Event::Status(update) = &logged.event
+    pub(super) fn leave_in<'e>(&self, entry: &'e LoggedEvent) -> Cow<'e, LoggedEvent> {
+        let mut copy = Cow::Borrowed(entry);
+        if let Event::Status(update) = &entry.event
             && update.status.message.is_some()
-            && let Event::Status(update) = &mut left.to_mut().event
+            && let Event::Status(update) = &mut copy.to_mut().event
             && let Some(message) = &mut update.status.message
         {
             *message = self.leave(message).into_owned();
         }
-        left
+        copy
     }
 
     /// Adds the ids of this place to a message that names none.
@@ -44,8 +44,8 @@ impl<'a> OwnIds<'a> {
     }
 
     /// Adds them to the message of an event.
-    pub(super) fn fill_in(&self, logged: &mut LoggedEvent) {
-        if let Event::Status(update) = &mut logged.event
+    pub(super) fn fill_in(&self, entry: &mut LoggedEvent) {
+        if let Event::Status(update) = &mut entry.event
             && let Some(message) = &mut update.status.message
         {
             self.fill(message);
@@ -56,11 +56,11 @@ impl<'a> OwnIds<'a> {
 /// Adds the ids of a task to its messages that name none.
 pub(super) fn fill_record(record: &mut TaskFields) {
     let (task, context) = (record.id.clone(), record.context_id.clone());
-    let place = OwnIds(&task, &context);
-    record.history.iter_mut().for_each(|it| place.fill(it));
-    record.log.iter_mut().for_each(|it| place.fill_in(it));
+    let ids = OwnIds(&task, &context);
+    record.history.iter_mut().for_each(|it| ids.fill(it));
+    record.log.iter_mut().for_each(|it| ids.fill_in(it));
     if let Some(message) = record.status_message_mut() {
-        place.fill(message);
+        ids.fill(message);
     }
 }
 

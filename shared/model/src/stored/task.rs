@@ -176,10 +176,10 @@ impl<'a> TaskBody<'a> {
         &self.log
     }
 
-    /// The body without the content that `moved` says is in children.
-    pub(super) fn of(record: &'a TaskRecord, moved: &Layout) -> Self {
-        let place = OwnIds::of(record);
-        let here = |value| !moved.has_value(value);
+    /// The body without the content that `layout` says is in children.
+    pub(super) fn of(record: &'a TaskRecord, layout: &Layout) -> Self {
+        let own_ids = OwnIds::of(record);
+        let here = |value| !layout.has_value(value);
         let first = &record.incarnation;
         let status = record.status();
         let last = record.transitions.last().map(|it| it.at);
@@ -191,8 +191,8 @@ impl<'a> TaskBody<'a> {
                 message: status
                     .message
                     .as_ref()
-                    .filter(|_| !moved.status)
-                    .map(|it| place.leave(it)),
+                    .filter(|_| !layout.status)
+                    .map(|it| own_ids.leave(it)),
                 timestamp: Some(status.timestamp).filter(|at| Some(*at) != last),
             },
             skill: record.skill.clone(),
@@ -204,21 +204,21 @@ impl<'a> TaskBody<'a> {
                 .filter(|ids| *ids != [first.clone()])
                 .map(Cow::Borrowed),
             turn_write: Some(&record.turn_write).filter(|id| *id != first).cloned(),
-            history: messages_left(record, moved)
+            history: messages_left(record, layout)
                 .iter()
-                .map(|it| place.leave(it))
+                .map(|it| own_ids.leave(it))
                 .collect(),
-            artifacts: rests(&record.artifacts, |id| moved.parts_moved(id)),
+            artifacts: rests(&record.artifacts, |id| layout.parts_moved(id)),
             log: record
-                .events_after(moved.events_moved())
-                .map(|it| place.leave_in(it))
+                .events_after(layout.events_moved())
+                .map(|it| own_ids.leave_in(it))
                 .collect(),
             last_seq: record.last_seq,
             last_event: record.last_event,
             transitions: Cow::Borrowed(&record.transitions),
             saved: borrowed(here(StoredValue::Saved), &record.saved),
             base: Cow::Borrowed(&record.base),
-            replaced: rests(&record.replaced, |id| moved.replaced_moved(id)),
+            replaced: rests(&record.replaced, |id| layout.replaced_moved(id)),
             secret: record
                 .secret
                 .as_ref()
@@ -308,23 +308,23 @@ fn borrowed<T: Clone + Default>(here: bool, value: &T) -> Cow<'_, T> {
 }
 
 /// The messages of the history that have not moved.
-pub(super) fn messages_left<'a>(record: &'a TaskFields, moved: &Layout) -> &'a [Message] {
-    let history = record.history.get(moved.messages_moved()..);
+pub(super) fn messages_left<'a>(record: &'a TaskFields, layout: &Layout) -> &'a [Message] {
+    let history = record.history.get(layout.messages_moved()..);
     history.unwrap_or_default()
 }
 
 /// The artifacts, each with the parts that have not moved.
-fn rests(artifacts: &[Artifact], moved: impl Fn(&str) -> usize) -> Vec<Cow<'_, Artifact>> {
+fn rests(artifacts: &[Artifact], start_of: impl Fn(&str) -> usize) -> Vec<Cow<'_, Artifact>> {
     let artifacts = artifacts.iter();
-    artifacts.map(|it| rest(it, moved(&it.id))).collect()
+    artifacts.map(|it| rest(it, start_of(&it.id))).collect()
 }
 
-fn rest(artifact: &Artifact, moved: usize) -> Cow<'_, Artifact> {
-    if moved == 0 {
+fn rest(artifact: &Artifact, start: usize) -> Cow<'_, Artifact> {
+    if start == 0 {
         return Cow::Borrowed(artifact);
     }
     Cow::Owned(Artifact {
-        parts: artifact.parts.get(moved..).unwrap_or_default().to_vec(),
+        parts: artifact.parts.get(start..).unwrap_or_default().to_vec(),
         ..artifact.without_parts()
     })
 }

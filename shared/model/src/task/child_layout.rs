@@ -114,7 +114,7 @@ impl Layout {
 
     /// Whether `STATE` has this value.
     #[must_use]
-    pub fn has_value(&self, value: StoredValue) -> bool {
+    pub(crate) fn has_value(&self, value: StoredValue) -> bool {
         let state = self.state.as_ref();
         state.is_some_and(|state| state.values.contains(&value))
     }
@@ -149,7 +149,7 @@ impl Layout {
 
     /// How many parts of the artifact have moved.
     #[must_use]
-    pub fn parts_moved(&self, artifact: &str) -> usize {
+    pub(crate) fn parts_moved(&self, artifact: &str) -> usize {
         let children = self.children.iter();
         let parts = children.filter_map(|child| child.artifacts.get(artifact));
         parts.map(|it| it.parts).sum()
@@ -157,7 +157,7 @@ impl Layout {
 
     /// How many parts of the replaced artifact have moved.
     #[must_use]
-    pub fn replaced_moved(&self, artifact: &str) -> usize {
+    pub(crate) fn replaced_moved(&self, artifact: &str) -> usize {
         let children = self.children.iter();
         let parts = children.filter_map(|child| child.replaced.get(artifact));
         parts.map(|it| it.parts).sum()
@@ -223,10 +223,10 @@ impl Layout {
 
 /// Lowers counts so that the first ones have `items` together.
 fn keep_first<'a>(counts: impl Iterator<Item = &'a mut usize>, items: usize) {
-    let mut left = items;
+    let mut remainder = items;
     for count in counts {
-        *count = (*count).min(left);
-        left -= *count;
+        *count = (*count).min(remainder);
+        remainder -= *count;
     }
 }
 

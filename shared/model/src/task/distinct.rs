@@ -211,3 +211,18 @@ impl Distinct for Map<String, Value> {
         values.make::<BTreeMap<_, _>>().into_iter().collect()
     }
 }
+
+/// A text of this many hexadecimal digits that nothing repeats, so that compression at most
+/// halves it.
+#[must_use]
+pub fn noise(seed: u64, length: usize) -> String {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let digit = |_| {
+        // The generator xorshift64.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        char::from_digit((state >> 60) as u32, 16).unwrap_or('0')
+    };
+    (0..length).map(digit).collect()
+}

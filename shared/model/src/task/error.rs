@@ -81,12 +81,12 @@ pub enum A2aError {
         uri: String,
     },
     /// A protocol version that this operation does not support.
-    #[error("protocol version `{version}` is not supported for this operation: {supported}")]
+    #[error("protocol version `{version}` is not supported for this operation: {versions}")]
     VersionNotSupported {
         /// The version the client requested.
         version: String,
         /// The supported versions, as a sentence.
-        supported: &'static str,
+        versions: &'static str,
     },
     /// The body is not JSON.
     #[error("the request is not valid JSON")]
@@ -115,10 +115,10 @@ pub enum A2aError {
     #[error("internal error")]
     Internal,
     /// The body is too large.
-    #[error("the request body is larger than {allowed} bytes: send a large file as an upload")]
+    #[error("the request body is larger than {limit} bytes: send a large file as an upload")]
     PayloadTooLarge {
         /// The limit in bytes.
-        allowed: u64,
+        limit: u64,
     },
     /// Too many requests.
     #[error("rate limit exceeded")]
@@ -136,12 +136,12 @@ pub enum A2aError {
     #[error("the context has expired")]
     ContextExpired,
     /// The state of a thread or task would exceed its limit.
-    #[error("the state would be {current} bytes; {allowed} are allowed")]
+    #[error("the state would be {current} bytes; {limit} are allowed")]
     StateTooLarge {
         /// Bytes it would have.
         current: u64,
         /// Bytes it may have.
-        allowed: u64,
+        limit: u64,
     },
     /// An idempotency key was used again with other content.
     #[error("the idempotency key was used with another content")]
@@ -164,8 +164,8 @@ pub enum A2aError {
 /// The first violation as text, because clients show an error's message and drop its
 /// data.
 fn first(violations: &[FieldViolation]) -> String {
-    let reported = violations.first();
-    reported.map_or_else(String::new, |it| {
+    let violation = violations.first();
+    violation.map_or_else(String::new, |it| {
         format!(": `{}`: {}", it.field, it.description)
     })
 }

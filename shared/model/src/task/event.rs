@@ -37,8 +37,8 @@ impl Event {
             Self::Status(update) => (update.status.message.as_mut(), None),
             Self::Artifact(update) => (None, Some(&mut update.artifact)),
         };
-        let said = message.into_iter().flat_map(|it| it.parts.iter_mut());
-        said.chain(artifact.into_iter().flat_map(|it| it.parts.iter_mut()))
+        let message_parts = message.into_iter().flat_map(|it| it.parts.iter_mut());
+        message_parts.chain(artifact.into_iter().flat_map(|it| it.parts.iter_mut()))
     }
 }
 

@@ -320,8 +320,8 @@ impl TaskKey {
             Some(_) => return None,
             None => local,
         };
-        let made = TaskId::parse(id).ok()?.is_server_made();
-        (made != local.contains('~')).then(|| Self {
+        let is_server_made = TaskId::parse(id).ok()?.is_server_made();
+        (is_server_made != local.contains('~')).then(|| Self {
             tenant,
             local: local.to_owned(),
         })

@@ -117,12 +117,12 @@ pub struct HeldKeys {
 
 impl HeldKeys {
     /// Updates the keys in the commit of `version`: adds the key of this commit, and
-    /// prolongs all to `until` if they would expire before `needed`.
+    /// prolongs all to `until` if they would expire before `task_expiry`.
     pub(super) fn hold(
         &mut self,
         key: Option<&KeyHash>,
         version: u64,
-        needed: Timestamp,
+        task_expiry: Timestamp,
         until: Timestamp,
     ) {
         if let Some(key) = key {
@@ -133,7 +133,7 @@ impl HeldKeys {
             let surplus = self.addresses.len().saturating_sub(HELD);
             self.addresses.drain(..surplus);
         }
-        if !self.addresses.is_empty() && self.until < needed {
+        if !self.addresses.is_empty() && self.until < task_expiry {
             self.until = until;
             self.version = version;
         }

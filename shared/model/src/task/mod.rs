@@ -3,6 +3,7 @@
 //! Everything here is a value: no I/O, no clock, no async, no AWS type and no name of
 //! a wire format. Time ([`Timestamp`]) and ids are arguments.
 //!
+//! - `caller`: who sends a request
 //! - `id`: ids and names: tenant, subject, task, context, skill
 //! - `idempotency`: idempotency keys
 //! - `metadata_keys`: the names this runtime uses in metadata
@@ -18,6 +19,7 @@
 //! - `error`: the public reasons of errors, without any wire code
 
 mod artifact;
+mod caller;
 mod change;
 mod child_layout;
 mod command;
@@ -44,6 +46,7 @@ mod used;
 use serde::{Deserialize, Serialize};
 
 pub use artifact::Artifact;
+pub use caller::Caller;
 pub use change::Change;
 pub use child_layout::{ChildLifetime, Layout, MovedContent, MovedParts, MovedValues, StoredValue};
 pub use command::{

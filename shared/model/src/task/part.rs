@@ -106,8 +106,8 @@ impl Part {
     /// nothing of its type, which is optional (A2A 1.0 §4.1.6, A2A 0.3 §6.6.1).
     #[must_use]
     pub fn known_media_type(&self) -> Option<&str> {
-        let declared = self.media_type.as_deref();
-        declared.or_else(|| match &self.content {
+        let media_type = self.media_type.as_deref();
+        media_type.or_else(|| match &self.content {
             PartContent::Text(_) => Some("text/plain"),
             PartContent::Data(_) => Some("application/json"),
             // A text may begin with the letters of a format.
@@ -133,7 +133,7 @@ impl Part {
 
     /// Whether `next` is text of the same kind, and neither has a name or metadata.
     #[must_use]
-    pub fn is_continued_by(&self, next: &Self) -> bool {
+    pub(crate) fn is_continued_by(&self, next: &Self) -> bool {
         let is_plain = |part: &Self| {
             let is_text = matches!(part.content, PartContent::Text(_));
             is_text && part.filename.is_none() && part.metadata.is_empty()

@@ -65,7 +65,7 @@ impl Sealed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedAnswer {
     /// The answer.
-    pub sealed: Sealed,
+    pub content: Sealed,
     /// A keyed hash of the answer, which recognises it when it is sent again.
     pub fingerprint: String,
 }
@@ -242,8 +242,8 @@ impl Delivery {
     /// Whether a worker holds the lease, or the webhook must not be called yet.
     #[must_use]
     pub fn is_busy(&self, now: Timestamp) -> bool {
-        let leased = |lease: &PushLease| lease.until > now;
-        self.retry_at > now || self.lease.as_ref().is_some_and(leased)
+        let is_live = |lease: &PushLease| lease.until > now;
+        self.retry_at > now || self.lease.as_ref().is_some_and(is_live)
     }
 }
 

@@ -272,9 +272,9 @@ impl TurnRequest {
     /// Whether the client reads text, and does not read data.
     #[must_use]
     pub fn reads_text_alone(&self) -> bool {
-        let reads = |wanted| {
+        let reads = |media_type| {
             let mut modes = self.accepted_output_modes.iter();
-            modes.any(|mode| media_types_meet(mode, wanted))
+            modes.any(|mode| media_types_meet(mode, media_type))
         };
         reads("text/plain") && !reads("application/json")
     }
@@ -394,8 +394,8 @@ impl TaskRecord {
     /// `until` is the expiry of a key written now. A finished task keeps its list
     /// too, because its removal deletes the keys.
     pub fn hold_keys(&mut self, key: Option<&KeyHash>, until: Timestamp) {
-        let (version, needed) = (self.version, self.expires_at);
-        self.keys.hold(key, version, needed, until);
+        let (version, task_expiry) = (self.version, self.expires_at);
+        self.keys.hold(key, version, task_expiry, until);
     }
 
     /// Sets the lease. A heartbeat extends it without a commit, so the lease is not a
@@ -413,19 +413,19 @@ impl TaskRecord {
     /// Nothing else changes.
     #[must_use]
     pub fn ended(&self, write: WriteId, at: Timestamp) -> Self {
-        let mut ended = self.clone();
-        ended.version += 1;
-        ended.write_ids.push(write);
-        ended.forget_writes(WRITE_IDS);
-        ended.expires_at = at;
-        ended
+        let mut record = self.clone();
+        record.version += 1;
+        record.write_ids.push(write);
+        record.forget_writes(WRITE_IDS);
+        record.expires_at = at;
+        record
     }
 
-    /// Drops all but the last `kept` write ids, so that a simulation reaches the
+    /// Drops all but the last `count` write ids, so that a simulation reaches the
     /// limit in a short history.
     #[doc(hidden)]
-    pub fn forget_writes(&mut self, kept: usize) {
-        let surplus = self.write_ids.len().saturating_sub(kept);
+    pub fn forget_writes(&mut self, count: usize) {
+        let surplus = self.write_ids.len().saturating_sub(count);
         self.write_ids.drain(..surplus);
     }
 }

@@ -59,7 +59,7 @@ impl Authentication {
     /// whole catalogue require them. In development a sender without a token may use tasks
     /// of the tenant `local`, but has no credentials.
     #[must_use]
-    pub fn proves(&self, identity: &Identity) -> bool {
+    pub(crate) fn proves(&self, identity: &Identity) -> bool {
         self.mode != AuthMode::Dev || identity.authorization.is_some()
     }
 }

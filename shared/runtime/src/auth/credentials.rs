@@ -7,7 +7,7 @@ use super::api_key::{ApiKey, PREFIX};
 use super::first_key::{FIRST, FirstKey};
 #[cfg(feature = "jwt")]
 use super::jwt::JwtVerifier;
-use super::{Admitted, AuthError, Caller, DEFAULT_TIER};
+use super::{Admitted, AuthError, Caller};
 use crate::engine::Clock;
 use crate::store::StoreError;
 use crate::store::api_keys::{ApiKeyReader, KeyCheck};
@@ -109,7 +109,9 @@ impl Credentials {
         Ok(Admitted {
             caller: Caller {
                 owner: record.owner,
-                tier: record.tier.unwrap_or_else(|| DEFAULT_TIER.to_owned()),
+                tier: record
+                    .tier
+                    .unwrap_or_else(|| Caller::DEFAULT_TIER.to_owned()),
                 scopes: record.scopes,
             },
             ends: record.expires_at,

@@ -1,7 +1,7 @@
 //! Reads development identities: `Bearer dev:<tenant>:<subject>[:<tier>[:<scopes>]]`, where
 //! commas separate the scopes.
 
-use super::{Caller, DEFAULT_TIER};
+use super::Caller;
 use crate::task::{Owner, Subject, TenantId};
 
 /// The scopes of a caller without a token: the one user of a laptop may do everything.
@@ -11,7 +11,7 @@ const LOCAL: &str = "role:admin,project:local,team:local,org:local";
 /// `local` of the tenant `local`. `None` for a token of another form.
 pub(super) fn caller(authorization: Option<&str>) -> Option<Caller> {
     let Some(header) = authorization else {
-        return named("local", "local", DEFAULT_TIER, LOCAL);
+        return named("local", "local", Caller::DEFAULT_TIER, LOCAL);
     };
     let (scheme, token) = header.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("bearer") {
@@ -20,7 +20,7 @@ pub(super) fn caller(authorization: Option<&str>) -> Option<Caller> {
     let mut fields = token.trim().strip_prefix("dev:")?.splitn(4, ':');
     let tenant = fields.next()?;
     let subject = fields.next()?;
-    let tier = fields.next().unwrap_or(DEFAULT_TIER);
+    let tier = fields.next().unwrap_or(Caller::DEFAULT_TIER);
     named(tenant, subject, tier, fields.next().unwrap_or_default())
 }
 

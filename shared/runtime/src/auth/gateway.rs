@@ -4,7 +4,7 @@
 //! string members and adds its own. So this module reads only the members that it
 //! knows.
 
-use super::{Admitted, Caller, DEFAULT_TIER, scopes};
+use super::{Admitted, Caller, scopes};
 use crate::task::{Owner, Subject, TenantId, Timestamp};
 use serde_json::{Map, Value};
 
@@ -26,7 +26,7 @@ pub(super) fn caller(context: &Map<String, Value>) -> Option<Admitted> {
                 tenant: TenantId::parse(text("tenant")?).ok()?,
                 subject: Subject::parse(text("subject")?).ok()?,
             },
-            tier: text("tier").unwrap_or(DEFAULT_TIER).to_owned(),
+            tier: text("tier").unwrap_or(Caller::DEFAULT_TIER).to_owned(),
             scopes: scopes(text("scopes").unwrap_or_default()).collect(),
         },
         ends: ends.map(|end| Timestamp::from_millis(end.saturating_mul(1000))),

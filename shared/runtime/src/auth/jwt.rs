@@ -3,7 +3,7 @@
 use super::issuer::JwtIssuer;
 use super::jwks::{FetchKeys, KeySet, TIMEOUT};
 use super::signatures::is_signed;
-use super::{Admitted, AuthError, Caller, DEFAULT_TIER, is_word, scopes};
+use super::{Admitted, AuthError, Caller, is_word, scopes};
 use crate::engine::Clock;
 use crate::outbound::{Fetcher, Reach};
 use crate::task::{Owner, Subject, TenantId, Timestamp};
@@ -127,7 +127,7 @@ impl JwtVerifier {
             return None;
         }
         let tier = match claims.get(&self.issuer.tier_claim) {
-            None => DEFAULT_TIER,
+            None => Caller::DEFAULT_TIER,
             Some(tier) => tier.as_str().filter(|tier| is_word(tier))?,
         };
         Some(Caller {

@@ -29,24 +29,13 @@ pub use self::first_key::{FIRST, FirstKey, FirstSecret};
 pub use self::issuer::{JwtIssuer, configuration_url};
 #[cfg(feature = "jwt")]
 pub use self::jwt::JwtVerifier;
+pub use crate::task::Caller;
 
 use crate::store::StoreError;
-use crate::task::{Owner, Timestamp, TurnRequest};
+use crate::task::Timestamp;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
-
-/// The authenticated caller of one request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Caller {
-    /// Tenant and subject.
-    pub owner: Owner,
-    /// The rate tier.
-    pub tier: String,
-    /// Granted scopes.
-    pub scopes: BTreeSet<String>,
-}
 
 /// A caller, and until when its credentials say so.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,43 +120,6 @@ impl Identity {
             authorizer: None,
             authorization,
         }
-    }
-}
-
-/// The tier of a caller whose credentials name none.
-const DEFAULT_TIER: &str = "default";
-
-impl Caller {
-    /// The caller of a stored turn, for the worker that continues it. A turn without a
-    /// stored request belongs to a caller of the default tier, without scopes.
-    pub(crate) fn behind(owner: &Owner, request: Option<&TurnRequest>) -> Self {
-        let request = request.cloned();
-        Self {
-            owner: owner.clone(),
-            tier: request
-                .as_ref()
-                .map_or_else(|| DEFAULT_TIER.to_owned(), |request| request.tier.clone()),
-            scopes: request.map(|request| request.scopes).unwrap_or_default(),
-        }
-    }
-
-    /// What a stored turn keeps of this caller, the accepted output modes and the trace.
-    /// `None` if [`Caller::behind`] restores all of it from nothing.
-    pub(crate) fn request(
-        &self,
-        accepted_output_modes: &[String],
-        trace_parent: Option<String>,
-    ) -> Option<TurnRequest> {
-        let ordinary = self.tier == DEFAULT_TIER
-            && self.scopes.is_empty()
-            && accepted_output_modes.is_empty()
-            && trace_parent.is_none();
-        (!ordinary).then(|| TurnRequest {
-            tier: self.tier.clone(),
-            scopes: self.scopes.clone(),
-            accepted_output_modes: accepted_output_modes.to_vec(),
-            trace_parent,
-        })
     }
 }
 

@@ -4,9 +4,13 @@
 use super::{Engine, RandomIds, Services};
 use crate::auth::Caller;
 use crate::engine::CallBudget;
-use crate::store::memory::MemoryStore;
-use crate::store::queue::{PushItem, PushQueue, Receipt, WorkItem, WorkMessage, WorkQueue};
-use crate::store::{StoreError, WriteTasks};
+use crate::store::StoreError;
+use crate::store::memory::{MemoryBlobs, MemoryStore};
+use crate::store::queue::{
+    OpenTask, PushItem, PushQueue, Receipt, WorkItem, WorkMessage, WorkQueue,
+};
+use crate::store::records::Records;
+use crate::store::table::Table;
 use crate::task::{
     Generation, Message, Metadata, Owner, Part, SendCommand, SendMode, Sent, Subject, Task,
     TaskRecord, TenantId, Timestamp,
@@ -30,17 +34,35 @@ pub(super) fn ann() -> Caller {
     Caller::behind(&owner(), None)
 }
 
-/// The services of an engine over these tasks. Threads and blobs are in `memory`, and the
-/// clock shows [`START`].
-pub(super) fn services(tasks: Arc<dyn WriteTasks>, memory: &Arc<MemoryStore>) -> Services {
+/// The services of an engine over this store. The clock shows [`START`].
+pub(super) fn services(store: &MemoryStore) -> Services {
     Services {
-        tasks,
-        threads: memory.clone(),
-        blobs: memory.clone(),
+        records: store.records.clone(),
+        blobs: store.blobs.clone(),
         clock: Arc::new(clock()),
         ids: Arc::new(RandomIds),
         model: None,
     }
+}
+
+/// The same over this table, with bytes in memory.
+pub(super) fn services_over(table: Arc<dyn Table>) -> Services {
+    let blobs = Arc::<MemoryBlobs>::default();
+    Services {
+        records: Records::new(table).with_blobs(blobs.clone()),
+        blobs,
+        ..services(&MemoryStore::new())
+    }
+}
+
+/// The tasks that a sweep finds open, of all shards.
+pub(super) async fn open_tasks(store: &MemoryStore) -> Vec<OpenTask> {
+    let (mut open, sweep) = (Vec::new(), store.records.sweep());
+    for shard in 0..sweep.open_shards() {
+        let (page, _) = sweep.open_tasks(shard, None, 100).await.unwrap();
+        open.extend(page);
+    }
+    open
 }
 
 /// The send of a new message with this text.

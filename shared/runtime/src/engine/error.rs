@@ -2,9 +2,9 @@
 //! log gets.
 
 use crate::auth::AuthError;
-use crate::skill::AgentError;
 use crate::store::{SizeError, StoreError, stored};
 use crate::task::A2aError;
+use a2a_lambda_skill::AgentError;
 
 /// Seconds after which a client may try again when the store is unavailable.
 const RETRY_AFTER: u64 = 1;
@@ -56,8 +56,8 @@ impl EngineError {
     pub(crate) fn ends_task(&self, bytes: usize) -> Option<AgentError> {
         match (&self.a2a_error, &self.cause) {
             (_, Some(Cause::Skill(error))) => Some(error.clone()),
-            (&A2aError::StateTooLarge { current, allowed }, _) => {
-                Some(AgentError::state_too_large(current, allowed))
+            (&A2aError::StateTooLarge { current, limit }, _) => {
+                Some(AgentError::state_too_large(current, limit))
             }
             (_, Some(Cause::Store(StoreError::TooLarge(_)))) => Some(AgentError::state_too_large(
                 bytes as u64,
@@ -117,8 +117,8 @@ impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
         let a2a_error = match &error {
             // What a client sent has made its task too large: there is nothing to log.
-            &StoreError::TooLarge(SizeError::Bytes { current, allowed }) => {
-                return A2aError::StateTooLarge { current, allowed }.into();
+            &StoreError::TooLarge(SizeError::Bytes { current, limit }) => {
+                return A2aError::StateTooLarge { current, limit }.into();
             }
             // Only these errors are worth another request of the client.
             StoreError::Unavailable(_) | StoreError::Denied(_) | StoreError::Contended(_) => {

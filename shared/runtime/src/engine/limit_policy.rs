@@ -26,7 +26,7 @@ pub struct LimitPolicy {
 impl LimitPolicy {
     /// Whether anything is limited.
     #[must_use]
-    pub fn limits_anything(&self) -> bool {
+    pub(crate) fn limits_anything(&self) -> bool {
         *self != Self::default()
     }
 }

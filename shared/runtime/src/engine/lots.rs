@@ -10,9 +10,9 @@ use super::clock::lock;
 use super::limit_policy::CallRate;
 use super::{EngineError, Reader};
 use crate::auth::Caller;
-use crate::skill::SkillMetadata;
 use crate::store::limits::{Limits, RateBucket, Tokens};
 use crate::task::{A2aError, SkillId, Timestamp};
+use a2a_lambda_skill::SkillMetadata;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -52,8 +52,8 @@ impl Lots {
     fn spend(&self, bucket: &RateBucket, now: Timestamp) -> Option<Result<(), A2aError>> {
         let mut lots = lock(&self.0);
         let lot = lots.get_mut(bucket).filter(|lot| now < lot.until)?;
-        if let Holding::Tokens(left) = &mut lot.holds {
-            *left = left.checked_sub(1)?;
+        if let Holding::Tokens(tokens) = &mut lot.holds {
+            *tokens = tokens.checked_sub(1)?;
         }
         Some(lot.decision(now))
     }
@@ -70,11 +70,11 @@ impl Lots {
         }
         // Another call of this process may have taken a lot meanwhile.
         if let (Some(other), Holding::Tokens(tokens)) = (lots.get(bucket), &mut lot.holds)
-            && let Holding::Tokens(left) = other.holds
+            && let Holding::Tokens(remaining) = other.holds
             && now < other.until
-            && left > 0
+            && remaining > 0
         {
-            *tokens = tokens.saturating_add(left);
+            *tokens = tokens.saturating_add(remaining);
             lot.until = lot.until.min(other.until);
         }
         lots.insert(bucket.clone(), lot);
@@ -100,11 +100,11 @@ impl Lots {
         rate: CallRate,
         now: Timestamp,
     ) -> Result<(), A2aError> {
-        if let Some(known) = self.spend(bucket, now) {
-            return known;
+        if let Some(decision) = self.spend(bucket, now) {
+            return decision;
         }
-        let taken = limits.take_tokens(bucket, rate.rate(), rate.lot(), now);
-        let (until, holds) = match taken.await {
+        let request = limits.take_tokens(bucket, rate.rate(), rate.lot(), now);
+        let (until, holds) = match request.await {
             Ok(Tokens::Taken(tokens)) => {
                 (now.plus(LAPSE), Holding::Tokens(tokens.saturating_sub(1)))
             }
@@ -174,16 +174,16 @@ impl Reader {
             return Ok(());
         };
         let now = self.clock.now();
-        let mut charged = Vec::new();
+        let mut buckets = Vec::new();
         for (bucket, rate) in self.skill_rates(caller, &skill)? {
-            if let Err(refused) = self.lots.charge(limits, &bucket, rate, now).await {
+            if let Err(error) = self.lots.charge(limits, &bucket, rate, now).await {
                 // A bucket that refuses must not empty the others.
-                for bucket in &charged {
+                for bucket in &buckets {
                     self.lots.give_back(bucket, now);
                 }
-                return Err(refused.into());
+                return Err(error.into());
             }
-            charged.push(bucket);
+            buckets.push(bucket);
         }
         Ok(())
     }
@@ -196,19 +196,19 @@ impl Reader {
     ) -> Result<Vec<(RateBucket, CallRate)>, EngineError> {
         let rates = &self.policy.limits.rates.skills;
         let tenant = &caller.owner.tenant;
-        let mut found = Vec::new();
+        let mut buckets = Vec::new();
         if let Some(rate) = rates.get(skill.id) {
             let id = SkillId::parse(skill.id).map_err(|it| EngineError::broken(it.to_string()))?;
-            found.push((RateBucket::Skill(tenant.clone(), id), *rate));
+            buckets.push((RateBucket::Skill(tenant.clone(), id), *rate));
         }
         let tags: BTreeSet<&str> = skill.tags.iter().copied().collect();
         for tag in tags {
             if let Some(rate) = rates.get(&format!("#{tag}")) {
                 let bucket = RateBucket::SkillTag(tenant.clone(), tag.to_owned());
-                found.push((bucket, *rate));
+                buckets.push((bucket, *rate));
             }
         }
-        Ok(found)
+        Ok(buckets)
     }
 }
 

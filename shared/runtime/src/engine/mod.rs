@@ -61,14 +61,14 @@ pub use turn::event_sink::Frames;
 pub use turn::output_rules::OutputFault;
 
 use crate::outbound::{Reach, UrlError};
-use crate::skill::model::Model;
-use crate::skill::route::by_model::RouterModel;
-use crate::skill::{AgentDefinition, AgentError};
 use crate::store::documents::Documents;
 use crate::store::limits::Limits;
-use crate::store::push::{DeliverPushes, ReadPushes, WritePushes};
 use crate::store::queue::PushQueue;
-use crate::store::{Blobs, ReadBlobs, ReadTasks, ReadThreads, WriteTasks, WriteThreads};
+use crate::store::records::{RecordReader, Records};
+use crate::store::{Blobs, ReadBlobs};
+use a2a_lambda_skill::model::Model;
+use a2a_lambda_skill::route::RouterModel;
+use a2a_lambda_skill::{AgentDefinition, AgentError};
 use lots::Lots;
 use std::sync::Arc;
 use std::time::Duration;
@@ -168,15 +168,14 @@ impl Default for Policy {
 /// The read-only methods; the function `tasks-get` has only these.
 #[derive(Clone)]
 pub struct Reader {
-    pub(crate) tasks: Arc<dyn ReadTasks>,
-    pub(crate) threads: Arc<dyn ReadThreads>,
+    pub(crate) records: RecordReader,
     pub(crate) blobs: Arc<dyn ReadBlobs>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) policy: Arc<Policy>,
     /// The response budget in bytes: `Policy::response_max`, or a share of it.
     pub(crate) answer_max: usize,
-    /// `None` when push is off.
-    pub(crate) pushes: Option<Arc<dyn ReadPushes>>,
+    /// Whether tasks have push configs.
+    pub(crate) push: bool,
     /// Counts what a tenant uses; `None` when nothing is limited.
     pub(crate) limits: Option<Limits>,
     /// The tokens that this process has taken; all copies of the reader share them.
@@ -189,8 +188,7 @@ pub struct Reader {
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) reader: Reader,
-    pub(crate) tasks: Arc<dyn WriteTasks>,
-    pub(crate) threads: Arc<dyn WriteThreads>,
+    pub(crate) records: Records,
     pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) agent: Arc<AgentDefinition>,
@@ -199,10 +197,8 @@ pub struct Engine {
     pub(crate) router: Option<Arc<RouterModel>>,
     /// What skills keep beside their tasks.
     pub(crate) documents: Option<Documents>,
-    /// `None` when push is off.
-    pub(crate) pushes: Option<Arc<dyn WritePushes>>,
-    /// The store and the queue with which a sweep repeats push deliveries.
-    pub(crate) push_queue: Option<(Arc<dyn DeliverPushes>, Arc<dyn PushQueue>)>,
+    /// The queue with which a sweep repeats push deliveries.
+    pub(crate) push_queue: Option<Arc<dyn PushQueue>>,
     /// Gets the error of each turn that fails, with its private cause. Tests of skills use it.
     pub(crate) failures: Option<ReportFailure>,
     /// Gets each fault in the output of a skill. Tests of skills use it.
@@ -218,11 +214,9 @@ type ReportFault = Arc<dyn Fn(&OutputFault) + Send + Sync>;
 /// The services that an [`Engine`] uses.
 #[derive(Clone)]
 pub struct Services {
-    /// The task store.
-    pub tasks: Arc<dyn WriteTasks>,
-    /// The thread store.
-    pub threads: Arc<dyn WriteThreads>,
-    /// The blob store.
+    /// Tasks, threads and push configs.
+    pub records: Records,
+    /// Files. The records keep their large values there too.
     pub blobs: Arc<dyn Blobs>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
@@ -236,20 +230,18 @@ impl Reader {
     /// Creates a reader over these services.
     #[must_use]
     pub fn new(
-        tasks: Arc<dyn ReadTasks>,
-        threads: Arc<dyn ReadThreads>,
+        records: RecordReader,
         blobs: Arc<dyn ReadBlobs>,
         clock: Arc<dyn Clock>,
         policy: Policy,
     ) -> Self {
         Self {
-            tasks,
-            threads,
+            records,
             blobs,
             clock,
             answer_max: policy.response_max,
             policy: Arc::new(policy),
-            pushes: None,
+            push: false,
             limits: None,
             lots: Arc::default(),
             ids: Arc::new(RandomIds),
@@ -258,7 +250,7 @@ impl Reader {
 
     /// The same reader with limits: `limits` counts what [`Policy::limits`] allows.
     #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
+    pub(crate) fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
         self
     }
@@ -284,24 +276,20 @@ impl Engine {
     /// Creates an engine that serves `agent` with `services`.
     #[must_use]
     pub fn new(agent: Arc<AgentDefinition>, services: Services, policy: Policy) -> Self {
-        let reading: Arc<dyn ReadTasks> = services.tasks.clone();
-        let threads: Arc<dyn ReadThreads> = services.threads.clone();
-        let blobs: Arc<dyn ReadBlobs> = services.blobs.clone();
-        let reader = Reader::new(reading, threads, blobs, services.clock, policy);
+        let records = services.records.reader().clone();
+        let reader = Reader::new(records, services.blobs.clone(), services.clock, policy);
         Self {
             reader: Reader {
                 ids: services.ids.clone(),
                 ..reader
             },
-            tasks: services.tasks,
-            threads: services.threads,
+            records: services.records,
             blobs: services.blobs,
             ids: services.ids,
             agent,
             model: services.model,
             router: None,
             documents: None,
-            pushes: None,
             push_queue: None,
             failures: None,
             output_faults: None,
@@ -310,36 +298,30 @@ impl Engine {
 
     /// The same engine with limits: `limits` counts what [`Policy::limits`] allows.
     #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
+    pub(crate) fn with_limits(mut self, limits: Limits) -> Self {
         self.reader = self.reader.with_limits(limits);
         self
     }
 
     /// The same engine with a store for the documents of skills.
     #[must_use]
-    pub fn with_documents(mut self, documents: Documents) -> Self {
+    pub(crate) fn with_documents(mut self, documents: Documents) -> Self {
         self.documents = Some(documents);
         self
     }
 
-    /// The same engine with push notifications. `pushes` keeps the push configs; it
-    /// must be the task store.
+    /// The same engine with push notifications.
     #[must_use]
-    pub fn with_pushes(mut self, pushes: Arc<dyn WritePushes>) -> Self {
-        self.reader.pushes = Some(pushes.clone());
-        self.pushes = Some(pushes);
+    pub const fn with_push(mut self) -> Self {
+        self.reader.push = true;
         self
     }
 
     /// The same engine with a sweep that sends unconfirmed push deliveries to `queue`
     /// again.
     #[must_use]
-    pub fn with_push_queue(
-        mut self,
-        pushes: Arc<dyn DeliverPushes>,
-        queue: Arc<dyn PushQueue>,
-    ) -> Self {
-        self.push_queue = Some((pushes, queue));
+    pub fn with_push_queue(mut self, queue: Arc<dyn PushQueue>) -> Self {
+        self.push_queue = Some(queue);
         self
     }
 

@@ -69,12 +69,12 @@ impl SecretKeySet {
         let seal = || {
             let nonce: [u8; NONCE_LEN] = number.to_be_bytes().first_chunk().copied()?;
             let mut text = secret.expose().as_bytes().to_vec();
-            let (unique, place) = (
+            let (unique, aad) = (
                 Nonce::assume_unique_for_key(nonce),
                 Aad::from(seal_place.0.as_slice()),
             );
             cipher(key)?
-                .seal_in_place_append_tag(unique, place, &mut text)
+                .seal_in_place_append_tag(unique, aad, &mut text)
                 .ok()?;
             Some(STANDARD_NO_PAD.encode([nonce.as_slice(), &text].concat()))
         };
@@ -168,7 +168,7 @@ impl Engine {
         let seal_place = SealPlace::of_answer(record, record.turn() + 1);
         let keys = self.reader.policy.secrets.keys().await?;
         Ok(SealedAnswer {
-            sealed: keys.seal(&Secret::new(text), &seal_place, self.ids.next())?,
+            content: keys.seal(&Secret::new(text), &seal_place, self.ids.next())?,
             fingerprint: keys.fingerprint(print, &seal_place),
         })
     }

@@ -94,7 +94,7 @@ impl SecretKeys {
     ) -> Result<Arc<SecretKeySet>, StoreError> {
         match &self.0 {
             SecretKeySource::Fixed(keys) => Ok(Arc::clone(keys)),
-            SecretKeySource::Stored(stored) => stored.keys_of(text).await,
+            SecretKeySource::Stored(source) => source.keys_of(text).await,
         }
     }
 }

@@ -37,7 +37,7 @@ struct StreamSlots<'r> {
     reader: &'r Reader,
     limits: &'r Limits,
     holder: WriteId,
-    held: Vec<(SlotPool, u32)>,
+    pools: Vec<(SlotPool, u32)>,
 }
 
 impl Reader {
@@ -59,17 +59,17 @@ impl Reader {
             reader: self,
             limits,
             holder: WriteId::made_of(self.ids.next()),
-            held: Vec::new(),
+            pools: Vec::new(),
         };
-        let done = match slots.lease(caller).await {
+        let result = match slots.lease(caller).await {
             Ok(()) => match select(pin!(stream), pin!(slots.renew(stop))).await {
-                Either::Left((done, _)) => done,
+                Either::Left((result, _)) => result,
                 Either::Right((never, _)) => match never {},
             },
-            Err(refused) => Err(refused.into()),
+            Err(error) => Err(error.into()),
         };
         slots.free().await;
-        done
+        result
     }
 }
 
@@ -81,8 +81,8 @@ impl StreamSlots<'_> {
             let pool = SlotPool::Streams(caller.owner.tenant.clone());
             self.lease_in(vec![(pool, cap)]).await?;
         }
-        if let Some(shared) = &policy.shared_streams {
-            let parts = parts(&shared.pool, shared.cap, self.reader.ids.next());
+        if let Some(streams) = &policy.shared_streams {
+            let parts = parts(&streams.pool, streams.cap, self.reader.ids.next());
             self.lease_in(parts).await?;
         }
         Ok(())
@@ -94,7 +94,7 @@ impl StreamSlots<'_> {
         for (pool, cap) in pools {
             match self.lease_one(&pool, cap).await {
                 Ok(Slot::Leased) => {
-                    self.held.push((pool, cap));
+                    self.pools.push((pool, cap));
                     return Ok(());
                 }
                 Ok(Slot::NoneUntil(at)) => free_at = Some(free_at.map_or(at, |it| it.min(at))),
@@ -125,7 +125,7 @@ impl StreamSlots<'_> {
         let mut stop = Some(stop);
         loop {
             clock.sleep_until(clock.now().plus(RENEWAL)).await;
-            for (pool, cap) in &self.held {
+            for (pool, cap) in &self.pools {
                 match self.renew_one(pool, *cap).await {
                     Ok(Slot::Blocked) => {
                         if let Some(stop) = stop.take() {
@@ -155,7 +155,7 @@ impl StreamSlots<'_> {
 
     /// Frees the slots.
     async fn free(&self) {
-        for (pool, _) in &self.held {
+        for (pool, _) in &self.pools {
             if let Err(error) = self.limits.free_slot(pool, &self.holder).await {
                 warn(&error);
             }
@@ -173,11 +173,11 @@ fn parts(pool: &str, cap: u32, random: u128) -> Vec<(SlotPool, u32)> {
     let parts = cap.div_ceil(PART).max(1);
     let first = u32::try_from(random % u128::from(parts)).unwrap_or(0);
     let looks = (0..parts.min(LOOKS)).map(|look| (first + look) % parts);
-    let sized = looks.map(|part| {
-        let slots = cap / parts + u32::from(part < cap % parts);
-        (SlotPool::AllStreams(pool.to_owned(), part), slots)
+    let pools = looks.map(|part| {
+        let cap_of_part = cap / parts + u32::from(part < cap % parts);
+        (SlotPool::AllStreams(pool.to_owned(), part), cap_of_part)
     });
-    sized.collect()
+    pools.collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::http::{Function, HttpService};
 use crate::outbound::{OutboundUrl, Reach, is_public};
 use crate::runtime::Runtime;
 use crate::settings::{Settings, Source};
-use crate::skill::AgentDefinition;
+use a2a_lambda_skill::AgentDefinition;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Uri};
 use http_body_util::BodyExt as _;

@@ -13,7 +13,7 @@ pub enum Backend {
     /// The part that reads.
     Reader(Reader),
     /// All of it.
-    Engine(Engine),
+    Engine(Box<Engine>),
     /// None of it: the function serves health and metrics only.
     Ops(Arc<Ops>),
 }

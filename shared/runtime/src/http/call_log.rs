@@ -56,7 +56,7 @@ impl EdgeLog {
     /// A log that takes the times of calls from `clock`, and the ids of new traces from
     /// `ids`.
     #[must_use]
-    pub fn new(clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
+    pub(crate) fn new(clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         Self {
             clock,
             ids,
@@ -218,13 +218,14 @@ impl CallLog {
 
     fn fields(&self, status: u16) -> CallFields<'_> {
         let took = self.edge.clock.now().since(self.began);
+        let names = self.scope.names();
         CallFields {
             method: self.method,
             generation: self.generation,
-            tenant: self.scope.tenant(),
-            skill: self.scope.skill(),
-            route: self.scope.route(),
-            task: self.scope.task(),
+            tenant: names.tenant.get().map(String::as_str),
+            skill: names.skill.get().map(String::as_str),
+            route: names.route.get().map(String::as_str),
+            task: names.task.get().map(String::as_str),
             status: u64::from(status),
             ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             turn: self.scope.turn_for_line(),

@@ -63,7 +63,7 @@ impl Cards {
     ///
     /// # Errors
     /// [`CardError`] when something the protocol requires is empty.
-    pub fn extended(mut self, info: &CardInfo, shape: CardShape) -> Result<Self, CardError> {
+    pub(crate) fn extended(mut self, info: &CardInfo, shape: CardShape) -> Result<Self, CardError> {
         self.extended_card = Some(info.agent_card(shape)?);
         Ok(self)
     }
@@ -71,7 +71,7 @@ impl Cards {
     /// Adds a catalogue: the manifests of the skills on the public card, and those of
     /// all skills, as JSON lists.
     #[must_use]
-    pub fn catalogue(mut self, public_skills: Value, all: Value) -> Self {
+    pub(crate) fn catalogue(mut self, public_skills: Value, all: Value) -> Self {
         self.public_skills = public_skills;
         self.all = all;
         self
@@ -79,7 +79,7 @@ impl Cards {
 
     /// Sets when the public cards last changed.
     #[must_use]
-    pub const fn modified(mut self, at: Option<Timestamp>) -> Self {
+    pub(crate) const fn modified(mut self, at: Option<Timestamp>) -> Self {
         self.agent_card.modified_at = at;
         self.legacy.modified_at = at;
         self
@@ -184,7 +184,7 @@ impl Card {
         let since = header(IF_MODIFIED_SINCE).and_then(date::read);
         let seconds = |at: Timestamp| at.as_millis().div_euclid(1_000);
         match (self.modified_at, since) {
-            (Some(modified), Some(since)) => seconds(modified) <= seconds(since),
+            (Some(modified_at), Some(since)) => seconds(modified_at) <= seconds(since),
             _ => false,
         }
     }

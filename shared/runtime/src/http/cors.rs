@@ -58,7 +58,7 @@ impl CorsOrigin {
 
     /// Whether pages of every origin are allowed.
     #[must_use]
-    pub fn is_any(&self) -> bool {
+    pub(crate) fn is_any(&self) -> bool {
         self.0 == "*"
     }
 

@@ -20,8 +20,8 @@ pub(super) fn open(
     let lists = Lists::of(headers);
     let routed_request = routed(request, &lists);
     if request.body().len() > MAX_BODY {
-        let allowed = MAX_BODY as u64;
-        return Err(routed_request.reject(A2aError::PayloadTooLarge { allowed }));
+        let limit = MAX_BODY as u64;
+        return Err(routed_request.reject(A2aError::PayloadTooLarge { limit }));
     }
     // The limit counts bytes of JSON: a small compressed body could unpack to gigabytes.
     if text(headers, "content-encoding").is_some_and(|coding| coding != "identity") {

@@ -16,7 +16,7 @@ pub struct Edges {
 impl Edges {
     /// The edges that `edge` makes.
     #[must_use]
-    pub fn of(edge: impl Fn(Function) -> HttpService) -> Self {
+    pub(crate) fn of(edge: impl Fn(Function) -> HttpService) -> Self {
         Self {
             agent_card: edge(Function::AgentCard),
             tasks_send: edge(Function::TasksSend),

@@ -62,7 +62,7 @@ pub enum FetchError {
 /// Sends requests to hosts on the public Internet. Clones share their connections.
 #[derive(Debug, Clone)]
 pub struct Fetcher {
-    is_encrypted: Arc<Connector>,
+    tls: Arc<Connector>,
     plain: Arc<Connector>,
     reach: Reach,
     timeout: Duration,
@@ -74,7 +74,7 @@ impl Fetcher {
     #[must_use]
     pub fn new(reach: Reach, timeout: Duration) -> Self {
         Self {
-            is_encrypted: Arc::new(connector(reach, true)),
+            tls: Arc::new(connector(reach, true)),
             plain: Arc::new(connector(reach, false)),
             reach,
             timeout,
@@ -120,7 +120,7 @@ impl Fetcher {
 
     fn connector(&self, url: &OutboundUrl) -> &Connector {
         if url.is_encrypted() {
-            &self.is_encrypted
+            &self.tls
         } else {
             &self.plain
         }

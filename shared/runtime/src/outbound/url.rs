@@ -44,7 +44,7 @@ pub enum Reach {
 impl Reach {
     /// Whether a connection to `address` is allowed. `is_encrypted` is true for HTTPS.
     #[must_use]
-    pub fn allows(self, address: IpAddr, is_encrypted: bool) -> bool {
+    pub(crate) fn allows(self, address: IpAddr, is_encrypted: bool) -> bool {
         match self {
             Self::Public => is_encrypted && is_public(address),
             Self::Loopback => address.is_loopback() || is_encrypted && is_public(address),
@@ -138,8 +138,8 @@ impl OutboundUrl {
     }
 
     /// Whether the connection is encrypted.
-    #[must_use]
-    pub const fn is_encrypted(&self) -> bool {
+    #[cfg(feature = "aws")]
+    pub(crate) const fn is_encrypted(&self) -> bool {
         self.is_encrypted
     }
 }

@@ -3,7 +3,7 @@
 use crate::auth::{AuthMode, configuration_url};
 use crate::http::Cards;
 use crate::settings::Settings;
-use crate::skill::{AgentDefinition, AgentManifest, SkillManifest};
+use a2a_lambda_skill::{AgentDefinition, AgentManifest, SkillManifest};
 use a2a_lambda_wire::{
     Capabilities, CardError, CardInfo, CardSignature, SecurityScheme, SkillInfo,
 };

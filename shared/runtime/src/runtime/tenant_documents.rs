@@ -1,19 +1,19 @@
 //! The documents of a tenant outside of a turn.
 
 use crate::engine::{Clock as _, Ids as _, RandomIds, SystemClock};
-use crate::skill::documents::bad_name;
-use crate::skill::turn_host::DocumentHost;
-use crate::skill::{AgentError, AgentResult, Collection};
 use crate::store::StoreError;
 use crate::store::documents::{DocumentCollection, DocumentOwner, Documents};
 use crate::store::table::Table;
 use crate::task::{TenantId, Timestamp, WriteId};
+use a2a_lambda_skill::bad_name;
+use a2a_lambda_skill::turn_host::DocumentHost;
+use a2a_lambda_skill::{AgentError, AgentResult, Collection};
 use futures::future::BoxFuture;
 use std::fmt;
 use std::sync::Arc;
 
 /// The documents that the skills of a tenant share, for a program of an operator: what
-/// [`TaskContext::documents`](crate::skill::TaskContext::documents) is in a turn.
+/// [`TaskContext::documents`](a2a_lambda_skill::TaskContext::documents) is in a turn.
 #[derive(Clone)]
 pub struct TenantDocuments {
     store: Documents,

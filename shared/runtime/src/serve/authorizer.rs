@@ -11,7 +11,7 @@ use crate::auth::{Admitted, AuthError, Credentials, FirstKey, FirstSecret, JwtVe
 use crate::engine::{Clock, SystemClock};
 use crate::secrets::secrets_manager;
 use crate::store::StoreError;
-use crate::store::dynamodb::DynamoStore;
+use crate::store::dynamodb::DynamoTable;
 use async_trait::async_trait;
 use lambda_runtime::Diagnostic;
 use serde::Deserialize;
@@ -30,8 +30,8 @@ pub async fn authorizer() -> Result<(), ServeError> {
     let settings = start.public_settings()?;
     let issuer = settings.credentials.issuer()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let store = DynamoStore::new(clients().await.dynamodb, &settings.table);
-    let mut credentials = Credentials::new(Arc::new(store), clock.clone());
+    let table = DynamoTable::new(clients().await.dynamodb, &settings.table);
+    let mut credentials = Credentials::new(Arc::new(table), clock.clone());
     if let Some(id) = &settings.credentials.first_key {
         let source = Arc::new(StoredSecret(id.clone()));
         let owner = settings.credentials.first_owner.clone();
@@ -71,8 +71,8 @@ impl GatewayRequest {
     /// decision under the other value.
     fn authorization(&self) -> Option<&str> {
         let headers = self.multi_value_headers.iter().flatten();
-        let named = headers.filter(|(name, _)| name.eq_ignore_ascii_case("authorization"));
-        let mut values = named.flat_map(|(_, values)| values);
+        let headers = headers.filter(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        let mut values = headers.flat_map(|(_, values)| values);
         match (values.next(), values.next()) {
             (Some(only), None) => Some(only),
             _ => None,
@@ -113,8 +113,8 @@ async fn authorize(
     credentials: &Credentials,
     request: &GatewayRequest,
 ) -> Result<Value, DecisionError> {
-    let admitted = credentials.admit(request.authorization()).await;
-    let admitted = admitted.map_err(|error| match error {
+    let identity = credentials.admit(request.authorization()).await;
+    let identity = identity.map_err(|error| match error {
         AuthError::Refused => DecisionError::Refused,
         AuthError::Unavailable(cause) => {
             tracing::error!(error.cause = %cause, "failed to check credentials");
@@ -127,18 +127,18 @@ async fn authorize(
     })?;
     Ok(json!({
         // The subject is in the context alone: access logs of API Gateway show this member.
-        "principalId": admitted.caller.owner.tenant.as_str(),
+        "principalId": identity.caller.owner.tenant.as_str(),
         "policyDocument": {
             "Version": "2012-10-17",
             "Statement": [{"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": stage}],
         },
-        "context": context(&admitted),
+        "context": context(&identity),
     }))
 }
 
 /// The caller as flat texts, the only values that API Gateway hands on.
-fn context(admitted: &Admitted) -> Map<String, Value> {
-    let Admitted { caller, ends } = admitted;
+fn context(identity: &Admitted) -> Map<String, Value> {
+    let Admitted { caller, ends } = identity;
     let scopes: Vec<&str> = caller.scopes.iter().map(String::as_str).collect();
     let ends = ends.map(|end| ("expires_at", (end.as_millis() / 1000).to_string()));
     [

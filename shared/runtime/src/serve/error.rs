@@ -2,7 +2,7 @@
 
 use crate::panics::PanicAborts;
 use crate::settings::SettingsError;
-use crate::skill::{AgentBuildError, StateError};
+use a2a_lambda_skill::{AgentBuildError, StateError};
 use std::fmt;
 
 /// Why a function does not start. `main` returns it, and Rust prints the `Debug` form of

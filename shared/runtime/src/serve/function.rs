@@ -12,7 +12,7 @@ use super::{
 use crate::health::Checks;
 use crate::runtime::Runtime;
 use crate::settings::{Environment, Source as _};
-use crate::skill::BuildAgent;
+use a2a_lambda_skill::BuildAgent;
 use std::sync::Arc;
 
 /// The setting that names the function. A configuration file cannot set it, since all
@@ -84,16 +84,16 @@ async fn every_route(agent: impl BuildAgent) -> Result<(), ServeError> {
     let counters = counters(&clients, &settings);
     let runtime = Runtime::builder(agent, settings.clone()).aws(&clients);
     let edges = runtime.build()?.edges();
-    let started = start.ready(counters);
-    let shared = Arc::new((edges, started));
+    let function = start.ready(counters);
+    let state = Arc::new((edges, function));
     let handler = move |request| {
-        let shared = Arc::clone(&shared);
+        let state = Arc::clone(&state);
         async move {
-            let (edges, started) = &*shared;
+            let (edges, function) = &*state;
             let event = GatewayEvent::of(request);
             let (method, uri) = (event.request.method().as_str(), event.request.uri());
             let edge = edges.for_route(method, uri.path());
-            super::answer(edge, started, event).await
+            super::answer(edge, function, event).await
         }
     };
     Ok(invocation::run(Integration::Streaming, handler, None).await?)

@@ -78,7 +78,7 @@ where
         Ok(result) => result,
         // As without the task: the text of the panic is not printed.
         Err(Ok(panic)) => std::panic::resume_unwind(panic),
-        Err(Err(canceled)) => Err(canceled.into()),
+        Err(Err(error)) => Err(error.into()),
     }
 }
 

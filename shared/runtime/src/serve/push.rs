@@ -24,11 +24,9 @@ pub async fn push() -> Result<(), ServeError> {
     let queue = SqsQueue::new(client, settings.push_queue()?);
     let clients = clients().await;
     let counters = counters(&clients, &settings);
-    let started = start.ready(counters);
-    let store = Arc::new(stores(&clients, &settings).0);
+    let service = start.ready(counters);
     let outgoing = PushServices {
-        tasks: store.clone(),
-        pushes: store,
+        deliveries: stores(&clients, &settings).0.deliveries(),
         queue: Arc::new(queue),
         webhooks: Arc::new(WebhookClient::new(settings.policy.reach)),
         clock: Arc::new(SystemClock),
@@ -39,5 +37,5 @@ pub async fn push() -> Result<(), ServeError> {
         let deliver = async |item, _: &SqsMessage| dispatcher.deliver(&item, deadline).await;
         Ok::<_, Infallible>(batch::respond(event, sqs::push::decode, deliver).await)
     };
-    started.run(run).await
+    service.run(run).await
 }

@@ -54,19 +54,19 @@ impl Relay<'_> {
     /// can claim it.
     async fn forward(&self, batch: Batch) -> DynamoDbEventResponse {
         let mut images = Vec::new();
-        let mut places = Vec::new();
+        let mut numbers = Vec::new();
         for record in batch.records {
             // An unreadable record is skipped: a retry would not help, and would block
             // the shard for up to 24 hours. The sweep finds the record's turn.
-            let read = EventRecord::deserialize(record).map_err(|error| error.to_string());
-            let read = read.and_then(|record| {
+            let result = EventRecord::deserialize(record).map_err(|error| error.to_string());
+            let result = result.and_then(|record| {
                 let image = task_image_of_event(&record).map_err(|error| error.to_string())?;
                 Ok(image.map(|image| (image, place(record))))
             });
-            match read {
-                Ok(Some((image, place))) => {
+            match result {
+                Ok(Some((image, number))) => {
                     images.push(image);
-                    places.push(place);
+                    numbers.push(number);
                 }
                 Ok(None) => {}
                 Err(error) => {
@@ -80,9 +80,9 @@ impl Relay<'_> {
             again.extend(engine::relay_pushes(pushes, &images).await);
         }
         let mut response = DynamoDbEventResponse::default();
-        for place in again.into_iter().filter_map(|index| places.get(index)) {
+        for number in again.into_iter().filter_map(|index| numbers.get(index)) {
             let mut failure = DynamoDbBatchItemFailure::default();
-            failure.item_identifier = Some(place.clone());
+            failure.item_identifier = Some(number.clone());
             response.batch_item_failures.push(failure);
         }
         response

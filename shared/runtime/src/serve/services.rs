@@ -7,11 +7,10 @@ use crate::store::aws::{AwsClients, Endpoints, sqs_client};
 use crate::store::counters::Counters;
 use crate::store::sqs::SqsQueue;
 use crate::telemetry::metrics::MetricsMode;
-use std::sync::Arc;
 
 /// The counters of all processes, if the settings send counters there.
 pub(super) fn counters(clients: &AwsClients, settings: &Settings) -> Option<Counters> {
-    let store = || Counters::new(Arc::new(stores(clients, settings).0));
+    let store = || Counters::new(stores(clients, settings).0.table());
     (settings.metrics == MetricsMode::Table).then(store)
 }
 

@@ -48,8 +48,8 @@ impl Start {
             .map_or_else(|_| Environment.get("A2A_LOG"), |it| it.get("A2A_LOG"));
         let metrics = telemetry::start(LogFormat::Json, filter.as_deref());
         settings::warn_of_unknown();
-        if let Ok(known) = &configuration {
-            known.report_unknown();
+        if let Ok(configuration) = &configuration {
+            configuration.report_unknown();
         }
         crate::panics::check()?;
         Ok(Self {
@@ -115,11 +115,11 @@ impl Started {
         R: Serialize,
         E: Into<Diagnostic> + Debug,
     {
-        let (started, work) = (&self, &work);
+        let (function, work) = (&self, &work);
         let handler = service_fn(move |event: LambdaEvent<A>| async move {
-            let deadline = started.process.deadline(event.context.deadline);
+            let deadline = function.process.deadline(event.context.deadline);
             let response = work(event.payload, deadline).await;
-            started.reporter.end_of_invocation().await;
+            function.reporter.end_of_invocation().await;
             response
         });
         Ok(lambda_runtime::run(handler).await?)
@@ -138,19 +138,19 @@ fn with_stored_keys(mut settings: Settings) -> Settings {
 /// When this process started, to judge the deadlines of its invocations.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Process {
-    started: Timestamp,
+    started_at: Timestamp,
 }
 
 impl Process {
     fn start() -> Self {
-        let started = SystemClock.now();
-        Self { started }
+        let started_at = SystemClock.now();
+        Self { started_at }
     }
 
     /// Logs that `function` is ready for its first invocation, how long that took, and how many
     /// settings it does not know.
     fn ready(self, function: &str, unknown: usize) {
-        let took = SystemClock.now().since(self.started).as_millis();
+        let took = SystemClock.now().since(self.started_at).as_millis();
         events::cold_start(function, u64::try_from(took).unwrap_or(u64::MAX), unknown);
     }
 
@@ -159,7 +159,7 @@ impl Process {
     /// constant of 1970. A later deadline counts even if it has passed.
     pub(super) fn deadline(self, millis: u64) -> Option<Timestamp> {
         let at = i64::try_from(millis).ok().map(Timestamp::from_millis);
-        at.filter(|at| *at >= self.started)
+        at.filter(|at| *at >= self.started_at)
     }
 }
 
@@ -170,7 +170,9 @@ mod tests {
     #[test]
     fn a_deadline_before_the_start_of_the_process_is_none() {
         let started = Timestamp::from_millis(1_700_000_000_000);
-        let process = Process { started };
+        let process = Process {
+            started_at: started,
+        };
         // 600000 is what `cargo lambda watch` sends.
         for none in [0, 600_000, 1_699_999_999_999, u64::MAX] {
             assert_eq!(process.deadline(none), None, "{none}");

@@ -4,8 +4,8 @@ use super::error::ServeError;
 use super::services::{clients, counters, push_queue, queue};
 use super::start::Start;
 use crate::engine::{EngineError, SweepPlaces};
-use crate::runtime::{Runtime, stores};
-use crate::skill::BuildAgent;
+use crate::runtime::Runtime;
+use a2a_lambda_skill::BuildAgent;
 use lambda_runtime::Diagnostic;
 use serde::de::IgnoredAny;
 use std::sync::Arc;
@@ -20,23 +20,21 @@ pub async fn sweep(agent: impl BuildAgent) -> Result<(), ServeError> {
     let settings = start.public_settings()?;
     let clients = clients().await;
     let counters = counters(&clients, &settings);
-    let store = Arc::new(stores(&clients, &settings).0);
     let turns = queue(&settings).await?;
     let pushes = push_queue(&settings).await;
-    let tasks = store.clone();
     let agent = agent.build().map_err(ServeError::Agent)?;
     let runtime = Runtime::builder(agent, settings.clone())
         .aws(&clients)
         .build()?;
     let mut engine = runtime.engine().clone();
     if let Some(queue) = pushes {
-        engine = engine.with_push_queue(store, Arc::new(queue));
+        engine = engine.with_push_queue(Arc::new(queue));
     }
     let places = Mutex::new(SweepPlaces::default());
     let sweep = async |_: IgnoredAny, deadline| {
         // Never contended: Lambda runs one invocation at a time in a process.
         let mut places = places.lock().await;
-        let swept = Box::pin(engine.sweep_round(&*tasks, &turns, &mut places, deadline)).await;
+        let swept = Box::pin(engine.sweep_round(&turns, &mut places, deadline)).await;
         swept
             .error
             .map_or(Ok(()), |error| Err(SweepError::from(error)))

@@ -5,11 +5,11 @@ use super::error::ServeError;
 use super::services::{clients, counters, queue};
 use super::start::Start;
 use crate::runtime::Runtime;
-use crate::skill::BuildAgent;
-use crate::skill::build::check_turns;
 use crate::store::queue::{Ack, Receipt, WorkItem};
 use crate::store::sqs::{self, SqsQueue};
 use crate::task::Timestamp;
+use a2a_lambda_skill::BuildAgent;
+use a2a_lambda_skill::check_turns;
 use aws_lambda_events::event::sqs::{SqsEvent, SqsMessage};
 use aws_lambda_events::event::streams::SqsEventResponse;
 use std::convert::Infallible;
@@ -31,14 +31,14 @@ pub async fn worker(agent: impl BuildAgent) -> Result<(), ServeError> {
         .aws(&clients)
         .build()?;
     let engine = runtime.engine();
-    let started = start.ready(counters);
+    let function = start.ready(counters);
     let run = async |event, deadline| {
         let turn = async |item: &WorkItem, receipt: &dyn Receipt, deadline| {
             Box::pin(engine.work(item, receipt, deadline)).await
         };
         Ok::<_, Infallible>(respond(&queue, event, deadline, turn).await)
     };
-    started.run(run).await
+    function.run(run).await
 }
 
 /// Runs the turns of a batch with `turn`, which has to end before the deadline.

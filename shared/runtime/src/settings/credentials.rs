@@ -45,9 +45,9 @@ impl CredentialSettings {
     /// # Errors
     /// [`SettingsError::Missing`] when the settings name no issuer or no audience.
     pub fn required_issuer(&self) -> Result<JwtIssuer, SettingsError> {
-        let value_of = |value: &Option<String>, name, allowed| {
+        let value_of = |value: &Option<String>, name, rule| {
             let value = value.clone();
-            value.ok_or(SettingsError::Missing { name, allowed })
+            value.ok_or(SettingsError::Missing { name, rule })
         };
         Ok(JwtIssuer {
             issuer: value_of(&self.issuer, "A2A_JWT_ISSUER", ISSUER_URL)?,
@@ -81,8 +81,8 @@ impl Read<'_> {
             let (tenant, subject) = (TenantId::parse(text).ok()?, Subject::parse("owner").ok()?);
             Some(Owner { tenant, subject })
         };
-        let (name, allowed) = ("A2A_FIRST_KEY_TENANT", "a tenant");
-        let first_owner = self.parsed(name, allowed, owner_of)?;
+        let (name, rule) = ("A2A_FIRST_KEY_TENANT", "a tenant");
+        let first_owner = self.parsed(name, rule, owner_of)?;
         let first_owner = first_owner.or_else(|| owner_of("main"));
         Ok(CredentialSettings {
             issuer,
@@ -96,7 +96,7 @@ impl Read<'_> {
                 tier_claim: self.text("A2A_JWT_TIER_CLAIM", "tier"),
             },
             first_key: self.given("A2A_FIRST_KEY"),
-            first_owner: first_owner.ok_or(SettingsError::Missing { name, allowed })?,
+            first_owner: first_owner.ok_or(SettingsError::Missing { name, rule })?,
             reach,
         })
     }

@@ -4,22 +4,22 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// A setting has a value that is not allowed.
-    #[error("setting `{name}` is `{value}`: {allowed}")]
+    #[error("setting `{name}` is `{value}`: {rule}")]
     Bad {
         /// The name of the setting.
         name: &'static str,
         /// Its value.
         value: String,
         /// The allowed values.
-        allowed: &'static str,
+        rule: &'static str,
     },
     /// A required setting is not set.
-    #[error("setting `{name}` is missing: {allowed}")]
+    #[error("setting `{name}` is missing: {rule}")]
     Missing {
         /// The name of the setting.
         name: &'static str,
         /// The allowed values.
-        allowed: &'static str,
+        rule: &'static str,
     },
     /// A deployed function leaves the decision about callers to the authorizer.
     #[error("setting `A2A_AUTH` is `{0}`: a deployed function accepts `gateway` only")]

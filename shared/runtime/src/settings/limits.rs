@@ -36,8 +36,8 @@ impl Read<'_> {
 
     /// The pool of streams of this function, from the concurrency of the pool: `account=10`.
     fn shared_streams(&self) -> Result<Option<SharedStreams>, SettingsError> {
-        let allowed = "a stream pool with its concurrency, as `account=10`; 0 is off";
-        let pool = self.parsed("A2A_CONCURRENCY", allowed, |text| {
+        let rule = "a stream pool with its concurrency, as `account=10`; 0 is off";
+        let pool = self.parsed("A2A_CONCURRENCY", rule, |text| {
             let (pool, calls) = text.split_once('=')?;
             Some((pool.to_owned(), calls.parse::<u32>().ok()?))
         })?;

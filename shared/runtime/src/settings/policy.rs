@@ -39,8 +39,8 @@ impl Read<'_> {
     ) -> Result<Policy, SettingsError> {
         let defaults = Policy::default();
         let (thread_ttl, state_ttl) = self.conversation(&defaults)?;
-        let allowed = "a whole number from 1 to 5368709120";
-        let upload_max = self.parsed("A2A_UPLOAD_MAX", allowed, |text| {
+        let rule = "a whole number from 1 to 5368709120";
+        let upload_max = self.parsed("A2A_UPLOAD_MAX", rule, |text| {
             let size = text.parse().ok();
             size.filter(|size| (1..=UPLOAD_MOST).contains(size))
         })?;
@@ -97,7 +97,7 @@ impl Read<'_> {
 
     /// The keys of `A2A_SECRET_KEY`, the one in use first.
     pub(super) fn secret_keys(&self, auth: AuthMode) -> Result<SecretKeys, SettingsError> {
-        let allowed = "at least 32 characters, the same for all functions; after it, with a \
+        let rule = "at least 32 characters, the same for all functions; after it, with a \
                        comma, the key before it";
         let Some(value) = self.given(SECRET_KEY) else {
             if auth == AuthMode::Dev {
@@ -105,7 +105,7 @@ impl Read<'_> {
             }
             return Err(SettingsError::Missing {
                 name: SECRET_KEY,
-                allowed,
+                rule,
             });
         };
         let keys: Vec<Vec<u8>> = value.split(',').map(|key| key.trim().into()).collect();
@@ -116,7 +116,7 @@ impl Read<'_> {
         Err(SettingsError::Bad {
             name: SECRET_KEY,
             value: "(too short)".to_owned(),
-            allowed,
+            rule,
         })
     }
 }

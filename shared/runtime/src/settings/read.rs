@@ -25,24 +25,20 @@ impl Read<'_> {
         self.given(name).unwrap_or_else(|| default.to_owned())
     }
 
-    /// What `parse` makes of a setting; `None` if it is not set. `allowed` is the text of the
+    /// What `parse` makes of a setting; `None` if it is not set. `rule` is the text of the
     /// error.
     pub(super) fn parsed<T>(
         &self,
         name: &'static str,
-        allowed: &'static str,
+        rule: &'static str,
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>, SettingsError> {
         let Some(value) = self.given(name) else {
             return Ok(None);
         };
         match parse(&value) {
-            Some(parsed) => Ok(Some(parsed)),
-            None => Err(SettingsError::Bad {
-                name,
-                value,
-                allowed,
-            }),
+            Some(setting) => Ok(Some(setting)),
+            None => Err(SettingsError::Bad { name, value, rule }),
         }
     }
 
@@ -53,11 +49,11 @@ impl Read<'_> {
     pub(super) fn choice<T: Copy>(
         &self,
         name: &'static str,
-        allowed: &'static str,
+        rule: &'static str,
         choices: &[(&str, T)],
         default: T,
     ) -> Result<T, SettingsError> {
-        let choice = self.parsed(name, allowed, |text| {
+        let choice = self.parsed(name, rule, |text| {
             let choice = choices.iter().find(|(word, _)| *word == text);
             choice.map(|(_, choice)| *choice)
         })?;
@@ -87,8 +83,8 @@ impl Read<'_> {
         name: &'static str,
         default: Duration,
     ) -> Result<Duration, SettingsError> {
-        let allowed = "a whole number with `ms`, `s`, `m`, `h` or `d`, from 1ms to 36500d";
-        let duration = self.parsed(name, allowed, parse_duration)?;
+        let rule = "a whole number with `ms`, `s`, `m`, `h` or `d`, from 1ms to 36500d";
+        let duration = self.parsed(name, rule, parse_duration)?;
         Ok(duration.unwrap_or(default))
     }
 }

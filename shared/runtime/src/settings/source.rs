@@ -71,11 +71,11 @@ fn executable_hash() -> io::Result<String> {
     let mut hash = Context::new(&SHA256);
     let mut piece = vec![0; 256 * 1024];
     loop {
-        let read = file.read(&mut piece)?;
-        if read == 0 {
+        let count = file.read(&mut piece)?;
+        if count == 0 {
             return Ok(hex::encode(hash.finish()));
         }
-        hash.update(piece.get(..read).unwrap_or_default());
+        hash.update(piece.get(..count).unwrap_or_default());
     }
 }
 

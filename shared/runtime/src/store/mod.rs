@@ -1,28 +1,26 @@
-//! The stores: the traits, a store in memory, and the stores on AWS.
+//! What the runtime keeps: records over a table and bytes, in memory and on AWS.
 //!
-//! A function takes the narrowest trait it needs: [`ReadTasks`] for `tasks-get`,
-//! [`WriteTasks`] for the functions that run turns. `contract` is the test suite that
-//! every implementation passes.
+//! A function takes the narrowest type it needs: [`records::RecordReader`] for `tasks-get`,
+//! [`records::Records`] for the functions that run turns. A store of one's own is a
+//! [`table::Table`] and [`Blobs`]; `contract` is the test suite that every one passes.
 
-pub mod memory;
+/// A store in memory: records over a table and bytes in memory.
+pub mod memory {
+    pub use a2a_lambda_store::memory::{MemoryBlobs, MemoryTable};
+    pub use a2a_lambda_store::memory_store::MemoryStore;
+}
 
-#[cfg(test)]
-mod tests;
-
-#[cfg(any(test, feature = "contract-tests"))]
-pub use a2a_lambda_model::store::contract;
 pub use a2a_lambda_model::store::{
     BlobHead, BlobReader, Blobs, Committed, Download, Expect, Expiring, ExpiringThread, IN_CONTEXT,
     KeyWrite, Keyed, ListPosition, Measured, Meter, ProjectedTask, Projection, ReadBlobs,
-    ReadTasks, ReadThreads, RecordPage, RecordQuery, SizeError, StateRemoved, StoreError,
-    SweepThreads, Tail, TaskWrite, ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord,
-    ThreadState, ThreadStatus, ThreadWrite, UploadTerms, UploadUrl, WriteTasks, WriteThreads,
-    health, push, queue, remove_below, wrap,
+    RecordPage, RecordQuery, SizeError, StateRemoved, StoreError, Tail, TaskWrite, ThreadPage,
+    ThreadPosition, ThreadQuery, ThreadRecord, ThreadState, ThreadStatus, ThreadWrite, UploadTerms,
+    UploadUrl, health, queue, remove_below,
 };
 /// The contract of what is stored over a table.
 #[cfg(any(test, feature = "contract-tests"))]
-pub use a2a_lambda_store::contract as table_contract;
-pub use a2a_lambda_store::{api_keys, counters, documents, keys, limits, table};
+pub use a2a_lambda_store::contract;
+pub use a2a_lambda_store::{api_keys, counters, documents, keys, limits, records, table};
 
 /// The stored form of tasks and threads, for stores of an author.
 pub mod stored {

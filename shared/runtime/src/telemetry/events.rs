@@ -1,6 +1,6 @@
 //! Writes the log lines that operators read and metrics count: one for each call, each
-//! refused call, each turn that no such line contains, each call of a model and each start.
-//! Their targets and field names exist only here.
+//! refused call, each turn that no such line contains and each start. Their targets and field
+//! names exist only here. The line of a call of a model is in `a2a-lambda-skill`.
 
 use super::scope::{TurnNote, Units};
 use tracing::Level;
@@ -12,8 +12,6 @@ pub const CALL: &str = "a2a_lambda::call";
 pub const LEFT_OUT: &str = "a2a_lambda::left_out";
 /// The target of the line of a turn.
 pub const TURN: &str = "a2a_lambda::turn";
-/// The target of the line of a call of a model.
-pub const MODEL: &str = "a2a_lambda::model";
 /// The target of the line of a round of the sweep.
 pub const SWEEP: &str = "a2a_lambda::sweep";
 /// The target of the line of a start.
@@ -115,37 +113,6 @@ pub(crate) fn turn(line: &TurnFields<'_>) {
         units.write = line.units.map(Units::write),
         trace_id = line.trace_id,
         "turn"
-    );
-}
-
-/// The fields of the line of a call of a model. The names of tokens and of the reason are
-/// those of OpenTelemetry for generative AI.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct ModelFields<'a> {
-    pub(crate) tenant: Option<&'a str>,
-    pub(crate) skill: Option<&'a str>,
-    pub(crate) task: Option<&'a str>,
-    pub(crate) input_tokens: Option<u64>,
-    pub(crate) output_tokens: Option<u64>,
-    pub(crate) stop: Option<&'a str>,
-    pub(crate) error: Option<&'a str>,
-    pub(crate) ms: u64,
-}
-
-/// Logs a call of a model, without its content.
-pub(crate) fn model(line: &ModelFields<'_>) {
-    tracing::event!(
-        target: MODEL,
-        Level::INFO,
-        a2a.tenant = line.tenant,
-        a2a.skill = line.skill,
-        a2a.task = line.task,
-        gen_ai.usage.input_tokens = line.input_tokens,
-        gen_ai.usage.output_tokens = line.output_tokens,
-        gen_ai.response.finish_reason = line.stop,
-        a2a.error = line.error,
-        ms = line.ms,
-        "model"
     );
 }
 

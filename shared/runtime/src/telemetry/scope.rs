@@ -7,6 +7,7 @@
 use super::trace::TraceContext;
 use crate::store::Meter;
 use crate::task::TaskRecord;
+use a2a_lambda_skill::CallNames;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -22,6 +23,7 @@ const PARTS: f64 = 1000.0;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CallScope {
     facts: Arc<Facts>,
+    names: Arc<CallNames>,
     trace: Option<TraceContext>,
 }
 
@@ -33,10 +35,6 @@ struct Facts {
     has_units: AtomicBool,
     /// The units in the line of the call, once it is written.
     logged_units: OnceLock<Units>,
-    tenant: OnceLock<String>,
-    task: OnceLock<String>,
-    skill: OnceLock<String>,
-    route: OnceLock<String>,
     /// Whether a call has a line that can say how its turn ended.
     of_call: bool,
     /// `None` once the line of the call is written, or will not be.
@@ -83,6 +81,7 @@ impl CallScope {
         };
         Self {
             facts: Arc::new(facts),
+            names: Arc::default(),
             trace,
         }
     }
@@ -96,13 +95,15 @@ impl CallScope {
     pub(crate) fn in_span(&self, trace: Option<TraceContext>) -> Self {
         Self {
             facts: Arc::clone(&self.facts),
+            names: Arc::clone(&self.names),
             trace,
         }
     }
 
     /// `future` in this scope.
     pub(crate) fn run<F: Future>(self, future: F) -> impl Future<Output = F::Output> {
-        CURRENT.scope(self, future)
+        let names = Arc::clone(&self.names);
+        names.run(CURRENT.scope(self, future))
     }
 
     /// The trace that the scope belongs to.
@@ -158,36 +159,25 @@ impl CallScope {
         let _logged = self.facts.logged_units.set(Units::default());
     }
 
-    pub(crate) fn tenant(&self) -> Option<&str> {
-        self.facts.tenant.get().map(String::as_str)
-    }
-
-    pub(crate) fn task(&self) -> Option<&str> {
-        self.facts.task.get().map(String::as_str)
-    }
-
-    pub(crate) fn skill(&self) -> Option<&str> {
-        self.facts.skill.get().map(String::as_str)
-    }
-
-    pub(crate) fn route(&self) -> Option<&str> {
-        self.facts.route.get().map(String::as_str)
+    /// The names for the lines of the call.
+    pub(crate) fn names(&self) -> &CallNames {
+        &self.names
     }
 }
 
 /// Notes the tenant of the running call. The first note counts.
 pub(crate) fn note_tenant(tenant: &str) {
-    note(|facts| &facts.tenant, tenant);
+    CallNames::note(|names| &names.tenant, tenant);
 }
 
 /// Notes the task of the running call. The first note counts.
 pub(crate) fn note_task(task: &str) {
-    note(|facts| &facts.task, task);
+    CallNames::note(|names| &names.task, task);
 }
 
 /// Notes the skill of the running call. The first note counts.
 pub(crate) fn note_skill(skill: &str) {
-    note(|facts| &facts.skill, skill);
+    CallNames::note(|names| &names.skill, skill);
 }
 
 /// Notes the skill of the task that the running call changes.
@@ -199,14 +189,7 @@ pub(crate) fn note_skill_of(task: &TaskRecord) {
 
 /// Notes the step of the router that decided. The first note counts.
 pub(crate) fn note_route(how: &str) {
-    note(|facts| &facts.route, how);
-}
-
-fn note(cell: fn(&Facts) -> &OnceLock<String>, text: &str) {
-    // Outside of a call the note has no reader.
-    let _outside = CURRENT.try_with(|scope| {
-        cell(&scope.facts).get_or_init(|| text.to_owned());
-    });
+    CallNames::note(|names| &names.route, how);
 }
 
 /// Adds the capacity of store calls to the running call or turn.

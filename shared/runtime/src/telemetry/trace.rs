@@ -18,7 +18,7 @@ impl TraceContext {
     /// A new trace, made of two fresh numbers. It is not sampled, since the agent records
     /// no spans of its own. `None` if a number is 0, which no trace may have.
     #[must_use]
-    pub fn new(trace: u128, span: u64) -> Option<Self> {
+    pub(crate) fn new(trace: u128, span: u64) -> Option<Self> {
         (trace != 0 && span != 0).then_some(Self {
             trace,
             span,
@@ -28,7 +28,7 @@ impl TraceContext {
 
     /// Reads a `traceparent` header. `None` if it is not valid: then a new trace begins.
     #[must_use]
-    pub fn parse(header: &str) -> Option<Self> {
+    pub(crate) fn parse(header: &str) -> Option<Self> {
         // W3C Trace Context §3.2.2: `version-trace-parent-flags`, in lower case. A later
         // version may have more members.
         let mut members = header.split('-');
@@ -56,7 +56,7 @@ impl TraceContext {
     /// (AWS X-Ray developer guide, "Tracing header"). A trace id of X-Ray without its
     /// punctuation is one of W3C.
     #[must_use]
-    pub fn parse_x_ray(header: &str) -> Option<Self> {
+    pub(crate) fn parse_x_ray(header: &str) -> Option<Self> {
         let member = |name: &str| {
             let mut members = header.split(';').filter_map(|it| it.trim().split_once('='));
             members
@@ -73,7 +73,7 @@ impl TraceContext {
     /// The same trace with the span that `names` identifies. The same names give the same
     /// span, so a turn that runs again needs no stored span id.
     #[must_use]
-    pub fn child(self, names: &[&str]) -> Self {
+    pub(crate) fn child(self, names: &[&str]) -> Self {
         let mut hash = Sha256::new();
         hash.update(self.to_string());
         for name in names {
@@ -90,7 +90,7 @@ impl TraceContext {
 
     /// The id of the trace: 32 digits of hex.
     #[must_use]
-    pub fn trace_id(&self) -> String {
+    pub(crate) fn trace_id(&self) -> String {
         format!("{:032x}", self.trace)
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::runtime::Runtime;
 use crate::settings::{Settings, Source};
-use crate::skill::route::{self, RouteRequest, Routed};
-use crate::skill::{AgentDefinition, AnySkill, Content, media};
 use crate::task::{Message, Metadata};
+use a2a_lambda_skill::route::{self, RouteRequest, Routed};
+use a2a_lambda_skill::{AgentDefinition, AnySkill, Content, media};
 use serde_json::Value;
 
 /// A mistake in the definition of an agent that its clients would notice.

@@ -4,8 +4,8 @@ use super::store::Hold;
 use super::{SkillTest, SkillTestError, cancel};
 use crate::auth::Caller;
 use crate::engine::{CallBudget, Clock as _, Leases};
-use crate::store::queue::{OpenTask, Receipt, SweepTasks, WorkItem, WorkMessage, WorkQueue};
-use crate::store::{ReadTasks as _, StoreError};
+use crate::store::StoreError;
+use crate::store::queue::{Receipt, WorkItem, WorkMessage, WorkQueue};
 use crate::task::{Frame, SendCommand, TaskId, TaskRecord};
 use async_trait::async_trait;
 use futures::FutureExt as _;
@@ -142,9 +142,7 @@ impl SkillTest {
                 // Its process died: the sweep notices it when the lease has ended.
                 self.clock
                     .advance(engine.reader().policy.lease + AFTER_LEASE);
-                engine
-                    .sweep(&Only(&record), &Dropped, Leases::Respect)
-                    .await?;
+                engine.sweep(&Dropped, Leases::Respect).await?;
                 continue;
             };
             let item = WorkItem {
@@ -170,7 +168,7 @@ impl SkillTest {
         id: &TaskId,
     ) -> Result<Option<TaskRecord>, SkillTestError> {
         let now = self.clock.now();
-        let result = self.store.load(&caller.owner, id, now).await;
+        let result = self.store.records.load(&caller.owner, id, now).await;
         Ok(result.map_err(crate::engine::EngineError::from)?)
     }
 
@@ -195,22 +193,6 @@ where
         return id;
     }
     std::future::pending().await
-}
-
-/// The index of the sweep with one task.
-struct Only<'a>(&'a TaskRecord);
-
-#[async_trait]
-impl SweepTasks for Only<'_> {
-    async fn open_tasks(
-        &self,
-        _: u32,
-        _: Option<String>,
-        _: usize,
-    ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
-        let (owner, task) = (self.0.owner().clone(), self.0.id().clone());
-        Ok((vec![OpenTask { owner, task }], None))
-    }
 }
 
 /// A queue without memory: the bench reads from the task which turn has to run.

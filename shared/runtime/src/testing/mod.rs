@@ -26,7 +26,9 @@
 //! - `check`: checks an agent without running it
 //! - `scripted_model`, `cassette`: models for tests, with a script or with recorded answers
 //! - `clock`, `store`: the time, the ids and the store of the bench
+//! - `table_layer`, `blob_layer`: a table or bytes in front of others, with faults
 
+mod blob_layer;
 mod cassette;
 mod check;
 mod clock;
@@ -36,24 +38,26 @@ mod options;
 mod reply;
 mod scripted_model;
 mod store;
+mod table_layer;
 
 pub use crate::engine::OutputFault;
+pub use blob_layer::{BlobHooks, BlobLayer};
 pub use cassette::{Cassette, CassetteError};
 pub use check::{AgentCheckError, check_agent};
 pub use reply::{Reply, SkillTestError};
 pub use scripted_model::{ScriptError, ScriptedModel};
+pub use table_layer::{ItemKind, TableHooks, TableLayer, committed_task, reads, writes};
 
 use crate::auth::Caller;
 use crate::engine::{Engine, Policy, Services};
-use crate::skill::model::Model;
-use crate::skill::{AgentDefinition, AgentError, Content};
 use crate::store::documents::Documents;
-use crate::store::memory::MemoryTable;
 use crate::task::metadata_keys;
 use crate::task::{
     CancelCommand, ContextId, Event, Frame, Generation, GetQuery, IdError, Message, Metadata,
     Owner, SendCommand, SendMode, Subject, TaskId, TenantId,
 };
+use a2a_lambda_skill::model::Model;
+use a2a_lambda_skill::{AgentDefinition, AgentError, Content};
 use clock::CountedIds;
 pub use clock::TestClock;
 use invocations::Interruption;
@@ -95,7 +99,6 @@ pub struct SkillTest {
     agent: AgentDefinition,
     skill: String,
     store: Arc<TestStore>,
-    documents: Documents,
     clock: Arc<TestClock>,
     ids: Arc<CountedIds>,
     caller: Option<Caller>,
@@ -128,7 +131,6 @@ impl SkillTest {
             agent: agent.clone(),
             skill: skill.into(),
             store: Arc::default(),
-            documents: Documents::new(Arc::new(MemoryTable::default())),
             clock: Arc::new(TestClock::standing(TestClock::START)),
             ids: Arc::default(),
             caller: None,
@@ -259,9 +261,8 @@ impl SkillTest {
 
     fn engine(&self) -> Engine {
         let services = Services {
-            tasks: self.store.clone(),
-            threads: self.store.clone(),
-            blobs: self.store.clone(),
+            records: self.store.records.clone(),
+            blobs: self.store.blobs.clone(),
             clock: self.clock.clone(),
             ids: self.ids.clone(),
             model: self.model.clone(),
@@ -274,7 +275,8 @@ impl SkillTest {
         };
         let cause = Arc::clone(&self.cause);
         let agent = Arc::new(self.agent.clone());
-        let engine = Engine::new(agent, services, policy).with_documents(self.documents.clone());
+        let documents = Documents::new(self.store.records.table());
+        let engine = Engine::new(agent, services, policy).with_documents(documents);
         let fault = Arc::clone(&self.fault);
         let failures = move |error: &AgentError| *lock(&cause) = error.cause().map(str::to_owned);
         let faults = move |output_fault: &OutputFault| {

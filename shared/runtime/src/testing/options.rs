@@ -4,9 +4,9 @@
 use super::invocations::Interruption;
 use super::{Cassette, CassetteError, SkillTest, caller};
 use crate::auth::Caller;
-use crate::skill::AgentDefinition;
-use crate::skill::model::Model;
 use crate::task::IdError;
+use a2a_lambda_skill::AgentDefinition;
+use a2a_lambda_skill::model::Model;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +44,7 @@ impl SkillTest {
         Ok(self.model(Cassette::replay(path)?))
     }
 
-    /// Sets the [`State`](crate::skill::State) of this type that skills get, for example a fake
+    /// Sets the [`State`](a2a_lambda_skill::State) of this type that skills get, for example a fake
     /// one. The factory of the agent is not called.
     pub fn state<T: Send + Sync + 'static>(&mut self, value: T) -> &mut Self {
         self.agent = self.agent.clone().with_state(value);

@@ -3,9 +3,9 @@
 use super::cassette::CassetteError;
 use super::scripted_model::ScriptError;
 use crate::engine::{EngineError, OutputFault};
-use crate::skill::{Artifact, Content};
 use crate::task::metadata_keys;
 use crate::task::{A2aError, IdError, Message, Part, PartContent, Task, TaskState};
+use a2a_lambda_skill::{Artifact, Content};
 use serde_json::Value;
 
 /// The reply to a message.

@@ -1,10 +1,10 @@
 //! A model for tests that answers from a script.
 
 use super::lock::lock;
-use crate::skill::model::{
+use a2a_lambda_skill::model::{
     Delta, Model, ModelContent, ModelReply, ModelRequest, StopReason, ToolChoice, Usage,
 };
-use crate::skill::{AgentError, AgentResult};
+use a2a_lambda_skill::{AgentError, AgentResult};
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream, StreamExt as _};
 use serde_json::Value;

@@ -1,22 +1,41 @@
-//! The memory store behind a bench: it encodes and decodes each record as
-//! DynamoDB would, and can hold a turn after a number of its events.
+//! The store behind a bench, in memory: it can hold a turn after a number of its events.
 
 use super::invocations::Interruption;
-use crate::store::memory::MemoryStore;
-use crate::store::wrap::{WrapBlobs, WrapTasks, WrapThreads};
-use crate::store::{
-    Blobs, Committed, ReadThreads, StoreError, TaskWrite, ThreadRecord, WriteTasks, WriteThreads,
-    stored,
-};
-use crate::task::{ContextId, Owner, TaskId, TaskRecord};
+use super::lock::lock;
+use super::table_layer::{TableHooks, TableLayer, committed_task};
+use crate::store::StoreError;
+use crate::store::memory::{MemoryBlobs, MemoryTable};
+use crate::store::records::Records;
+use crate::store::table::{Outcome, Table, Write};
+use crate::task::{TaskId, TaskRecord};
 use async_trait::async_trait;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 
 /// The store of one bench.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct TestStore {
-    memory: MemoryStore,
+    pub(super) table: Arc<TableLayer<Brakes>>,
+    pub(super) blobs: Arc<MemoryBlobs>,
+    pub(super) records: Records,
+}
+
+impl Default for TestStore {
+    fn default() -> Self {
+        let memory = Arc::new(MemoryTable::default());
+        let table = TableLayer::new(memory, Brakes::default());
+        let blobs = Arc::<MemoryBlobs>::default();
+        Self {
+            records: Records::new(table.clone()).with_blobs(blobs.clone()),
+            table,
+            blobs,
+        }
+    }
+}
+
+/// What waits for the next commits.
+#[derive(Debug, Default)]
+pub(super) struct Brakes {
     brake: Mutex<Option<Brake>>,
     /// Gets the id of the next task whose turn a worker has to run.
     queue_sender: Mutex<Option<oneshot::Sender<TaskId>>>,
@@ -48,7 +67,7 @@ impl TestStore {
     pub(super) fn hold(&self, after: Interruption) -> Hold {
         let (sender, receiver) = oneshot::channel();
         let (on_go, go_on) = oneshot::channel();
-        *lock(&self.brake) = Some(Brake {
+        *lock(&self.table.hooks.brake) = Some(Brake {
             after,
             base: None,
             commits: 0,
@@ -64,10 +83,12 @@ impl TestStore {
     /// Receives the id of the next task whose turn a worker has to run.
     pub(super) fn when_queued(&self) -> oneshot::Receiver<TaskId> {
         let (sender, receiver) = oneshot::channel();
-        *lock(&self.queue_sender) = Some(sender);
+        *lock(&self.table.hooks.queue_sender) = Some(sender);
         receiver
     }
+}
 
+impl Brakes {
     async fn brake(&self, record: &TaskRecord) {
         if record.dispatch().is_some() {
             if !record.state().is_at_rest()
@@ -98,51 +119,14 @@ impl TestStore {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[async_trait]
-impl WrapTasks for TestStore {
-    fn tasks(&self) -> &dyn WriteTasks {
-        &self.memory
-    }
-
-    async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
-        let write = TaskWrite {
-            record: read_back(&write.record)?,
-            ..write.clone()
-        };
-        let outcome = self.memory.commit(&write).await?;
-        self.brake(&write.record).await;
+impl TableHooks for Brakes {
+    async fn write(&self, table: &dyn Table, write: Write) -> Result<Outcome, StoreError> {
+        let task = committed_task(&write);
+        let outcome = table.write(write).await?;
+        if let Some(task) = task {
+            self.brake(&task).await;
+        }
         Ok(outcome)
     }
-}
-
-#[async_trait]
-impl WrapThreads for TestStore {
-    fn threads(&self) -> &dyn WriteThreads {
-        &self.memory
-    }
-
-    async fn load_thread(
-        &self,
-        owner: &Owner,
-        id: &ContextId,
-    ) -> Result<Option<ThreadRecord>, StoreError> {
-        let record = self.memory.load_thread(owner, id).await?;
-        let read_back = |record| stored::decode_thread(stored::encode_thread(&record));
-        record.map(read_back).transpose()
-    }
-}
-
-impl WrapBlobs for TestStore {
-    fn blobs(&self) -> &dyn Blobs {
-        &self.memory
-    }
-}
-
-/// The record after a round trip through its stored form.
-fn read_back(record: &TaskRecord) -> Result<TaskRecord, StoreError> {
-    stored::decode(stored::encode(record))
 }

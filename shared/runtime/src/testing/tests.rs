@@ -1,7 +1,11 @@
+mod documents;
 mod invocations;
+mod llm;
 mod output;
 mod replay;
 mod scripted_model;
+mod session;
+mod state;
 
 use super::*;
 use crate::prelude::*;

@@ -20,6 +20,7 @@ pub enum Fault {
     /// Writes are done, and their replies are lost.
     NoReply,
     /// The first reply of each write that may be repeated is lost, and the write comes again.
+    /// (Not one that wants the old item: only the first finds it.)
     SentTwice,
 }
 
@@ -89,7 +90,8 @@ impl Table for WatchedTable {
     async fn write(&self, write: Write) -> Result<Outcome, StoreError> {
         *lock(&self.writes) += u32::try_from(write.statements.len()).unwrap_or(u32::MAX);
         let fault = self.reach().await?;
-        let again = write.repeats.then(|| write.clone());
+        let repeats = write.repeats && !write.wants_old;
+        let again = repeats.then(|| write.clone());
         let outcome = self.table.write(write).await?;
         match (fault, again) {
             (Fault::SentTwice, Some(again)) => self.table.write(again).await,

@@ -17,36 +17,36 @@ struct KnownBucket {
     /// When the bucket is full again, in microseconds; later if others took tokens since.
     tat: i64,
     /// Whether others had taken tokens at the last look.
-    shared: bool,
+    is_shared: bool,
 }
 
 impl KnownBuckets {
     /// Whether the bucket is probably in use.
     pub(super) fn guess(&self, bucket: &RateBucket, now: i64) -> bool {
-        let known = self.buckets().get(bucket).copied().unwrap_or_default();
-        known.shared || known.tat >= now
+        let state = self.buckets().get(bucket).copied().unwrap_or_default();
+        state.is_shared || state.tat >= now
     }
 
     /// Remembers that a guess was wrong: the bucket is full at `tat`.
-    pub(super) fn correct(&self, bucket: &RateBucket, tat: i64, busy: bool) {
-        let known = KnownBucket { tat, shared: busy };
-        self.keep(bucket, known);
+    pub(super) fn correct(&self, bucket: &RateBucket, tat: i64, is_shared: bool) {
+        let state = KnownBucket { tat, is_shared };
+        self.keep(bucket, state);
     }
 
     /// Remembers that tokens were taken for `cost`.
     pub(super) fn took(&self, bucket: &RateBucket, now: i64, cost: i64) {
-        let mut known = self.buckets().get(bucket).copied().unwrap_or_default();
-        known.tat = known.tat.max(now).saturating_add(cost);
-        self.keep(bucket, known);
+        let mut state = self.buckets().get(bucket).copied().unwrap_or_default();
+        state.tat = state.tat.max(now).saturating_add(cost);
+        self.keep(bucket, state);
     }
 
-    fn keep(&self, bucket: &RateBucket, known: KnownBucket) {
+    fn keep(&self, bucket: &RateBucket, state: KnownBucket) {
         let mut buckets = self.buckets();
         if buckets.len() >= KEPT && !buckets.contains_key(bucket) {
             // Without the memory a decision costs at most one more write.
             buckets.clear();
         }
-        buckets.insert(bucket.clone(), known);
+        buckets.insert(bucket.clone(), state);
     }
 
     fn buckets(&self) -> MutexGuard<'_, HashMap<RateBucket, KnownBucket>> {

@@ -54,13 +54,13 @@ fn first(pool: &SlotPool, holder: &WriteId, lease: SlotLease) -> Statement {
     first.when(open([Condition::absent(LEASES)]))
 }
 
-/// Leases a slot, and removes leases that have ended, if they are as in `ended`.
-fn instead(pool: &SlotPool, holder: &WriteId, lease: SlotLease, ended: &LeaseEnds) -> Statement {
-    let removed = i64::try_from(ended.len()).unwrap_or(i64::MAX);
-    let cap = i64::from(lease.cap).saturating_add(removed);
+/// Leases a slot, and removes leases that have ended, if they are as in `ends`.
+fn instead(pool: &SlotPool, holder: &WriteId, lease: SlotLease, ends: &LeaseEnds) -> Statement {
+    let count = i64::try_from(ends.len()).unwrap_or(i64::MAX);
+    let cap = i64::from(lease.cap).saturating_add(count);
     let mut conditions = vec![Condition::SizeBelow(LEASES.into(), cap)];
     let mut changes = until(holder, lease.until);
-    for (holder, until) in ended {
+    for (holder, until) in ends {
         changes.push(ItemChange::Remove(of(holder)));
         let same = Condition::Is(of(holder), Comparison::Equal, until.as_millis().into());
         conditions.push(same);
@@ -70,15 +70,15 @@ fn instead(pool: &SlotPool, holder: &WriteId, lease: SlotLease, ended: &LeaseEnd
 
 /// The leases of a stored pool; `None` if it has never had one.
 fn leases(item: &Item) -> Result<Option<LeaseEnds>, StoreError> {
-    let broken = || StoreError::Corrupt("a pool has a lease that is not a time".to_owned());
+    let error = || StoreError::Corrupt("a pool has a lease that is not a time".to_owned());
     let members = match item.get(LEASES) {
         None => return Ok(None),
         Some(Value::Map(members)) => members,
-        Some(_) => return Err(broken()),
+        Some(_) => return Err(error()),
     };
     let leases = members.iter().map(|(holder, until)| match until {
         Value::Number(until) => Ok((holder.clone(), Timestamp::from_millis(*until))),
-        _ => Err(broken()),
+        _ => Err(error()),
     });
     leases.collect::<Result<_, _>>().map(Some)
 }
@@ -108,13 +108,13 @@ impl Limits {
                 Some(leases) if !is_full(&leases, holder, lease) => free(pool, holder, lease),
                 Some(leases) => {
                     let earliest = leases.values().min().copied();
-                    let mut ended = leases;
-                    ended.retain(|_, until| *until <= lease.now);
-                    if ended.is_empty() {
+                    let mut ends = leases;
+                    ends.retain(|_, until| *until <= lease.now);
+                    if ends.is_empty() {
                         return Ok(Slot::NoneUntil(earliest.unwrap_or(lease.until)));
                     }
-                    let ended = ended.into_iter().take(ENDED).collect();
-                    instead(pool, holder, lease, &ended)
+                    let ends = ends.into_iter().take(ENDED).collect();
+                    instead(pool, holder, lease, &ends)
                 }
             };
         }
@@ -143,8 +143,8 @@ impl Limits {
     /// [`StoreError`] when the table does not answer. Then the lease ends at its time.
     pub async fn free_slot(&self, pool: &SlotPool, holder: &WriteId) -> Result<(), StoreError> {
         let lease = of(holder.as_str());
-        let gone = Statement::update(keys::pool(pool), [ItemChange::Remove(lease.clone())]);
-        self.done(gone.when(Condition::Exists(lease)))
+        let removal = Statement::update(keys::pool(pool), [ItemChange::Remove(lease.clone())]);
+        self.done(removal.when(Condition::Exists(lease)))
             .await
             .map(|_| ())
     }

@@ -53,9 +53,9 @@ impl Taker<'_> {
         self.write(ItemChange::set(&self.tat, next), full)
     }
 
-    /// Empties a bucket whose state `seen` comes from a slower rate.
-    fn reset(&self, seen: i64) -> Statement {
-        let same = Condition::is(&self.tat, Comparison::Equal, seen);
+    /// Empties a bucket whose state `tat` comes from a slower rate.
+    fn reset(&self, tat: i64) -> Statement {
+        let same = Condition::is(&self.tat, Comparison::Equal, tat);
         let full_at = full_at(self.rate, self.now);
         self.write(ItemChange::set(&self.tat, full_at), same)
     }

@@ -1,7 +1,7 @@
 //! A page of a query over items in memory.
 
 use super::{Items, size};
-use crate::keys::{Key, PK, SK};
+use crate::keys::{PK, SK};
 use crate::table::{Item, Position, Query, QueryPage, QuerySource, Value};
 use std::cmp::Ordering;
 
@@ -14,6 +14,7 @@ pub(super) fn page(items: &Items, query: &Query) -> QueryPage {
     let mut bytes = 0;
     let mut last = None;
     for item in found(items, query) {
+        let item = entry(item, query.partition.source());
         bytes += size::size(&item);
         if bytes > LARGEST && page.read > 0 {
             page.next = last;
@@ -34,58 +35,53 @@ pub(super) fn page(items: &Items, query: &Query) -> QueryPage {
     page
 }
 
-/// The items behind the start of the query, in its order.
-fn found<'i>(items: &'i Items, query: &'i Query) -> impl Iterator<Item = Item> {
+/// The items of the partition behind the start of the query, in its order.
+fn found<'i>(items: &'i Items, query: &Query) -> Vec<&'i Item> {
     let source = query.partition.source();
-    let mut found: Vec<Item> = match source {
-        QuerySource::Table => partition(items, &query.partition.first()).collect(),
+    let (partition, sort) = source.keys();
+    let behind = |item: &Item| {
+        let order = query.start.as_ref().map(|it| order(item, &it.0, source));
+        order.is_none_or(|order| match query.newest_first {
+            true => order == Ordering::Less,
+            false => order == Ordering::Greater,
+        })
+    };
+    let inside = |item: &&Item| {
+        let sort = item.get(sort);
+        sort.is_some_and(|it| query.range.contains(it)) && behind(item)
+    };
+    let mut matches: Vec<&Item> = match source {
+        QuerySource::Table => {
+            let rest = items.range(&query.partition.first()..);
+            let same = rest.take_while(|(key, _)| key.partition() == query.partition.key());
+            same.map(|(_, item)| item).filter(inside).collect()
+        }
         QuerySource::Lists | QuerySource::Sweep => {
-            let entries = items.values().filter_map(|item| entry(item, source));
-            let (key, wanted) = (source.keys().0, Value::from(query.partition.key()));
-            entries.filter(|it| it.get(key) == Some(&wanted)).collect()
+            let key = Value::from(query.partition.key());
+            let same = items.values();
+            let same = same.filter(|it| it.get(partition) == Some(&key));
+            same.filter(inside).collect()
         }
     };
-    found.sort_by(|one, other| order(one, other, source));
+    matches.sort_by(|one, other| order(one, other, source));
     if query.newest_first {
-        found.reverse();
+        matches.reverse();
     }
-    let behind = move |item: &Item| match &query.start {
-        Some(start) => {
-            let order = order(item, &start.0, source);
-            order
-                == if query.newest_first {
-                    Ordering::Less
-                } else {
-                    Ordering::Greater
-                }
-        }
-        None => true,
-    };
-    let inside = move |item: &Item| {
-        item.get(source.keys().1)
-            .is_some_and(|it| query.range.contains(it))
-    };
-    found
-        .into_iter()
-        .filter(move |item| inside(item) && behind(item))
+    matches
 }
 
-fn partition(items: &Items, first: &Key) -> impl Iterator<Item = Item> {
-    let name = first.partition().to_owned();
-    let rest = items.range(first..);
-    let same = rest.take_while(move |(key, _)| key.partition() == name);
-    same.map(|(_, item)| item.clone())
-}
-
-/// What an index has of an item; `None` if the item is not in it.
-fn entry(item: &Item, source: QuerySource) -> Option<Item> {
+/// What a source has of an item.
+fn entry(item: &Item, source: QuerySource) -> Item {
+    if source == QuerySource::Table {
+        return item.clone();
+    }
     let (partition, sort) = source.keys();
     let keys = [PK, SK, partition, sort];
-    let present = keys.iter().all(|name| item.contains_key(*name));
     let names = keys.iter().chain(source.projected());
     let attributes = names.filter_map(|name| item.get_key_value(*name));
-    let entry = attributes.map(|(name, value)| (name.clone(), value.clone()));
-    present.then(|| entry.collect())
+    attributes
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 /// The order of a source: by its sort key, and then by the key of the table.

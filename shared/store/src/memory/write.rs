@@ -47,8 +47,8 @@ impl Condition {
                     && value.order(last).is_some_and(Ordering::is_le)
             }),
             Self::SizeBelow(path, size) => {
-                let found = path.of(item).and_then(Value::length);
-                found.is_some_and(|found| i64::try_from(found).unwrap_or(i64::MAX) < *size)
+                let length = path.of(item).and_then(Value::length);
+                length.is_some_and(|length| i64::try_from(length).unwrap_or(i64::MAX) < *size)
             }
             Self::All(parts) => parts.iter().all(|it| it.holds(item)),
             Self::Any(parts) => parts.iter().any(|it| it.holds(item)),
@@ -57,11 +57,11 @@ impl Condition {
 }
 
 impl Comparison {
-    fn holds(self, found: Option<&Value>, value: &Value) -> bool {
-        let order = found.and_then(|found| found.order(value));
+    fn holds(self, current: Option<&Value>, value: &Value) -> bool {
+        let order = current.and_then(|current| current.order(value));
         match self {
-            Self::Equal => found == Some(value),
-            Self::Differs => found != Some(value),
+            Self::Equal => current == Some(value),
+            Self::Differs => current != Some(value),
             Self::Below => order.is_some_and(Ordering::is_lt),
             Self::AtMost => order.is_some_and(Ordering::is_le),
             Self::Above => order.is_some_and(Ordering::is_gt),

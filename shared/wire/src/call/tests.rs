@@ -265,6 +265,12 @@ fn the_version_is_checked_by_generation() {
         ..post("/", &send)
     };
     assert_eq!(one(&by_query).check_version(), Ok(()));
+    let repeated = one(&RawRequest {
+        query: Some("A2A-Version=1.0&a2a-version=1.0"),
+        ..get("/tasks/t")
+    });
+    assert_eq!(repeated.check_version(), Ok(()));
+    assert!(repeated.decode().is_ok(), "it belongs to no operation");
     assert!(one(&get("/tasks/t")).check_version().is_err());
     assert_eq!(one(&get("/v1/tasks/t")).check_version(), Ok(()));
     assert_eq!(
@@ -507,7 +513,7 @@ fn the_three_card_paths_serve_two_forms() {
 fn a_request_refused_unopened_gets_the_error_format_of_its_path() {
     let too_large = |path| {
         RoutedRequest::of(post(path, ""))
-            .reject(A2aError::PayloadTooLarge { allowed: 9 })
+            .reject(A2aError::PayloadTooLarge { limit: 9 })
             .answer()
     };
     assert_eq!(body(&too_large("/"))["error"]["code"], -32600);

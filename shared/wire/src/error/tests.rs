@@ -27,7 +27,7 @@ fn a_json_rpc_error_of_1_0_carries_its_details_as_data() {
 fn a_rest_error_of_1_0_is_a_google_rpc_status() {
     let refusal = A2aError::StateTooLarge {
         current: 1_048_577,
-        allowed: 1_048_576,
+        limit: 1_048_576,
     };
     assert_eq!(
         body(&refusal, Dialect::rest(V10)),

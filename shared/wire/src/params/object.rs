@@ -41,15 +41,15 @@ impl<'a> Object<'a> {
 
     /// Member `name`, also if it is `null`.
     pub(crate) fn raw(&self, name: &str) -> Option<&'a Value> {
-        let given = self.map.get(name);
+        let value = self.map.get(name);
         // A2A 1.0 §5.5: ProtoJSON readers take the name of the proto field too. The official
         // types of 0.3 read it in plain JSON.
         let proto = snake(name);
         let other = self.map.get(&proto).filter(|_| proto != name);
-        if given.is_some() && other.is_some() {
+        if value.is_some() && other.is_some() {
             self.refuse(name, format!("is given twice, also as `{proto}`"));
         }
-        given.or(other)
+        value.or(other)
     }
 
     /// Member `name`; `null` counts as absent.
@@ -80,8 +80,8 @@ impl<'a> Object<'a> {
         names: &[&'static str],
         is_given: impl Fn(&str) -> bool,
     ) -> Option<&'static str> {
-        let mut given = names.iter().copied().filter(|name| is_given(name));
-        match (given.next(), given.next()) {
+        let mut members = names.iter().copied().filter(|name| is_given(name));
+        match (members.next(), members.next()) {
             (Some(name), None) => Some(name),
             _ => {
                 self.refuse_self(format!("must have exactly one of {}", quoted(names)));
@@ -179,7 +179,7 @@ impl<'a> Object<'a> {
             return None;
         }
         // Every part is read first, so that the faults of all parts are noted.
-        let read: Vec<Option<T>> = list
+        let values: Vec<Option<T>> = list
             .iter()
             .enumerate()
             .map(|(index, value)| {
@@ -187,7 +187,7 @@ impl<'a> Object<'a> {
                 decode(&part)
             })
             .collect();
-        read.into_iter().collect()
+        values.into_iter().collect()
     }
 }
 

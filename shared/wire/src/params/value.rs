@@ -51,11 +51,11 @@ impl<'a> Object<'a> {
         rule: impl Display,
         read: impl FnOnce(&'a Value) -> Option<T>,
     ) -> Option<T> {
-        let read = read(self.member(name)?);
-        if read.is_none() {
+        let value = read(self.member(name)?);
+        if value.is_none() {
             self.refuse(name, rule.to_string());
         }
-        read
+        value
     }
 
     /// An optional string, which may be empty.
@@ -157,11 +157,11 @@ impl<'a> Object<'a> {
     /// An optional word of a fixed list.
     pub(crate) fn choice<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Option<T> {
         self.filled(name)?;
-        let allowed = fmt::from_fn(|f| {
-            let allowed: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            f.write_str(&quoted(&allowed))
+        let choices = fmt::from_fn(|f| {
+            let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            f.write_str(&quoted(&words))
         });
-        self.parsed(name, format_args!("must be one of {allowed}"), |value| {
+        self.parsed(name, format_args!("must be one of {choices}"), |value| {
             let word = words.iter().find(|(word, _)| value == word);
             word.map(|(_, meaning)| *meaning)
         })

@@ -101,8 +101,8 @@ impl Writer {
     }
 
     /// Writes the result of a send (A2A 0.3 §7.1).
-    pub(crate) fn sent(self, sent: &Sent) -> Value {
-        match sent {
+    pub(crate) fn sent(self, result: &Sent) -> Value {
+        match result {
             Sent::Task(task) => self.element("task", self.task(task)),
             Sent::Message(message) => self.element("message", self.message(message, None)),
         }

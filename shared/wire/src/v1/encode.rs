@@ -72,36 +72,42 @@ fn put_metadata<M: SerializeMap>(map: &mut M, metadata: &Metadata) -> Result<(),
 pub(crate) struct TaskWriter<'a> {
     task: &'a Task,
     /// Whether artifacts and history are written.
-    whole: bool,
+    is_whole: bool,
 }
 
 impl<'a> TaskWriter<'a> {
     /// Writes the whole view.
     pub(crate) const fn of(task: &'a Task) -> Self {
-        Self { task, whole: true }
+        Self {
+            task,
+            is_whole: true,
+        }
     }
 
     const fn without_content(task: &'a Task) -> Self {
-        Self { task, whole: false }
+        Self {
+            task,
+            is_whole: false,
+        }
     }
 }
 
 impl Serialize for TaskWriter<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { task, whole } = *self;
-        let place = Some((&task.id, &task.context_id));
+        let Self { task, is_whole } = *self;
+        let ids = Some((&task.id, &task.context_id));
         let mut map = serializer.serialize_map(None)?;
-        if let Some(artifacts) = task.artifacts.as_deref().filter(|_| whole) {
+        if let Some(artifacts) = task.artifacts.as_deref().filter(|_| is_whole) {
             map.serialize_entry("artifacts", &List(artifacts, ArtifactWriter))?;
         }
         map.serialize_entry("contextId", task.context_id.as_str())?;
-        if let Some(history) = task.history.as_deref().filter(|_| whole) {
-            let message = |message| MessageWriter(message, place);
+        if let Some(history) = task.history.as_deref().filter(|_| is_whole) {
+            let message = |message| MessageWriter(message, ids);
             map.serialize_entry("history", &List(history, message))?;
         }
         map.serialize_entry("id", task.id.as_str())?;
         put_metadata(&mut map, &task.metadata)?;
-        map.serialize_entry("status", &StatusWriter(&task.status, place))?;
+        map.serialize_entry("status", &StatusWriter(&task.status, ids))?;
         map.end()
     }
 }
@@ -171,11 +177,11 @@ impl Serialize for FrameWriter<'_> {
         match *self {
             Self::Task(task) => one(serializer, "task", &task),
             Self::Message(message) => one(serializer, "message", &MessageWriter(message, None)),
-            Self::Event(place, event @ Event::Status(_)) => {
-                one(serializer, "statusUpdate", &EventWriter(place, event))
+            Self::Event(ids, event @ Event::Status(_)) => {
+                one(serializer, "statusUpdate", &EventWriter(ids, event))
             }
-            Self::Event(place, event @ Event::Artifact(_)) => {
-                one(serializer, "artifactUpdate", &EventWriter(place, event))
+            Self::Event(ids, event @ Event::Artifact(_)) => {
+                one(serializer, "artifactUpdate", &EventWriter(ids, event))
             }
         }
     }
@@ -216,10 +222,10 @@ struct StatusWriter<'a>(&'a Status, Option<TaskIds<'a>>);
 
 impl Serialize for StatusWriter<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(status, place) = self;
+        let Self(status, ids) = self;
         let mut map = serializer.serialize_map(None)?;
         let message = status.message.as_ref();
-        let message = message.map(|message| MessageWriter(message, *place));
+        let message = message.map(|message| MessageWriter(message, *ids));
         put(&mut map, "message", message.as_ref())?;
         map.serialize_entry("state", state_name(status.state, DIALECT))?;
         // A2A 1.0 §5.6.1: UTC with `Z` and milliseconds.
@@ -233,11 +239,11 @@ struct MessageWriter<'a>(&'a Message, Option<TaskIds<'a>>);
 
 impl Serialize for MessageWriter<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(message, place) = self;
+        let Self(message, ids) = self;
         let context = message.context_id.as_ref();
         let task = message.task_id.as_ref();
         let mut map = serializer.serialize_map(None)?;
-        let context = context.or(place.map(|(_, context)| context));
+        let context = context.or(ids.map(|(_, context)| context));
         put(&mut map, "contextId", context.map(ContextId::as_str))?;
         put_list(&mut map, "extensions", &message.extensions)?;
         map.serialize_entry("messageId", &message.id)?;
@@ -249,7 +255,7 @@ impl Serialize for MessageWriter<'_> {
             Role::Agent => "ROLE_AGENT",
         };
         map.serialize_entry("role", role)?;
-        let task = task.or(place.map(|(task, _)| task));
+        let task = task.or(ids.map(|(task, _)| task));
         put(&mut map, "taskId", task.map(TaskId::as_str))?;
         map.end()
     }

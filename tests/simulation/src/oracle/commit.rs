@@ -12,11 +12,13 @@ use std::sync::Arc;
 
 impl Oracle {
     /// Whether this very commit is already stored.
-    pub(crate) fn knows(&self, write: &TaskWrite) -> bool {
-        let Some(id) = write.id() else { return false };
-        let seen = self.tasks.get(&Life::of(&write.record));
+    pub(crate) fn knows(&self, record: &TaskRecord) -> bool {
+        let Some(id) = record.write_ids().last() else {
+            return false;
+        };
+        let seen = self.tasks.get(&Life::of(record));
         let made = seen.and_then(|seen| seen.writes.get(id.as_str()));
-        made.is_some_and(|versions| versions.contains(&write.record.version()))
+        made.is_some_and(|versions| versions.contains(&record.version()))
     }
 
     /// Checks and records a commit that was stored.

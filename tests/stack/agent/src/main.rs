@@ -1,7 +1,6 @@
 //! The conformance agent as the functions of a deployment, in one program.
 
 use a2a_lambda::secrets::{SecretsError, SkillSecrets};
-use reference_agent::conformance;
 use std::time::Duration;
 
 /// The conformance kits alone use this time; no case of `tests/stack` does.
@@ -23,6 +22,6 @@ static ALLOCATOR: a2a_lambda::serve::Allocator = a2a_lambda::serve::Allocator;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
-    let agent = || conformance::builder(KIT).state(Key::load).build();
+    let agent = || conformance_agent::builder(KIT).state(Key::load).build();
     Ok(a2a_lambda::serve::function(agent).await?)
 }

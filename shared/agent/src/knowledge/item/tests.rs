@@ -1,5 +1,5 @@
 use super::{ItemHead, ItemKind, ItemStatus, describe};
-use crate::knowledge::path::{ItemPath, ItemPlace};
+use crate::knowledge::path::{ItemLocation, ItemPath};
 use crate::layer::Layer;
 use proptest::prelude::*;
 
@@ -92,7 +92,7 @@ fn a_status_changes_only_forward() {
 #[test]
 fn title_and_summary_come_from_the_content() {
     let path = ItemPath::parse("adr/0001-use-dynamodb.md").unwrap();
-    let place = ItemPlace::new(Layer::Company, None, path).unwrap();
+    let place = ItemLocation::new(Layer::Company, None, path).unwrap();
     let described = |content| describe(&place, content);
     assert_eq!(
         described("# Use  DynamoDB\r\n\r\nOne table\r\nfor all.\r\n\r\nMore."),
@@ -134,7 +134,7 @@ proptest! {
     fn any_bytes_are_read_without_a_panic(bytes in any::<Vec<u8>>(), text in "(---\n)?([a-z]{0,3}: ?\"?[a\n\"]){0,4}(---\n)?") {
         let _ = ItemHead::parse(&bytes);
         let _ = ItemHead::parse(text.as_bytes());
-        let place = ItemPlace::of_file("company/a").unwrap();
+        let place = ItemLocation::of_file("company/a").unwrap();
         describe(&place, &text);
     }
 }

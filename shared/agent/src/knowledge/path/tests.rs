@@ -1,4 +1,4 @@
-use super::{ItemPath, ItemPlace, PATH_MAX, SEGMENTS_MAX};
+use super::{ItemLocation, ItemPath, PATH_MAX, SEGMENTS_MAX};
 use crate::layer::Layer;
 use proptest::prelude::*;
 
@@ -140,9 +140,9 @@ fn lengths_have_limits() {
 #[test]
 fn a_place_is_a_file_below_its_layer_and_scope() {
     let path = || ItemPath::parse("adr/1.md").unwrap();
-    let team = ItemPlace::new(Layer::Team, Some("payments"), path()).unwrap();
+    let team = ItemLocation::new(Layer::Team, Some("payments"), path()).unwrap();
     assert_eq!(team.file(), "team/payments/adr/1.md");
-    let company = ItemPlace::new(Layer::Company, None, path()).unwrap();
+    let company = ItemLocation::new(Layer::Company, None, path()).unwrap();
     assert_eq!(company.file(), "company/adr/1.md");
     assert_eq!(
         (team.layer(), team.scope_id()),
@@ -154,7 +154,7 @@ fn a_place_is_a_file_below_its_layer_and_scope() {
     );
     for place in [team, company] {
         assert_eq!(place.path().as_str(), "adr/1.md");
-        assert_eq!(ItemPlace::of_file(&place.file()), Some(place));
+        assert_eq!(ItemLocation::of_file(&place.file()), Some(place));
     }
     for file in [
         "company",
@@ -165,14 +165,14 @@ fn a_place_is_a_file_below_its_layer_and_scope() {
         "Team/a/b",
         "../team/a",
     ] {
-        assert_eq!(ItemPlace::of_file(file), None, "{file}");
+        assert_eq!(ItemLocation::of_file(file), None, "{file}");
     }
 }
 
 #[test]
 fn a_scope_is_one_name_that_its_layer_needs() {
     let place = |layer: Layer, scope: Option<&str>| {
-        let place = ItemPlace::new(layer, scope, ItemPath::parse("a").unwrap());
+        let place = ItemLocation::new(layer, scope, ItemPath::parse("a").unwrap());
         place.map_err(|refused| refused.to_string())
     };
     for scope in [
@@ -213,8 +213,8 @@ proptest! {
                 let names = std::path::Path::new(segment).components().collect::<Vec<_>>();
                 prop_assert!(matches!(names.as_slice(), [std::path::Component::Normal(_)]));
             }
-            let place = ItemPlace::new(Layer::Team, Some("x"), ItemPath::parse(path).unwrap()).unwrap();
-            prop_assert_eq!(ItemPlace::of_file(&place.file()), Some(place));
+            let place = ItemLocation::new(Layer::Team, Some("x"), ItemPath::parse(path).unwrap()).unwrap();
+            prop_assert_eq!(ItemLocation::of_file(&place.file()), Some(place));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::knowledge::error::KnowledgeError;
 use crate::knowledge::objects::{GitObjects, LooseObject};
-use crate::knowledge::path::{ItemPath, ItemPlace};
+use crate::knowledge::path::{ItemLocation, ItemPath};
 use crate::knowledge::repository::{NewVersion, Repository};
 use crate::layer::Layer;
 use a2a_lambda::store::StoreError;
@@ -115,7 +115,7 @@ impl MapObjects {
         Some(String::from_utf8(bytes).unwrap())
     }
 
-    /// The files of a commit that are items, ordered by their place.
+    /// The files of a commit that are items, ordered by their location.
     pub(super) async fn files(&self, commit: Option<ObjectId>) -> Vec<String> {
         let repository = Repository::new(self);
         let mut places = Vec::new();
@@ -129,12 +129,12 @@ impl MapObjects {
                 if entry.mode.is_tree() {
                     open.push((format!("{file}/"), entry.oid));
                 } else {
-                    places.extend(ItemPlace::of_file(&file));
+                    places.extend(ItemLocation::of_file(&file));
                 }
             }
         }
         places.sort();
-        places.iter().map(ItemPlace::file).collect()
+        places.iter().map(ItemLocation::file).collect()
     }
 }
 
@@ -145,8 +145,8 @@ pub(super) fn author() -> Owner {
     }
 }
 
-pub(super) fn place(path: &str) -> ItemPlace {
-    ItemPlace::new(
+pub(super) fn place(path: &str) -> ItemLocation {
+    ItemLocation::new(
         Layer::Team,
         Some("payments"),
         ItemPath::parse(path).unwrap(),

@@ -4,7 +4,7 @@ use super::bench::{MapObjects, author};
 use crate::knowledge::export::{Exported, export};
 use crate::knowledge::item::{ItemHead, ItemKind, ItemStatus};
 use crate::knowledge::objects::encode;
-use crate::knowledge::path::{ItemPath, ItemPlace};
+use crate::knowledge::path::{ItemLocation, ItemPath};
 use crate::knowledge::repository::{NewVersion, Repository};
 use crate::layer::Layer;
 use gix_hash::ObjectId;
@@ -99,7 +99,7 @@ async fn commit_item(
         superseded_by: None,
     };
     let path = ItemPath::parse("adr/größe & 大小.md").unwrap();
-    let place = ItemPlace::new(Layer::Company, None, path).unwrap();
+    let place = ItemLocation::new(Layer::Company, None, path).unwrap();
     let author = author();
     let version = NewVersion {
         file: item.file(text),

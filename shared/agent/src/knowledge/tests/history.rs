@@ -92,7 +92,7 @@ async fn an_item_is_rebuilt_from_the_repository_alone() {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(item.place, place("retry.md"));
+    assert_eq!(item.location, place("retry.md"));
     assert_eq!((item.head, item.content.as_str()), (head, "# Retry\n"));
     assert_eq!(Some(item.commit), written);
     let absent = repository

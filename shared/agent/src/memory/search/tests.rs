@@ -10,7 +10,7 @@ fn entry(id: &str, content: &str) -> Memory {
         id: id.to_owned(),
         layer: Layer::User,
         scope_id: "scope".to_owned(),
-        stored: StoredMemory {
+        record: StoredMemory {
             content: content.to_owned(),
             tags: Vec::new(),
             metadata: Map::new(),
@@ -75,7 +75,7 @@ fn equal_matches_come_newest_first_and_then_by_id() {
         entry("a", "rust two"),
         entry("c", "rust six"),
     ];
-    memories[2].stored.created_at = 5;
+    memories[2].record.created_at = 5;
     assert_eq!(ids(&memories, &query("rust")), ["c", "a", "b"]);
 }
 
@@ -85,14 +85,14 @@ fn a_word_in_a_tag_counts_more_than_in_the_content() {
         entry("content", "rust is here"),
         entry("tag", "something is here"),
     ];
-    memories[1].stored.tags = vec!["Rust".to_owned()];
+    memories[1].record.tags = vec!["Rust".to_owned()];
     assert_eq!(ids(&memories, &query("rust")), ["tag", "content"]);
 }
 
 #[test]
 fn an_important_memory_comes_before_an_equal_one() {
     let mut memories = [entry("a", "rust one"), entry("b", "rust two")];
-    memories[1].stored.importance = 1.0;
+    memories[1].record.importance = 1.0;
     assert_eq!(ids(&memories, &query("rust")), ["b", "a"]);
 }
 
@@ -123,8 +123,8 @@ fn a_text_without_words_finds_nothing() {
 #[test]
 fn tags_select_memories() {
     let mut memories = [entry("team", "rust two"), entry("org", "rust six")];
-    memories[0].stored.tags = vec!["Backend".to_owned(), "x".to_owned()];
-    memories[1].stored.tags = vec!["frontend".to_owned()];
+    memories[0].record.tags = vec!["Backend".to_owned(), "x".to_owned()];
+    memories[1].record.tags = vec!["frontend".to_owned()];
     let tagged = MemorySearch {
         tags: vec!["backend".to_owned(), "unknown".to_owned()],
         ..query("rust")
@@ -184,7 +184,7 @@ fn duplicates_collapse_to_the_narrowest_layer() {
 fn equal_contents_without_words_are_duplicates() {
     let mut memories = [entry("a", "👍"), entry("b", "👍"), entry("c", "🎉")];
     for memory in &mut memories {
-        memory.stored.tags = vec!["mood".to_owned()];
+        memory.record.tags = vec!["mood".to_owned()];
     }
     assert_eq!(ids(&memories, &query("mood")), ["a", "c"]);
 }
@@ -226,9 +226,9 @@ fn entries() -> impl Strategy<Value = Vec<Memory>> {
             .map(|(id, (content, layer, created_at, importance, tag))| {
                 let mut memory = entry(&format!("{id:02}"), &content);
                 memory.layer = Layer::ALL[layer];
-                memory.stored.created_at = created_at;
-                memory.stored.importance = importance;
-                memory.stored.tags = vec![tag];
+                memory.record.created_at = created_at;
+                memory.record.importance = importance;
+                memory.record.tags = vec![tag];
                 memory
             })
             .collect()

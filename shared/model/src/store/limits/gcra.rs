@@ -50,8 +50,8 @@ pub fn grant(tat: i64, rate: Rate, lot: u32, now: Timestamp) -> Grant {
     if tat > full_at.saturating_add(SKEW) {
         return Grant::Stale;
     }
-    let left = full_at.saturating_sub(tat.max(micros(now)));
-    let tokens = u32::try_from(left.max(0) / time_of(rate, 1)).unwrap_or(u32::MAX);
+    let credit = full_at.saturating_sub(tat.max(micros(now)));
+    let tokens = u32::try_from(credit.max(0) / time_of(rate, 1)).unwrap_or(u32::MAX);
     match tokens.min(lot) {
         0 => Grant::NoneUntil(none_until(tat, rate)),
         tokens => Grant::Tokens(tokens),

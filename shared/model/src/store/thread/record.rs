@@ -197,8 +197,8 @@ impl ThreadRecord {
     /// After that a client-made id is free again.
     #[must_use]
     pub fn is_remembered(&self, now: Timestamp, tombstone: Duration) -> bool {
-        let kept = self.is_cleared() || now < self.expires_at.plus(tombstone);
-        kept || self.context_id.is_server_made()
+        let has_tombstone = self.is_cleared() || now < self.expires_at.plus(tombstone);
+        has_tombstone || self.context_id.is_server_made()
     }
 
     /// When the store may remove the thread. A thread of a client-made id stays for

@@ -6,7 +6,7 @@ use super::super::{
 };
 use super::{ChildName, arrange, filled, pieces};
 use crate::store::SizeError;
-use crate::store::contract::noise;
+use crate::task::distinct::noise;
 use crate::task::{
     Artifact, ArtifactUpdate, Change, Message, Metadata, OutputCounts, Part, SavedSlot, TaskRecord,
     Timestamp, WriteId,
@@ -265,10 +265,10 @@ fn a_turn_fills_a_task_up_to_the_room_for_its_end() {
     }
     for size in OPEN_MAX_BYTES + 1..OPEN_MAX_BYTES + 300 {
         let refused = pieces(&open_task_of(size));
-        let Err(StoreError::TooLarge(SizeError::Bytes { current, allowed })) = refused else {
+        let Err(StoreError::TooLarge(SizeError::Bytes { current, limit })) = refused else {
             panic!("{refused:?}");
         };
-        assert_eq!((current, allowed), (size as u64, OPEN_MAX_BYTES as u64));
+        assert_eq!((current, limit), (size as u64, OPEN_MAX_BYTES as u64));
     }
 }
 

@@ -1,9 +1,9 @@
 //! A projection reads the wanted part of a long task, and nothing more.
 
 use super::*;
-use crate::store::contract::noise;
 use crate::stored::tests::submitted;
 use crate::stored::{TaskFacts, arrange, head_of, pieces};
+use crate::task::distinct::noise;
 use crate::task::{ArtifactUpdate, Change, Metadata, Part, Timestamp, WriteId};
 use serde_json::json;
 

@@ -318,7 +318,7 @@ impl TaskFields {
         self.reads_text_alone = false;
         match secret {
             Some(answer) => {
-                self.secret = Some(answer.sealed);
+                self.secret = Some(answer.content);
                 self.fingerprint = Some(answer.fingerprint);
             }
             None => {
@@ -336,13 +336,13 @@ impl TaskFields {
             .iter_mut()
             .find(|artifact| artifact.id == *id)
         {
-            Some(known) if update.append => {
-                known.parts.extend(update.artifact.parts.iter().cloned());
+            Some(current) if update.append => {
+                current.parts.extend(update.artifact.parts.iter().cloned());
             }
-            Some(known) => {
-                let before = std::mem::replace(known, update.artifact.clone());
-                let kept = self.replaced.iter().any(|artifact| artifact.id == *id);
-                let keep = self.base.artifacts.contains_key(id) && !kept;
+            Some(current) => {
+                let before = std::mem::replace(current, update.artifact.clone());
+                let has_original = self.replaced.iter().any(|artifact| artifact.id == *id);
+                let keep = self.base.artifacts.contains_key(id) && !has_original;
                 self.layout.replace(id, keep);
                 if keep {
                     self.replaced.push(before);

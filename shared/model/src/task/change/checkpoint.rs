@@ -37,14 +37,16 @@ impl TaskFields {
     }
 
     pub(super) fn is_past_base(&self) -> bool {
-        let said = self.history.len() + usize::from(self.status.message.is_some());
-        let grown = |artifact: &Artifact| {
+        let message_count = self.history.len() + usize::from(self.status.message.is_some());
+        let has_grown = |artifact: &Artifact| {
             self.base
                 .artifacts
                 .get(&artifact.id)
                 .is_none_or(|parts| *parts != artifact.parts.len())
         };
-        said > self.base.history || !self.replaced.is_empty() || self.artifacts.iter().any(grown)
+        message_count > self.base.history
+            || !self.replaced.is_empty()
+            || self.artifacts.iter().any(has_grown)
     }
 
     pub(super) fn back_to_base(&mut self) {
@@ -54,10 +56,10 @@ impl TaskFields {
         let base = &self.base.artifacts;
         self.artifacts
             .retain(|artifact| base.contains_key(&artifact.id));
-        let placed = &mut self.layout;
-        placed.keep_artifacts(|id| base.contains_key(id));
+        let layout = &mut self.layout;
+        layout.keep_artifacts(|id| base.contains_key(id));
         for before in self.replaced.drain(..) {
-            placed.put_back(&before.id);
+            layout.put_back(&before.id);
             if let Some(now) = self.artifacts.iter_mut().find(|now| now.id == before.id) {
                 *now = before;
             }
@@ -65,8 +67,8 @@ impl TaskFields {
         for artifact in &mut self.artifacts {
             let parts = base.get(&artifact.id).copied().unwrap_or(0);
             artifact.parts.truncate(parts);
-            placed.keep_parts(&artifact.id, parts);
+            layout.keep_parts(&artifact.id, parts);
         }
-        placed.forget_replaced();
+        layout.forget_replaced();
     }
 }

@@ -1,7 +1,10 @@
 //! Mutable fields of a record, for tests of records that no commit makes.
 
 use super::{TaskFields, TaskRecord};
-use crate::task::{Artifact, ContextId, Layout, Message, PushId, TaskId, Timestamp, WriteId};
+use crate::task::{
+    Artifact, ContextId, Layout, Message, Metadata, Owner, PushId, Status, TaskId, Timestamp,
+    WriteId,
+};
 use std::sync::Arc;
 
 /// The fields of a record that tests set.
@@ -33,6 +36,18 @@ pub struct RecordFields<'a> {
     pub listeners: &'a mut Vec<PushId>,
     /// Which parts of it are in children.
     pub layout: &'a mut Layout,
+    /// Its owner.
+    pub owner: &'a mut Owner,
+    /// Its status.
+    pub status: &'a mut Status,
+    /// Its metadata.
+    pub metadata: &'a mut Metadata,
+    /// Until when its turn has a lease.
+    pub lease_until: &'a mut Option<Timestamp>,
+    /// The ids of its last writes.
+    pub write_ids: &'a mut Vec<WriteId>,
+    /// Members that this program does not know.
+    pub unknown: &'a mut Metadata,
 }
 
 impl TaskRecord {
@@ -60,6 +75,12 @@ impl TaskFields {
             artifacts: &mut self.artifacts,
             listeners: &mut self.listeners,
             layout: &mut self.layout,
+            owner: &mut self.owner,
+            status: &mut self.status,
+            metadata: &mut self.metadata,
+            lease_until: &mut self.lease_until,
+            write_ids: &mut self.write_ids,
+            unknown: &mut self.unknown,
         }
     }
 }

@@ -286,10 +286,10 @@ impl TaskFields {
     #[must_use]
     pub fn active_at(&self) -> Timestamp {
         match self.transitions.as_slice() {
-            [.., asked, _]
-                if self.state() == TaskState::Canceled && asked.state.is_interrupted() =>
+            [.., question, _]
+                if self.state() == TaskState::Canceled && question.state.is_interrupted() =>
             {
-                asked.at
+                question.at
             }
             _ if self.state().is_at_rest() => self.status.timestamp,
             _ => self.updated_at,
@@ -337,8 +337,8 @@ impl TaskFields {
     /// push configs.
     #[must_use]
     pub fn notify(&self) -> Option<u64> {
-        let logged = self.last_event.is_some_and(|id| id.version == self.version);
-        (logged && !self.listeners.is_empty()).then_some(self.last_seq)
+        let has_event = self.last_event.is_some_and(|id| id.version == self.version);
+        (has_event && !self.listeners.is_empty()).then_some(self.last_seq)
     }
 
     /// The ids of its push configs; a removed one may be listed.
@@ -354,18 +354,19 @@ impl TaskFields {
 
     /// The keys of all objects that the record names.
     pub fn object_keys(&self) -> impl Iterator<Item = &str> {
-        let said = self.history.iter().chain(&self.status.message);
-        let made = self.artifacts.iter().chain(&self.replaced);
-        let logged = self.log.iter().flat_map(|logged| match &logged.event {
+        let messages = self.history.iter().chain(&self.status.message);
+        let artifacts = self.artifacts.iter().chain(&self.replaced);
+        let log_parts = self.log.iter().flat_map(|entry| match &entry.event {
             Event::Artifact(update) => update.artifact.parts.as_slice(),
             Event::Status(update) => match &update.status.message {
                 Some(message) => message.parts.as_slice(),
                 None => &[],
             },
         });
-        said.flat_map(|message| &message.parts)
-            .chain(made.flat_map(|artifact| &artifact.parts))
-            .chain(logged)
+        messages
+            .flat_map(|message| &message.parts)
+            .chain(artifacts.flat_map(|artifact| &artifact.parts))
+            .chain(log_parts)
             .filter_map(|part| match &part.content {
                 PartContent::Stored(blob) => Some(blob.key.as_str()),
                 _ => None,

@@ -16,13 +16,13 @@ use crate::engine::budget::{CallBudget, TurnBudget};
 use crate::engine::seal::check_answer;
 use crate::engine::turn::spec::{TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
-use crate::skill::TurnFacts;
 use crate::task::{
     A2aError, Change, ContextId, Message, NewTask, Role, SendCommand, SendMode, TaskId, TaskRecord,
     TaskState, Timestamp, WriteId,
 };
 use crate::telemetry::scope::{self, CallScope};
 use a2a_lambda_model::stored;
+use a2a_lambda_skill::TurnFacts;
 pub use routing::RoutePreview;
 use turn_input::routing_message;
 
@@ -52,7 +52,7 @@ impl Engine {
         budget: CallBudget,
     ) -> Result<Acceptance, EngineError> {
         // Where push delivery is off, a push config is refused and not ignored.
-        if command.push.is_some() && self.pushes.is_none() {
+        if command.push.is_some() && !self.reader.push {
             return Err(A2aError::PushNotSupported.into());
         }
         let print = MessagePrint::of(&command);
@@ -89,7 +89,7 @@ impl Engine {
             return named_task(record, command);
         }
         if let Some(id) = &command.client_task_id {
-            let record = self.tasks.load(&caller.owner, id, now).await?;
+            let record = self.records.load(&caller.owner, id, now).await?;
             if let Some(record) = record {
                 return named_task(record, command);
             }

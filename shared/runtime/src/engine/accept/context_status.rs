@@ -72,7 +72,7 @@ impl Engine {
         id: &ContextId,
         now: Timestamp,
     ) -> Result<ContextStatus, EngineError> {
-        if let Some(head) = self.threads.load_thread_head(owner, id).await? {
+        if let Some(head) = self.records.load_thread_head(owner, id).await? {
             let tombstone = self.reader.policy.thread_tombstone;
             if head.lives(now) || head.is_remembered(now, tombstone) {
                 return self.continue_existing(head, None, now);
@@ -83,7 +83,7 @@ impl Engine {
         let Some(first) = id.first_task() else {
             return Ok(self.fresh_context(owner, id.clone(), Some(0), now));
         };
-        let record = self.tasks.load(owner, &first, now).await?;
+        let record = self.records.load(owner, &first, now).await?;
         match record.filter(|record| record.context_id() == id) {
             Some(record) => self.status_from_task(&record, now, true),
             // A server-made id is never created by a message that names it.
@@ -101,7 +101,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<ContextStatus, EngineError> {
         let (owner, id) = (record.owner(), record.context_id());
-        match self.threads.load_thread_head(owner, id).await? {
+        match self.records.load_thread_head(owner, id).await? {
             Some(head) => self.continue_existing(head, Some(record.created_at()), now),
             None => self.status_from_task(record, now, !record.names_its_context()),
         }
@@ -182,10 +182,10 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let mut races = Races::default();
         while let Some(head) = context_status.stale.take() {
-            if self.threads.put_thread(&self.refreshed(&head, now)).await? {
+            if self.records.put_thread(&self.refreshed(&head, now)).await? {
                 break;
             }
-            let head = self.threads.load_thread_head(&head.owner, &head.context_id);
+            let head = self.records.load_thread_head(&head.owner, &head.context_id);
             let head = head.await?.ok_or(A2aError::ContextExpired)?;
             let fresh = self.continue_existing(head, context_status.of, now)?;
             *context_status = ContextStatus {
@@ -271,7 +271,7 @@ impl Engine {
         let mut races = Races::default();
         loop {
             let now = self.reader.clock.now();
-            let write = match self.threads.load_thread_head(owner, id).await? {
+            let write = match self.records.load_thread_head(owner, id).await? {
                 None if record.names_its_context() => return Ok(()),
                 None => {
                     let began = self.context_began_at(record, now).await?;
@@ -287,7 +287,7 @@ impl Engine {
                 Some(head) if head.lives(now) && !self.is_stale(&head, now) => return Ok(()),
                 Some(head) => self.refreshed(&head, now),
             };
-            if self.threads.put_thread(&write).await? {
+            if self.records.put_thread(&write).await? {
                 return Ok(());
             }
             races.lost()?;
@@ -301,7 +301,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Timestamp, EngineError> {
         let first = match record.context_id().first_task() {
-            Some(first) => self.tasks.load(record.owner(), &first, now).await?,
+            Some(first) => self.records.load(record.owner(), &first, now).await?,
             None => None,
         };
         let first = first.filter(|first| first.context_id() == record.context_id());

@@ -68,7 +68,7 @@ impl Engine {
         key: &SendKey,
     ) -> Result<Option<TaskRecord>, EngineError> {
         let now = self.reader.clock.now();
-        let entry = self.tasks.load_key(&caller.owner, &key.hash, now).await?;
+        let entry = self.records.load_key(&caller.owner, &key.hash, now).await?;
         Ok(entry.map(|entry| key.task_of(entry)).transpose()?)
     }
 }

@@ -1,8 +1,8 @@
 //! Hashes what a send asks for, so that a repeated send is recognised.
 
 use crate::engine::handler::upload::UploadReference;
-use crate::skill::field_hash::FieldHasher;
 use crate::task::{IdempotencyKey, Metadata, Part, PartContent, SendCommand};
+use a2a_lambda_skill::FieldHasher;
 use sha2::{Digest as _, Sha256};
 
 /// A hash of what a send asks for. It leaves out how the client wants the response, and

@@ -11,7 +11,8 @@
 
 use crate::engine::files::object_key::{self, ObjectName};
 use crate::engine::{Clock, Engine, EngineError};
-use crate::store::queue::{ObjectsPlace, SweepObjects};
+use crate::store::queue::ObjectsPlace;
+use crate::store::records::Sweep;
 use crate::store::{Blobs, StoreError};
 use crate::task::{TaskKey, TaskRecord, ThreadKey, Timestamp};
 use futures::FutureExt as _;
@@ -37,9 +38,9 @@ pub struct CollectReport {
     /// Keys that it looked at.
     pub looked_at: usize,
     /// Objects that it removed.
-    pub removed: usize,
+    pub removals: usize,
     /// Whether the round over all objects is complete.
-    pub whole: bool,
+    pub is_complete: bool,
 }
 
 /// Removes the objects of an ended task, and those that earlier tasks with its id left.
@@ -77,20 +78,18 @@ impl Engine {
     ///
     /// # Errors
     /// When the objects cannot be listed.
-    pub async fn sweep_objects(
-        &self,
-        tasks: &dyn SweepObjects,
-    ) -> Result<CollectReport, EngineError> {
+    pub async fn sweep_objects(&self) -> Result<CollectReport, EngineError> {
+        let sweep = self.records.sweep();
         let (blobs, clock) = (&*self.blobs, &*self.reader.clock);
         let life = self.reader.policy.task_ttl;
-        Ok(sweep_objects(tasks, blobs, clock, life, LISTED).await?)
+        Ok(sweep_objects(&sweep, blobs, clock, life, LISTED).await?)
     }
 }
 
 /// Continues the round over all objects, `page` keys at a time. It notes its position
 /// after each page, so that the next sweep can continue one that was cut short.
 async fn sweep_objects(
-    tasks: &dyn SweepObjects,
+    sweep: &Sweep,
     blobs: &dyn Blobs,
     clock: &dyn Clock,
     life: Duration,
@@ -98,9 +97,9 @@ async fn sweep_objects(
 ) -> Result<CollectReport, StoreError> {
     let began = clock.now();
     let mut report = CollectReport::default();
-    let mut position = match tasks.objects_place().await? {
+    let mut position = match sweep.objects_place().await? {
         Some(position) if position.after.is_none() && position.began.plus(ROUND) > began => {
-            report.whole = true;
+            report.is_complete = true;
             return Ok(report);
         }
         Some(position) if position.after.is_some() => position,
@@ -119,11 +118,11 @@ async fn sweep_objects(
             position: &position,
             life,
         };
-        report.removed += sweep_page(tasks, blobs, &keys, look).await;
-        report.whole = keys.len() < page;
-        position.after = keys.last().filter(|_| !report.whole).cloned();
-        tasks.note_objects_place(&position).await?;
-        if report.whole || began.plus(SPENT) <= clock.now() {
+        report.removals += sweep_page(sweep, blobs, &keys, look).await;
+        report.is_complete = keys.len() < page;
+        position.after = keys.last().filter(|_| !report.is_complete).cloned();
+        sweep.note_objects_place(&position).await?;
+        if report.is_complete || began.plus(SPENT) <= clock.now() {
             return Ok(report);
         }
     }
@@ -172,7 +171,7 @@ fn has_doubled(unit: Duration, before: Option<Duration>, now: Duration) -> bool 
 /// Removes the unreferenced ones of these objects and returns their number. Objects
 /// that cannot be decided are left to the next round.
 async fn sweep_page(
-    tasks: &dyn SweepObjects,
+    sweep: &Sweep,
     blobs: &dyn Blobs,
     keys: &[String],
     look: ObjectPass<'_>,
@@ -182,7 +181,7 @@ async fn sweep_page(
     // Listed keys are sorted, so one lookup serves all objects of a task or thread.
     for together in keys.chunk_by(|a, b| folder(a) == folder(b)) {
         if together.iter().any(|key| look.asks_for(key)) {
-            sweeps.push(sweep_folder(tasks, blobs, together, look).boxed());
+            sweeps.push(sweep_folder(sweep, blobs, together, look).boxed());
         }
     }
     let mut sweeps = stream::iter(sweeps).buffer_unordered(AT_ONCE);
@@ -198,7 +197,7 @@ async fn sweep_page(
 
 /// Removes the unreferenced objects of one folder, which belong to one task or thread.
 async fn sweep_folder(
-    tasks: &dyn SweepObjects,
+    sweep: &Sweep,
     blobs: &dyn Blobs,
     keys: &[String],
     look: ObjectPass<'_>,
@@ -214,8 +213,8 @@ async fn sweep_folder(
     let of_task = |task: &TaskKey| first.starts_with(&object_key::below(task));
     let of_thread = |thread: &ThreadKey| first.starts_with(&object_key::below_thread(thread));
     let keys_in_use = match (head.task.filter(of_task), head.thread.filter(of_thread)) {
-        (Some(task), _) => named_by_task(tasks, &task, look.position.began).await?,
-        (None, Some(thread)) => Some(tasks.state_object(&thread).await?.into_iter().collect()),
+        (Some(task), _) => named_by_task(sweep, &task, look.position.began).await?,
+        (None, Some(thread)) => Some(sweep.state_object(&thread).await?.into_iter().collect()),
         (None, None) => None,
     };
     let Some(keys_in_use) = keys_in_use else {
@@ -232,24 +231,24 @@ async fn sweep_folder(
 /// The objects that a task names; `None` if it is not at rest, and all of them are
 /// spared.
 async fn named_by_task(
-    tasks: &dyn SweepObjects,
+    sweep: &Sweep,
     task: &TaskKey,
     now: Timestamp,
 ) -> Result<Option<BTreeSet<String>>, StoreError> {
     let is_open = |task: &TaskRecord| !task.state().is_at_rest();
-    match tasks.head_by_key(task).await? {
+    match sweep.head_by_key(task).await? {
         Some(head) if is_open(&head) => return Ok(None),
         Some(head) if !head.expired(now) => {}
         // An expired task needs no objects, and its other items may be gone.
         _ => return Ok(Some(BTreeSet::new())),
     }
-    let record = tasks.load_by_key(task).await?;
+    let record = sweep.load_by_key(task).await?;
     if record.as_ref().is_some_and(is_open) {
         return Ok(None);
     }
     let object_keys = record.iter().flat_map(|record| record.object_keys());
     let mut keys_in_use: BTreeSet<String> = object_keys.map(str::to_owned).collect();
-    keys_in_use.extend(tasks.content_objects(task).await?);
+    keys_in_use.extend(sweep.content_objects(task).await?);
     Ok(Some(keys_in_use))
 }
 

@@ -3,8 +3,9 @@
 
 use super::shard_walk::ShardWalk;
 use crate::engine::{Engine, EngineError};
+use crate::store::records::Sweep;
 use crate::store::{
-    Expiring, ExpiringThread, StateRemoved, SweepThreads, ThreadRecord, ThreadState, ThreadWrite,
+    Expiring, ExpiringThread, StateRemoved, ThreadRecord, ThreadState, ThreadWrite,
 };
 use crate::task::{Timestamp, WriteId};
 use futures::StreamExt as _;
@@ -50,13 +51,10 @@ impl Engine {
     ///
     /// # Errors
     /// When the index cannot be read. A context that fails is left to the next sweep.
-    pub async fn sweep_threads(
-        &self,
-        threads: &dyn SweepThreads,
-    ) -> Result<ThreadSweepReport, EngineError> {
-        let mut report = ThreadSweepReport::default();
-        let mut walk = ShardWalk::of(threads.expiry_shards(), 0);
-        self.sweep_threads_from(threads, &mut walk, None, &mut report)
+    pub async fn sweep_threads(&self) -> Result<ThreadSweepReport, EngineError> {
+        let (mut report, sweep) = (ThreadSweepReport::default(), self.records.sweep());
+        let mut walk = ShardWalk::of(sweep.expiry_shards(), 0);
+        self.sweep_threads_from(&sweep, &mut walk, None, &mut report)
             .await?;
         Ok(report)
     }
@@ -64,7 +62,7 @@ impl Engine {
     /// Continues a sweep at the position of `walk`, until the time is up.
     pub(in crate::engine) async fn sweep_threads_from(
         &self,
-        threads: &dyn SweepThreads,
+        sweep: &Sweep,
         walk: &mut ShardWalk,
         until: Option<Timestamp>,
         report: &mut ThreadSweepReport,
@@ -74,7 +72,7 @@ impl Engine {
             && let Some((shard, after)) = walk.next()
         {
             let now = self.reader.clock.now();
-            let (hints, next) = match threads.expiring_threads(shard, now, after, READ).await {
+            let (hints, next) = match sweep.expiring_threads(shard, now, after, READ).await {
                 Ok(page) => page,
                 // The other shards are swept all the same.
                 Err(error) => {
@@ -84,7 +82,7 @@ impl Engine {
             };
             let swept = stream::iter(hints).map(|hint| async move {
                 let mut report = ThreadSweepReport::default();
-                let one = self.sweep_thread(threads, &hint, until, &mut report);
+                let one = self.sweep_thread(sweep, &hint, until, &mut report);
                 if let Err(error) = one.await {
                     error.log();
                 }
@@ -103,7 +101,7 @@ impl Engine {
 
     async fn sweep_thread(
         &self,
-        threads: &dyn SweepThreads,
+        sweep: &Sweep,
         hint: &ExpiringThread,
         until: Option<Timestamp>,
         report: &mut ThreadSweepReport,
@@ -111,24 +109,28 @@ impl Engine {
         report.looked_at += 1;
         let now = self.reader.clock.now();
         let (owner, id) = (&hint.owner, &hint.context_id);
-        let head = threads.load_thread_head(owner, id).await?;
+        let head = self.records.load_thread_head(owner, id).await?;
         let due = |head: &ThreadRecord| head.swept_at(hint.what).is_some_and(|at| at <= now);
         match (head, hint.what) {
             (Some(head), Expiring::Deleted) if due(&head) => {
-                self.finish_deletion(threads, head, until, report).await?;
+                self.finish_deletion(head, until, report).await?;
             }
             (_, Expiring::Deleted) => {}
             (Some(head), Expiring::State) if head.state_version > 0 => {
                 if head.state_expires_at > now {
-                    threads.note_expiry(&head).await?;
+                    sweep.note_expiry(&head).await?;
                 // The thread drops its state first, on the condition of its version: if a
                 // message came meanwhile, the state stays.
-                } else if threads.put_thread(&self.next_of(stateless(head))).await? {
-                    report.removed(threads.remove_state(owner, id, now).await?);
+                } else if self
+                    .records
+                    .put_thread(&self.next_of(stateless(head)))
+                    .await?
+                {
+                    report.removed(sweep.remove_state(owner, id, now).await?);
                 }
             }
             (_, Expiring::State) => {
-                report.removed(threads.remove_state(owner, id, now).await?);
+                report.removed(sweep.remove_state(owner, id, now).await?);
             }
         }
         Ok(())
@@ -138,7 +140,6 @@ impl Engine {
     /// those a function was still working on. Then the id is free again.
     async fn finish_deletion(
         &self,
-        threads: &dyn SweepThreads,
         head: ThreadRecord,
         until: Option<Timestamp>,
         report: &mut ThreadSweepReport,
@@ -150,13 +151,13 @@ impl Engine {
             return Err(error);
         }
         if is_whole {
-            let is_removed = self.threads.remove_thread(&head).await?;
+            let is_removed = self.records.remove_thread(&head).await?;
             report.threads_removed += usize::from(is_removed);
         } else if !is_cut {
             // A function still works on a task: a later sweep removes that task.
             let expires_at = self.reader.clock.now();
             let later = ThreadRecord { expires_at, ..head };
-            threads.put_thread(&self.next_of(later)).await?;
+            self.records.put_thread(&self.next_of(later)).await?;
         }
         Ok(())
     }

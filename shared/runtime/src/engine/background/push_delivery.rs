@@ -30,9 +30,9 @@ pub use send_push::{PushDelivery, PushDeliveryError, SendPush};
 use crate::engine::handler::push_config::open_secrets;
 use crate::engine::{Clock, EngineError, Ids, Policy};
 use crate::outbound::OutboundUrl;
-use crate::store::push::DeliverPushes;
 use crate::store::queue::{Ack, PushItem, PushQueue};
-use crate::store::{ReadTasks, StoreError, Tail};
+use crate::store::records::Deliveries;
+use crate::store::{StoreError, Tail};
 use crate::task::{
     Delivery, EventId, Frame, Generation, PushLease, PushRecord, Secret, TaskRecord, Timestamp,
     WriteId,
@@ -51,10 +51,8 @@ const NOTING: Duration = Duration::from_secs(10);
 /// What the push delivery worker needs.
 #[derive(Clone)]
 pub struct PushServices {
-    /// Reads the tasks.
-    pub tasks: Arc<dyn ReadTasks>,
-    /// Reads and updates their push configs.
-    pub pushes: Arc<dyn DeliverPushes>,
+    /// Reads tasks and push configs, and notes what was delivered.
+    pub deliveries: Deliveries,
     /// The push queue.
     pub queue: Arc<dyn PushQueue>,
     /// Calls the webhooks.
@@ -130,7 +128,10 @@ impl PushDispatcher {
             }
             // Without a push config only the state of the task is needed, not its events.
             let cursor = delivery.map_or(u64::MAX, |delivery| delivery.cursor);
-            let log = self.to.tasks.tail(&item.owner, &item.task, cursor, now);
+            let log = self
+                .to
+                .deliveries
+                .tail(&item.owner, &item.task, cursor, now);
             let log = log.await?;
             let Some(log) = log.filter(|log| log.incarnation == item.incarnation) else {
                 return Ok(());
@@ -156,7 +157,7 @@ impl PushDispatcher {
 
     /// Reads the push config that a message names; `None` if there is none.
     async fn find(&self, item: &PushItem) -> Result<Option<PushRecord>, EngineError> {
-        let pushes = self.to.pushes.pushes(&item.owner, &item.task).await?;
+        let pushes = self.to.deliveries.pushes(&item.owner, &item.task).await?;
         Ok(pushes
             .into_iter()
             .find(|push| push.listener.id == item.config && push.incarnation == item.incarnation))
@@ -180,7 +181,7 @@ impl PushDispatcher {
             Generation::V10 => None,
             Generation::V03 | Generation::V01 => self.with_content(item).await?,
         };
-        for (place, event) in log.events.iter().enumerate() {
+        for (index, event) in log.events.iter().enumerate() {
             let within = pacing::attempt(&push.delivery);
             if lease.until.since(self.to.clock.now()) < within + NOTING {
                 push.delivery.lease = None;
@@ -190,7 +191,7 @@ impl PushDispatcher {
                     false => DispatchEnd::Astray,
                 });
             }
-            let so_far = log.events.get(..=place).unwrap_or_default();
+            let so_far = log.events.get(..=index).unwrap_or_default();
             let frame = payload::frame(&push, log, record.as_ref(), so_far, event);
             let result = self.send_events(&push, event.id, frame, within).await;
             let pause = match &result {
@@ -207,7 +208,7 @@ impl PushDispatcher {
                 Some(wait) => Some(self.defer(item, &mut push, wait).await?),
                 None => None,
             };
-            let continues = pause.is_none() && place + 1 < log.events.len();
+            let continues = pause.is_none() && index + 1 < log.events.len();
             lease = self::lease(&holder, self.to.clock.now(), deadline);
             push.delivery.lease = continues.then(|| lease.clone());
             if !self.store_progress(&push, &holder).await? {
@@ -239,8 +240,8 @@ impl PushDispatcher {
             return Ok(Some(DispatchEnd::Late));
         }
         let clean_at = self.clean_at(push, now);
-        let pushes = &self.to.pushes;
-        let is_ours = pushes.lease_push(push, lease, now, clean_at).await?;
+        let lease = self.to.deliveries.lease_push(push, lease, now, clean_at);
+        let is_ours = lease.await?;
         Ok((!is_ours).then_some(DispatchEnd::Left))
     }
 
@@ -289,7 +290,10 @@ impl PushDispatcher {
         push: &PushRecord,
         holder: &WriteId,
     ) -> Result<bool, EngineError> {
-        let write = self.to.pushes.note_delivery(push, holder, &push.delivery);
+        let write = self
+            .to
+            .deliveries
+            .note_delivery(push, holder, &push.delivery);
         Ok(write.await?)
     }
 
@@ -318,7 +322,7 @@ impl PushDispatcher {
     /// of it.
     async fn with_content(&self, item: &PushItem) -> Result<Option<TaskRecord>, EngineError> {
         let now = self.to.clock.now();
-        match self.to.tasks.load(&item.owner, &item.task, now).await {
+        match self.to.deliveries.load(&item.owner, &item.task, now).await {
             Ok(record) => Ok(record.filter(|record| *record.incarnation() == item.incarnation)),
             Err(StoreError::Refused(_)) => Ok(None),
             Err(error) => Err(error.into()),
@@ -385,8 +389,13 @@ impl PushDispatcher {
             return Ok(());
         }
         let now = self.to.clock.now();
-        if let Some(head) = self.to.tasks.head(&item.owner, &item.task, now).await? {
-            undelivered(&*self.to.pushes, &head).await?;
+        if let Some(head) = self
+            .to
+            .deliveries
+            .head(&item.owner, &item.task, now)
+            .await?
+        {
+            undelivered(&self.to.deliveries, &head).await?;
         }
         Ok(())
     }

@@ -11,8 +11,8 @@ use super::push_delivery::resend_pushes;
 use super::redispatch::{QUEUED, Redispatch};
 use super::shard_walk::ShardWalk;
 use crate::engine::{Engine, EngineError};
-use crate::store::SweepThreads;
-use crate::store::queue::{SweepObjects, SweepTasks, TaskImage, WorkItem, WorkQueue};
+use crate::store::queue::{TaskImage, WorkItem, WorkQueue};
+use crate::store::records::Sweep;
 use crate::task::{Change, TaskRecord, Timestamp};
 use crate::telemetry::events;
 use std::time::Duration;
@@ -59,7 +59,7 @@ pub struct SweepPlaces {
 impl SweepPlaces {
     /// Whether the last round reached the end of the open tasks and of the threads.
     #[must_use]
-    pub fn are_done(&self) -> bool {
+    pub(crate) fn are_done(&self) -> bool {
         self.tasks.is_done() && self.threads.is_done()
     }
 }
@@ -94,8 +94,8 @@ fn report(swept: &SweepRound, is_done: bool) {
         a2a_states_cleaned_total = swept.threads.states_cleaned,
         sweep.state_objects = swept.threads.objects_removed,
         sweep.objects = swept.objects.looked_at,
-        sweep.removed = swept.objects.removed,
-        sweep.objects_whole = swept.objects.whole,
+        sweep.removed = swept.objects.removals,
+        sweep.objects_whole = swept.objects.is_complete,
         sweep.is_done = is_done,
         "swept"
     );
@@ -105,33 +105,36 @@ impl Engine {
     /// One round over tasks, threads and objects, each from where the last round
     /// stopped, in the time until `deadline`. Turns that wait for a worker go to
     /// `queue`.
-    pub async fn sweep_round<S>(
+    pub async fn sweep_round(
         &self,
-        store: &S,
         queue: &dyn WorkQueue,
         places: &mut SweepPlaces,
         deadline: Option<Timestamp>,
-    ) -> SweepRound
-    where
-        S: SweepTasks + SweepThreads + SweepObjects,
-    {
-        let mut swept = SweepRound::default();
+    ) -> SweepRound {
+        let (mut swept, sweep) = (SweepRound::default(), self.records.sweep());
         let until = self.share(deadline, 3);
         let walk = &mut places.tasks;
-        self.restart(walk, store.open_shards());
+        self.restart(walk, sweep.open_shards());
         let again = Redispatch::new(queue);
-        let result = self.sweep_tasks(store, again, Leases::Respect, walk, until, &mut swept.tasks);
+        let result = self.sweep_tasks(
+            &sweep,
+            again,
+            Leases::Respect,
+            walk,
+            until,
+            &mut swept.tasks,
+        );
         let result = Box::pin(result).await;
         swept.note(result);
         let until = self.share(deadline, 2);
         let walk = &mut places.threads;
-        self.restart(walk, store.expiry_shards());
-        let result = self.sweep_threads_from(store, walk, until, &mut swept.threads);
+        self.restart(walk, sweep.expiry_shards());
+        let result = self.sweep_threads_from(&sweep, walk, until, &mut swept.threads);
         let result = Box::pin(result).await;
         swept.note(result);
         let until = self.share(deadline, 1);
         if !self.time_is_up(until) {
-            match Box::pin(self.sweep_objects(store)).await {
+            match Box::pin(self.sweep_objects()).await {
                 Ok(report) => swept.objects = report,
                 Err(error) => swept.note(Err(error)),
             }
@@ -167,21 +170,20 @@ impl Engine {
     /// When the index cannot be read. A task with an error is left to the next sweep.
     pub async fn sweep(
         &self,
-        tasks: &dyn SweepTasks,
         queue: &dyn WorkQueue,
         leases: Leases,
     ) -> Result<SweepReport, EngineError> {
-        let mut report = SweepReport::default();
-        let mut walk = ShardWalk::of(tasks.open_shards(), 0);
+        let (mut report, sweep) = (SweepReport::default(), self.records.sweep());
+        let mut walk = ShardWalk::of(sweep.open_shards(), 0);
         let again = Redispatch::new(queue);
-        self.sweep_tasks(tasks, again, leases, &mut walk, None, &mut report)
+        self.sweep_tasks(&sweep, again, leases, &mut walk, None, &mut report)
             .await?;
         Ok(report)
     }
 
     pub(in crate::engine) async fn sweep_tasks(
         &self,
-        tasks: &dyn SweepTasks,
+        sweep: &Sweep,
         mut again: Redispatch<'_>,
         leases: Leases,
         walk: &mut ShardWalk,
@@ -192,7 +194,7 @@ impl Engine {
         'pages: while !self.time_is_up(until)
             && let Some((shard, after)) = walk.next()
         {
-            let (open, next) = match tasks.open_tasks(shard, after.clone(), SWEPT).await {
+            let (open, next) = match sweep.open_tasks(shard, after.clone(), SWEPT).await {
                 Ok(page) => page,
                 // The other shards are still read.
                 Err(error) => {
@@ -201,7 +203,7 @@ impl Engine {
                 }
             };
             let mut standing = Vec::new();
-            let heads = match self.tasks.heads(&open, self.reader.clock.now()).await {
+            let heads = match self.records.heads(&open, self.reader.clock.now()).await {
                 Ok(heads) => heads,
                 Err(error) => {
                     EngineError::from(error).log();
@@ -238,9 +240,10 @@ impl Engine {
         report.looked_at += 1;
         if head.state().is_at_rest() {
             // A task at rest is in the index only while a push delivery is unconfirmed.
-            if let Some((pushes, queue)) = &self.push_queue {
+            if let Some(queue) = &self.push_queue {
                 let now = self.reader.clock.now();
-                report.pushed += resend_pushes(&**pushes, &**queue, &head, leases, now).await?;
+                report.pushed +=
+                    resend_pushes(&self.records.deliveries(), &**queue, &head, leases, now).await?;
             }
             return Ok(None);
         }

@@ -14,12 +14,12 @@ use crate::engine::turn::event_sink::EventSink;
 use crate::engine::turn::report::log_given_up;
 use crate::engine::turn::spec::{TurnEnd, TurnInput, TurnSpec};
 use crate::engine::{Engine, EngineError};
-use crate::skill::route::{self, RouteRequest, Routed};
-use crate::skill::{AgentError, Content, TurnStart};
 use crate::store::queue::{Ack, Receipt, WorkItem};
 use crate::task::{Change, Message, Metadata, TaskRecord, Timestamp};
 use crate::telemetry::TraceContext;
 use crate::telemetry::scope::CallScope;
+use a2a_lambda_skill::route::{self, RouteRequest, Routed};
+use a2a_lambda_skill::{AgentError, Content, TurnStart};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -135,7 +135,7 @@ impl Engine {
         receipt: &dyn Receipt,
     ) -> Result<Result<TaskRecord, Ack>, EngineError> {
         let now = self.reader.clock.now();
-        let record = self.tasks.load(&item.owner, &item.task, now).await?;
+        let record = self.records.load(&item.owner, &item.task, now).await?;
         let Some(record) = record.filter(|record| *record.incarnation() == item.incarnation) else {
             tracing::warn!(task.id = %item.task, "dropped a message: no task `{}`", item.task);
             return Ok(Err(Ack::Delete));
@@ -159,7 +159,7 @@ impl Engine {
     /// other writer dies.
     async fn fenced(&self, item: &WorkItem) -> Result<Ack, EngineError> {
         let now = self.reader.clock.now();
-        let head = self.tasks.head(&item.owner, &item.task, now).await?;
+        let head = self.records.head(&item.owner, &item.task, now).await?;
         let record = head.filter(|record| *record.incarnation() == item.incarnation);
         Ok(ack_of(
             record.is_none_or(|record| is_settled(&record, item)),

@@ -7,10 +7,15 @@ use std::sync::Arc;
 #[tokio::test(start_paused = true)]
 async fn a_call_waits_from_its_start() {
     let memory = Arc::new(MemoryStore::new());
-    let parts = services(memory.clone(), &memory);
+    let parts = services(&memory);
     let policy = Policy::default();
     let blocking = policy.blocking_budget;
-    let reader = Reader::new(memory.clone(), memory.clone(), memory, parts.clock, policy);
+    let reader = Reader::new(
+        parts.records.reader().clone(),
+        parts.blobs,
+        parts.clock,
+        policy,
+    );
     let began = reader.clock.now();
     let budget = reader.call_budget(None);
     tokio::time::advance(Duration::from_secs(60)).await;
@@ -21,9 +26,14 @@ async fn a_call_waits_from_its_start() {
 #[tokio::test(start_paused = true)]
 async fn no_wait_ends_after_the_invocation() {
     let memory = Arc::new(MemoryStore::new());
-    let parts = services(memory.clone(), &memory);
+    let parts = services(&memory);
     let policy = Policy::default();
-    let reader = Reader::new(memory.clone(), memory.clone(), memory, parts.clock, policy);
+    let reader = Reader::new(
+        parts.records.reader().clone(),
+        parts.blobs,
+        parts.clock,
+        policy,
+    );
     let end = reader.clock.now().plus(Duration::from_secs(10));
     let budget = reader.call_budget(Some(end));
     let last = end.minus(Duration::from_secs(2));

@@ -41,7 +41,7 @@ const LEAST: Duration = Duration::from_millis(500);
 /// The races that a turn has lost, and when it stops retrying.
 #[derive(Debug)]
 pub(in crate::engine) struct RetryBudget {
-    lost: u32,
+    losses: u32,
     end: Timestamp,
 }
 
@@ -52,7 +52,7 @@ impl Engine {
         let end = now.plus(RACES.min(self.reader.policy.lease / 3));
         let last = stop_at.map_or(end, |at| at.plus(LATE).max(now.plus(LEAST)));
         RetryBudget {
-            lost: 0,
+            losses: 0,
             end: end.min(last),
         }
     }
@@ -61,8 +61,8 @@ impl Engine {
     /// task, so that all tasks of a context get through. Returns `false` if no time is
     /// left.
     pub(in crate::engine) async fn back_off(&self, races: &mut RetryBudget) -> bool {
-        let longest = 10_u64 << races.lost.min(6);
-        races.lost += 1;
+        let longest = 10_u64 << races.losses.min(6);
+        races.losses += 1;
         let wait = self.up_to(Duration::from_millis(longest));
         let clock = &self.reader.clock;
         let again = clock.now().plus(Duration::from_millis(1) + wait);

@@ -123,10 +123,10 @@ impl Engine {
         loop {
             let write = self.task_write(&commit)?;
             let base = &commit.base;
-            commit.base = match self.tasks.commit(&write).await? {
+            commit.base = match self.records.commit(&write).await? {
                 Committed::Done => return Ok(CommitOutcome::Stored(write.record)),
                 Committed::ThreadConflict => return Ok(CommitOutcome::ThreadMoved),
-                Committed::KeyTaken(keyed) => return Ok(CommitOutcome::KeyTaken(keyed)),
+                Committed::KeyTaken(holder) => return Ok(CommitOutcome::KeyTaken(holder)),
                 // The task is gone. Only a create may see which task has the id now.
                 Committed::Conflict(Some(current))
                     if base.version() > 0 && !current.is_same_task(base) =>
@@ -218,7 +218,7 @@ impl Engine {
             has_pointer: false,
             now,
         };
-        let outcome = self.tasks.commit(&write).await?;
+        let outcome = self.records.commit(&write).await?;
         Ok((outcome == Committed::Done).then_some(write.record))
     }
 

@@ -6,7 +6,7 @@ use crate::engine::{CallBudget, Engine, Leases, Policy};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, WorkItem};
-use crate::store::{Committed, Expect, ReadTasks as _, TaskWrite, WriteTasks as _, stored};
+use crate::store::{Committed, Expect, TaskWrite, stored};
 use crate::task::{
     A2aError, CancelCommand, Message, Metadata, Part, SendCommand, SendMode, Sent, Task, TaskId,
     TaskRecord, TaskState, WriteId,
@@ -69,11 +69,7 @@ impl Fixture {
         let agent = Agent::builder("test").skill(Asks).build().unwrap();
         let memory = Arc::new(MemoryStore::new());
         Self {
-            engine: Engine::new(
-                Arc::new(agent),
-                services(memory.clone(), &memory),
-                Policy::default(),
-            ),
+            engine: Engine::new(Arc::new(agent), services(&memory), Policy::default()),
             memory,
         }
     }
@@ -95,7 +91,7 @@ impl Fixture {
 
     async fn record(&self, id: &TaskId) -> TaskRecord {
         let now = self.engine.reader.clock.now();
-        let found = self.memory.load(&ann().owner, id, now).await;
+        let found = self.memory.records.load(&ann().owner, id, now).await;
         found.unwrap().unwrap()
     }
 
@@ -116,7 +112,7 @@ impl Fixture {
             has_pointer: false,
             now: at,
         };
-        let stored = self.memory.commit(&write).await.unwrap();
+        let stored = self.memory.records.commit(&write).await.unwrap();
         assert_eq!(stored, Committed::Done);
         record
     }
@@ -199,9 +195,7 @@ async fn a_full_task_of_a_worker_that_died_comes_to_rest() {
         }
         tokio::time::advance(LATER).await;
         let queue = FakeQueue::default();
-        let swept = fixture
-            .engine
-            .sweep(&*fixture.memory, &queue, Leases::Respect);
+        let swept = fixture.engine.sweep(&queue, Leases::Respect);
         swept.await.unwrap();
         let record = fixture.record(record.id()).await;
         if record.state().is_at_rest() {
@@ -221,16 +215,16 @@ async fn an_answer_that_makes_its_task_too_large_is_refused_with_figures() {
         .task_of(OPEN - 5_000, "hello", SendMode::Blocking)
         .await;
     let large = fixture.sent(answer(&record, 9_000)).await.unwrap_err();
-    let A2aError::StateTooLarge { current, allowed } = large else {
+    let A2aError::StateTooLarge { current, limit } = large else {
         panic!("{large:?}");
     };
-    assert_eq!(allowed, OPEN);
+    assert_eq!(limit, OPEN);
     // The size grows by a byte with each byte of the text.
-    let fits = 9_000 - (current - allowed);
+    let fits = 9_000 - (current - limit);
     for length in [fits + 1, fits + 2, fits + 300] {
         let error = fixture.sent(answer(&record, length)).await.unwrap_err();
-        let current = allowed + length - fits;
-        assert_eq!(error, A2aError::StateTooLarge { current, allowed });
+        let current = limit + length - fits;
+        assert_eq!(error, A2aError::StateTooLarge { current, limit });
         assert_eq!(
             fixture.record(record.id()).await,
             record,
@@ -258,19 +252,19 @@ async fn a_first_message_that_is_too_large_is_refused_with_figures() {
             .sent(send_command(&text(OPEN), mode))
             .await
             .unwrap_err();
-        let A2aError::StateTooLarge { current, allowed } = large else {
+        let A2aError::StateTooLarge { current, limit } = large else {
             panic!("{mode:?}: {large:?}");
         };
-        assert_eq!(allowed, OPEN);
-        let fits = OPEN - (current - allowed);
+        assert_eq!(limit, OPEN);
+        let fits = OPEN - (current - limit);
         let error = fixture
             .sent(send_command(&text(fits + 1), mode))
             .await
             .unwrap_err();
-        let current = allowed + 1;
+        let current = limit + 1;
         assert_eq!(
             error,
-            A2aError::StateTooLarge { current, allowed },
+            A2aError::StateTooLarge { current, limit },
             "{mode:?}"
         );
         let task = fixture.sent(send_command(&text(fits), mode)).await.unwrap();

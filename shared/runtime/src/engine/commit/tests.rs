@@ -1,13 +1,16 @@
 //! Tests a write with a reply that comes late, after later writes.
 
-use crate::engine::doubles::{FakeQueue, ann, owner, send_command, sent_task, services, work_item};
+use crate::engine::doubles::{
+    FakeQueue, ann, owner, send_command, sent_task, services_over, work_item,
+};
 use crate::engine::{Engine, Policy};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, WorkItem};
-use crate::store::wrap::WrapTasks;
-use crate::store::{Committed, RecordQuery, StoreError, TaskWrite, WriteTasks};
+use crate::store::table::{Outcome, Table, Write};
+use crate::store::{RecordQuery, StoreError};
 use crate::task::{SendMode, Task, TaskId, TaskRecord, TaskState, Timestamp};
+use crate::testing::{TableHooks, TableLayer, committed_task};
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -59,33 +62,31 @@ impl SkillHandler<Asked> for Asks {
     }
 }
 
-/// A store that delays its reply to the write of the question until later writes are
-/// stored. Then it makes the write again, as the client of a store does without a reply.
+/// Delays the reply to the write of the question until later writes are stored. Then it makes
+/// the write again, as the client of a table does without a reply.
+#[derive(Debug)]
 struct Late {
-    behind: MemoryStore,
     version: watch::Sender<u64>,
-    again: watch::Sender<Option<Committed>>,
+    again: watch::Sender<Option<Outcome>>,
 }
 
 #[async_trait]
-impl WrapTasks for Late {
-    fn tasks(&self) -> &dyn WriteTasks {
-        &self.behind
-    }
-
-    async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
-        let committed = WriteTasks::commit(&self.behind, write).await?;
-        let version = write.record.version();
-        if committed == Committed::Done {
-            self.version.send_replace(version);
+impl TableHooks for Late {
+    async fn write(&self, table: &dyn Table, write: Write) -> Result<Outcome, StoreError> {
+        let outcome = table.write(write.clone()).await?;
+        let Some(task) = committed_task(&write) else {
+            return Ok(outcome);
+        };
+        if let Outcome::Done(_) = outcome {
+            self.version.send_replace(task.version());
         }
-        if write.record.state() != TaskState::InputRequired || self.again.borrow().is_some() {
-            return Ok(committed);
+        if task.state() != TaskState::InputRequired || self.again.borrow().is_some() {
+            return Ok(outcome);
         }
         let mut stored = self.version.subscribe();
-        let later = version + 1 + u64::from(LATER);
+        let later = task.version() + 1 + u64::from(LATER);
         stored.wait_for(|stored| *stored >= later).await.unwrap();
-        let again = WriteTasks::commit(&self.behind, write).await?;
+        let again = table.write(write).await?;
         self.again.send_replace(Some(again.clone()));
         Ok(again)
     }
@@ -94,7 +95,8 @@ impl WrapTasks for Late {
 /// An engine over a store that is late with one reply.
 struct LateReplyFixture {
     engine: Engine,
-    store: Arc<Late>,
+    store: MemoryStore,
+    layer: Arc<TableLayer<Late>>,
     answered: Arc<AtomicU32>,
 }
 
@@ -102,19 +104,20 @@ impl LateReplyFixture {
     fn new() -> Self {
         let answered = Arc::new(AtomicU32::new(0));
         let agent = Agent::builder("test").skill(Asks(answered.clone()));
-        let store = Arc::new(Late {
-            behind: MemoryStore::new(),
+        let store = MemoryStore::new();
+        let late = Late {
             version: watch::Sender::new(0),
             again: watch::Sender::new(None),
-        });
-        let beside = Arc::new(MemoryStore::new());
+        };
+        let layer = TableLayer::new(store.table.clone(), late);
         Self {
             engine: Engine::new(
                 Arc::new(agent.build().unwrap()),
-                services(store.clone(), &beside),
+                services_over(layer.clone()),
                 Policy::default(),
             ),
             store,
+            layer,
             answered,
         }
     }
@@ -148,7 +151,7 @@ impl LateReplyFixture {
 
     async fn record(&self, id: &TaskId) -> TaskRecord {
         let (owner, now) = (owner(), Timestamp::default());
-        let found = self.store.tasks().load(&owner, id, now).await;
+        let found = self.store.records.load(&owner, id, now).await;
         found.unwrap().unwrap()
     }
 
@@ -165,7 +168,7 @@ impl LateReplyFixture {
         };
         loop {
             tokio::time::sleep(Duration::from_millis(10)).await;
-            let page = self.store.tasks().list(&owner(), &query).await;
+            let page = self.store.records.list(&owner(), &query).await;
             if let Some(task) = page.unwrap().records.pop() {
                 return task.id().clone();
             }
@@ -185,11 +188,9 @@ async fn late_store_reply_to_a_question_does_not_stop_the_next_turn() {
             };
             let ((), id) = tokio::join!(fixture.turn(None, asked_by_worker), answer);
             let case = (asked_by_worker, answered_by_worker);
-            let again = fixture.store.again.borrow().clone();
-            assert!(
-                matches!(again, Some(Committed::Conflict(Some(_)))),
-                "{again:?}"
-            );
+            let again = fixture.layer.hooks.again.borrow().clone();
+            let is_refused = matches!(again, Some(Outcome::Refused(_)));
+            assert!(is_refused, "{again:?}");
             let record = fixture.record(&id).await;
             assert_eq!(record.state(), TaskState::Completed, "{case:?}");
             assert_eq!(fixture.answered.load(Ordering::SeqCst), 1, "{case:?}");

@@ -19,7 +19,7 @@ impl Engine {
         let until = self.reader.clock.now().plus(ttl).plus(ttl);
         let point = async {
             match &pointer {
-                Some(record) => Ok(self.tasks.put_pointer(record, until).await?),
+                Some(record) => Ok(self.records.put_pointer(record, until).await?),
                 None => Ok::<(), EngineError>(()),
             }
         };
@@ -48,7 +48,7 @@ impl Engine {
             return Ok(());
         }
         let (owner, id) = (&opens.record.owner, &opens.record.context_id);
-        if self.threads.load_thread_head(owner, id).await?.is_none() {
+        if self.records.load_thread_head(owner, id).await?.is_none() {
             opens.expect = 0;
             opens.record.version = 1;
             self.put_contended(&opens).await?;
@@ -60,7 +60,7 @@ impl Engine {
     async fn put_contended(&self, write: &ThreadWrite) -> Result<bool, EngineError> {
         let mut races = self.races(None);
         loop {
-            match self.threads.put_thread(write).await {
+            match self.records.put_thread(write).await {
                 Err(StoreError::Contended(_)) if self.back_off(&mut races).await => {}
                 result => return Ok(result?),
             }

@@ -153,8 +153,9 @@ impl Reader {
         &self,
         message: &Message,
     ) -> Result<Message, EngineError> {
-        let (mut message, mut left) = (message.clone(), self.policy.response_max as u64);
-        self.load_parts(message.parts.iter_mut(), &mut left).await?;
+        let (mut message, mut budget) = (message.clone(), self.policy.response_max as u64);
+        self.load_parts(message.parts.iter_mut(), &mut budget)
+            .await?;
         Ok(message)
     }
 

@@ -23,7 +23,7 @@ const BARE: usize = 4 * 1024;
 /// The response budget: the bytes that a response may still use.
 #[derive(Debug)]
 pub(in crate::engine) struct ResponseBudget {
-    left: usize,
+    remaining: usize,
 }
 
 /// How a response shows a part with stored bytes.
@@ -37,14 +37,14 @@ enum FileForm {
 impl ResponseBudget {
     /// The bytes that are left.
     pub(in crate::engine) const fn left(&self) -> usize {
-        self.left
+        self.remaining
     }
 
     /// Uses `bytes` of the budget if they fit; `false` if they do not.
     const fn take(&mut self, bytes: usize) -> bool {
-        let fits = bytes <= self.left;
+        let fits = bytes <= self.remaining;
         if fits {
-            self.left -= bytes;
+            self.remaining -= bytes;
         }
         fits
     }
@@ -65,7 +65,7 @@ impl Reader {
     /// The budget of a response with `tasks` tasks, without the bytes of their states.
     pub(in crate::engine) const fn room(&self, tasks: usize) -> ResponseBudget {
         ResponseBudget {
-            left: self.answer_max.saturating_sub(BARE * tasks),
+            remaining: self.answer_max.saturating_sub(BARE * tasks),
         }
     }
 

@@ -4,9 +4,9 @@ use crate::auth::Caller;
 use crate::engine::commit::Commit;
 use crate::engine::commit::contention::Races;
 use crate::engine::{Engine, EngineError};
-use crate::skill::TurnFacts;
 use crate::task::{A2aError, CancelCommand, Change, Task, TaskRecord, TaskState};
 use crate::telemetry::scope;
+use a2a_lambda_skill::TurnFacts;
 
 /// The most messages of history in the response.
 const HISTORY: usize = 100;

@@ -69,7 +69,7 @@ impl Engine {
         let budget = self.reader.policy.blocking_budget;
         let until = self.reader.clock.now().plus(budget);
         let (thread, next) = self.clear_thread(&caller.owner, id).await?;
-        self.threads.forget_state(&thread).await?;
+        self.records.forget_state(&thread).await?;
         let removal = self.remove_cleared(&thread, Some(until)).await?;
         if let Some(error) = removal.error {
             return Err(error);
@@ -96,7 +96,7 @@ impl Engine {
         let mut races = Races::default();
         loop {
             let now = self.reader.clock.now();
-            let head = self.threads.load_thread_head(owner, id).await?;
+            let head = self.records.load_thread_head(owner, id).await?;
             match head {
                 Some(head) if head.is_cleared() => return Ok((head, false)),
                 Some(head) if !head.lives(now) => return Err(A2aError::ContextExpired.into()),
@@ -117,7 +117,7 @@ impl Engine {
                         record: head.cleared(now),
                         write: WriteId::made_of(self.ids.next()),
                     };
-                    if self.threads.put_thread(&write).await? {
+                    if self.records.put_thread(&write).await? {
                         return Ok((write.record, true));
                     }
                     races.lost()?;
@@ -136,7 +136,7 @@ impl Engine {
         let mut tasks = ContextTasks::default();
         let mut after = None;
         loop {
-            let (heads, next) = self.tasks.tasks_in(owner, id, after, READ).await?;
+            let (heads, next) = self.records.tasks_in(owner, id, after, READ).await?;
             for task in &heads {
                 tasks.holds_thread |= self.holds_thread(task, now);
                 tasks.busy |= !task.state().is_at_rest();
@@ -167,7 +167,7 @@ impl Engine {
         let (owner, id) = (&thread.owner, &thread.context_id);
         let mut after = None;
         loop {
-            let (heads, next) = self.tasks.tasks_in(owner, id, after, READ).await?;
+            let (heads, next) = self.records.tasks_in(owner, id, after, READ).await?;
             // The id may be in use again: later tasks are of a new context.
             let is_deleted = |task: &TaskRecord| thread.deletes(task.created_at());
             let heads = heads.into_iter().filter(is_deleted);

@@ -27,9 +27,9 @@ impl Engine {
     /// [`A2aError::TaskBusy`] while it is submitted or working.
     pub async fn delete_task(&self, caller: &Caller, id: &TaskId) -> Result<(), EngineError> {
         let (owner, now) = (&caller.owner, self.reader.clock.now());
-        let Some(record) = self.tasks.load(owner, id, now).await? else {
+        let Some(record) = self.records.load(owner, id, now).await? else {
             // A deletion that was cut off has left something: this call removes it.
-            if let Some(task) = self.tasks.ended_task(owner, id, now).await? {
+            if let Some(task) = self.records.ended_task(owner, id, now).await? {
                 self.delete_children(&task).await?;
             }
             return Err(A2aError::TaskNotFound.into());
@@ -58,7 +58,7 @@ impl Engine {
             {
                 return Ok(());
             }
-            let current = self.tasks.head(&owner, &id, EVER).await?;
+            let current = self.records.head(&owner, &id, EVER).await?;
             let Some(again) = current.filter(|task| is_same(task)) else {
                 return Ok(());
             };
@@ -97,6 +97,6 @@ impl Engine {
     async fn delete_children(&self, task: &TaskRecord) -> Result<bool, EngineError> {
         // Without the item no later call would find the objects, so the item goes last.
         collect_objects::remove_objects_of(&*self.blobs, task).await?;
-        Ok(self.tasks.remove_task(task).await?)
+        Ok(self.records.remove_task(task).await?)
     }
 }

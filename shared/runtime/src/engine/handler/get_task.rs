@@ -17,7 +17,7 @@ impl Engine {
             return Ok(Some(head));
         }
         let now = self.reader.clock.now();
-        Ok(self.tasks.load(head.owner(), head.id(), now).await?)
+        Ok(self.records.load(head.owner(), head.id(), now).await?)
     }
 }
 
@@ -28,7 +28,7 @@ impl Reader {
     /// [`A2aError::TaskNotFound`] if it is absent, expired or another caller's.
     pub async fn get(&self, caller: &Caller, query: &GetQuery) -> Result<Task, EngineError> {
         let now = self.clock.now();
-        let head = self.tasks.head(&caller.owner, &query.id, now).await?;
+        let head = self.records.head(&caller.owner, &query.id, now).await?;
         let mut room = self.room(1);
         let projection = Projection {
             history_length: query.history_length,
@@ -37,7 +37,7 @@ impl Reader {
         };
         let head = head.ok_or(A2aError::TaskNotFound)?;
         // The store does not read what the response cannot hold.
-        let excerpt = self.tasks.project(head, projection, now).await?;
+        let excerpt = self.records.project(head, projection, now).await?;
         let excerpt = excerpt.ok_or(A2aError::TaskNotFound)?;
         let mut task = excerpt.record.view(query.history_length, true);
         let result = self.fit(&mut task, &mut room).await;
@@ -54,7 +54,10 @@ impl Reader {
         caller: &Caller,
         id: &TaskId,
     ) -> Result<TaskRecord, EngineError> {
-        let record = self.tasks.load(&caller.owner, id, self.clock.now()).await?;
+        let record = self
+            .records
+            .load(&caller.owner, id, self.clock.now())
+            .await?;
         Ok(record.ok_or(A2aError::TaskNotFound)?)
     }
 
@@ -79,7 +82,7 @@ impl Reader {
     ) -> Result<(), EngineError> {
         if result.as_ref().is_err_and(EngineError::is_unreadable) {
             let (owner, now) = (record.owner(), self.clock.now());
-            let head = self.tasks.head(owner, record.id(), now).await?;
+            let head = self.records.head(owner, record.id(), now).await?;
             if !head.is_some_and(|head| head.is_same_task(record)) {
                 return Err(A2aError::TaskNotFound.into());
             }

@@ -22,7 +22,7 @@ impl Reader {
         let list = PagedList::contexts(&keys, caller);
         let after = token.map(|token| list.place(token, now)).transpose()?;
         let page = self
-            .threads
+            .records
             .list_threads(
                 &caller.owner,
                 &ThreadQuery {

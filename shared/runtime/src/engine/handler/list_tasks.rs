@@ -39,7 +39,7 @@ impl Reader {
             count_limit,
             now,
         };
-        let page = self.tasks.list(&caller.owner, &of_owner).await?;
+        let page = self.records.list(&caller.owner, &of_owner).await?;
         let matches_query = |record: &TaskRecord| of_owner.matches(&caller.owner, record);
         let tasks = self.shown(page.records, query, matches_query, now).await?;
         let (total, before) = position.map_or((page.matching, 0), |it| (it.total, it.offset));
@@ -85,7 +85,7 @@ impl Reader {
                     artifacts: query.include_artifacts,
                     bytes: *bytes,
                 };
-                self.tasks.project(head.clone(), projection, now)
+                self.records.project(head.clone(), projection, now)
             });
             for (excerpt, (head, _)) in join_all(excerpts).await.into_iter().zip(&wave) {
                 let result = match excerpt {
@@ -140,7 +140,7 @@ fn next_wave(heads: &mut VecDeque<TaskRecord>, mut bytes: usize) -> Vec<(TaskRec
         let most = head.layout().shown_bytes();
         wave.push((head, bytes));
         match bytes.checked_sub(most) {
-            Some(left) => bytes = left,
+            Some(rest) => bytes = rest,
             None => break,
         }
     }

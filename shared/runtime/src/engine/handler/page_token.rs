@@ -82,14 +82,14 @@ impl<'a> PagedList<'a> {
     }
 
     fn open<P: PagePosition>(&self, token: &str, now: Timestamp) -> Option<P> {
-        let (key, signed) = self.keys.split(token)?;
-        let (plain, tag) = signed.split_once('.')?;
+        let (key, text) = self.keys.split(token)?;
+        let (plain, tag) = text.split_once('.')?;
         let plain = String::from_utf8(URL_SAFE_NO_PAD.decode(plain).ok()?).ok()?;
         let tag = URL_SAFE_NO_PAD.decode(tag).ok()?;
         hmac::verify(&key.hmac_key(PURPOSE), &self.signed(&plain), &tag).ok()?;
-        let (until, place) = plain.split_once(' ')?;
+        let (until, position) = plain.split_once(' ')?;
         let until = Timestamp::from_millis(until.parse().ok()?);
-        (now < until).then(|| P::read(place)).flatten()
+        (now < until).then(|| P::read(position)).flatten()
     }
 
     /// What the tag of a token authenticates.

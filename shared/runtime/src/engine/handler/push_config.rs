@@ -10,7 +10,6 @@ use crate::engine::commit::contention::Races;
 use crate::engine::seal::SealPlace;
 use crate::engine::{Engine, EngineError, Reader, SecretKeySet};
 use crate::outbound::OutboundUrl;
-use crate::store::push::{ReadPushes, WritePushes};
 use crate::task::{
     A2aError, Change, CreatePush, Delivery, MAX_PUSH_CONFIGS, PushConfig, PushId, PushListQuery,
     PushOffer, PushPage, PushQuery, PushRecord, PushRegistration, Sealed, Secret, TaskRecord,
@@ -24,12 +23,12 @@ impl Reader {
     /// # Errors
     /// [`A2aError::TaskNotFound`] if the task or the config is absent, expired or
     /// another caller's; [`A2aError::PushNotSupported`] when push is off.
-    pub async fn get_push(
+    pub(crate) async fn get_push(
         &self,
         caller: &Caller,
         query: &PushQuery,
     ) -> Result<PushConfig, EngineError> {
-        self.push_store()?;
+        self.has_push()?;
         let record = self.load(caller, &query.task).await?;
         let pushes = self.pushes_of(&record).await?;
         let push = match &query.id {
@@ -45,12 +44,12 @@ impl Reader {
     /// [`A2aError::TaskNotFound`] if the task is absent, expired or another caller's;
     /// [`A2aError::InvalidParams`] for an invalid page token;
     /// [`A2aError::PushNotSupported`] when push is off.
-    pub async fn list_pushes(
+    pub(crate) async fn list_pushes(
         &self,
         caller: &Caller,
         query: &PushListQuery,
     ) -> Result<PushPage, EngineError> {
-        self.push_store()?;
+        self.has_push()?;
         let record = self.load(caller, &query.task).await?;
         let after = query.page_token.as_deref().map(PushId::parse).transpose();
         let after = after.map_err(|_| A2aError::invalid("pageToken", "is not one of this list"))?;
@@ -76,17 +75,15 @@ impl Reader {
         &self,
         record: &TaskRecord,
     ) -> Result<Vec<PushRecord>, EngineError> {
-        let mut pushes = self
-            .push_store()?
-            .pushes(record.owner(), record.id())
-            .await?;
+        let mut pushes = self.records.pushes(record.owner(), record.id()).await?;
         pushes.retain(|push| push.incarnation == *record.incarnation());
         pushes.sort_by(|a, b| a.listener.id.cmp(&b.listener.id));
         Ok(pushes)
     }
 
-    fn push_store(&self) -> Result<&dyn ReadPushes, A2aError> {
-        self.pushes.as_deref().ok_or(A2aError::PushNotSupported)
+    /// An error when push is off.
+    fn has_push(&self) -> Result<(), A2aError> {
+        self.push.then_some(()).ok_or(A2aError::PushNotSupported)
     }
 }
 
@@ -97,12 +94,12 @@ impl Engine {
     /// [`A2aError::TaskNotFound`]; [`A2aError::InvalidParams`] naming the field: a URL
     /// that must not be called, or one config too many; [`A2aError::PushNotSupported`]
     /// when push is off.
-    pub async fn create_push(
+    pub(crate) async fn create_push(
         &self,
         caller: &Caller,
         command: &CreatePush,
     ) -> Result<PushConfig, EngineError> {
-        let store = self.push_store()?;
+        self.reader.has_push()?;
         let mut record = self.reader.load(caller, &command.task).await?;
         let listener = self.listener(&record, &command.offer).await?;
         let mut races = Races::default();
@@ -110,7 +107,7 @@ impl Engine {
             self.room_for(&record, &listener, &command.offer).await?;
             if record.state().is_terminal() {
                 let push = self.push_record(&record, &listener, self.reader.clock.now());
-                store.put_push(&push).await?;
+                self.records.put_push(&push).await?;
                 return Ok(push.config());
             }
             let listen = vec![Change::RegisterPush(Box::new(listener.clone()))];
@@ -132,10 +129,11 @@ impl Engine {
     /// [`A2aError::TaskNotFound`] if the task is absent, expired or another caller's;
     /// [`A2aError::PushNotSupported`] when push is off.
     pub async fn delete_push(&self, caller: &Caller, query: &PushQuery) -> Result<(), EngineError> {
-        let store = self.push_store()?;
+        self.reader.has_push()?;
         let record = self.reader.load(caller, &query.task).await?;
         if let Some(id) = &query.id {
-            store.delete_push(record.owner(), record.id(), id).await?;
+            let removal = self.records.delete_push(record.owner(), record.id(), id);
+            removal.await?;
         }
         Ok(())
     }
@@ -241,10 +239,6 @@ impl Engine {
             return Err(A2aError::invalid(offer.field("id"), why).into());
         }
         Ok(())
-    }
-
-    fn push_store(&self) -> Result<&dyn WritePushes, A2aError> {
-        self.pushes.as_deref().ok_or(A2aError::PushNotSupported)
     }
 }
 

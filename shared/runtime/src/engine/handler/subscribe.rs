@@ -103,7 +103,7 @@ impl Reader {
         after: u64,
     ) -> Result<Tail, EngineError> {
         let now = self.clock.now();
-        let tail = self.tasks.tail(&caller.owner, record.id(), after, now);
+        let tail = self.records.tail(&caller.owner, record.id(), after, now);
         let same = tail
             .await?
             .filter(|tail| tail.incarnation == *record.incarnation());

@@ -89,7 +89,7 @@ impl Engine {
     /// [`A2aError::InvalidParams`] for a file that is too large;
     /// [`A2aError::RateLimited`] when the tenant has ordered the bytes of its day;
     /// [`A2aError::UnsupportedOperation`] if the blob store has no upload URLs.
-    pub async fn create_upload(
+    pub(crate) async fn create_upload(
         &self,
         caller: &Caller,
         order: UploadOrder,
@@ -165,14 +165,14 @@ impl Engine {
         caller: &Caller,
         message: &mut Message,
     ) -> Result<(), EngineError> {
-        let (mut violations, mut seen) = (Vec::new(), BTreeMap::new());
+        let (mut violations, mut outcomes) = (Vec::new(), BTreeMap::new());
         let mut remaining = self.reader.policy.upload_max as u64;
         for (index, part) in message.parts.iter_mut().enumerate() {
             let PartContent::Url(url) = &part.content else {
                 continue;
             };
             // A reference that occurs twice is checked and counted once.
-            if !seen.contains_key(url) {
+            if !outcomes.contains_key(url) {
                 let outcome = match UploadReference::of(url) {
                     None => continue,
                     Some(Err(why)) => Err(why),
@@ -184,9 +184,9 @@ impl Engine {
                         None => Err("brings the uploads of the message above what one may hold"),
                     },
                 };
-                seen.insert(url.clone(), outcome);
+                outcomes.insert(url.clone(), outcome);
             }
-            match seen.get(url) {
+            match outcomes.get(url) {
                 Some(Ok(blob)) => part.content = PartContent::Stored(blob.clone()),
                 Some(Err(why)) => {
                     let field = format!("message.parts[{index}]");

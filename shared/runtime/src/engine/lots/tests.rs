@@ -1,8 +1,8 @@
 //! Lots of many processes over one store, in virtual time.
 
 use super::*;
+use crate::store::contract::{Fault, WatchedTable};
 use crate::store::limits::Limits;
-use crate::store::table_contract::{Fault, WatchedTable};
 use crate::task::TenantId;
 use futures::FutureExt as _;
 use proptest::prelude::*;

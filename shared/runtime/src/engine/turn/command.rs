@@ -1,8 +1,8 @@
 //! What a running skill asks of its event loop.
 
 use super::thread::StepUpdates;
-use crate::skill::turn_host::Emission;
 use crate::task::StepResult;
+use a2a_lambda_skill::turn_host::Emission;
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::oneshot;

@@ -9,7 +9,7 @@ use super::write_buffer::WriteBuffer;
 use crate::engine::EngineError;
 use crate::engine::clock::wake_up;
 use crate::engine::commit::CommitOutcome;
-use crate::skill::SkillOutcome;
+use a2a_lambda_skill::SkillOutcome;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, TryFutureExt as _};
 use std::time::Duration;

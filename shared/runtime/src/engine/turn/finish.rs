@@ -6,11 +6,11 @@ use super::write_buffer::WriteBuffer;
 use crate::engine::commit::contention::exhausted;
 use crate::engine::commit::{CommitOutcome, OnConflict};
 use crate::engine::{Engine, EngineError};
-use crate::skill::{AgentError, AuthHint, Content, Settled, TurnFacts};
-use crate::skill::{AnySkill, SkillOutcome};
 use crate::task::metadata_keys;
 use crate::task::{Change, ContextId, Message, Part, TaskRecord};
 use a2a_lambda_model::redact::without_values;
+use a2a_lambda_skill::{AgentError, AuthHint, Content, Settled, TurnFacts};
+use a2a_lambda_skill::{AnySkill, SkillOutcome};
 use futures::FutureExt as _;
 use serde_json::{Value, json};
 use std::panic::AssertUnwindSafe;
@@ -116,7 +116,7 @@ impl WriteBuffer<'_> {
                 // The context was deleted meanwhile: nothing of it is kept.
                 Ok(None) => return Ok(true),
                 Ok(Some(thread)) => {
-                    let write = self.engine.threads.put_thread(&thread);
+                    let write = self.engine.records.put_thread(&thread);
                     write.await.map_err(EngineError::from)
                 }
                 Err(error) => Err(error),

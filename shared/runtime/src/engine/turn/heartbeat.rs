@@ -84,7 +84,10 @@ impl<'e> Heartbeat<'e> {
         // reads.
         if now < self.extend_at {
             return Box::pin(async move {
-                let head = engine.tasks.head(record.owner(), record.id(), now).await?;
+                let head = engine
+                    .records
+                    .head(record.owner(), record.id(), now)
+                    .await?;
                 Ok(head.is_some_and(|task| {
                     task.is_same_turn(&record) && task.state() == TaskState::Working
                 }))
@@ -99,7 +102,7 @@ impl<'e> Heartbeat<'e> {
             self.checked_at = now;
         }
         Box::pin(async move {
-            let alive = engine.tasks.heartbeat(&record, until).await?;
+            let alive = engine.records.heartbeat(&record, until).await?;
             // The visibility timeout follows the lease, so that the queue redelivers
             // the message soon after a crash.
             if let Some(receipt) = receipt.filter(|_| alive) {

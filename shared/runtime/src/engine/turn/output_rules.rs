@@ -4,9 +4,9 @@
 
 use crate::engine::Engine;
 use crate::engine::clock::lock;
-use crate::skill::turn_host::{ChunkWriter, Emission, ScopeId};
-use crate::skill::{AgentError, AgentResult, Artifact, SkillMetadata, SkillOutcome, media};
 use crate::task::{Part, TaskId};
+use a2a_lambda_skill::turn_host::{ChunkWriter, Emission, ScopeId};
+use a2a_lambda_skill::{AgentError, AgentResult, Artifact, SkillMetadata, SkillOutcome, media};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
@@ -16,13 +16,13 @@ use std::sync::Mutex;
 pub enum OutputFault {
     /// A media type is not among the output modes of the skill.
     #[error(
-        "skill `{skill}` gave `{media_type}` in `{place}`, which is not among its output modes"
+        "skill `{skill}` gave `{media_type}` in `{output}`, which is not among its output modes"
     )]
     MediaType {
         /// The id of the skill.
         skill: String,
         /// The name of the artifact, or `the reply`.
-        place: String,
+        output: String,
         /// The media type.
         media_type: String,
     },
@@ -146,7 +146,7 @@ impl<'e> OutputRules<'e> {
         {
             self.report(OutputFault::MediaType {
                 skill: skill.id.to_owned(),
-                place: location.to_owned(),
+                output: location.to_owned(),
                 media_type: media_type.to_owned(),
             });
         }

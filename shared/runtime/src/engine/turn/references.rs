@@ -2,10 +2,10 @@
 
 use super::spec::TurnSpec;
 use crate::engine::Engine;
-use crate::skill::ReferencedTask;
-use crate::skill::turn_host::References;
 use crate::store::{Projection, StoreError, stored};
 use crate::task::{Owner, TaskId};
+use a2a_lambda_skill::ReferencedTask;
+use a2a_lambda_skill::turn_host::References;
 use std::collections::BTreeSet;
 use tokio::sync::OnceCell;
 
@@ -24,7 +24,7 @@ pub(in crate::engine) struct NamedTasks<'e> {
 /// What all these tasks together may still load into memory.
 struct MemoryLeft {
     /// Bytes outside the tasks' own DynamoDB items.
-    stored: usize,
+    bytes: usize,
     /// Bytes of files.
     files: u64,
 }
@@ -52,7 +52,7 @@ impl<'e> NamedTasks<'e> {
     async fn look(&self) -> Result<References, StoreError> {
         let mut references = References::default();
         let mut budget = MemoryLeft {
-            stored: stored::MAX_BYTES,
+            bytes: stored::MAX_BYTES,
             files: self.engine.reader.policy.response_max as u64,
         };
         for (index, id) in self.ids.iter().enumerate() {
@@ -61,8 +61,8 @@ impl<'e> NamedTasks<'e> {
                 _ => None,
             };
             match task {
-                Some(task) => references.found.push(task),
-                None => references.unresolved.push(id.clone()),
+                Some(task) => references.tasks.push(task),
+                None => references.unknown_ids.push(id.clone()),
             }
         }
         Ok(references)
@@ -79,8 +79,8 @@ impl<'e> NamedTasks<'e> {
             return Ok(None);
         };
         let now = self.engine.reader.clock.now();
-        let tasks = &self.engine.tasks;
-        let head = tasks.head(&self.owner, &id, now).await?;
+        let records = &self.engine.records;
+        let head = records.head(&self.owner, &id, now).await?;
         let Some(head) = head else {
             return Ok(None);
         };
@@ -88,12 +88,12 @@ impl<'e> NamedTasks<'e> {
         let projection = Projection {
             history_length: 0,
             artifacts: true,
-            bytes: budget.stored,
+            bytes: budget.bytes,
         };
-        let Some(excerpt) = tasks.project(head, projection, now).await? else {
+        let Some(excerpt) = records.project(head, projection, now).await? else {
             return Ok(None);
         };
-        budget.stored = budget.stored.saturating_sub(excerpt.read);
+        budget.bytes = budget.bytes.saturating_sub(excerpt.read);
         if !excerpt.complete {
             return Ok(None);
         }

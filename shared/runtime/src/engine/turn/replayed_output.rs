@@ -5,9 +5,9 @@
 //! differ, the artifact begins again, and no artifact is made of two texts.
 
 use crate::engine::clock::lock;
-use crate::skill::turn_host::Emission;
 use crate::store::Measured;
 use crate::task::{Artifact as Stored, Part, PartContent, TaskRecord};
+use a2a_lambda_skill::turn_host::Emission;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -60,17 +60,17 @@ impl ReplayedOutput {
             // It says what was dropped before, and so it says what follows.
             Some(Chunks::Differ) => (Some(Chunks::Differ), append, true),
             None if append => (None, true, !is_said),
-            Some(Chunks::Dropped(mut written)) if append => {
+            Some(Chunks::Dropped(mut parts)) if append => {
                 // What was said must be the same with this chunk, else without it.
-                let before = written.len();
-                written.extend(artifact.parts.iter().cloned());
-                let length = if is_said { written.len() } else { before };
+                let before = parts.len();
+                parts.extend(artifact.parts.iter().cloned());
+                let length = if is_said { parts.len() } else { before };
                 let is_same = !may_differ
-                    || self.has(&artifact.name, written.get(..length).unwrap_or_default());
+                    || self.has(&artifact.name, parts.get(..length).unwrap_or_default());
                 if is_same {
-                    (is_said.then_some(Chunks::Dropped(written)), true, !is_said)
+                    (is_said.then_some(Chunks::Dropped(parts)), true, !is_said)
                 } else {
-                    artifact.parts = written;
+                    artifact.parts = parts;
                     (Some(Chunks::Differ), false, true)
                 }
             }

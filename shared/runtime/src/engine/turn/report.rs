@@ -33,9 +33,9 @@ impl<'e> TurnReport<'e> {
         // An inline turn is claimed by its opening, which is not stored yet.
         let attempt = record.attempt().max(1);
         let scope = CallScope::current();
-        let (turn, tried) = (spec.facts.turn.to_string(), attempt.to_string());
+        let (turn, attempt_text) = (spec.facts.turn.to_string(), attempt.to_string());
         let trace = scope.trace();
-        let trace = trace.map(|trace| trace.child(&["turn", &task, &turn, &tried]));
+        let trace = trace.map(|trace| trace.child(&["turn", &task, &turn, &attempt_text]));
         let makes_task = spec.input.makes_task();
         note(spec, skill.as_deref());
         Self {

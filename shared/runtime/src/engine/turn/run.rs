@@ -15,10 +15,12 @@ use super::turn_break::TurnBreak;
 use super::write_buffer::WriteBuffer;
 use crate::engine::commit::registers_push;
 use crate::engine::{Engine, EngineError};
-use crate::skill::session;
-use crate::skill::{AgentError, AnySkill, SessionAdapter, SkillOutcome, TaskContext, TurnStart};
 use crate::store::queue::Receipt;
 use crate::task::TaskRecord;
+use a2a_lambda_skill::begin_session;
+use a2a_lambda_skill::{
+    AgentError, AnySkill, SessionAdapter, SkillOutcome, TaskContext, TurnStart,
+};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
@@ -154,13 +156,13 @@ fn guarded<'a>(
 ) -> BoxFuture<'a, SkillOutcome> {
     let turn = AssertUnwindSafe(async move {
         if let Some(adapter) = adapter {
-            session::begin(context, adapter, skill.makes_task()).await;
+            begin_session(context, adapter, skill.makes_task()).await;
         }
         let outcome = skill.turn(context, start).await;
         context.deliver(outcome).await
     });
-    let panicked = || SkillOutcome::Failed(AgentError::internal("the skill panicked"));
+    let failure = || SkillOutcome::Failed(AgentError::internal("the skill panicked"));
     let turn = turn.catch_unwind();
-    turn.map(move |result| result.unwrap_or_else(|_| panicked()))
+    turn.map(move |result| result.unwrap_or_else(|_| failure()))
         .boxed()
 }

@@ -5,8 +5,8 @@
 //! again. The first two limits end a turn that makes no progress, or progress for ever.
 
 use crate::engine::Engine;
-use crate::skill::{AgentError, AgentResult};
 use crate::task::TaskRecord;
+use a2a_lambda_skill::{AgentError, AgentResult};
 
 impl Engine {
     /// The error of a task that must not be handed over once more.
@@ -39,11 +39,11 @@ impl Engine {
     /// # Errors
     /// `STATE_TOO_LARGE`.
     pub(in crate::engine) fn check_state_size(&self, current: usize) -> AgentResult<()> {
-        let allowed = self.reader.policy.state_max_bytes;
-        if current <= allowed {
+        let limit = self.reader.policy.state_max_bytes;
+        if current <= limit {
             return Ok(());
         }
-        Err(AgentError::state_too_large(current as u64, allowed as u64))
+        Err(AgentError::state_too_large(current as u64, limit as u64))
     }
 }
 

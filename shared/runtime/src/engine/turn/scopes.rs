@@ -4,9 +4,9 @@
 //! compared by its ordinal, its name and its input, so no step gets the result of another.
 
 use crate::engine::clock::lock;
-use crate::skill::turn_host::{ScopeId, StepInput};
-use crate::skill::{AgentError, AgentResult};
 use crate::task::{OutputCounts, PATH_SEPARATOR, Saved, StepResult};
+use a2a_lambda_skill::turn_host::{ScopeId, StepInput};
+use a2a_lambda_skill::{AgentError, AgentResult};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 

@@ -12,24 +12,22 @@ use super::scopes::{Scopes, StepPlace};
 use super::spec::TurnSpec;
 use super::thread::TurnThread;
 use super::turn_break::{BreakSignal, TurnBreak};
-use crate::auth::Caller;
 use crate::engine::clock::lock;
 use crate::engine::files::chained_reader::ChainedReader;
 use crate::engine::files::object_key::Attempt;
 use crate::engine::{Engine, EngineError};
-use crate::skill::state::States;
-use crate::skill::turn_host::{
-    DocumentHost, Emission, References, ScopeId, SessionUpdate, Step, StepInput, TurnHost,
-};
-use crate::skill::{AgentError, AgentResult, Artifact, Content, SkillOutcome, TurnFacts};
 use crate::store::documents::Documents;
 use crate::store::{BlobReader, StoreError, stored};
 use crate::task::{
-    Blob, OutputCounts, PartContent, Saved, StepResult, TaskId, TaskKey, TaskRecord, Timestamp,
-    WriteId,
+    Blob, OutputCounts, PartContent, Saved, StepResult, TaskId, TaskKey, Timestamp, WriteId,
 };
+use crate::telemetry::scope::CallScope;
 use crate::thread::Thread;
 use a2a_lambda_model::store::read_up_to;
+use a2a_lambda_skill::turn_host::{
+    DocumentHost, Emission, References, ScopeId, SessionUpdate, Step, StepInput, TurnHost,
+};
+use a2a_lambda_skill::{AgentError, AgentResult, Artifact, Content, SkillOutcome};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -404,22 +402,8 @@ impl TurnHost for TurnHandle<'_> {
         let now = self.engine.reader.clock.now();
         self.ends_at.map_or(UNBOUND, |end| end.since(now))
     }
-}
 
-impl TurnFacts {
-    /// The facts of a task's current turn that are known before its message is read.
-    pub(crate) fn of(record: &TaskRecord, caller: &Caller) -> Self {
-        Self {
-            task_id: record.id().clone(),
-            context_id: record.context_id().clone(),
-            caller: caller.clone(),
-            message_id: String::new(),
-            turn: record.turn(),
-            accepted_output_modes: Vec::new(),
-            references: Vec::new(),
-            model: None,
-            instructions: None,
-            states: States::default(),
-        }
+    fn trace_parent(&self) -> Option<String> {
+        CallScope::current().trace().map(|trace| trace.to_string())
     }
 }

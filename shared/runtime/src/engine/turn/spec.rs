@@ -4,8 +4,8 @@ use crate::engine::accept::context_status::ContextStatus;
 use crate::engine::accept::repeat::MessagePrint;
 use crate::engine::budget::TurnBudget;
 use crate::engine::commit::SendKey;
-use crate::skill::{AgentError, AnySkill, Content, SkillOutcome, TurnFacts, TurnStart};
 use crate::task::{Base, Change, Message, Saved, SavedSlot, TaskRecord};
+use a2a_lambda_skill::{AgentError, AnySkill, Content, SkillOutcome, TurnFacts, TurnStart};
 use std::sync::Arc;
 
 /// A turn that is ready to run.

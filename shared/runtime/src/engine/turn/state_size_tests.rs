@@ -5,7 +5,7 @@ use crate::engine::CallBudget;
 use crate::engine::{Engine, Policy, RandomIds, Services, SystemClock};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
-use crate::store::{ReadTasks, stored};
+use crate::store::stored;
 use crate::task::{
     Generation, Message, Owner, Part, Saved, SavedSlot, SendCommand, SendMode, Sent, StepResult,
     Subject, Task, TaskRecord, TaskState, TenantId, Timestamp,
@@ -76,9 +76,8 @@ async fn task(text: String) -> (Task, TaskRecord) {
     let agent = Agent::builder("test").skill(Keep).build().unwrap();
     let store = Arc::new(MemoryStore::new());
     let services = Services {
-        tasks: store.clone(),
-        threads: store.clone(),
-        blobs: store.clone(),
+        records: store.records.clone(),
+        blobs: store.blobs.clone(),
         clock: Arc::new(SystemClock),
         ids: Arc::new(RandomIds),
         model: None,
@@ -103,7 +102,7 @@ async fn task(text: String) -> (Task, TaskRecord) {
         panic!("{sent:?}")
     };
     let now = Timestamp::from_millis(0);
-    let record = store.load(&caller().owner, &task.id, now).await;
+    let record = store.records.load(&caller().owner, &task.id, now).await;
     (*task, record.unwrap().unwrap())
 }
 

@@ -16,9 +16,9 @@ use crate::engine::accept::context_status::LOOK;
 use crate::engine::clock::lock;
 use crate::engine::commit::{Commit, CommitOutcome};
 use crate::engine::{Engine, EngineError};
-use crate::skill::{AgentResult, Content};
 use crate::store::{StoreError, ThreadRecord, ThreadState, ThreadWrite, stored};
 use crate::task::{Change, ContextId, Message, Owner, TaskId, TaskRecord, Timestamp, WriteId};
+use a2a_lambda_skill::{AgentResult, Content};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
@@ -89,8 +89,8 @@ impl<'e> TurnThread<'e> {
     async fn left(&self) -> Result<Option<ThreadRecord>, StoreError> {
         let mut races = self.engine.races(self.stop_at);
         loop {
-            let threads = &self.engine.threads;
-            match threads.load_thread(&self.owner, &self.context).await {
+            let records = &self.engine.records;
+            match records.load_thread(&self.owner, &self.context).await {
                 // A transaction of another task has the thread for a moment.
                 Err(StoreError::Contended(_)) if self.engine.back_off(&mut races).await => {}
                 result => return result,
@@ -248,12 +248,12 @@ impl<'e> TurnThread<'e> {
             match self.engine.commit(commit).await {
                 Ok(CommitOutcome::ThreadMoved) => {}
                 Err(error) if error.is_contended() => {}
-                Ok(stored @ CommitOutcome::Stored(_)) => {
+                Ok(outcome @ CommitOutcome::Stored(_)) => {
                     let state = state.unwrap_or_default();
                     lock(&self.operations).note_applied(updates.unwrap_or_default(), &state);
-                    return Ok(stored);
+                    return Ok(outcome);
                 }
-                decided => return decided,
+                result => return result,
             }
             if !self.engine.back_off(&mut races).await {
                 return Ok(CommitOutcome::ThreadMoved);

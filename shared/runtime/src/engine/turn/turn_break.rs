@@ -2,8 +2,8 @@
 //! reason never returns, and the event loop drops the skill.
 
 use crate::engine::clock::lock;
-use crate::skill::AgentError;
 use crate::store::StoreError;
+use a2a_lambda_skill::AgentError;
 use std::sync::Mutex;
 use tokio::sync::Notify;
 

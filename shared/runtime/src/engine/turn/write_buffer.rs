@@ -21,12 +21,12 @@ use crate::engine::budget::TurnBudget;
 use crate::engine::commit::contention::exhausted;
 use crate::engine::commit::{Commit, CommitOutcome, OnConflict, SendKey, registers_push};
 use crate::engine::{Engine, EngineError};
-use crate::skill::AgentError;
 use crate::store::{Keyed, ThreadWrite};
 use crate::task::{
     A2aError, Change, OutputCounts, PartContent, SkillId, TaskRecord, Timestamp, WriteId,
 };
 use crate::telemetry::scope::CallScope;
+use a2a_lambda_skill::AgentError;
 use futures::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -321,7 +321,7 @@ impl<'e> WriteBuffer<'e> {
     pub(in crate::engine) async fn reload(&mut self) -> Result<(), EngineError> {
         let (owner, id) = (self.record.owner(), self.record.id());
         let now = self.engine.reader.clock.now();
-        let record = self.engine.tasks.load(owner, id, now).await?;
+        let record = self.engine.records.load(owner, id, now).await?;
         self.winner = record.filter(|record| record.is_same_task(&self.record));
         Ok(())
     }

@@ -2,7 +2,7 @@ use super::*;
 use crate::auth::ApiKey;
 use crate::auth::credentials::tests::keep;
 use crate::store::api_keys::{ApiKeyRecord, ApiKeys};
-use crate::store::table_contract::{Fault, WatchedTable};
+use crate::store::contract::{Fault, WatchedTable};
 use crate::task::{Owner, Subject, TenantId, Timestamp};
 
 const EVENT: &str = include_str!("event.json");

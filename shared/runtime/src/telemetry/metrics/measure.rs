@@ -2,7 +2,8 @@
 
 use super::family::Family;
 use super::registry::UNROUTED;
-use crate::telemetry::events::{CALL, LEFT_OUT, MODEL, START, SWEEP, TURN};
+use crate::telemetry::events::{CALL, LEFT_OUT, START, SWEEP, TURN};
+use a2a_lambda_skill::MODEL;
 use std::fmt::Debug;
 use tracing::field::{Field, Visit};
 

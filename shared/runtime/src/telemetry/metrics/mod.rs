@@ -22,7 +22,8 @@ pub use report::Reporter;
 use self::measure::Fields;
 use self::registry::{Names, Registry};
 use crate::store::counters::Counter;
-use crate::telemetry::events::{CALL, LEFT_OUT, MODEL, START, SWEEP, TURN};
+use crate::telemetry::events::{CALL, LEFT_OUT, START, SWEEP, TURN};
+use a2a_lambda_skill::MODEL;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::Layer;
@@ -55,7 +56,7 @@ struct Counted {
     /// Everything since the start, if the process shows it itself.
     total: Registry,
     /// What is not in the table yet.
-    unstored: Registry,
+    delta: Registry,
 }
 
 impl Metrics {
@@ -64,11 +65,11 @@ impl Metrics {
     where
         S: Subscriber + for<'s> LookupSpan<'s>,
     {
-        let counted = |event: &Metadata<'_>| {
+        let is_counted = |event: &Metadata<'_>| {
             [CALL, LEFT_OUT, TURN, MODEL, SWEEP, START].contains(&event.target())
         };
         Counting(self.clone())
-            .with_filter(filter_fn(counted).with_max_level_hint(LevelFilter::INFO))
+            .with_filter(filter_fn(is_counted).with_max_level_hint(LevelFilter::INFO))
     }
 
     /// Keeps what is counted from now on for this place only.
@@ -85,18 +86,18 @@ impl Metrics {
 
     /// Counts an event, if anybody reads the count.
     fn record(&self, event: &Event<'_>) {
-        let mut counted = self.counted();
-        let counted = &mut *counted;
-        if counted.mode == Some(MetricsMode::Off) {
+        let mut guard = self.counted();
+        let counts = &mut *guard;
+        if counts.mode == Some(MetricsMode::Off) {
             return;
         }
         let mut fields = Fields::default();
         event.record(&mut fields);
-        for measured in fields.measured(event.metadata().target()) {
-            let measured = counted.names.admit(measured);
-            match counted.mode {
-                None => counted.total.record(&measured),
-                Some(MetricsMode::Table) => counted.unstored.record(&measured),
+        for measurement in fields.measured(event.metadata().target()) {
+            let measurement = counts.names.admit(measurement);
+            match counts.mode {
+                None => counts.total.record(&measurement),
+                Some(MetricsMode::Table) => counts.delta.record(&measurement),
                 Some(MetricsMode::Off) => {}
             }
         }

@@ -45,7 +45,7 @@ impl Amount {
     fn name(self) -> String {
         match self {
             Self::Count => "n".to_owned(),
-            Self::Bucket(place) => format!("b{place}"),
+            Self::Bucket(index) => format!("b{index}"),
             Self::Sum => "s".to_owned(),
         }
     }

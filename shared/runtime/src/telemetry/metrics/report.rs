@@ -52,17 +52,17 @@ impl Reporter {
         let Some(counters) = self.counters.as_ref().filter(|_| self.is_due()) else {
             return;
         };
-        let unstored = self.metrics.counted().unstored.take();
-        self.store(counters, &unstored).await;
+        let delta = self.metrics.counted().delta.take();
+        self.store(counters, &delta).await;
     }
 
     /// Adds the counters to the table. Counters that fail are lost: after a lost response
     /// nobody knows whether they were added, and a second time would count them twice.
-    async fn store(&self, counters: &Counters, unstored: &[Counter]) {
-        if unstored.is_empty() {
+    async fn store(&self, counters: &Counters, delta: &[Counter]) {
+        if delta.is_empty() {
             return;
         }
-        let adding = counters.add_counters(self.shard, unstored);
+        let adding = counters.add_counters(self.shard, delta);
         match tokio::time::timeout(PATIENCE, adding).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!("failed to store counters: {error}"),

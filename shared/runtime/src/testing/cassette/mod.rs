@@ -9,8 +9,8 @@ mod redact;
 
 use super::lock::lock;
 use super::scripted_model::deltas;
-use crate::skill::model::{Delta, Model, ModelReply, ModelRequest};
-use crate::skill::{AgentError, AgentResult};
+use a2a_lambda_skill::model::{Delta, Model, ModelReply, ModelRequest};
+use a2a_lambda_skill::{AgentError, AgentResult};
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream, StreamExt as _};
 use redact::Redactor;

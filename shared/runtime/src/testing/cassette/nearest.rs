@@ -1,6 +1,6 @@
 //! Describes how a request differs from the nearest recorded one.
 
-use crate::skill::model::ModelRequest;
+use a2a_lambda_skill::model::ModelRequest;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

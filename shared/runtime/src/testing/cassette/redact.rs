@@ -1,6 +1,6 @@
 //! Takes secrets out of what a cassette records and compares.
 
-use crate::skill::model::{ModelReply, ModelRequest};
+use a2a_lambda_skill::model::{ModelReply, ModelRequest};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};

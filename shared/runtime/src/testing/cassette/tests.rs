@@ -5,9 +5,9 @@ mod written;
 use super::*;
 use crate::SkillTest;
 use crate::prelude::*;
-use crate::skill::ErrorCode;
-use crate::skill::model::{ModelContent, ModelMessage, StopReason, Usage};
 use crate::testing::ScriptedModel;
+use a2a_lambda_skill::ErrorCode;
+use a2a_lambda_skill::model::{ModelContent, ModelMessage, StopReason, Usage};
 use serde_json::json;
 
 /// A folder for the cassettes of one test.

@@ -3,7 +3,8 @@
 use crate::prelude::*;
 use crate::task::{ArtifactUpdate, Event, Part};
 use crate::testing::{OutputFault, Reply, ScriptedModel, SkillTest, SkillTestError};
-use crate::{llm::LlmWorker, skill::FileContent};
+use a2a_lambda_llm::LlmWorker;
+use a2a_lambda_skill::FileContent;
 
 /// Writes `what` in chunks.
 #[skill(id = "write", tags = ["test"], output_modes = ["text/plain", "text/csv"])]

@@ -1,8 +1,8 @@
 //! A turn that runs again after a crash or a hand-over is the same turn.
 
 use super::*;
-use crate::llm::LlmWorker;
-use crate::skill::model::ModelContent;
+use a2a_lambda_llm::LlmWorker;
+use a2a_lambda_skill::model::ModelContent;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the skills of a test have done outside of their tasks.
@@ -183,7 +183,7 @@ fn tool_results(model: &ScriptedModel) -> Vec<String> {
     let requests = model.requests();
     let messages = requests.last().unwrap().messages.iter();
     let results = messages.filter_map(|message| match message {
-        crate::skill::model::ModelMessage::ToolResults(results) => Some(results.clone()),
+        a2a_lambda_skill::model::ModelMessage::ToolResults(results) => Some(results.clone()),
         _ => None,
     });
     let results = results.flatten();

@@ -1,11 +1,11 @@
 //! The model that answers from a script.
 
 use super::*;
-use crate::skill::model::{
+use a2a_lambda_skill::model::{
     Delta, ModelContent, ModelMessage, ModelReply, ModelRequest, ModelTool, StopReason, ToolChoice,
     Usage,
 };
-use crate::skill::{AgentResult, ErrorCode};
+use a2a_lambda_skill::{AgentResult, ErrorCode};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 

@@ -1,9 +1,9 @@
 //! Chooses the skill of a message: by rules, and by a model when they do not decide.
 
 use crate::engine::{Engine, EngineError};
-use crate::skill::route::by_model::{ModelChoice, RouterModel, Undecided};
-use crate::skill::route::{self, RouteRequest, Routed};
 use crate::task::{Message, Metadata, Part, PartContent, SkillId, TaskRecord};
+use a2a_lambda_skill::route::{self, RouteRequest, Routed};
+use a2a_lambda_skill::route::{ModelChoice, RouterModel, Undecided};
 
 /// The skill of a message that was not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,12 +20,12 @@ impl Engine {
         &self,
         request: &RouteRequest<'_>,
     ) -> Result<Routed, EngineError> {
-        let undecided = Undecided {
+        let case = Undecided {
             message: request.message,
             pending: None,
         };
         let decision = route::route(&self.agent, request)?;
-        self.routed(&undecided, decision).await
+        self.routed(&case, decision).await
     }
 
     /// The skill of a message that answers the question of the router.
@@ -36,30 +36,26 @@ impl Engine {
         reply: &RouteRequest<'_>,
     ) -> Result<Routed, EngineError> {
         let question = record.status().message.as_ref();
-        let undecided = Undecided {
+        let case = Undecided {
             message: reply.message,
             pending: question.and_then(first_text),
         };
         let decision = route::route_answer(&self.agent, original, reply)?;
-        self.routed(&undecided, decision).await
+        self.routed(&case, decision).await
     }
 
     /// The decision of the rules; in place of a question that of the model, if there is one.
-    async fn routed(
-        &self,
-        undecided: &Undecided<'_>,
-        decision: Routed,
-    ) -> Result<Routed, EngineError> {
+    async fn routed(&self, case: &Undecided<'_>, decision: Routed) -> Result<Routed, EngineError> {
         let now = self.reader.clock.now();
         let (Some(router), Routed::Ask { candidates, .. }) = (self.router.as_deref(), &decision)
         else {
             return Ok(decision);
         };
-        match router.choose(&self.agent, undecided, now).await {
+        match router.choose(&self.agent, case, now).await {
             Some(ModelChoice::Skill(id, input)) => Ok(route::route_by_model(
                 &self.agent,
                 &id,
-                undecided.message,
+                case.message,
                 input,
             )?),
             Some(ModelChoice::Ask(Some(question))) => {

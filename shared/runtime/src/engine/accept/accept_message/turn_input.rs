@@ -3,11 +3,11 @@
 
 use crate::engine::turn::spec::TurnInput;
 use crate::engine::{Engine, EngineError};
-use crate::skill::route::{self, RouteRequest, Routed, Wrapped};
-use crate::skill::{AgentError, Content, TurnStart, media};
 use crate::task::{
     A2aError, Change, Message, PartContent, SavedSlot, SendCommand, SkillId, SkillRoute, TaskRecord,
 };
+use a2a_lambda_skill::route::{self, RouteRequest, Routed, Wrapped};
+use a2a_lambda_skill::{AgentError, Content, TurnStart, media};
 use std::sync::Arc;
 
 impl Engine {

@@ -5,21 +5,19 @@ use super::request_hash;
 use crate::auth::Caller;
 use crate::engine::CallBudget;
 use crate::engine::accept::request_hash::parts_hash;
-use crate::engine::doubles::{FakeQueue, ann, owner, send_command, services};
+use crate::engine::doubles::{FakeQueue, ann, open_tasks, owner, send_command, services_over};
 use crate::engine::{Engine, Leases, Policy};
 use crate::prelude::*;
+use crate::store::keys::Key;
 use crate::store::memory::MemoryStore;
-use crate::store::queue::{Ack, Receipt, SweepTasks, WorkItem};
-use crate::store::wrap::WrapTasks;
-use crate::store::{
-    Committed, Keyed, ReadTasks, ReadThreads as _, RecordPage, RecordQuery, StoreError, Tail,
-    TaskWrite, WriteTasks,
-};
+use crate::store::queue::{Ack, Receipt, WorkItem};
+use crate::store::table::{Item, Outcome, Query, QueryPage, Table, Write};
+use crate::store::{RecordQuery, StoreError};
 use crate::task::{
-    A2aError, Blob, ContextId, Frame, Generation, GetQuery, IdempotencyKey, KeyHash, Message,
-    Owner, Part, PartContent, SendCommand, SendMode, Sent, Subject, Task, TaskId, TaskRecord,
-    TaskState, Timestamp,
+    A2aError, Blob, ContextId, Frame, Generation, GetQuery, IdempotencyKey, Message, Owner, Part,
+    PartContent, SendCommand, SendMode, Sent, Subject, Task, TaskId, TaskState, Timestamp,
 };
+use crate::testing::{ItemKind, TableHooks, TableLayer, committed_task, reads};
 use async_trait::async_trait;
 use futures::future::join_all;
 use serde_json::json;
@@ -30,9 +28,8 @@ use std::time::Duration;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Lets other futures run before and after every call, and can lose responses.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Halting {
-    memory: MemoryStore,
     unheard: AtomicU32,
     /// Seconds by which the response of the next key lookup is late.
     late: AtomicU32,
@@ -48,65 +45,30 @@ impl Halting {
 }
 
 #[async_trait]
-impl WrapTasks for Halting {
-    fn tasks(&self) -> &dyn WriteTasks {
-        &self.memory
-    }
-
-    async fn load(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        now: Timestamp,
-    ) -> Result<Option<TaskRecord>, StoreError> {
-        self.call(self.memory.load(owner, id, now)).await
-    }
-
-    async fn head(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        now: Timestamp,
-    ) -> Result<Option<TaskRecord>, StoreError> {
-        self.call(self.memory.head(owner, id, now)).await
-    }
-
-    async fn tail(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        after: u64,
-        now: Timestamp,
-    ) -> Result<Option<Tail>, StoreError> {
-        self.call(self.memory.tail(owner, id, after, now)).await
-    }
-
-    async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
-        self.call(self.memory.list(owner, query)).await
-    }
-
-    async fn load_key(
-        &self,
-        owner: &Owner,
-        key: &KeyHash,
-        now: Timestamp,
-    ) -> Result<Option<Keyed>, StoreError> {
-        let found = self.call(self.memory.load_key(owner, key, now)).await;
-        let late = self.late.swap(0, Ordering::SeqCst);
-        if late > 0 {
+impl TableHooks for Halting {
+    async fn get(&self, table: &dyn Table, keys: &[Key]) -> Result<Vec<Item>, StoreError> {
+        let found = self.call(table.get(keys)).await;
+        if reads(keys, ItemKind::IdempotencyKey) {
+            let late = self.late.swap(0, Ordering::SeqCst);
             tokio::time::sleep(Duration::from_secs(late.into())).await;
         }
         found
     }
 
-    async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
+    async fn query(&self, table: &dyn Table, query: &Query) -> Result<QueryPage, StoreError> {
+        self.call(table.query(query)).await
+    }
+
+    async fn write(&self, table: &dyn Table, write: Write) -> Result<Outcome, StoreError> {
+        if committed_task(&write).is_none() {
+            return self.call(table.write(write)).await;
+        }
         loop {
-            let done = self.call(self.memory.commit(write)).await?;
+            let done = self.call(table.write(write.clone())).await?;
             let lost = |left: u32| left.checked_sub(1);
-            let unheard = &self.unheard;
             let (set, fetched) = (Ordering::SeqCst, Ordering::SeqCst);
             // The SDK sends the request again.
-            if unheard.fetch_update(set, fetched, lost).is_err() {
+            if self.unheard.fetch_update(set, fetched, lost).is_err() {
                 return Ok(done);
             }
         }
@@ -198,8 +160,8 @@ impl SkillHandler for Greets {
 /// An engine over a store that lets other futures run, and the number of its turns.
 struct KeyedFixture {
     engine: Engine,
-    store: Arc<Halting>,
-    threads: Arc<MemoryStore>,
+    store: MemoryStore,
+    layer: Arc<TableLayer<Halting>>,
     starts: Starts,
 }
 
@@ -215,12 +177,12 @@ impl KeyedFixture {
             .skill(Greets(starts.clone()))
             .build()
             .unwrap();
-        let store = Arc::new(Halting::default());
-        let memory = Arc::new(MemoryStore::new());
+        let store = MemoryStore::new();
+        let layer = TableLayer::new(store.table.clone(), Halting::default());
         Self {
-            engine: Engine::new(Arc::new(agent), services(store.clone(), &memory), policy),
+            engine: Engine::new(Arc::new(agent), services_over(layer.clone()), policy),
             store,
-            threads: memory,
+            layer,
             starts,
         }
     }
@@ -260,7 +222,7 @@ impl KeyedFixture {
 
     /// The tasks that a sweep finds open.
     async fn open(&self) -> Vec<TaskId> {
-        let (open, _) = self.store.memory.open_tasks(0, None, 10).await.unwrap();
+        let open = open_tasks(&self.store).await;
         open.into_iter().map(|open| open.task).collect()
     }
 
@@ -268,13 +230,13 @@ impl KeyedFixture {
     async fn take_over(&self) -> Ack {
         let report = self
             .engine
-            .sweep(&self.store.memory, &FakeQueue::default(), Leases::Respect)
+            .sweep(&FakeQueue::default(), Leases::Respect)
             .await
             .unwrap();
         assert_eq!(report.redispatched, 1);
         let task = self.open().await.remove(0);
         let now = Timestamp::default();
-        let found = self.store.memory.load(&owner(), &task, now).await;
+        let found = self.store.records.load(&owner(), &task, now).await;
         let item = WorkItem {
             owner: owner(),
             task,
@@ -375,7 +337,7 @@ async fn a_key_belongs_to_its_caller() {
 #[tokio::test(start_paused = true)]
 async fn a_lost_response_of_the_keyed_write_starts_no_second_turn() {
     let fixture = KeyedFixture::new();
-    fixture.store.unheard.store(2, Ordering::SeqCst);
+    fixture.layer.hooks.unheard.store(2, Ordering::SeqCst);
     let first = fixture.task(say("work", "one", "k")).await;
     let again = fixture.task(say("work", "one", "k")).await;
     assert_eq!(first, again);
@@ -460,7 +422,7 @@ async fn a_repeated_answer_gets_the_task_as_it_is_now() {
 async fn a_repeat_is_not_refused_for_what_the_first_send_changed() {
     let fixture = KeyedFixture::new();
     let task = fixture.task(say("work", "ask", "open")).await;
-    fixture.store.late.store(1, Ordering::SeqCst);
+    fixture.layer.hooks.late.store(1, Ordering::SeqCst);
     let (late, first) = tokio::join!(
         fixture.task(answer(&task, "slowly", "a")),
         fixture.task(answer(&task, "slowly", "a")),
@@ -473,7 +435,7 @@ async fn a_repeat_is_not_refused_for_what_the_first_send_changed() {
 #[tokio::test(start_paused = true)]
 async fn a_repeat_that_finds_the_task_before_its_key_still_waits() {
     let fixture = KeyedFixture::new();
-    fixture.store.late.store(1, Ordering::SeqCst);
+    fixture.layer.hooks.late.store(1, Ordering::SeqCst);
     let command = || SendCommand {
         client_task_id: TaskId::parse("mine").ok(),
         generation: Generation::V01,
@@ -511,7 +473,7 @@ async fn a_keyed_send_to_a_message_skill_returns_its_completed_task() {
     let frames = fixture.frames(say("greet", "hi", "k")).await;
     assert_eq!(frames, [Frame::Task(Box::new(first.clone()))]);
     assert_eq!(fixture.starts(), 1);
-    let list = fixture.store.memory.list(&owner(), &everything()).await;
+    let list = fixture.store.records.list(&owner(), &everything()).await;
     let ids: Vec<TaskId> = list
         .unwrap()
         .records
@@ -585,7 +547,12 @@ async fn a_client_made_context_has_a_thread_once_it_has_a_task() {
         let mut command = say("greet", text, key);
         command.message.context_id = Some(id.clone());
         fixture.sent(command).await.unwrap();
-        let thread = fixture.threads.load_thread(&owner(), &id).await.unwrap();
+        let thread = fixture
+            .store
+            .records
+            .load_thread(&owner(), &id)
+            .await
+            .unwrap();
         assert_eq!(thread.is_some(), kept, "{text} {key}");
     }
 }

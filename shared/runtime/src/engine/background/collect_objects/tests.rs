@@ -1,13 +1,17 @@
 use super::*;
 use crate::engine::files::object_key::Attempt;
 use crate::store::contract::World;
+use crate::store::keys::Key;
 use crate::store::memory::MemoryStore;
-use crate::store::{Committed, Expect, TaskWrite, WriteTasks as _};
+use crate::store::records::Records;
+use crate::store::table::{Item, Table};
+use crate::store::{Committed, Expect, TaskWrite};
 use crate::task::{
     Artifact, ArtifactUpdate, Blob, Change, ContextId, Message, Metadata, Part, PartContent,
     SavedSlot, TaskId, WriteId,
 };
 use crate::testing::TestClock;
+use crate::testing::{BlobHooks, BlobLayer, ItemKind, TableHooks, TableLayer, reads};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::Mutex;
@@ -51,7 +55,10 @@ impl Desk {
 
     async fn put(&self, key: &str) {
         let task = self.record.key();
-        let put = self.store.put_for(&task, key, Bytes::from_static(b"x"));
+        let put = self
+            .store
+            .blobs
+            .put_for(&task, key, Bytes::from_static(b"x"));
         put.await.unwrap();
     }
 
@@ -79,26 +86,30 @@ impl Desk {
     /// Stores the task as it is after `changes`.
     async fn store(&mut self, changes: Vec<Change>) {
         let write = self.write(changes);
-        assert_eq!(self.store.commit(&write).await.unwrap(), Committed::Done);
+        assert_eq!(
+            self.store.records.commit(&write).await.unwrap(),
+            Committed::Done
+        );
         (self.record, self.stored) = (write.record, true);
     }
 
     /// A sweep of all objects, however long ago the last one was.
     async fn sweep(&self, now: Timestamp) -> CollectReport {
         let from_the_start = ObjectsPlace::default();
-        let noted = self.store.note_objects_place(&from_the_start);
-        noted.await.unwrap();
-        self.sweep_on(&self.store, &TestClock::following(now, 1), 1000)
+        let sweep = self.store.records.sweep();
+        sweep.note_objects_place(&from_the_start).await.unwrap();
+        self.sweep_on(&*self.store.blobs, &TestClock::following(now, 1), 1000)
             .await
     }
 
     async fn sweep_on(&self, blobs: &dyn Blobs, clock: &TestClock, page: usize) -> CollectReport {
-        let swept = sweep_objects(&self.store, blobs, clock, LIFE, page);
+        let sweep = self.store.records.sweep();
+        let swept = sweep_objects(&sweep, blobs, clock, LIFE, page);
         swept.await.unwrap()
     }
 
     async fn keys(&self) -> Vec<String> {
-        self.store.keys("", None, 1000).await.unwrap()
+        self.store.blobs.keys("", None, 1000).await.unwrap()
     }
 }
 
@@ -141,9 +152,13 @@ async fn a_sweep_removes_the_objects_of_an_expired_task_and_no_others() {
             .unwrap();
         let beside = Attempt::of(&beside, ends).key(&WriteId::made_of(1), 1);
         desk.put(&beside).await;
-        assert_eq!(desk.sweep(ends.minus(HOUR)).await.removed, 0, "not expired");
-        assert_eq!(desk.sweep(ends).await.removed, 1);
-        assert_eq!(desk.sweep(ends).await.removed, 0);
+        assert_eq!(
+            desk.sweep(ends.minus(HOUR)).await.removals,
+            0,
+            "not expired"
+        );
+        assert_eq!(desk.sweep(ends).await.removals, 1);
+        assert_eq!(desk.sweep(ends).await.removals, 0);
         assert_eq!(desk.keys().await, [beside]);
     }
 }
@@ -158,9 +173,9 @@ async fn a_task_with_a_reused_id_keeps_only_its_own_objects() {
         desk.put(&stale).await;
         let later = desk.world.now.plus(25 * HOUR);
         desk.store(Vec::new()).await;
-        assert_eq!(desk.sweep(later).await.removed, 0, "the task is working");
+        assert_eq!(desk.sweep(later).await.removals, 0, "the task is working");
         desk.store(vec![Change::Complete { message: None }]).await;
-        assert_eq!(desk.sweep(later).await.removed, 1);
+        assert_eq!(desk.sweep(later).await.removals, 1);
         assert_eq!(desk.keys().await, [desk.named.clone()]);
     }
 }
@@ -183,7 +198,7 @@ async fn a_deletion_keeps_the_objects_of_the_next_task_with_the_id() {
         for key in &kept {
             desk.put(key).await;
         }
-        let removed = remove_objects_of(&desk.store, &ended).await.unwrap();
+        let removed = remove_objects_of(&*desk.store.blobs, &ended).await.unwrap();
         assert_eq!(removed, 4, "including the one that the task names");
         assert_eq!(desk.keys().await, kept);
     }
@@ -198,16 +213,16 @@ async fn a_sweep_spares_young_objects_and_those_of_open_tasks() {
         desk.put(&dropped).await;
         let later = desk.world.now.plus(25 * HOUR);
         desk.store(Vec::new()).await;
-        assert_eq!(desk.sweep(later).await.removed, 0, "the task is open");
+        assert_eq!(desk.sweep(later).await.removals, 0, "the task is open");
         desk.store(vec![Change::Complete { message: None }]).await;
         assert_eq!(
-            desk.sweep(desk.world.now.plus(23 * HOUR)).await.removed,
+            desk.sweep(desk.world.now.plus(23 * HOUR)).await.removals,
             0,
             "too young"
         );
         let report = desk.sweep(later).await;
         assert_eq!(
-            (report.looked_at, report.removed, report.whole),
+            (report.looked_at, report.removals, report.is_complete),
             (2, 1, true)
         );
         assert_eq!(desk.keys().await, [desk.named.clone()]);
@@ -217,7 +232,7 @@ async fn a_sweep_spares_young_objects_and_those_of_open_tasks() {
 #[tokio::test(start_paused = true)]
 async fn a_sweep_removes_objects_of_a_task_that_was_never_stored() {
     let desk = Desk::new(TaskId::made_of(5)).await;
-    assert_eq!(desk.sweep(desk.world.now.plus(25 * HOUR)).await.removed, 1);
+    assert_eq!(desk.sweep(desk.world.now.plus(25 * HOUR)).await.removals, 1);
     assert!(desk.keys().await.is_empty());
 }
 
@@ -228,30 +243,28 @@ async fn an_object_with_another_key_or_without_metadata_is_kept() {
     desk.put(&format!("{below}state-7")).await;
     let unnoted = format!("v1/{}/x/{}-0-1-1.1", "0".repeat(32), "0".repeat(32));
     desk.store
+        .blobs
         .put(&unnoted, Bytes::from_static(b"x"))
         .await
         .unwrap();
-    assert_eq!(desk.sweep(desk.world.now.plus(25 * HOUR)).await.removed, 1);
+    assert_eq!(desk.sweep(desk.world.now.plus(25 * HOUR)).await.removals, 1);
     assert_eq!(desk.keys().await.len(), 2);
 }
 
-/// A store in which reading a page of keys takes as long as a sweep may take.
-struct SlowLists<'s>(&'s MemoryStore);
+/// Reading a page of keys takes as long as a sweep may take.
+struct SlowLists;
 
 #[async_trait]
-impl crate::store::wrap::WrapBlobs for SlowLists<'_> {
-    fn blobs(&self) -> &dyn Blobs {
-        self.0
-    }
-
+impl BlobHooks for SlowLists {
     async fn keys(
         &self,
+        blobs: &dyn Blobs,
         prefix: &str,
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<String>, StoreError> {
         tokio::time::advance(SPENT).await;
-        Blobs::keys(self.0, prefix, after, limit).await
+        blobs.keys(prefix, after, limit).await
     }
 }
 
@@ -263,22 +276,34 @@ async fn short_sweeps_reach_all_objects_and_pause_until_the_next_day() {
         desk.put(&attempt.early_key(n << 96)).await;
     }
     // A sweep has time for one page. It knows of the last one only what is stored.
-    let slow = SlowLists(&desk.store);
+    let slow = BlobLayer::new(desk.store.blobs.clone(), SlowLists);
     let clock = TestClock::following(desk.world.now.plus(25 * HOUR), 1);
     for left in [7, 4, 1] {
-        assert!(!desk.sweep_on(&slow, &clock, 3).await.whole);
+        assert!(!desk.sweep_on(&*slow, &clock, 3).await.is_complete);
         assert_eq!(desk.keys().await.len(), left);
     }
-    let last = desk.sweep_on(&slow, &clock, 3).await;
-    assert_eq!((last.removed, last.whole), (1, true));
+    let last = desk.sweep_on(&*slow, &clock, 3).await;
+    assert_eq!((last.removals, last.is_complete), (1, true));
     assert!(desk.keys().await.is_empty());
 
     desk.put(&attempt.early_key(99 << 96)).await;
-    let began = desk.store.objects_place().await.unwrap().unwrap().began;
+    let began = desk
+        .store
+        .records
+        .sweep()
+        .objects_place()
+        .await
+        .unwrap()
+        .unwrap()
+        .began;
     for (hours, looked_at) in [(23, 0), (24, 1), (25, 0)] {
         let clock = TestClock::following(began.plus(hours * HOUR), 1);
-        let swept = desk.sweep_on(&desk.store, &clock, 1000).await;
-        assert_eq!((swept.looked_at, swept.whole), (looked_at, true), "{hours}");
+        let swept = desk.sweep_on(&*desk.store.blobs, &clock, 1000).await;
+        assert_eq!(
+            (swept.looked_at, swept.is_complete),
+            (looked_at, true),
+            "{hours}"
+        );
     }
 }
 
@@ -290,24 +315,23 @@ async fn a_sweep_removes_state_objects_that_no_thread_names() {
     let at = desk.world.now.as_millis();
     let old = format!("{below}{}-1-{at:x}-state", "0".repeat(16));
     let named = format!("{below}{}-2-{at:x}-state", "1".repeat(16));
-    let store = Naming {
-        store: &desk.store,
-        named: named.clone(),
-    };
+    let layer = TableLayer::new(desk.store.table.clone(), Naming(named.clone()));
+    let naming = Records::new(layer).sweep();
     for key in [&old, &named] {
         let bytes = Bytes::from_static(b"x");
         desk.store
+            .blobs
             .put_for_thread(&thread, key, bytes)
             .await
             .unwrap();
     }
     let sweep = async |hours: u32| {
         let from_the_start = ObjectsPlace::default();
-        let noted = desk.store.note_objects_place(&from_the_start);
+        let noted = naming.note_objects_place(&from_the_start);
         noted.await.unwrap();
         let clock = TestClock::following(desk.world.now.plus(hours * HOUR), 1);
-        let swept = sweep_objects(&store, &desk.store, &clock, LIFE, 1000);
-        swept.await.unwrap().removed
+        let swept = sweep_objects(&naming, &*desk.store.blobs, &clock, LIFE, 1000);
+        swept.await.unwrap().removals
     };
     // The second one removed belongs to the task, which was never stored.
     for (hours, removed) in [(23, 0), (25, 2), (25, 0)] {
@@ -317,37 +341,26 @@ async fn a_sweep_removes_state_objects_that_no_thread_names() {
 }
 
 /// Counts the keys that a sweep looks up.
-struct Asking<'s> {
-    store: &'s MemoryStore,
+#[derive(Default)]
+struct Asking {
     at_once: std::sync::atomic::AtomicUsize,
     most: std::sync::atomic::AtomicUsize,
     heads: std::sync::Mutex<Vec<String>>,
 }
 
-impl<'s> Asking<'s> {
-    fn of(store: &'s MemoryStore) -> Self {
-        Self {
-            store,
-            at_once: Default::default(),
-            most: Default::default(),
-            heads: Default::default(),
-        }
-    }
-}
-
 #[async_trait]
-impl crate::store::wrap::WrapBlobs for Asking<'_> {
-    fn blobs(&self) -> &dyn Blobs {
-        self.store
-    }
-
-    async fn head(&self, key: &str) -> Result<Option<crate::store::BlobHead>, StoreError> {
+impl BlobHooks for Asking {
+    async fn head(
+        &self,
+        blobs: &dyn Blobs,
+        key: &str,
+    ) -> Result<Option<crate::store::BlobHead>, StoreError> {
         let now = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(now, Ordering::SeqCst);
         self.heads.lock().unwrap().push(key.to_owned());
         tokio::task::yield_now().await;
         self.at_once.fetch_sub(1, Ordering::SeqCst);
-        crate::store::ReadBlobs::head(self.store, key).await
+        blobs.head(key).await
     }
 }
 
@@ -356,13 +369,14 @@ async fn a_young_object_is_looked_up_when_its_age_has_doubled() {
     let mut desk = Desk::new(TaskId::made_of(5)).await;
     // The task is open all the time.
     desk.store(Vec::new()).await;
-    let asking = Asking::of(&desk.store);
+    let asking = BlobLayer::new(desk.store.blobs.clone(), Asking::default());
+    let sweep = desk.store.records.sweep();
     let mut days = Vec::new();
     for day in 0..36 {
         let clock = TestClock::following(desk.world.now.plus(day * 24 * HOUR), 1);
-        let swept = sweep_objects(asking.store, &asking, &clock, LIFE, 1000);
-        assert!(swept.await.unwrap().whole);
-        if !std::mem::take(&mut *asking.heads.lock().unwrap()).is_empty() {
+        let swept = sweep_objects(&sweep, &*asking, &clock, LIFE, 1000);
+        assert!(swept.await.unwrap().is_complete);
+        if !std::mem::take(&mut *asking.hooks.heads.lock().unwrap()).is_empty() {
             days.push(day);
         }
     }
@@ -378,51 +392,49 @@ async fn a_sweep_looks_up_at_most_sixteen_tasks_at_the_same_time() {
         let task = desk.world.new_task(&desk.world.owner, id).unwrap();
         let key = Attempt::of(&task, desk.world.now).key(&WriteId::made_of(1), 1);
         let (task, bytes) = (task.key(), Bytes::from_static(b"x"));
-        desk.store.put_for(&task, &key, bytes).await.unwrap();
+        desk.store.blobs.put_for(&task, &key, bytes).await.unwrap();
     }
-    let asking = Asking::of(&desk.store);
+    let asking = BlobLayer::new(desk.store.blobs.clone(), Asking::default());
+    let sweep = desk.store.records.sweep();
     let clock = TestClock::following(desk.world.now.plus(25 * HOUR), 1);
-    let swept = sweep_objects(asking.store, &asking, &clock, LIFE, 1000);
-    assert_eq!(swept.await.unwrap().removed, 101);
-    assert_eq!(asking.most.load(Ordering::SeqCst), AT_ONCE);
+    let swept = sweep_objects(&sweep, &*asking, &clock, LIFE, 1000);
+    assert_eq!(swept.await.unwrap().removals, 101);
+    assert_eq!(asking.hooks.most.load(Ordering::SeqCst), AT_ONCE);
 }
 
-/// A store in which this object is the state of every thread.
-struct Naming<'s> {
-    store: &'s MemoryStore,
-    named: String,
-}
+/// This object is the state of every thread.
+#[derive(Debug)]
+struct Naming(String);
 
 #[async_trait]
-impl crate::store::wrap::WrapObjects for Naming<'_> {
-    fn objects(&self) -> &dyn SweepObjects {
-        self.store
-    }
-
-    async fn state_object(&self, _: &ThreadKey) -> Result<Option<String>, StoreError> {
-        Ok(Some(self.named.clone()))
+impl TableHooks for Naming {
+    async fn get(&self, table: &dyn Table, keys: &[Key]) -> Result<Vec<Item>, StoreError> {
+        if !reads(keys, ItemKind::ThreadState) {
+            return table.get(keys).await;
+        }
+        let named = ("object".to_owned(), self.0.as_str().into());
+        Ok(vec![Item::from([named])])
     }
 }
 
-/// A store in which this commit comes directly after the first read of a head.
-struct Overtaken<'s> {
-    store: &'s MemoryStore,
+/// This commit comes directly after the first read of a head.
+#[derive(Debug)]
+struct Overtaken {
+    store: MemoryStore,
     write: Mutex<Option<TaskWrite>>,
 }
 
 #[async_trait]
-impl crate::store::wrap::WrapObjects for Overtaken<'_> {
-    fn objects(&self) -> &dyn SweepObjects {
-        self.store
-    }
-
-    async fn head_by_key(&self, key: &TaskKey) -> Result<Option<TaskRecord>, StoreError> {
-        let head = self.store.head_by_key(key).await?;
-        let write = self.write.lock().unwrap().take();
+impl TableHooks for Overtaken {
+    async fn get(&self, table: &dyn Table, keys: &[Key]) -> Result<Vec<Item>, StoreError> {
+        let found = table.get(keys).await?;
+        let is_head = reads(keys, ItemKind::Task);
+        let write = self.write.lock().unwrap().take_if(|_| is_head);
         if let Some(write) = write {
-            assert_eq!(self.store.commit(&write).await?, Committed::Done);
+            let committed = self.store.records.commit(&write).await?;
+            assert_eq!(committed, Committed::Done);
         }
-        Ok(head)
+        Ok(found)
     }
 }
 
@@ -456,13 +468,15 @@ async fn a_sweep_keeps_what_is_named_after_its_first_read() {
             };
             let mut changes = vec![resumes, delivered(&late)];
             changes.extend(rests.then(asks));
-            let store = Overtaken {
-                store: &desk.store,
+            let overtaken = Overtaken {
+                store: desk.store.clone(),
                 write: Mutex::new(Some(desk.write(changes))),
             };
+            let layer = TableLayer::new(desk.store.table.clone(), overtaken);
+            let sweep = Records::new(layer).sweep();
             let clock = TestClock::following(desk.world.now.plus(25 * HOUR), 1);
-            let swept = sweep_objects(&store, &desk.store, &clock, LIFE, 1000);
-            assert!(swept.await.unwrap().whole);
+            let swept = sweep_objects(&sweep, &*desk.store.blobs, &clock, LIFE, 1000);
+            assert!(swept.await.unwrap().is_complete);
             let keys = desk.keys().await;
             assert!(keys.contains(&late), "{rests} {keys:?}");
             // No task names this one. The commit of a running turn may still do so.

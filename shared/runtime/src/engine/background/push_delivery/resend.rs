@@ -4,18 +4,18 @@
 use super::pacing::ATTEMPTS;
 use crate::engine::background::redispatch::QUEUED;
 use crate::engine::{EngineError, Leases};
-use crate::store::push::DeliverPushes;
 use crate::store::queue::{PushItem, PushQueue};
+use crate::store::records::Deliveries;
 use crate::task::{PushRecord, TaskRecord, Timestamp};
 use std::time::Duration;
 
 /// The push configs of a task at rest that have events to get and are not given up. Without
 /// one, the task leaves the index of the sweep.
 pub(super) async fn undelivered(
-    pushes: &dyn DeliverPushes,
+    deliveries: &Deliveries,
     record: &TaskRecord,
 ) -> Result<Vec<PushRecord>, EngineError> {
-    let mut push_records = pushes.pushes(record.owner(), record.id()).await?;
+    let mut push_records = deliveries.pushes(record.owner(), record.id()).await?;
     push_records.retain(|push| {
         push.incarnation == *record.incarnation()
             && record.listeners().contains(&push.listener.id)
@@ -23,7 +23,7 @@ pub(super) async fn undelivered(
             && push.delivery.attempts < ATTEMPTS
     });
     if push_records.is_empty() && record.state().is_at_rest() {
-        pushes.confirm_pushes(record).await?;
+        deliveries.confirm_pushes(record).await?;
     }
     Ok(push_records)
 }
@@ -36,13 +36,13 @@ pub(super) async fn undelivered(
 /// Then each push config gets a message, for the time at which its lease or its pause
 /// ends.
 pub(in crate::engine) async fn resend_pushes(
-    pushes: &dyn DeliverPushes,
+    deliveries: &Deliveries,
     queue: &dyn PushQueue,
     record: &TaskRecord,
     leases: Leases,
     now: Timestamp,
 ) -> Result<usize, EngineError> {
-    let mut waiting = undelivered(pushes, record).await?;
+    let mut waiting = undelivered(deliveries, record).await?;
     if leases == Leases::CountAsExpired {
         for push in &waiting {
             let lease_until = push.delivery.lease.as_ref().map(|lease| lease.until);

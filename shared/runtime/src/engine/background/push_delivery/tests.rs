@@ -4,28 +4,32 @@ use super::*;
 use crate::auth::Caller;
 use crate::engine::background::redispatch::QUEUED;
 use crate::engine::commit::Commit;
-use crate::engine::doubles::{FakeQueue, ann, owner, send_command, sent_task, services};
+use crate::engine::doubles::{
+    FakeQueue, ann, open_tasks, owner, send_command, sent_task, services,
+};
 use crate::engine::{Clock, Engine, RandomIds, SecretKeys, SweepReport};
 use crate::outbound::Reach;
-use crate::skill::{
-    Agent, AgentResult, Content, OnInputResult, OnRequestResult, Skill, SkillHandler,
-    SkillMetadata, SkillSlot, TaskContext,
-};
+use crate::store::StoreError;
+use crate::store::keys::Key;
 use crate::store::memory::MemoryStore;
-use crate::store::push::ReadPushes as _;
-use crate::store::queue::{OpenTask, SweepTasks as _, TaskImage};
-use crate::store::wrap::WrapTasks;
-use crate::store::{StoreError, WriteTasks};
+use crate::store::queue::{OpenTask, TaskImage};
+use crate::store::records::Records;
+use crate::store::table::{Action, Item, ItemChange, Outcome, Table, Write};
 use crate::task::metadata_keys::TRUNCATED;
 use crate::task::{
     A2aError, CancelCommand, CreatePush, Message, Owner, Part, PartContent, PushConfig, PushId,
     PushListQuery, PushOffer, PushQuery, Secret, SendMode, Subject, Task, TaskId, TaskState,
 };
+use crate::testing::{ItemKind, TableHooks, TableLayer, reads, writes};
+use a2a_lambda_skill::{
+    Agent, AgentResult, Content, OnInputResult, OnRequestResult, Skill, SkillHandler,
+    SkillMetadata, SkillSlot, TaskContext,
+};
 use async_trait::async_trait;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// `done` completes, `ask` asks for input, `file` makes a large file, `talk` sends two
 /// updates first, and a number as many.
@@ -106,7 +110,7 @@ impl SendPush for Hooks {
 struct PushFixture {
     engine: Engine,
     dispatcher: PushDispatcher,
-    store: Arc<MemoryStore>,
+    store: MemoryStore,
     hooks: Arc<Hooks>,
     line: Arc<FakeQueue<PushItem>>,
     clock: Arc<dyn Clock>,
@@ -118,18 +122,17 @@ impl PushFixture {
             secrets: SecretKeys::fixed([b"a secret of this test".to_vec()]),
             ..Policy::default()
         };
-        let store = Arc::new(MemoryStore::new());
-        let services = services(store.clone(), &store);
+        let store = MemoryStore::new();
+        let services = services(&store);
         let clock = services.clock.clone();
         let agent = Agent::builder("test").skill(Teller).build().unwrap();
         let line = Arc::new(FakeQueue::default());
         let hooks = Arc::new(Hooks::default());
         let engine = Engine::new(Arc::new(agent), services, policy.clone())
-            .with_pushes(store.clone())
-            .with_push_queue(store.clone(), line.clone());
+            .with_push()
+            .with_push_queue(line.clone());
         let outgoing = PushServices {
-            tasks: store.clone(),
-            pushes: store.clone(),
+            deliveries: store.records.deliveries(),
             queue: line.clone(),
             webhooks: hooks.clone(),
             clock: clock.clone(),
@@ -144,6 +147,12 @@ impl PushFixture {
             line,
             clock,
         }
+    }
+
+    /// The deliveries of the same records, with these hooks in front of the table.
+    fn behind(&self, hooks: impl TableHooks + 'static) -> Deliveries {
+        let table = TableLayer::new(self.store.table.clone(), hooks);
+        Records::new(table).deliveries()
     }
 
     async fn say(&self, task: Option<&TaskId>, text: &str, push: Option<PushOffer>) -> Task {
@@ -177,12 +186,22 @@ impl PushFixture {
     async fn record(&self, task: &TaskId) -> TaskRecord {
         let owner = owner();
         let now = self.clock.now();
-        self.store.load(&owner, task, now).await.unwrap().unwrap()
+        self.store
+            .records
+            .load(&owner, task, now)
+            .await
+            .unwrap()
+            .unwrap()
     }
 
     async fn push(&self, task: &TaskId) -> PushRecord {
         let owner = owner();
-        self.store.pushes(&owner, task).await.unwrap().remove(0)
+        self.store
+            .records
+            .pushes(&owner, task)
+            .await
+            .unwrap()
+            .remove(0)
     }
 
     /// A push queue message for one push config.
@@ -244,8 +263,7 @@ impl PushFixture {
     }
 
     async fn is_open(&self, task: &TaskId) -> bool {
-        let (open, _) = self.store.open_tasks(0, None, 100).await.unwrap();
-        open.contains(&OpenTask {
+        open_tasks(&self.store).await.contains(&OpenTask {
             owner: owner(),
             task: task.clone(),
         })
@@ -254,7 +272,7 @@ impl PushFixture {
     async fn sweep(&self) -> SweepReport {
         let leases = crate::engine::Leases::Respect;
         let turns = FakeQueue::default();
-        let swept = self.engine.sweep(&*self.store, &turns, leases);
+        let swept = self.engine.sweep(&turns, leases);
         swept.await.unwrap()
     }
 }
@@ -485,31 +503,37 @@ async fn events_of_a_dead_worker_are_sent_after_its_lease() {
     assert_eq!(fixture.got(), fixture.logged(&task.id).await);
 }
 
-/// A store that takes 15 s to store the progress of a delivery.
-struct Slow(Arc<MemoryStore>);
+/// Takes 15 s to store the progress of a delivery.
+#[derive(Debug)]
+struct Slow;
 
 #[async_trait]
-impl crate::store::wrap::WrapPushes for Slow {
-    fn webhooks(&self) -> &dyn crate::store::push::Pushes {
-        &*self.0
+impl TableHooks for Slow {
+    async fn write(&self, table: &dyn Table, write: Write) -> Result<Outcome, StoreError> {
+        if notes_delivery(&write) {
+            tokio::time::sleep(Duration::from_secs(15)).await;
+        }
+        table.write(write).await
     }
+}
 
-    async fn note_delivery(
-        &self,
-        push: &PushRecord,
-        holder: &WriteId,
-        delivery: &Delivery,
-    ) -> Result<bool, StoreError> {
-        tokio::time::sleep(Duration::from_secs(15)).await;
-        use crate::store::push::DeliverPushes as _;
-        self.0.note_delivery(push, holder, delivery).await
-    }
+/// Whether a write stores the progress of a delivery: a lease alone sets no cursor.
+fn notes_delivery(write: &Write) -> bool {
+    let sets_cursor =
+        |change: &ItemChange| matches!(change, ItemChange::Set(path, _) if path.name == "cursor");
+    write
+        .statements
+        .iter()
+        .any(|statement| match &statement.action {
+            Action::Update(changes) => changes.iter().any(sets_cursor),
+            _ => false,
+        })
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_call_starts_without_enough_lease_to_store_its_result() {
     let mut fixture = PushFixture::new();
-    fixture.dispatcher.to.pushes = Arc::new(Slow(fixture.store.clone()));
+    fixture.dispatcher.to.deliveries = fixture.behind(Slow);
     let task = fixture.say(None, "talk", Some(hook("a"))).await;
     assert_eq!(fixture.deliver(&task.id, "a").await, Ack::Delete);
     assert_eq!(fixture.calls(), 1, "15 s of the lease are left");
@@ -664,22 +688,24 @@ async fn large_bytes_are_left_out_of_a_delivery() {
     assert_eq!(part.metadata[TRUNCATED], true);
 }
 
-/// A store that cannot load a whole task, as the function `push` cannot read the bucket.
-struct Shut(Arc<MemoryStore>);
+/// Refuses the read of a task that follows a lease: that of its content, which the function
+/// `push` may not read in the bucket.
+#[derive(Debug, Default)]
+struct Shut(AtomicBool);
 
 #[async_trait]
-impl WrapTasks for Shut {
-    fn tasks(&self) -> &dyn WriteTasks {
-        &*self.0
+impl TableHooks for Shut {
+    async fn get(&self, table: &dyn Table, keys: &[Key]) -> Result<Vec<Item>, StoreError> {
+        if self.0.load(Ordering::SeqCst) && reads(keys, ItemKind::Task) {
+            return Err(StoreError::Refused("an item names an object".to_owned()));
+        }
+        table.get(keys).await
     }
 
-    async fn load(
-        &self,
-        _: &Owner,
-        _: &TaskId,
-        _: Timestamp,
-    ) -> Result<Option<TaskRecord>, StoreError> {
-        Err(StoreError::Refused("an item names an object".to_owned()))
+    async fn write(&self, table: &dyn Table, write: Write) -> Result<Outcome, StoreError> {
+        let leases = writes(&write, ItemKind::Delivery) && !notes_delivery(&write);
+        self.0.store(leases, Ordering::SeqCst);
+        table.write(write).await
     }
 }
 
@@ -687,7 +713,7 @@ impl WrapTasks for Shut {
 async fn task_with_content_in_the_bucket_is_pushed_without_it() {
     for generation in [Generation::V10, Generation::V03] {
         let mut fixture = PushFixture::new();
-        fixture.dispatcher.to.tasks = Arc::new(Shut(fixture.store.clone()));
+        fixture.dispatcher.to.deliveries = fixture.behind(Shut::default());
         let offer = PushOffer {
             generation,
             ..hook("a")
@@ -869,7 +895,7 @@ async fn task_with_a_reused_id_has_no_earlier_push_configs() {
         tokio::time::advance(life).await;
         if cleaned {
             let now = fixture.clock.now();
-            fixture.store.clean_up(now, life);
+            fixture.store.table.clean_up(now);
         }
         fixture.say_under(Some(&id), None, "talk", none).await;
         let list = PushListQuery {

@@ -2,16 +2,16 @@
 
 use super::{Leases, Redispatch, ShardWalk, SweepPlaces, SweepReport};
 use crate::engine::doubles::{FakeQueue, owner, services};
-use crate::engine::{Engine, Policy};
+use crate::engine::{Engine, Policy, Services};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
-use crate::store::queue::{OpenTask, SweepObjects, SweepTasks};
-use crate::store::wrap::{WrapObjects, WrapSweepThreads, WrapThreads};
+use crate::store::records::Records;
+use crate::store::table::{Position, Query, QueryPage, QuerySource, Table, Value};
 use crate::store::{
-    Blobs as _, Committed, Expiring, ReadThreads, StoreError, SweepThreads, ThreadRecord,
-    ThreadWrite, WriteTasks as _, WriteThreads, contract,
+    Blobs as _, Committed, Expiring, StoreError, ThreadRecord, ThreadWrite, contract, keys,
 };
-use crate::task::{ContextId, TaskId, Timestamp, WriteId};
+use crate::task::{ContextId, TaskId, TaskKey, Timestamp, WriteId};
+use crate::testing::{TableHooks, TableLayer};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -27,73 +27,72 @@ async fn idle(_: &mut TaskContext<'_>, said: String) -> AgentResult<OnRequestRes
 
 /// An index of open tasks without an end; each page takes a second. Threads and objects
 /// are in memory.
+#[derive(Debug, Default)]
 struct Endless {
-    memory: Arc<MemoryStore>,
     /// The positions after which pages were requested, by shard.
-    asked: Mutex<BTreeMap<u32, Vec<u64>>>,
+    asked: Mutex<BTreeMap<u32, Vec<i64>>>,
     /// A shard that does not answer.
-    away: Option<u32>,
+    away: Mutex<Option<u32>>,
+}
+
+/// The shard of open tasks that a query reads.
+fn open_shard(query: &Query) -> Option<u32> {
+    let of_sweep = query.partition.source() == QuerySource::Sweep;
+    let shard = query.partition.key().strip_prefix("open#");
+    shard.filter(|_| of_sweep)?.parse().ok()
+}
+
+/// The position `at` in a shard.
+fn position(query: &Query, at: i64) -> Position {
+    let mut item = keys::task(&TaskKey::new(&owner(), &TaskId::made_of(1))).item();
+    item.insert(keys::SWEEP_PK.to_owned(), query.partition.key().into());
+    item.insert(keys::SWEEP_SK.to_owned(), at.into());
+    Position(item)
 }
 
 #[async_trait]
-impl SweepTasks for Endless {
-    fn open_shards(&self) -> u32 {
-        4
-    }
-
-    async fn open_tasks(
-        &self,
-        shard: u32,
-        after: Option<String>,
-        _: usize,
-    ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
+impl TableHooks for Endless {
+    async fn query(&self, table: &dyn Table, query: &Query) -> Result<QueryPage, StoreError> {
+        let Some(shard) = open_shard(query) else {
+            return table.query(query).await;
+        };
         tokio::time::sleep(SECOND).await;
-        if self.away == Some(shard) {
+        if *self.away.lock().unwrap() == Some(shard) {
             return Err(StoreError::Unavailable("away".to_owned()));
         }
-        let after: u64 = after.map_or(0, |place| place.parse().unwrap());
+        let after = match query.start.as_ref().map(|it| &it.0[keys::SWEEP_SK]) {
+            Some(Value::Number(after)) => *after,
+            _ => 0,
+        };
         let mut asked = self.asked.lock().unwrap();
         asked.entry(shard).or_default().push(after);
-        Ok((Vec::new(), Some((after + 1).to_string())))
-    }
-}
-
-impl WrapObjects for Endless {
-    fn objects(&self) -> &dyn SweepObjects {
-        &*self.memory
-    }
-}
-
-impl WrapThreads for Endless {
-    fn threads(&self) -> &dyn WriteThreads {
-        &*self.memory
-    }
-}
-
-impl WrapSweepThreads for Endless {
-    fn expiry_index(&self) -> &dyn SweepThreads {
-        &*self.memory
+        Ok(QueryPage {
+            next: Some(position(query, after + 1)),
+            ..QueryPage::default()
+        })
     }
 }
 
 /// An engine, and an index without an end.
 struct SweepFixture {
     engine: Engine,
-    index: Endless,
+    store: MemoryStore,
+    index: Arc<TableLayer<Endless>>,
 }
 
 impl SweepFixture {
     fn new() -> Self {
         let agent = Agent::builder("test").skill(idle).build().unwrap();
-        let memory = Arc::new(MemoryStore::new());
-        let services = services(memory.clone(), &memory);
+        let store = MemoryStore::new();
+        let index = TableLayer::new(store.table.clone(), Endless::default());
+        let services = Services {
+            records: Records::new(index.clone()),
+            ..services(&store)
+        };
         Self {
             engine: Engine::new(Arc::new(agent), services, Policy::default()),
-            index: Endless {
-                memory,
-                asked: Mutex::default(),
-                away: None,
-            },
+            store,
+            index,
         }
     }
 
@@ -102,8 +101,8 @@ impl SweepFixture {
     }
 
     /// The positions requested since the last call, by shard.
-    fn asked(&self) -> BTreeMap<u32, Vec<u64>> {
-        std::mem::take(&mut self.index.asked.lock().unwrap())
+    fn asked(&self) -> BTreeMap<u32, Vec<i64>> {
+        std::mem::take(&mut self.index.hooks.asked.lock().unwrap())
     }
 
     async fn sweep_for(
@@ -114,8 +113,9 @@ impl SweepFixture {
         let (until, mut report) = (self.now().plus(SECOND * seconds), SweepReport::default());
         let (line, leases) = (FakeQueue::default(), Leases::Respect);
         let again = Redispatch::new(&line);
+        let sweep = self.engine.records.sweep();
         self.engine
-            .sweep_tasks(&self.index, again, leases, walk, Some(until), &mut report)
+            .sweep_tasks(&sweep, again, leases, walk, Some(until), &mut report)
             .await
     }
 
@@ -131,7 +131,7 @@ impl SweepFixture {
             expect: 0,
             write: WriteId::made_of(1),
         };
-        assert!(self.index.memory.put_thread(&write).await.unwrap());
+        assert!(self.store.records.put_thread(&write).await.unwrap());
     }
 }
 
@@ -140,12 +140,12 @@ async fn a_backlog_of_tasks_leaves_time_for_threads_and_objects() {
     let fixture = SweepFixture::new();
     fixture.over().await;
     let bytes = bytes::Bytes::from_static(b"x");
-    fixture.index.memory.put("v1/x", bytes).await.unwrap();
+    fixture.store.blobs.put("v1/x", bytes).await.unwrap();
     let deadline = fixture.now().plus(SECOND * 300);
     let (line, mut places) = (FakeQueue::default(), SweepPlaces::default());
     let round = fixture
         .engine
-        .sweep_round(&fixture.index, &line, &mut places, Some(deadline));
+        .sweep_round(&line, &mut places, Some(deadline));
     let swept = round.await;
     assert_eq!(swept.threads.threads_removed, 1);
     assert_eq!(swept.objects.looked_at, 1);
@@ -154,7 +154,7 @@ async fn a_backlog_of_tasks_leaves_time_for_threads_and_objects() {
     assert!(fixture.now().plus(SECOND * 10) <= deadline);
     assert!(!places.are_done());
     let (owner, id) = (owner(), ContextId::parse("mine").unwrap());
-    let head = fixture.index.memory.load_thread(&owner, &id);
+    let head = fixture.store.records.load_thread(&owner, &id);
     assert_eq!(head.await.unwrap(), None);
 }
 
@@ -162,7 +162,7 @@ async fn a_backlog_of_tasks_leaves_time_for_threads_and_objects() {
 async fn a_round_continues_the_last_one_and_shards_take_equal_turns() {
     let fixture = SweepFixture::new();
     let mut walk = ShardWalk::of(4, 2);
-    let mut places: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+    let mut places: BTreeMap<u32, Vec<i64>> = BTreeMap::new();
     for _ in 0..5 {
         fixture.sweep_for(6, &mut walk).await.unwrap();
         for (shard, asked) in fixture.asked() {
@@ -173,15 +173,15 @@ async fn a_round_continues_the_last_one_and_shards_take_equal_turns() {
     assert_eq!(places.len(), 4);
     for asked in places.values() {
         assert!((7..=8).contains(&asked.len()), "{places:?}");
-        let in_order: Vec<u64> = (0..).take(asked.len()).collect();
+        let in_order: Vec<i64> = (0..).take(asked.len()).collect();
         assert_eq!(*asked, in_order, "nothing twice, and nothing left out");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_shard_that_does_not_answer_does_not_delay_the_others() {
-    let mut fixture = SweepFixture::new();
-    fixture.index.away = Some(0);
+    let fixture = SweepFixture::new();
+    *fixture.index.hooks.away.lock().unwrap() = Some(0);
     let mut walk = ShardWalk::of(4, 0);
     assert!(fixture.sweep_for(10, &mut walk).await.is_err());
     let asked = fixture.asked();
@@ -219,20 +219,20 @@ fn new_task(created_at: Timestamp) -> crate::task::TaskRecord {
 async fn a_page_that_was_cut_short_is_read_again() {
     /// One page with a task, which takes longer than the round; counts how often it was
     /// requested.
-    struct Slow(OpenTask, Mutex<u32>);
+    #[derive(Debug)]
+    struct Slow(TaskKey, Mutex<u32>);
 
     #[async_trait]
-    impl SweepTasks for Slow {
-        async fn open_tasks(
-            &self,
-            _: u32,
-            after: Option<String>,
-            _: usize,
-        ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
+    impl TableHooks for Slow {
+        async fn query(&self, table: &dyn Table, query: &Query) -> Result<QueryPage, StoreError> {
             tokio::time::sleep(SECOND * 60).await;
-            assert_eq!(after, None, "the unfinished page comes first");
+            assert_eq!(query.start, None, "the unfinished page comes first");
             *self.1.lock().unwrap() += 1;
-            Ok((vec![self.0.clone()], Some("next".to_owned())))
+            Ok(QueryPage {
+                items: table.get(&[keys::task(&self.0)]).await?,
+                next: Some(position(query, 1)),
+                ..QueryPage::default()
+            })
         }
     }
 
@@ -249,21 +249,17 @@ async fn a_page_that_was_cut_short_is_read_again() {
         has_pointer: false,
         now: at,
     };
-    crate::store::WriteTasks::commit(&*fixture.index.memory, &write)
-        .await
-        .unwrap();
-    let open = OpenTask {
-        owner: task.owner().clone(),
-        task: task.id().clone(),
-    };
-    let index = Slow(open, Mutex::new(0));
+    fixture.store.records.commit(&write).await.unwrap();
+    let slow = Slow(task.key(), Mutex::new(0));
+    let index = TableLayer::new(fixture.store.table.clone(), slow);
+    let sweep = Records::new(index.clone()).sweep();
     let mut walk = ShardWalk::of(1, 0);
     for _ in 0..2 {
         let (until, mut report) = (fixture.now().plus(SECOND * 30), SweepReport::default());
         let line = FakeQueue::default();
         let again = Redispatch::new(&line);
         let swept = fixture.engine.sweep_tasks(
-            &index,
+            &sweep,
             again,
             Leases::Respect,
             &mut walk,
@@ -273,7 +269,7 @@ async fn a_page_that_was_cut_short_is_read_again() {
         swept.await.unwrap();
         assert_eq!(report.looked_at, 0);
     }
-    assert_eq!(*index.1.lock().unwrap(), 2);
+    assert_eq!(*index.hooks.1.lock().unwrap(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -282,12 +278,12 @@ async fn a_round_without_time_left_begins_nothing() {
         let fixture = SweepFixture::new();
         fixture.over().await;
         let bytes = bytes::Bytes::from_static(b"x");
-        fixture.index.memory.put("v1/x", bytes).await.unwrap();
+        fixture.store.blobs.put("v1/x", bytes).await.unwrap();
         let deadline = fixture.now().plus(SECOND * left);
         let (line, mut places) = (FakeQueue::default(), SweepPlaces::default());
         let round = fixture
             .engine
-            .sweep_round(&fixture.index, &line, &mut places, Some(deadline));
+            .sweep_round(&line, &mut places, Some(deadline));
         let swept = round.await;
         let pages: usize = fixture.asked().values().map(Vec::len).sum();
         let done = (
@@ -310,7 +306,7 @@ async fn rounds_of_new_processes_begin_at_different_shards() {
         let (line, mut places) = (FakeQueue::default(), SweepPlaces::default());
         let round = fixture
             .engine
-            .sweep_round(&fixture.index, &line, &mut places, Some(deadline));
+            .sweep_round(&line, &mut places, Some(deadline));
         round.await;
         first.extend(fixture.asked().into_keys());
     }
@@ -319,18 +315,18 @@ async fn rounds_of_new_processes_begin_at_different_shards() {
 
 #[tokio::test(start_paused = true)]
 async fn a_round_reports_an_error_and_sweeps_the_rest() {
-    let mut fixture = SweepFixture::new();
-    fixture.index.away = Some(0);
+    let fixture = SweepFixture::new();
+    *fixture.index.hooks.away.lock().unwrap() = Some(0);
     fixture.over().await;
     let deadline = fixture.now().plus(SECOND * 300);
     let (line, mut places) = (FakeQueue::default(), SweepPlaces::default());
     let round = fixture
         .engine
-        .sweep_round(&fixture.index, &line, &mut places, Some(deadline));
+        .sweep_round(&line, &mut places, Some(deadline));
     let swept = round.await;
     assert!(swept.error.is_some());
     assert_eq!(swept.threads.threads_removed, 1);
-    assert_eq!(fixture.asked().len(), 3);
+    assert_eq!(fixture.asked().len(), 15);
 }
 
 #[tokio::test(start_paused = true)]
@@ -350,8 +346,8 @@ async fn a_deletion_finished_late_removes_nothing_of_the_next_context() {
         (*fields.version, *fields.created_at) = (1, made);
         *fields.context_id = context.clone();
         let stored = fixture
-            .index
-            .memory
+            .store
+            .records
             .commit(&of.create(&task))
             .await
             .unwrap();
@@ -360,7 +356,7 @@ async fn a_deletion_finished_late_removes_nothing_of_the_next_context() {
     // This deletion has read the thread before another sweep finished it.
     let removal = fixture.engine.remove_cleared(&deleted, None).await.unwrap();
     assert_eq!((removal.tasks, removal.is_whole()), (1, true));
-    let left = fixture.index.memory.tasks_in(&of.owner, &context, None, 9);
+    let left = fixture.store.records.tasks_in(&of.owner, &context, None, 9);
     let left: Vec<_> = left
         .await
         .unwrap()

@@ -10,8 +10,8 @@ use crate::engine::relay;
 use crate::engine::{Engine, EngineError, Leases, Policy, SweepReport};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
-use crate::store::queue::{Ack, OpenTask, SweepTasks, TaskImage, WorkItem, WorkMessage, WorkQueue};
-use crate::store::{Measured, ReadTasks as _, RecordQuery, StoreError};
+use crate::store::queue::{Ack, TaskImage, WorkItem, WorkMessage, WorkQueue};
+use crate::store::{Measured, RecordQuery, StoreError};
 use crate::task::{
     CancelCommand, Event, Frame, Generation, Message, OutputCounts, Part, PartContent, SendCommand,
     SendMode, Sent, StepResult, SubscribeCommand, Task, TaskId, TaskRecord, TaskState,
@@ -98,25 +98,10 @@ async fn behind(_: String) -> AgentResult<String> {
     Ok("done".to_owned())
 }
 
-/// The index of the sweep.
-struct Index(Vec<OpenTask>);
-
-#[async_trait]
-impl SweepTasks for Index {
-    async fn open_tasks(
-        &self,
-        _: u32,
-        _: Option<String>,
-        _: usize,
-    ) -> Result<(Vec<OpenTask>, Option<String>), StoreError> {
-        Ok((self.0.clone(), None))
-    }
-}
-
 /// An engine, its queue, and the counter of its skill.
 struct WorkerFixture {
     engine: Engine,
-    store: Arc<MemoryStore>,
+    store: MemoryStore,
     line: FakeQueue<WorkItem>,
     counter: Arc<Counter>,
 }
@@ -140,8 +125,8 @@ impl WorkerFixture {
     }
 
     fn with(agent: AgentDefinition, counter: Arc<Counter>) -> Self {
-        let store = Arc::new(MemoryStore::new());
-        let services = services(store.clone(), &store);
+        let store = MemoryStore::new();
+        let services = services(&store);
         let engine = Engine::new(Arc::new(agent), services, Policy::default());
         Self {
             engine,
@@ -157,7 +142,7 @@ impl WorkerFixture {
 
     async fn record(&self, id: &TaskId) -> TaskRecord {
         let now = self.engine.reader.clock.now();
-        let found = self.store.load(&owner(), id, now).await;
+        let found = self.store.records.load(&owner(), id, now).await;
         found.unwrap().unwrap()
     }
 
@@ -180,11 +165,8 @@ impl WorkerFixture {
         );
     }
 
-    async fn sweep(&self, id: &TaskId, leases: Leases) -> SweepReport {
-        let (owner, task) = (owner(), id.clone());
-        let index = Index(vec![OpenTask { owner, task }]);
-        let swept = self.engine.sweep(&index, &self.line, leases);
-        swept.await.unwrap()
+    async fn sweep(&self, leases: Leases) -> SweepReport {
+        self.engine.sweep(&self.line, leases).await.unwrap()
     }
 }
 
@@ -535,7 +517,7 @@ async fn fenced_worker_changes_nothing_and_ends_its_message() {
         tokio::time::sleep(Duration::from_secs(5)).await;
         // The sweep counts the first worker's lease as expired, and a second worker takes
         // over.
-        fixture.sweep(&task.id, Leases::CountAsExpired).await;
+        fixture.sweep(Leases::CountAsExpired).await;
         let item = fixture.item(&task.id).await;
         fixture.engine.work(&item, &fixture.line, None).await
     };
@@ -609,15 +591,15 @@ async fn sweep_dispatches_an_inline_turn_that_died() {
         count_limit: 0,
         now: fixture.engine.reader.clock.now(),
     };
-    let found = fixture.store.list(&owner(), &page).await.unwrap();
+    let found = fixture.store.records.list(&owner(), &page).await.unwrap();
     let id = found.records[0].id().clone();
     assert_eq!(
-        fixture.sweep(&id, Leases::Respect).await.redispatched,
+        fixture.sweep(Leases::Respect).await.redispatched,
         0,
         "its lease is live"
     );
     tokio::time::sleep(2 * MINUTE).await;
-    assert_eq!(fixture.sweep(&id, Leases::Respect).await.redispatched, 1);
+    assert_eq!(fixture.sweep(Leases::Respect).await.redispatched, 1);
     assert_eq!(fixture.work(&id).await, Ack::Delete);
     assert_eq!(fixture.record(&id).await.state(), TaskState::Completed);
 }
@@ -628,13 +610,13 @@ async fn sweep_resends_an_old_intent_without_a_write() {
     let task = fixture.send("quick", SendMode::Immediate).await;
     let before = fixture.record(&task.id).await;
     tokio::time::sleep(5 * MINUTE - Duration::from_millis(1)).await;
-    let swept = fixture.sweep(&task.id, Leases::Respect).await;
+    let swept = fixture.sweep(Leases::Respect).await;
     assert_eq!(
         swept.redispatched, 0,
         "the intent is younger than five minutes"
     );
     tokio::time::sleep(Duration::from_millis(1)).await;
-    let swept = fixture.sweep(&task.id, Leases::Respect).await;
+    let swept = fixture.sweep(Leases::Respect).await;
     assert_eq!((swept.redispatched, swept.failed), (1, 0));
     let item = fixture.item(&task.id).await;
     assert_eq!(*fixture.line.items.lock().unwrap(), [item]);
@@ -730,10 +712,10 @@ async fn sweep_waits_30_seconds_after_a_lease_has_expired() {
     let ends = fixture.record(&task.id).await.lease_until().unwrap();
     let left = ends.since(fixture.engine.reader.clock.now());
     tokio::time::sleep(left + Duration::from_millis(29_999)).await;
-    let swept = fixture.sweep(&task.id, Leases::Respect).await;
+    let swept = fixture.sweep(Leases::Respect).await;
     assert_eq!(swept.redispatched, 0);
     tokio::time::sleep(Duration::from_millis(1)).await;
-    let swept = fixture.sweep(&task.id, Leases::Respect).await;
+    let swept = fixture.sweep(Leases::Respect).await;
     assert_eq!(swept.redispatched, 1);
 }
 
@@ -744,7 +726,7 @@ async fn sweep_fails_a_task_without_attempts_left() {
     for attempt in 1..=5 {
         fixture.crash_after(&task.id, Duration::from_secs(30)).await;
         tokio::time::sleep(3 * MINUTE).await;
-        let swept = fixture.sweep(&task.id, Leases::Respect).await;
+        let swept = fixture.sweep(Leases::Respect).await;
         let last = usize::from(attempt == 5);
         assert_eq!((swept.failed, swept.redispatched), (last, 1 - last));
     }

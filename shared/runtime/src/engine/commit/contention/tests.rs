@@ -18,9 +18,8 @@ async fn idle(_: &mut TaskContext<'_>, said: String) -> AgentResult<OnRequestRes
 fn engine(lease: Duration) -> Engine {
     let store = Arc::new(MemoryStore::new());
     let services = Services {
-        tasks: store.clone(),
-        threads: store.clone(),
-        blobs: store,
+        records: store.records.clone(),
+        blobs: store.blobs.clone(),
         clock: Arc::new(clock()),
         ids: Arc::new(RandomIds),
         model: None,

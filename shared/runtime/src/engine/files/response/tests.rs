@@ -2,17 +2,17 @@ use super::*;
 use crate::engine::{Policy, SystemClock};
 use crate::store::contract::World;
 use crate::store::memory::MemoryStore;
-use crate::store::{Blobs, Measured, ReadBlobs, StoreError};
+use crate::store::{Blobs, Measured, StoreError};
 use crate::task::{Artifact, Metadata, StatusUpdate, TaskId, Timestamp};
+use crate::testing::{BlobHooks, BlobLayer};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A memory store that can make URLs and counts the bytes that are read.
+/// Makes URLs and counts the bytes that are read.
 #[derive(Default)]
 struct Shelf {
-    memory: MemoryStore,
     links: bool,
     read: AtomicUsize,
     /// Objects that are being read now.
@@ -22,17 +22,13 @@ struct Shelf {
 }
 
 #[async_trait]
-impl crate::store::wrap::WrapBlobs for Shelf {
-    fn blobs(&self) -> &dyn Blobs {
-        &self.memory
-    }
-
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
+impl BlobHooks for Shelf {
+    async fn get(&self, blobs: &dyn Blobs, key: &str) -> Result<Option<Bytes>, StoreError> {
         let open = self.open.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(open, Ordering::SeqCst);
         tokio::task::yield_now().await;
         self.open.fetch_sub(1, Ordering::SeqCst);
-        let found = self.memory.get(key).await?;
+        let found = blobs.get(key).await?;
         let read = found.as_ref().map_or(0, Bytes::len);
         self.read.fetch_add(read, Ordering::SeqCst);
         Ok(found)
@@ -40,6 +36,7 @@ impl crate::store::wrap::WrapBlobs for Shelf {
 
     async fn read_url(
         &self,
+        _: &dyn Blobs,
         download: &Download<'_>,
         _now: Timestamp,
         lifetime: Duration,
@@ -56,23 +53,24 @@ impl crate::store::wrap::WrapBlobs for Shelf {
 }
 
 struct Desk {
-    shelf: Arc<Shelf>,
+    shelf: Arc<BlobLayer<Shelf>>,
     reader: Reader,
 }
 
 impl Desk {
     fn new(links: bool, response_max: usize) -> Self {
-        let shelf = Arc::new(Shelf {
+        let shelf = Shelf {
             links,
             ..Shelf::default()
-        });
+        };
+        let store = MemoryStore::new();
+        let shelf = BlobLayer::new(store.blobs, shelf);
         let policy = Policy {
             response_max,
             ..Policy::default()
         };
-        let tasks = Arc::new(MemoryStore::new());
-        let threads = Arc::new(MemoryStore::new());
-        let reader = Reader::new(tasks, threads, shelf.clone(), Arc::new(SystemClock), policy);
+        let records = store.records.reader().clone();
+        let reader = Reader::new(records, shelf.clone(), Arc::new(SystemClock), policy);
         Self { shelf, reader }
     }
 
@@ -93,7 +91,7 @@ impl Desk {
     }
 
     fn read(&self) -> usize {
-        self.shelf.read.load(Ordering::SeqCst)
+        self.shelf.hooks.read.load(Ordering::SeqCst)
     }
 
     async fn fit(&self, task: &mut Task, room: &mut ResponseBudget) {
@@ -173,7 +171,7 @@ async fn files_of_a_response_are_read_sixteen_at_a_time() {
             .all(|it| matches!(it, PartContent::Raw(_)))
     );
     assert_eq!(desk.read(), 20_000);
-    assert_eq!(desk.shelf.most.load(Ordering::SeqCst), 16);
+    assert_eq!(desk.shelf.hooks.most.load(Ordering::SeqCst), 16);
 }
 
 #[tokio::test]

@@ -2,45 +2,36 @@
 
 use crate::auth::Caller;
 use crate::engine::CallBudget;
-use crate::engine::doubles::clock;
-use crate::engine::{Engine, Policy, RandomIds, Services};
+use crate::engine::doubles::services_over;
+use crate::engine::{Engine, Policy};
 use crate::prelude::*;
 use crate::store::memory::MemoryStore;
-use crate::store::wrap::WrapTasks;
-use crate::store::{ReadTasks as _, StoreError, Tail, WriteTasks};
+use crate::store::table::{Query, QueryPage, ReadTable as _, Table};
+use crate::store::{StoreError, keys};
 use crate::task::{
     A2aError, CancelCommand, Generation, Message, Metadata, Owner, Part, SendCommand, SendMode,
-    Subject, TaskId, TaskRecord, TenantId, Timestamp,
+    Subject, TaskId, TaskKey, TaskRecord, TenantId, Timestamp,
 };
+use crate::testing::{TableHooks, TableLayer};
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Answers a read of the event log with this, as if it had come before a deletion.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct LateTail {
-    memory: MemoryStore,
-    tail: Mutex<Option<Tail>>,
+    tail: Mutex<Option<QueryPage>>,
 }
 
 #[async_trait]
-impl WrapTasks for LateTail {
-    fn tasks(&self) -> &dyn WriteTasks {
-        &self.memory
-    }
-
-    async fn tail(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        after: u64,
-        now: Timestamp,
-    ) -> Result<Option<Tail>, StoreError> {
+impl TableHooks for LateTail {
+    async fn query(&self, table: &dyn Table, query: &Query) -> Result<QueryPage, StoreError> {
+        let reads_log = keys::task_key_of(query.partition.key()).is_some();
         let late = self.tail.lock().unwrap().clone();
-        if late.is_some() {
-            return Ok(late);
+        match late.filter(|_| reads_log) {
+            Some(late) => Ok(late),
+            None => table.query(query).await,
         }
-        self.memory.tail(owner, id, after, now).await
     }
 }
 
@@ -62,7 +53,7 @@ fn id() -> TaskId {
     TaskId::parse("client-1").unwrap()
 }
 
-async fn send(engine: &Engine, store: &LateTail) -> TaskRecord {
+async fn send(engine: &Engine, store: &MemoryStore) -> TaskRecord {
     let command = SendCommand {
         message: Message::from_user("m-1", vec![Part::text("go")]),
         client_task_id: Some(id()),
@@ -79,22 +70,18 @@ async fn send(engine: &Engine, store: &LateTail) -> TaskRecord {
         .await
         .unwrap();
     let owner = caller().owner;
-    let found = store.memory.load(&owner, &id(), Timestamp::default()).await;
+    let found = store
+        .records
+        .load(&owner, &id(), Timestamp::default())
+        .await;
     found.unwrap().unwrap()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_waiting_call_shows_no_later_task_of_the_same_id() {
-    let store = Arc::new(LateTail::default());
-    let memory = Arc::new(MemoryStore::new());
-    let services = Services {
-        tasks: store.clone(),
-        threads: memory.clone(),
-        blobs: memory,
-        clock: Arc::new(clock()),
-        ids: Arc::new(RandomIds),
-        model: None,
-    };
+    let store = MemoryStore::new();
+    let layer = TableLayer::new(store.table.clone(), LateTail::default());
+    let services = services_over(layer.clone());
     let agent = Agent::builder("test").skill(work).build().unwrap();
     let engine = Engine::new(Arc::new(agent), services, Policy::default());
 
@@ -104,14 +91,15 @@ async fn a_waiting_call_shows_no_later_task_of_the_same_id() {
         metadata: Metadata::new(),
     };
     engine.cancel(&caller(), &cancel).await.unwrap();
-    let (owner, now) = (caller().owner, Timestamp::default());
-    let tail = store.memory.tail(&owner, &id(), 0, now).await.unwrap();
+    let task = TaskKey::new(&caller().owner, &id());
+    let log = keys::task_items(&task).into();
+    let tail = store.table.query(&log).await.unwrap();
     engine.delete_task(&caller(), &id()).await.unwrap();
     let second = send(&engine, &store).await;
     assert!(!second.is_same_task(&first));
 
     // The wait reads the log of the first task, and then the record of the second.
-    *store.tail.lock().unwrap() = tail;
+    *layer.hooks.tail.lock().unwrap() = Some(tail);
     let until = engine.reader.clock.now().plus(Duration::from_secs(5));
     let waited = engine.reader.rested(&caller(), first, until).await;
     assert_eq!(waited.unwrap_err().a2a_error, A2aError::TaskNotFound);

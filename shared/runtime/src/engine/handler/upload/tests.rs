@@ -2,9 +2,9 @@ use super::*;
 use crate::engine::doubles::services;
 use crate::engine::{LimitPolicy, Policy};
 use crate::prelude::{Agent, AgentResult, skill};
+use crate::store::contract::{Fault, WatchedTable};
 use crate::store::limits::Limits;
 use crate::store::memory::MemoryStore;
-use crate::store::table_contract::{Fault, WatchedTable};
 use crate::task::{Owner, Subject};
 use std::sync::Arc;
 
@@ -113,7 +113,7 @@ async fn uploads_above_the_day_of_a_tenant_are_refused_until_midnight() {
         ..Policy::default()
     };
     let agent = Agent::builder("test").skill(say).build().unwrap();
-    let services = services(store.clone(), &store);
+    let services = services(&store);
     let table = Arc::new(WatchedTable::default());
     let engine = Engine::new(Arc::new(agent), services, policy);
     let engine = engine.with_limits(Limits::new(table.clone()));

@@ -2,31 +2,34 @@
 //! thread.
 
 use crate::engine::CallBudget;
-use crate::engine::doubles::{START, ann, clock, owner, send_command, services};
+use crate::engine::doubles::{START, ann, clock, owner, send_command, services_over};
 use crate::engine::{Clock, Engine, Policy, RandomIds, Services};
 use crate::prelude::*;
+use crate::store::contract::noise;
+use crate::store::keys::Key;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, Receipt, WorkItem};
-use crate::store::wrap::{WrapBlobs, WrapTasks, WrapThreads};
-use crate::store::{
-    Blobs, Committed, ProjectedTask, Projection, ReadTasks, ReadThreads, RecordPage, RecordQuery,
-    StoreError, TaskWrite, ThreadRecord, ThreadWrite, WriteTasks, WriteThreads,
+use crate::store::records::Records;
+use crate::store::table::{
+    ConditionCheck, Item, Outcome, Query, QueryPage, Range, Table, Value, Write,
 };
+use crate::store::{Blobs, StoreError, ThreadRecord, ThreadWrite, keys};
 use crate::task::{
-    A2aError, ContextId, Owner, SendMode, Sent, TaskId, TaskKey, TaskRecord, TaskState, Timestamp,
-    WriteId,
+    A2aError, ContextId, SendMode, Sent, TaskId, TaskKey, TaskRecord, TaskState, Timestamp, WriteId,
 };
-use crate::testing::TestClock;
+use crate::testing::{
+    BlobHooks, BlobLayer, ItemKind, TableHooks, TableLayer, TestClock, reads, writes,
+};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A thread store that can be unavailable, or in which others are faster.
-#[derive(Default)]
+/// Threads that can be unavailable, or in which others are faster.
+#[derive(Debug, Default)]
 struct Threads {
-    memory: MemoryStore,
+    store: MemoryStore,
     away: AtomicBool,
     /// Whether the table's TTL removes the thread before its next write.
     cleans: AtomicBool,
@@ -42,48 +45,40 @@ struct Threads {
     unheard: AtomicBool,
     /// Whether tasks cannot be read.
     tasks_away: AtomicBool,
-    /// Whether a list shows each task twice.
-    lags: AtomicBool,
-    /// How many messages of each task were requested, and how many bytes.
-    wanted: Mutex<Vec<(usize, usize)>>,
+    /// The tasks whose content was read.
+    contents: Mutex<Vec<String>>,
+}
+
+fn away() -> StoreError {
+    StoreError::Unavailable("away".to_owned())
 }
 
 impl Threads {
     /// Makes a write, unless it has to fail.
-    async fn written<T>(
-        &self,
-        write: impl Future<Output = Result<T, StoreError>> + Send,
-    ) -> Result<T, StoreError> {
+    async fn written(&self, table: &dyn Table, write: Write) -> Result<Outcome, StoreError> {
         let left = self.spoilt.load(Ordering::SeqCst);
         if left == 0 {
-            return write.await;
+            return table.write(write).await;
         }
         self.spoilt.store(left - 1, Ordering::SeqCst);
         if self.stores.load(Ordering::SeqCst) {
-            write.await?;
+            table.write(write).await?;
             return Err(StoreError::Unavailable("no answer".to_owned()));
         }
         Err(StoreError::Contended("TransactionConflict".to_owned()))
     }
 
-    fn reach(&self) -> Result<(), StoreError> {
-        if self.away.load(Ordering::SeqCst) {
-            return Err(StoreError::Unavailable("away".to_owned()));
-        }
-        Ok(())
-    }
-
     /// The write of another task of the context.
-    async fn another(&self, context: &ContextId) {
+    async fn another(&self) {
         let left = self.others.load(Ordering::SeqCst);
         if left == 0 {
             return;
         }
         self.others.store(left - 1, Ordering::SeqCst);
-        let found = self.memory.load_thread(&owner(), context).await.unwrap();
+        let records = &self.store.records;
+        let found = records.load_thread(&owner(), &context()).await.unwrap();
         let at = Timestamp::from_millis(1_700_000_000_000);
-        let mut record =
-            found.unwrap_or_else(|| ThreadRecord::begun(owner(), context.clone(), at, at));
+        let mut record = found.unwrap_or_else(|| ThreadRecord::begun(owner(), context(), at, at));
         let expect = record.version;
         record.version += 1;
         record.state_version = record.version;
@@ -95,113 +90,80 @@ impl Threads {
             expect,
             write,
         };
-        assert!(self.memory.put_thread(&other).await.unwrap());
+        assert!(records.put_thread(&other).await.unwrap());
+    }
+
+    /// Removes the thread, as the table's TTL does.
+    async fn clean(&self) -> Result<(), StoreError> {
+        let records = &self.store.records;
+        if let Some(left) = records.load_thread(&owner(), &context()).await? {
+            records.remove_thread(&left).await?;
+        }
+        Ok(())
     }
 }
 
 #[async_trait]
-impl WrapThreads for Threads {
-    fn threads(&self) -> &dyn WriteThreads {
-        &self.memory
-    }
-
-    async fn load_thread(
-        &self,
-        owner: &Owner,
-        id: &ContextId,
-    ) -> Result<Option<ThreadRecord>, StoreError> {
-        self.reach()?;
-        self.reads.fetch_add(1, Ordering::SeqCst);
-        self.memory.load_thread(owner, id).await
-    }
-
-    async fn load_thread_head(
-        &self,
-        owner: &Owner,
-        id: &ContextId,
-    ) -> Result<Option<ThreadRecord>, StoreError> {
-        self.reach()?;
-        self.memory.load_thread_head(owner, id).await
-    }
-
-    async fn put_thread(&self, write: &ThreadWrite) -> Result<bool, StoreError> {
-        self.another(&write.record.context_id).await;
-        if self.cleans.swap(false, Ordering::SeqCst) {
-            let (owner, id) = (&write.record.owner, &write.record.context_id);
-            if let Some(left) = self.memory.load_thread(owner, id).await? {
-                self.memory.remove_thread(&left).await?;
-            }
+impl TableHooks for Threads {
+    async fn get(&self, table: &dyn Table, keys: &[Key]) -> Result<Vec<Item>, StoreError> {
+        let threads_away = self.away.load(Ordering::SeqCst) && reads(keys, ItemKind::Thread);
+        let tasks_away = self.tasks_away.load(Ordering::SeqCst) && reads(keys, ItemKind::Task);
+        if threads_away || tasks_away {
+            return Err(away());
         }
-        let stored = self.written(self.memory.put_thread(write)).await?;
-        Ok(stored && !self.unheard.swap(false, Ordering::SeqCst))
+        table.get(keys).await
+    }
+
+    async fn query(&self, table: &dyn Table, query: &Query) -> Result<QueryPage, StoreError> {
+        let partition = query.partition.key();
+        let reads_thread = matches!(
+            &query.range,
+            Range::Between(Value::Text(first), _) if first == keys::META
+        );
+        if reads_thread && self.away.load(Ordering::SeqCst) {
+            return Err(away());
+        }
+        self.reads.fetch_add(reads_thread.into(), Ordering::SeqCst);
+        if keys::task_key_of(partition).is_some() {
+            self.contents.lock().unwrap().push(partition.to_owned());
+        }
+        table.query(query).await
+    }
+
+    async fn write(&self, table: &dyn Table, write: Write) -> Result<Outcome, StoreError> {
+        if !writes(&write, ItemKind::Thread) {
+            return table.write(write).await;
+        }
+        let (count, is_alone) = (write.statements.len(), !writes(&write, ItemKind::Task));
+        self.another().await;
+        if is_alone && self.cleans.swap(false, Ordering::SeqCst) {
+            self.clean().await?;
+        }
+        let outcome = self.written(table, write).await?;
+        if is_alone && self.unheard.swap(false, Ordering::SeqCst) {
+            return Ok(Outcome::Refused(vec![ConditionCheck::Failed(None); count]));
+        }
+        Ok(outcome)
     }
 }
 
-#[async_trait]
-impl WrapTasks for Threads {
-    fn tasks(&self) -> &dyn WriteTasks {
-        &self.memory
-    }
-
-    async fn head(
-        &self,
-        owner: &Owner,
-        id: &TaskId,
-        now: Timestamp,
-    ) -> Result<Option<TaskRecord>, StoreError> {
-        if self.tasks_away.load(Ordering::SeqCst) {
-            return Err(StoreError::Unavailable("away".to_owned()));
-        }
-        ReadTasks::head(&self.memory, owner, id, now).await
-    }
-
-    async fn list(&self, owner: &Owner, query: &RecordQuery) -> Result<RecordPage, StoreError> {
-        let mut page = self.memory.list(owner, query).await?;
-        if self.lags.load(Ordering::SeqCst) {
-            let again = page.records.clone();
-            page.records.extend(again);
-        }
-        Ok(page)
-    }
-
-    async fn project(
-        &self,
-        head: TaskRecord,
-        wanted: Projection,
-        _: Timestamp,
-    ) -> Result<Option<ProjectedTask>, StoreError> {
-        let asked = (wanted.history_length, wanted.bytes);
-        self.wanted.lock().unwrap().push(asked);
-        let read = wanted.bytes.min(3 * 1024 * 1024);
-        let whole = ProjectedTask::of_whole(head);
-        Ok(Some(ProjectedTask { read, ..whole }))
-    }
-
-    async fn commit(&self, write: &TaskWrite) -> Result<Committed, StoreError> {
-        if let Some(thread) = &write.thread {
-            self.another(&thread.record.context_id).await;
-            return self.written(self.memory.commit(write)).await;
-        }
-        self.memory.commit(write).await
-    }
-}
-
-/// A blob store that counts its writes.
+/// Counts the files that are stored.
 #[derive(Default)]
 struct Counted {
-    memory: MemoryStore,
     puts: AtomicU64,
 }
 
 #[async_trait]
-impl WrapBlobs for Counted {
-    fn blobs(&self) -> &dyn Blobs {
-        &self.memory
-    }
-
-    async fn put_for(&self, task: &TaskKey, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+impl BlobHooks for Counted {
+    async fn put_for(
+        &self,
+        blobs: &dyn Blobs,
+        task: &TaskKey,
+        key: &str,
+        bytes: Bytes,
+    ) -> Result<(), StoreError> {
         self.puts.fetch_add(1, Ordering::SeqCst);
-        self.memory.put_for(task, key, bytes).await
+        blobs.put_for(task, key, bytes).await
     }
 }
 
@@ -219,7 +181,7 @@ impl SkillHandler for Keeper {
         input: String,
     ) -> AgentResult<OnRequestResult<String>> {
         self.0.fetch_add(1, Ordering::SeqCst);
-        if input == "plain" {
+        if input.starts_with("plain") {
             return OnRequestResult::done("plain".to_owned());
         }
         if input == "session" {
@@ -254,25 +216,26 @@ impl SkillHandler for Keeper {
 /// An agent with a thread that others change.
 struct Contest {
     engine: Engine,
-    store: Arc<Threads>,
-    blobs: Arc<Counted>,
+    layer: Arc<TableLayer<Threads>>,
+    blobs: Arc<BlobLayer<Counted>>,
     runs: Arc<AtomicU64>,
 }
 
 impl Contest {
     fn new(others: u64) -> Self {
-        let store = Arc::new(Threads::default());
-        store.others.store(others, Ordering::SeqCst);
-        Self::over(store, Arc::new(clock()))
+        let threads = Threads::default();
+        threads.others.store(others, Ordering::SeqCst);
+        let layer = TableLayer::new(threads.store.table.clone(), threads);
+        Self::over(layer, Arc::new(clock()))
     }
 
     /// Another process over the same store.
-    fn over(store: Arc<Threads>, clock: Arc<dyn Clock>) -> Self {
-        let blobs = Arc::new(Counted::default());
+    fn over(layer: Arc<TableLayer<Threads>>, clock: Arc<dyn Clock>) -> Self {
+        let memory = layer.hooks.store.blobs.clone();
+        let blobs = BlobLayer::new(memory.clone(), Counted::default());
         let runs = Arc::new(AtomicU64::default());
         let services = Services {
-            tasks: store.clone(),
-            threads: store.clone(),
+            records: Records::new(layer.clone()).with_blobs(memory),
             blobs: blobs.clone(),
             clock,
             ids: Arc::new(RandomIds),
@@ -282,7 +245,7 @@ impl Contest {
         let agent = Agent::builder("test").skill(keeper).build().unwrap();
         Self {
             engine: Engine::new(Arc::new(agent), services, Policy::default()),
-            store,
+            layer,
             blobs,
             runs,
         }
@@ -313,8 +276,17 @@ impl Contest {
         Artifact::from(artifacts[0].clone()).text().unwrap()
     }
 
+    fn threads(&self) -> &Threads {
+        &self.layer.hooks
+    }
+
     async fn events(&self) -> usize {
-        let found = self.store.memory.load_thread(&owner(), &context()).await;
+        let found = self
+            .threads()
+            .store
+            .records
+            .load_thread(&owner(), &context())
+            .await;
         found.unwrap().map_or(0, |thread| thread.state.events.len())
     }
 }
@@ -347,24 +319,19 @@ impl Receipt for Only {
 /// An engine whose threads cannot be read.
 struct OutageFixture {
     engine: Engine,
-    store: Arc<MemoryStore>,
-    threads: Arc<Threads>,
+    layer: Arc<TableLayer<Threads>>,
 }
 
 impl OutageFixture {
     fn new() -> Self {
-        let store = Arc::new(MemoryStore::new());
-        let threads = Arc::new(Threads::default());
+        let threads = Threads::default();
         threads.away.store(true, Ordering::SeqCst);
-        let services = Services {
-            threads: threads.clone(),
-            ..services(store.clone(), &store)
-        };
+        let layer = TableLayer::new(threads.store.table.clone(), threads);
+        let services = services_over(layer.clone());
         let agent = Agent::builder("test").skill(recall).build().unwrap();
         Self {
             engine: Engine::new(Arc::new(agent), services, Policy::default()),
-            store,
-            threads,
+            layer,
         }
     }
 
@@ -378,7 +345,8 @@ impl OutageFixture {
     }
 
     async fn work(&self, task: &TaskId) -> (Ack, TaskRecord) {
-        let found = self.store.load(&owner(), task, Timestamp::default()).await;
+        let records = &self.layer.hooks.store.records;
+        let found = records.load(&owner(), task, Timestamp::default()).await;
         let item = WorkItem {
             owner: owner(),
             task: task.clone(),
@@ -388,7 +356,7 @@ impl OutageFixture {
         };
         let ack = self.engine.work(&item, &Only, None).await;
         let now = Timestamp::default();
-        let found = self.store.load(&owner(), task, now).await.unwrap();
+        let found = records.load(&owner(), task, now).await.unwrap();
         (ack, found.unwrap())
     }
 }
@@ -404,7 +372,7 @@ async fn an_unavailable_store_fails_no_task_that_reads_its_thread() {
     assert_eq!((ack, record.state()), (Ack::Delete, TaskState::Working));
     assert!(record.dispatch().is_some() && record.not_before().is_some());
     tokio::time::advance(Duration::from_secs(120)).await;
-    fixture.threads.away.store(false, Ordering::SeqCst);
+    fixture.layer.hooks.away.store(false, Ordering::SeqCst);
     let (ack, record) = fixture.work(&task.id).await;
     assert_eq!((ack, record.state()), (Ack::Delete, TaskState::Completed));
 }
@@ -431,7 +399,7 @@ async fn a_skill_runs_once_however_often_others_write_its_thread() {
         assert_eq!(task.status.state, TaskState::Completed, "{others}");
         assert_eq!(contest.runs.load(Ordering::SeqCst), 1);
         assert_eq!(contest.events().await, 1);
-        let puts = contest.blobs.puts.load(Ordering::SeqCst);
+        let puts = contest.blobs.hooks.puts.load(Ordering::SeqCst);
         assert_eq!(puts, 1, "a file is stored once");
 
         let contest = Contest::new(others);
@@ -455,6 +423,8 @@ async fn a_turn_that_loses_every_race_fails_and_is_not_repeated() {
         let said = task.status.message.as_ref().unwrap();
         assert_eq!(said.metadata["a2a-lambda/errorCode"], "DEADLINE");
         assert_eq!(task.artifacts.unwrap().len(), 1, "it keeps its artifact");
+        let puts = contest.blobs.hooks.puts.load(Ordering::SeqCst);
+        assert_eq!(puts, 1, "a file is stored once");
         let took = contest.engine.reader.clock.now().since(began);
         assert!(took < left.unwrap_or(Duration::from_secs(21)), "{took:?}");
         assert_eq!(contest.runs.load(Ordering::SeqCst), 1);
@@ -472,7 +442,7 @@ async fn a_turn_that_loses_every_race_fails_and_is_not_repeated() {
 async fn transaction_conflicts_in_a_thread_do_not_repeat_the_skill() {
     for text in ["task", "message"] {
         let contest = Contest::new(0);
-        contest.store.spoilt.store(17, Ordering::SeqCst);
+        contest.threads().spoilt.store(17, Ordering::SeqCst);
         let sent = contest.send(text, None).await;
         match (text, sent) {
             ("task", Ok(Sent::Task(task))) => assert_eq!(task.status.state, TaskState::Completed),
@@ -488,7 +458,7 @@ async fn transaction_conflicts_in_a_thread_do_not_repeat_the_skill() {
 async fn a_turn_with_only_transaction_conflicts_fails_and_is_not_repeated() {
     let contest = Contest::new(0);
     assert!(contest.send("task", None).await.is_ok());
-    contest.store.spoilt.store(u64::MAX, Ordering::SeqCst);
+    contest.threads().spoilt.store(u64::MAX, Ordering::SeqCst);
     let sent = contest.send("task", None).await;
     let Ok(Sent::Task(task)) = sent else {
         panic!("{sent:?}");
@@ -502,7 +472,7 @@ async fn a_turn_with_only_transaction_conflicts_fails_and_is_not_repeated() {
 #[tokio::test(start_paused = true)]
 async fn a_final_commit_with_a_lost_response_is_not_repeated() {
     let contest = Contest::new(0);
-    let store = &contest.store;
+    let store = contest.threads();
     // The context has its thread before.
     assert!(contest.send("task", None).await.is_ok());
     store.stores.store(true, Ordering::SeqCst);
@@ -524,9 +494,14 @@ async fn a_turn_reads_its_thread_state_once_for_all_session_values() {
         let sent = contest.send("session", None).await;
         assert!(matches!(sent, Ok(Sent::Task(_))), "{sent:?}");
         // One read for what the turn loads, and one for what it changes.
-        assert_eq!(contest.store.reads.load(Ordering::SeqCst), reads);
+        assert_eq!(contest.threads().reads.load(Ordering::SeqCst), reads);
     }
-    let found = contest.store.memory.load_thread(&owner(), &context()).await;
+    let found = contest
+        .threads()
+        .store
+        .records
+        .load_thread(&owner(), &context())
+        .await;
     let thread = found.unwrap().unwrap();
     assert_eq!(thread.state.session["size"], 2);
 }
@@ -537,9 +512,14 @@ async fn a_context_begins_anew_while_ttl_removes_its_old_thread() {
     assert!(contest.send("plain", None).await.is_ok());
     // The context has expired, and so has its tombstone.
     tokio::time::advance(Duration::from_secs(9 * 24 * 3600)).await;
-    contest.store.cleans.store(true, Ordering::SeqCst);
+    contest.threads().cleans.store(true, Ordering::SeqCst);
     assert!(contest.send("plain", None).await.is_ok());
-    let found = contest.store.memory.load_thread(&owner(), &context()).await;
+    let found = contest
+        .threads()
+        .store
+        .records
+        .load_thread(&owner(), &context())
+        .await;
     let thread = found.unwrap().unwrap();
     assert_eq!(thread.version, 1);
     assert!(thread.lives(contest.engine.reader.clock.now()));
@@ -548,38 +528,28 @@ async fn a_context_begins_anew_while_ttl_removes_its_old_thread() {
 #[tokio::test(start_paused = true)]
 async fn an_event_stored_with_a_lost_response_is_in_the_thread_once() {
     let contest = Contest::new(0);
-    contest.store.unheard.store(true, Ordering::SeqCst);
+    contest.threads().unheard.store(true, Ordering::SeqCst);
     let sent = contest.send("message", None).await;
     assert!(matches!(sent, Ok(Sent::Message(_))), "{sent:?}");
-    assert!(!contest.store.unheard.load(Ordering::SeqCst));
+    assert!(!contest.threads().unheard.load(Ordering::SeqCst));
     assert_eq!(contest.events().await, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_unavailable_store_fails_no_task_that_reads_references() {
     let contest = Contest::new(0);
-    contest.store.tasks_away.store(true, Ordering::SeqCst);
+    contest.threads().tasks_away.store(true, Ordering::SeqCst);
     let refused = contest.send("refers", None).await;
     assert!(
         matches!(refused, Err(A2aError::Unavailable { .. })),
         "{refused:?}"
     );
-    contest.store.tasks_away.store(false, Ordering::SeqCst);
+    contest.threads().tasks_away.store(false, Ordering::SeqCst);
     let sent = contest.send("refers", None).await;
     assert!(
         matches!(&sent, Ok(Sent::Task(task)) if task.status.state == TaskState::Completed),
         "{sent:?}"
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_task_that_the_index_shows_twice_is_in_the_thread_once() {
-    let contest = Contest::new(0);
-    contest.send("first", None).await.unwrap();
-    contest.store.lags.store(true, Ordering::SeqCst);
-    // The first task's message, its final message and its event, and this message with
-    // its event.
-    assert_eq!(contest.reported().await, "5");
 }
 
 const MEGABYTE: usize = 1024 * 1024;
@@ -591,7 +561,7 @@ async fn a_thread_includes_tasks_of_a_process_with_a_late_clock() {
         START.minus(Duration::from_secs(30)),
         1,
     ));
-    let late = Contest::over(contest.store.clone(), late);
+    let late = Contest::over(contest.layer.clone(), late);
     contest.send("first", None).await.unwrap();
     late.send("second", None).await.unwrap();
     // Three messages of each, and this message with its event.
@@ -601,14 +571,21 @@ async fn a_thread_includes_tasks_of_a_process_with_a_late_clock() {
 #[tokio::test(start_paused = true)]
 async fn a_thread_reads_no_more_than_it_shows() {
     let contest = Contest::new(0);
-    for text in ["one", "two", "three", "four"] {
-        contest.send(text, None).await.unwrap();
+    let mut tasks = Vec::new();
+    for seed in 0..4 {
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let text = format!("plain {}", noise(seed, 3 * MEGABYTE));
+        let Ok(Sent::Task(task)) = contest.send(&text, None).await else {
+            panic!("no task");
+        };
+        tasks.push(task.id);
     }
+    contest.threads().contents.lock().unwrap().clear();
     contest.reported().await;
-    let wanted = contest.store.wanted.lock().unwrap();
-    let expected = [(100, 8), (98, 5), (96, 2), (94, 0)];
-    assert_eq!(
-        *wanted,
-        expected.map(|(said, left)| (said, left * MEGABYTE))
-    );
+    // The third of them is larger than what is left of 8 MB.
+    let contents = contest.threads().contents.lock().unwrap();
+    assert_eq!(contents.len(), 2);
+    for (content, task) in contents.iter().zip(tasks.iter().rev()) {
+        assert!(content.ends_with(task.as_str()), "{content}");
+    }
 }

@@ -75,9 +75,8 @@ async fn sent(engine: &Engine, text: &str, references: &[String]) -> Task {
 async fn the_files_of_all_references_share_one_memory_limit() {
     let store = Arc::new(MemoryStore::new());
     let services = Services {
-        tasks: store.clone(),
-        threads: store.clone(),
-        blobs: store,
+        records: store.records.clone(),
+        blobs: store.blobs.clone(),
         clock: Arc::new(clock()),
         ids: Arc::new(RandomIds),
         model: None,

@@ -1,6 +1,6 @@
 use super::*;
-use crate::skill::{Artifact, Content};
 use crate::task::Metadata;
+use a2a_lambda_skill::{Artifact, Content};
 
 /// A turn that has said these chunks of the artifact `text`.
 fn replayed(chunks: &[&str]) -> ReplayedOutput {

@@ -4,7 +4,6 @@
 use crate::engine::doubles::{FakeQueue, ann, owner, send_command, sent_task, services, work_item};
 use crate::engine::{Engine, Policy};
 use crate::prelude::*;
-use crate::store::ReadTasks as _;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::{Ack, WorkItem};
 use crate::task::{SendMode, TaskId, TaskRecord, TaskState, metadata_keys};
@@ -52,7 +51,7 @@ impl RunFixture {
         let agent = Agent::builder("test").skill(Endless).build().unwrap();
         let mut policy = Policy::default();
         change(&mut policy);
-        let services = services(store.clone(), &store);
+        let services = services(&store);
         Self {
             engine: Engine::new(Arc::new(agent), services, policy),
             store,
@@ -67,7 +66,12 @@ impl RunFixture {
 
     async fn record(&self, id: &TaskId) -> TaskRecord {
         let now = self.engine.reader.clock.now();
-        self.store.load(&owner(), id, now).await.unwrap().unwrap()
+        self.store
+            .records
+            .load(&owner(), id, now)
+            .await
+            .unwrap()
+            .unwrap()
     }
 
     /// Runs a worker with 15 minutes.

@@ -62,7 +62,7 @@ impl TurnThread<'_> {
                 bytes,
             };
             cut |= count_messages(&head) > messages;
-            let excerpt = self.engine.tasks.project(head, projection, now).await?;
+            let excerpt = self.engine.records.project(head, projection, now).await?;
             let Some(excerpt) = excerpt else { continue };
             cut |= !excerpt.complete;
             bytes = bytes.saturating_sub(excerpt.read);
@@ -85,23 +85,30 @@ impl TurnThread<'_> {
         now: Timestamp,
     ) -> Result<(Vec<TaskRecord>, bool), StoreError> {
         let (owner, context) = (&self.owner, &self.context);
-        let (mut tasks, mut after, mut said) = (Vec::new(), None, 0);
+        let (mut tasks, mut after, mut message_count) = (Vec::new(), None, 0);
         for _ in 0..PAGES {
-            // One task more than needed shows whether there are more.
-            let page = self.engine.tasks.tasks_in(owner, context, after, TASKS + 1);
+            // One task more than needed shows whether there are more. The pointer to this task
+            // may be there already, before the task.
+            let page = self.engine.records.tasks_beside(
+                owner,
+                context,
+                Some(&self.task),
+                after,
+                TASKS + 2,
+            );
             let (heads, next) = page.await?;
             for task in heads {
                 if self.engine.is_earlier(context, task.created_at(), began) {
                     // All tasks after this one are older still.
                     return Ok(cut(tasks, false));
                 }
-                if *task.id() != self.task && !task.expired(now) {
-                    said += count_messages(&task);
+                if !task.expired(now) {
+                    message_count += count_messages(&task);
                     tasks.push(task);
                 }
             }
             after = next;
-            if after.is_none() || tasks.len() > TASKS || said >= REBUILT {
+            if after.is_none() || tasks.len() > TASKS || message_count >= REBUILT {
                 break;
             }
         }

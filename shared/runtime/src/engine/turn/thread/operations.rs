@@ -5,10 +5,10 @@
 //! has an id that is the same in each run of the turn, so that a run knows which of them the
 //! commit of a step has applied.
 
-use crate::skill::AgentResult;
-use crate::skill::turn_host::SessionUpdate;
 use crate::store::ThreadState;
 use crate::task::{Message, StepResult, ThreadOperation, is_below};
+use a2a_lambda_skill::AgentResult;
+use a2a_lambda_skill::turn_host::SessionUpdate;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -208,7 +208,7 @@ impl Operations {
 
     /// What is stored with the result of a step. Its commit applies the `updates`.
     pub(in crate::engine) fn stored_of(&self, updates: &StepUpdates) -> Vec<ThreadOperation> {
-        let applied = |key: &String, outside: &mut dyn Iterator<Item = &OperationId>| {
+        let operation_of = |key: &String, outside: &mut dyn Iterator<Item = &OperationId>| {
             let (key, outside) = (key.clone(), outside.map(ToString::to_string).collect());
             ThreadOperation::Applied { key, outside }
         };
@@ -222,11 +222,13 @@ impl Operations {
                     value: value.clone(),
                 })
             }
-            TurnOperation::Applied { key, outside, .. } => Some(applied(key, &mut outside.iter())),
+            TurnOperation::Applied { key, outside, .. } => {
+                Some(operation_of(key, &mut outside.iter()))
+            }
             TurnOperation::Set { .. } | TurnOperation::Update { .. } => None,
         });
         let keys = updates.keys.keys();
-        let applications = keys.map(|key| applied(key, &mut updates.outside(key)));
+        let applications = keys.map(|key| operation_of(key, &mut updates.outside(key)));
         operations.chain(applications).collect()
     }
 

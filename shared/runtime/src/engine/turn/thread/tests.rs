@@ -25,7 +25,7 @@ async fn count_up(cx: &mut TaskContext<'_>, way: String) -> AgentResult<String> 
 fn engine() -> Engine {
     let memory = Arc::new(MemoryStore::new());
     let agent = Agent::builder("counter").skill(count_up).build().unwrap();
-    let services = services(memory.clone(), &memory);
+    let services = services(&memory);
     Engine::new(Arc::new(agent), services, Policy::default())
 }
 

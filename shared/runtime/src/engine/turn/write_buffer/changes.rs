@@ -4,9 +4,9 @@
 use super::WriteBuffer;
 use crate::engine::Engine;
 use crate::engine::turn::command::SkillCommand;
-use crate::skill::turn_host::Emission;
-use crate::skill::{Artifact as Made, Content};
 use crate::task::{ArtifactUpdate, Change, Message, Metadata, TaskRecord, is_below};
+use a2a_lambda_skill::turn_host::Emission;
+use a2a_lambda_skill::{Artifact as Made, Content};
 use sha2::{Digest as _, Sha256};
 
 impl WriteBuffer<'_> {

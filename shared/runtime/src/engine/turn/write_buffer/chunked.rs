@@ -1,8 +1,8 @@
 //! Ends the artifacts that a skill wrote in chunks.
 
 use super::WriteBuffer;
-use crate::skill::{Artifact as Made, SkillOutcome};
 use crate::task::{Artifact, Change, Event, LoggedEvent, Part, metadata_keys};
+use a2a_lambda_skill::{Artifact as Made, SkillOutcome};
 
 /// An artifact that the turn has written in chunks.
 struct ChunkSeries {

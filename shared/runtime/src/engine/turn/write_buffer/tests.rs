@@ -4,7 +4,6 @@ use crate::engine::CallBudget;
 use crate::engine::doubles::{FakeQueue, ann, owner, send_command, services, work_item};
 use crate::engine::{Engine, Policy};
 use crate::prelude::*;
-use crate::store::ReadTasks as _;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::WorkItem;
 use crate::task::{Frame, SendMode, Sent, Task, TaskState, Timestamp};
@@ -37,7 +36,7 @@ impl TimeLeftFixture {
     fn new() -> Self {
         let store = Arc::new(MemoryStore::new());
         let agent = Agent::builder("test").skill(watches).build().unwrap();
-        let services = services(store.clone(), &store);
+        let services = services(&store);
         let engine = Engine::new(Arc::new(agent), services, Policy::default());
         Self { engine, store }
     }
@@ -63,12 +62,12 @@ impl TimeLeftFixture {
     async fn worked(&self, deadline: Option<Timestamp>) -> String {
         let task = self.send("how long", SendMode::Immediate, None).await;
         let (owner, now) = (owner(), self.engine.reader.clock.now());
-        let record = self.store.load(&owner, &task.id, now).await;
+        let record = self.store.records.load(&owner, &task.id, now).await;
         let record = record.unwrap().unwrap();
         let item = work_item(&record);
         let line = FakeQueue::<WorkItem>::default();
         self.engine.work(&item, &line, deadline).await;
-        let record = self.store.load(&owner, &task.id, now).await;
+        let record = self.store.records.load(&owner, &task.id, now).await;
         let record = record.unwrap().unwrap();
         assert_eq!(record.state(), TaskState::Completed);
         let artifact = record.artifacts().first().unwrap().clone();
@@ -133,7 +132,7 @@ async fn pauses(cx: &mut TaskContext<'_>, _: String) -> AgentResult<()> {
 async fn an_event_after_a_pause_is_shown_at_once_and_the_next_after_an_interval() {
     let store = Arc::new(MemoryStore::new());
     let agent = Agent::builder("test").skill(pauses).build().unwrap();
-    let services = services(store.clone(), &store);
+    let services = services(&store);
     let engine = Engine::new(Arc::new(agent), services, Policy::default());
     let (frames, mut shown) = tokio::sync::mpsc::unbounded_channel();
     let (command, caller) = (send_command("go", SendMode::Blocking), ann());

@@ -3,8 +3,8 @@
 use super::text::{parsed, value};
 use super::{call, count, counted, turn};
 use crate::engine::Clock;
+use crate::store::contract::{Fault, WatchedTable};
 use crate::store::counters::{Counter, Counters};
-use crate::store::table_contract::{Fault, WatchedTable};
 use crate::task::Timestamp;
 use crate::telemetry::metrics::{Metrics, Reporter, text_of};
 use crate::testing::TestClock;

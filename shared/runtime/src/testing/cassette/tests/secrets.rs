@@ -1,7 +1,7 @@
 //! What a cassette must not hold.
 
 use super::*;
-use crate::skill::model::ToolResult;
+use a2a_lambda_skill::model::ToolResult;
 use serde_json::{Map, Value};
 
 /// A secret that JSON text escapes.

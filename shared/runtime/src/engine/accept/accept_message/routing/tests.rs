@@ -3,15 +3,14 @@
 use crate::engine::doubles::{FakeQueue, ann, send_command, sent_task, services, work_item};
 use crate::engine::{CallBudget, Engine, Policy};
 use crate::prelude::*;
-use crate::skill::model::{ModelContent, ToolChoice};
-use crate::skill::route::by_model::RouterModel;
 use crate::store::memory::MemoryStore;
 use crate::store::queue::WorkItem;
-use crate::store::{ReadTasks as _, WriteTasks};
 use crate::task::{
     Message, Part, SendCommand, SendMode, Sent, SkillRoute, Task, TaskRecord, TaskState,
 };
 use crate::testing::ScriptedModel;
+use a2a_lambda_skill::model::{ModelContent, ToolChoice};
+use a2a_lambda_skill::route::RouterModel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -50,8 +49,7 @@ struct Routing {
 
 fn with(model: &ScriptedModel) -> Routing {
     let memory = Arc::new(MemoryStore::new());
-    let tasks: Arc<dyn WriteTasks> = memory.clone();
-    let services = services(tasks, &memory);
+    let services = services(&memory);
     let engine = Engine::new(Arc::new(agent()), services, Policy::default());
     let router = RouterModel::new(Arc::new(model.clone()));
     Routing {
@@ -67,7 +65,12 @@ impl Routing {
 
     async fn record(&self, task: &Task) -> TaskRecord {
         let now = self.engine.reader.clock.now();
-        let found = self.memory.load(&ann().owner, &task.id, now).await.unwrap();
+        let found = self
+            .memory
+            .records
+            .load(&ann().owner, &task.id, now)
+            .await
+            .unwrap();
         found.unwrap()
     }
 }

@@ -152,7 +152,7 @@ fn beside(fixture: &WorkerFixture, keys: &[&str]) -> Engine {
         secrets: SecretKeys::fixed(keys),
         ..Policy::default()
     };
-    let mut services = services(fixture.store.clone(), &fixture.store);
+    let mut services = services(&fixture.store);
     services.clock = Arc::clone(&fixture.engine.reader.clock);
     Engine::new(Arc::clone(&fixture.engine.agent), services, policy)
 }

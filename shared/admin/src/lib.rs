@@ -1,0 +1,112 @@
+//! The commands of an operator, for a deployment and for the data folder of a local agent.
+//!
+//! An operator runs them with rights that no function has. [`AdminCommand`] has them all; the
+//! program `a2a-local` shows them beside its own.
+//!
+//! - `api_keys`: makes, lists and withdraws API keys
+//! - `erase`, `block`: removes, stops and releases a tenant
+//! - `task`: prints a stored task
+//! - `export`: writes what an agent keeps for a tenant
+//! - `sign`: signs the cards of a deployment
+//! - `deployment`: where the data is
+
+mod api_keys;
+mod block;
+mod deployment;
+mod erase;
+mod export;
+mod sign;
+mod task;
+
+pub use deployment::{DataFolders, Deployment, DeploymentError, OpenFolder};
+pub use erase::{EraseTenant, EraseTenantError};
+pub use export::{Export, ExportError};
+
+use a2a_lambda::settings::Settings;
+use a2a_lambda::skill::{AgentBuildError, AgentDefinition};
+
+/// The values of `A2A_CARD`.
+pub const CARD: [&str; 2] = ["union", "v1"];
+
+/// What an operator can do.
+#[derive(Debug, clap::Subcommand)]
+pub enum AdminCommand {
+    /// Signs the agent card of a deployment (A2A 1.0 §8.4: ES256).
+    ///
+    /// Without --in the card is that of the agent in this program under the
+    /// settings of the environment, as a deployed function makes it. Give the
+    /// signatures to the functions as `A2A_CARD_SIGNATURES`.
+    SignCard(sign::SignCard),
+    /// Makes, lists and withdraws API keys.
+    ///
+    /// Its role needs dynamodb:PutItem, dynamodb:GetItem, dynamodb:Query and
+    /// dynamodb:DeleteItem on the partition `A#keys` of the table.
+    #[command(subcommand)]
+    Keys(api_keys::KeysCommand),
+    /// Removes everything of one tenant: items, objects, uploads.
+    ///
+    /// First take the tenant's credentials away. The job reads the whole table,
+    /// at least twice: it ends when it finds nothing any more. It can be cut and
+    /// run again at any time. Its role needs dynamodb:Scan and
+    /// dynamodb:BatchWriteItem on the table, s3:ListBucket, s3:ListBucketVersions,
+    /// s3:DeleteObject and s3:DeleteObjectVersion on the bucket.
+    EraseTenant(EraseTenant),
+    /// Refuses all calls of one tenant, and ends its streams.
+    ///
+    /// It acts when the tokens that the functions hold are used up, after a
+    /// minute at most, and on streams within 30 s. Running turns go on. It needs
+    /// dynamodb:UpdateItem on the table.
+    BlockTenant(block::BlockTenant),
+    /// Ends the block of a tenant.
+    UnblockTenant(block::BlockTenant),
+    /// Prints a stored task as JSON, with its history, its events and what its skill keeps.
+    ///
+    /// In the table its content is compressed. It needs dynamodb:GetItem and dynamodb:Query on the
+    /// table, and s3:GetObject on the bucket for a large task.
+    Task(task::PrintTask),
+}
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    /// A command on API keys failed.
+    #[error(transparent)]
+    Keys(#[from] api_keys::KeysError),
+    /// A tenant's data may still be there.
+    #[error(transparent)]
+    Erase(#[from] EraseTenantError),
+    /// A tenant may not be blocked, or its block may not have ended.
+    #[error(transparent)]
+    Block(#[from] block::BlockTenantError),
+    /// A task is not printed.
+    #[error(transparent)]
+    Task(#[from] task::PrintTaskError),
+    /// The card cannot be signed.
+    #[error(transparent)]
+    Sign(#[from] sign::SignError),
+}
+
+/// Builds the agent with a name, or the first one of a program.
+pub type BuildNamed<'a> =
+    &'a (dyn Fn(Option<&str>, &Settings) -> Result<AgentDefinition, AgentBuildError> + Sync);
+
+impl AdminCommand {
+    /// Does what the command says, and prints what it returns.
+    ///
+    /// # Errors
+    /// [`AdminError`].
+    pub async fn run(
+        &self,
+        folders: &dyn DataFolders,
+        agent: BuildNamed<'_>,
+    ) -> Result<(), AdminError> {
+        match self {
+            Self::SignCard(options) => Ok(sign::run(options, agent).await?),
+            Self::Keys(command) => Ok(api_keys::run(command, folders).await?),
+            Self::EraseTenant(options) => Ok(options.run(folders).await?),
+            Self::BlockTenant(options) => Ok(block::run(options, true, folders).await?),
+            Self::UnblockTenant(options) => Ok(block::run(options, false, folders).await?),
+            Self::Task(options) => Ok(task::run(options, folders).await?),
+        }
+    }
+}

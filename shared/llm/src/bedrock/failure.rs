@@ -1,0 +1,73 @@
+//! Why a call of Bedrock fails, and the error of the skill for it.
+
+use crate::provider::{ModelCallError, ToError};
+use a2a_lambda_skill::AgentError;
+use aws_sdk_bedrockruntime::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_sdk_bedrockruntime::types::error::ConverseStreamOutputError;
+use aws_smithy_types::event_stream::RawMessage;
+use std::error::Error;
+
+/// The most characters of the SDK's text that the cause keeps.
+const TEXT_LIMIT: usize = 400;
+
+/// The error of a call that the service refused, or that did not reach it.
+pub(super) fn of_call<E, R>(error: &SdkError<E, R>) -> ModelCallError
+where
+    E: Error + ProvideErrorMetadata + 'static,
+    R: std::fmt::Debug + 'static,
+{
+    let service_error = error.as_service_error();
+    failed(error, service_error.and_then(ProvideErrorMetadata::code))
+}
+
+/// The error of a stream. The SDK gives its exceptions a type and no name.
+pub(super) fn of_event(error: &SdkError<ConverseStreamOutputError, RawMessage>) -> ModelCallError {
+    let code = match error.as_service_error() {
+        Some(ConverseStreamOutputError::ThrottlingException(_)) => Some("ThrottlingException"),
+        Some(ConverseStreamOutputError::ValidationException(_)) => Some("ValidationException"),
+        _ => None,
+    };
+    failed(error, code)
+}
+
+fn failed(error: &(dyn Error + 'static), code: Option<&str>) -> ModelCallError {
+    let text = DisplayErrorContext(error).to_string();
+    let text: String = text.chars().take(TEXT_LIMIT).collect();
+    let error = of_service(code, &text.to_lowercase());
+    ModelCallError::Service { error, text }
+}
+
+/// Parts of the message of a `ValidationException`, in lower case.
+const CONTEXT_LENGTH_MESSAGES: &[&str] = &[
+    "too long",
+    "too many input tokens",
+    "exceeds the maximum",
+    "maximum context length",
+];
+
+fn of_service(code: Option<&str>, text: &str) -> ToError {
+    match code {
+        Some(
+            "ThrottlingException" | "ServiceQuotaExceededException" | "TooManyRequestsException",
+        ) => AgentError::model_rate_limited,
+        Some(
+            "AccessDeniedException"
+            | "UnrecognizedClientException"
+            | "ExpiredTokenException"
+            | "ExpiredToken"
+            | "InvalidSignatureException"
+            | "IncompleteSignatureException"
+            | "MissingAuthenticationTokenException",
+        ) => AgentError::model_auth,
+        Some("ValidationException")
+            if CONTEXT_LENGTH_MESSAGES
+                .iter()
+                .any(|part| text.contains(part)) =>
+        {
+            AgentError::context_length_exceeded
+        }
+        // The SDK has no credentials to sign with.
+        None if text.contains("credential") => AgentError::model_auth,
+        _ => AgentError::model_provider,
+    }
+}

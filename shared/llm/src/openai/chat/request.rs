@@ -1,0 +1,120 @@
+//! The body of a request.
+
+use super::kept;
+use crate::openai::quirks::OpenAiQuirks;
+use crate::openai::values::{
+    arguments_text, merged, output_schema, result_text, set_in, set_tools,
+};
+use a2a_lambda_skill::model::{ModelContent, ModelMessage, ModelRequest, ModelTool};
+use serde_json::{Map, Value, json};
+
+/// The members that no option sets.
+const OWN: &[&str] = &["messages", "model", "stream", "tools"];
+
+/// The body of a request; `options` are those of the configuration.
+pub(crate) fn body(
+    request: &ModelRequest,
+    model: &str,
+    options: &Map<String, Value>,
+    quirks: &OpenAiQuirks,
+    streams: bool,
+) -> Map<String, Value> {
+    let mut body = merged(options, &request.options, OWN);
+    set_tools(&mut body, request, quirks, tool, forced);
+    let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
+    set("model", Value::from(model));
+    set("messages", Value::Array(messages(request)));
+    if let Some(output) = &request.output {
+        let schema = output_schema(output);
+        let format = json!({"type": "json_schema", "json_schema": schema});
+        set("response_format", format);
+    }
+    if let Some(limit) = request.max_tokens {
+        set(&quirks.token_limit, Value::from(limit));
+    }
+    if streams {
+        set("stream", Value::Bool(true));
+        if quirks.stream_usage {
+            set_in(
+                &mut body,
+                "stream_options",
+                "include_usage",
+                Value::Bool(true),
+            );
+        }
+    }
+    body
+}
+
+fn messages(request: &ModelRequest) -> Vec<Value> {
+    let mut messages = Vec::new();
+    if !request.system.is_empty() {
+        messages.push(json!({"role": "system", "content": request.system}));
+    }
+    for message in &request.messages {
+        match message {
+            ModelMessage::User(text) => messages.push(json!({"role": "user", "content": text})),
+            ModelMessage::Model(content) => messages.push(of_model(content)),
+            ModelMessage::ToolResults(results) => {
+                messages.extend(results.iter().map(|result| {
+                    let content = result_text(&result.result);
+                    json!({"role": "tool", "tool_call_id": result.id, "content": content})
+                }));
+            }
+        }
+    }
+    messages
+}
+
+/// A message of the model. Blocks of other providers are left out.
+fn of_model(content: &[ModelContent]) -> Value {
+    let (mut members, mut parts, mut calls) = (Map::new(), Vec::new(), Vec::new());
+    let mut text = String::new();
+    for piece in content {
+        match piece {
+            ModelContent::Text(piece) => {
+                text.push_str(piece);
+                parts.push(json!({"type": "text", "text": piece}));
+            }
+            ModelContent::ToolUse { id, name, input } => {
+                let function = json!({"name": name, "arguments": arguments_text(input)});
+                calls.push(json!({"id": id, "type": "function", "function": function}));
+            }
+            ModelContent::Provider(block) => {
+                for (name, piece) in kept::message_members(block).into_iter().flatten() {
+                    kept::join(members.entry(name.as_str()).or_insert(Value::Null), piece);
+                }
+                parts.extend(kept::part(block).cloned());
+            }
+        }
+    }
+    let is_text = |part: &Value| part.get("type") == Some(&Value::from("text"));
+    let content = if !parts.iter().all(is_text) {
+        Value::Array(parts)
+    } else if text.is_empty() && !calls.is_empty() {
+        Value::Null
+    } else {
+        Value::String(text)
+    };
+    members.insert("role".to_owned(), Value::from("assistant"));
+    members.insert("content".to_owned(), content);
+    if !calls.is_empty() {
+        members.insert("tool_calls".to_owned(), Value::Array(calls));
+    }
+    Value::Object(members)
+}
+
+fn tool(tool: &ModelTool) -> Value {
+    json!({
+        "type": "function",
+        "function": {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.input_schema,
+        },
+    })
+}
+
+fn forced(name: &str) -> Value {
+    json!({"type": "function", "function": {"name": name}})
+}

@@ -1,0 +1,99 @@
+//! The body of a request.
+
+use super::ITEM;
+use crate::openai::quirks::OpenAiQuirks;
+use crate::openai::values::{
+    arguments_text, elements, merged, output_schema, result_text, set_in, set_tools, text,
+};
+use a2a_lambda_skill::model::{ModelContent, ModelMessage, ModelRequest, ModelTool};
+use serde_json::{Map, Value, json};
+
+/// The members that no option sets.
+const OWN: &[&str] = &["input", "instructions", "model", "store", "stream", "tools"];
+
+/// The body of a request; `options` are those of the configuration.
+pub(crate) fn body(
+    request: &ModelRequest,
+    model: &str,
+    options: &Map<String, Value>,
+    quirks: &OpenAiQuirks,
+    streams: bool,
+) -> Map<String, Value> {
+    let mut body = merged(options, &request.options, OWN);
+    set_tools(&mut body, request, quirks, tool, forced);
+    let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
+    set("model", Value::from(model));
+    set("store", Value::Bool(false));
+    if !request.system.is_empty() {
+        set("instructions", Value::from(request.system.as_str()));
+    }
+    set("input", request.messages.iter().flat_map(items).collect());
+    if let Some(limit) = request.max_tokens {
+        set("max_output_tokens", Value::from(limit));
+    }
+    if streams {
+        set("stream", Value::Bool(true));
+    }
+    if let Some(output) = &request.output {
+        let mut format = output_schema(output);
+        format.insert("type".to_owned(), Value::from("json_schema"));
+        // An option may set another member of `text`, such as `verbosity`.
+        set_in(&mut body, "text", "format", format.into());
+    }
+    body
+}
+
+fn items(message: &ModelMessage) -> Vec<Value> {
+    match message {
+        ModelMessage::User(text) => vec![of_text("user", text)],
+        ModelMessage::Model(content) => content.iter().filter_map(of_model).collect(),
+        ModelMessage::ToolResults(results) => {
+            let item = |id: &str, output: String| json!({"type": "function_call_output", "call_id": id, "output": output});
+            let results = results.iter();
+            results
+                .map(|result| item(&result.id, result_text(&result.result)))
+                .collect()
+        }
+    }
+}
+
+fn of_text(role: &str, text: &str) -> Value {
+    json!({"type": "message", "role": role, "content": text})
+}
+
+/// An item of the model. Blocks of other providers are left out.
+fn of_model(content: &ModelContent) -> Option<Value> {
+    match content {
+        ModelContent::Text(text) => Some(of_text("assistant", text)),
+        ModelContent::ToolUse { id, name, input } => Some(json!({
+            "type": "function_call",
+            "call_id": id,
+            "name": name,
+            "arguments": arguments_text(input),
+        })),
+        ModelContent::Provider(block) => block.get(ITEM).filter(|item| is_taken(item)).cloned(),
+    }
+}
+
+/// Whether the service takes an item back. It does not store responses, so it does not know
+/// reasoning by its id alone.
+fn is_taken(item: &Value) -> bool {
+    text(item, "type") != Some("reasoning")
+        || text(item, "encrypted_content").is_some()
+        || !elements(item, "content").is_empty()
+}
+
+/// A tool. Without `strict` the service would treat its schema as strict.
+fn tool(tool: &ModelTool) -> Value {
+    json!({
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.input_schema,
+        "strict": false,
+    })
+}
+
+fn forced(name: &str) -> Value {
+    json!({"type": "function", "name": name})
+}

@@ -1,0 +1,155 @@
+//! What a function or a worker sends with each call of its model.
+
+use super::budget::LlmBudget;
+use super::schema::ObjectSchema;
+use super::tool::{OfferedTool, is_tool_name};
+use a2a_lambda_skill::model::{Model, ModelRequest, ModelTool, OutputSchema, ToolChoice};
+use a2a_lambda_skill::{AgentError, AgentResult, SkillInput, TaskContext};
+use serde_json::{Map, Value};
+use std::fmt;
+use std::sync::Arc;
+
+/// The tool by which a model gives its answer.
+pub(super) const ANSWER: &str = "answer";
+
+/// The settings of a function or a worker.
+#[derive(Clone)]
+pub(super) struct LlmSetup {
+    /// The first part of the names of its steps.
+    pub(super) name: String,
+    pub(super) instructions: String,
+    /// Its own model, in place of the agent's.
+    pub(super) model: Option<Arc<dyn Model>>,
+    pub(super) tools: Vec<OfferedTool>,
+    pub(super) budget: LlmBudget,
+    pub(super) max_tokens: Option<u32>,
+    pub(super) options: Map<String, Value>,
+    /// Whether the service enforces the schema of the answer.
+    pub(super) native: bool,
+    /// The artifact that shows the text while the model writes it.
+    pub(super) artifact: Option<TextArtifact>,
+}
+
+/// The artifact that shows the text of a model.
+#[derive(Debug, Clone)]
+pub(super) enum TextArtifact {
+    /// One of this name.
+    Named(String),
+    /// The result of the skill.
+    Result,
+}
+
+/// How a model gives its answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum AnswerForm {
+    /// As text.
+    Text,
+    /// By a call of the tool [`ANSWER`], or as JSON that the service enforces.
+    Object(ObjectSchema),
+}
+
+impl AnswerForm {
+    pub(super) fn of<T: SkillInput>() -> Self {
+        let schema = T::schema();
+        let is_text = schema.get("type") == Some(&Value::from("string"));
+        let choices = ["enum", "const", "oneOf", "anyOf"];
+        if is_text && !choices.iter().any(|choice| schema.get(choice).is_some()) {
+            Self::Text
+        } else {
+            Self::Object(ObjectSchema::of(&schema))
+        }
+    }
+}
+
+impl LlmSetup {
+    pub(super) fn new(name: &str, instructions: String) -> Self {
+        Self {
+            name: name.to_owned(),
+            instructions,
+            model: None,
+            tools: Vec::new(),
+            budget: LlmBudget::default(),
+            max_tokens: None,
+            options: Map::new(),
+            native: false,
+            artifact: None,
+        }
+    }
+
+    /// Checks the names of the tools.
+    ///
+    /// # Errors
+    /// `INTERNAL_ERROR` with the name as its private cause.
+    pub(super) fn check(&self) -> AgentResult<()> {
+        for (index, tool) in self.tools.iter().enumerate() {
+            let name = tool.name.as_str();
+            let mut before = self.tools.iter().take(index);
+            if !is_tool_name(name) || name == ANSWER || before.any(|tool| tool.name == name) {
+                let cause = format!(
+                    "the tool `{name}` needs a name of its own: [a-zA-Z0-9_-]{{1,64}}, and not `{ANSWER}`"
+                );
+                return Err(AgentError::internal(cause));
+            }
+        }
+        Ok(())
+    }
+
+    /// The system prompt in the task of `cx`: the instructions of the agent, what its session
+    /// adapter found, and the own instructions.
+    pub(super) async fn system(&self, cx: Option<&TaskContext<'_>>) -> AgentResult<String> {
+        let Some(cx) = cx else {
+            return Ok(self.instructions.clone());
+        };
+        let session = cx.session_context().await?;
+        let addition = session.map(|session| session.prompt_addition);
+        let parts = [
+            cx.instructions().unwrap_or_default(),
+            addition.as_deref().unwrap_or_default(),
+            &self.instructions,
+        ];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        Ok(parts.join("\n\n"))
+    }
+
+    /// A request without messages. `last` is the last turn of the budget.
+    pub(super) fn request(&self, form: &AnswerForm, last: bool) -> ModelRequest {
+        let mut request = ModelRequest {
+            tools: self.tools.iter().map(OfferedTool::offer).collect(),
+            max_tokens: self.max_tokens,
+            options: self.options.clone(),
+            ..ModelRequest::default()
+        };
+        match form {
+            AnswerForm::Text => {}
+            AnswerForm::Object(object) if self.native && self.tools.is_empty() => {
+                request.output = Some(OutputSchema {
+                    name: ANSWER.to_owned(),
+                    schema: object.schema.clone(),
+                });
+            }
+            AnswerForm::Object(object) => {
+                request.tools.push(ModelTool {
+                    name: ANSWER.to_owned(),
+                    description: "Gives the answer, and ends the work.".to_owned(),
+                    input_schema: object.schema.clone(),
+                });
+                request.tool_choice = if last || self.tools.is_empty() {
+                    ToolChoice::Tool(ANSWER.to_owned())
+                } else {
+                    ToolChoice::Any
+                };
+            }
+        }
+        request
+    }
+}
+
+impl fmt::Debug for LlmSetup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LlmSetup")
+            .field("name", &self.name)
+            .field("tools", &self.tools)
+            .field("budget", &self.budget)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,170 @@
+//! Tools that a worker offers to a model.
+
+use super::schema::ObjectSchema;
+use a2a_lambda_skill::model::ModelTool;
+use a2a_lambda_skill::{AgentError, AgentResult, Content, SkillInput, TaskContext, Tool};
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::fmt;
+use std::sync::Arc;
+
+type ToolFn = dyn Fn(Value) -> BoxFuture<'static, AgentResult<Value>> + Send + Sync;
+
+/// An async function that a model may call.
+///
+/// A tool that needs the task, its caller or a [`State`](a2a_lambda_skill::State) is a skill
+/// instead: see [`LlmWorker::skill`](super::LlmWorker::skill).
+///
+/// ```
+/// use a2a_lambda::llm::LlmTool;
+/// use a2a_lambda::prelude::*;
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Item {
+///     /// The number of the article.
+///     sku: String,
+/// }
+///
+/// let stock = LlmTool::new("stock", "Counts the pieces on stock.", |item: Item| async move {
+///     match item.sku.as_str() {
+///         "A-1" => Ok(7_u32),
+///         _ => Err(AgentError::invalid_input("there is no such article")),
+///     }
+/// });
+/// ```
+#[derive(Clone)]
+pub struct LlmTool {
+    name: String,
+    description: String,
+    input: ObjectSchema,
+    call: Arc<ToolFn>,
+}
+
+impl LlmTool {
+    /// A tool with a name of `[a-zA-Z0-9_-]{1,64}`. The model gets the description, and the
+    /// JSON schema of `I` with the comments of its members. It gets the result as JSON, and the
+    /// public text of an error.
+    pub fn new<I, O, F, W>(name: impl Into<String>, description: impl Into<String>, call: F) -> Self
+    where
+        I: DeserializeOwned + JsonSchema + Send + 'static,
+        O: Serialize,
+        F: Fn(I) -> W + Send + Sync + 'static,
+        W: Future<Output = AgentResult<O>> + Send + 'static,
+    {
+        let call = move |input: Value| -> BoxFuture<'static, AgentResult<Value>> {
+            let input = decoded::<I>(&input).map(&call);
+            Box::pin(async move {
+                let output = input?.await?;
+                serde_json::to_value(output).map_err(AgentError::serialization)
+            })
+        };
+        Self {
+            name: name.into(),
+            description: description.into(),
+            input: ObjectSchema::of(&I::schema()),
+            call: Arc::new(call),
+        }
+    }
+}
+
+impl fmt::Debug for LlmTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LlmTool").field(&self.name).finish()
+    }
+}
+
+/// Decodes a value that a model wrote. The text of the error is for the model.
+pub(super) fn decoded<T: SkillInput>(value: &Value) -> AgentResult<T> {
+    T::decode(&Content::from_data(value)?)
+}
+
+/// A tool of a worker.
+#[derive(Debug, Clone)]
+pub(super) struct OfferedTool {
+    pub(super) name: String,
+    description: String,
+    input: ObjectSchema,
+    /// Whether the user is asked before it runs.
+    pub(super) confirm: bool,
+    run: ToolWork,
+}
+
+#[derive(Debug, Clone)]
+enum ToolWork {
+    Function(LlmTool),
+    Skill(Tool),
+}
+
+impl From<LlmTool> for OfferedTool {
+    fn from(tool: LlmTool) -> Self {
+        Self {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            input: tool.input.clone(),
+            confirm: false,
+            run: ToolWork::Function(tool),
+        }
+    }
+}
+
+impl From<Tool> for OfferedTool {
+    fn from(tool: Tool) -> Self {
+        Self {
+            // Services take no dot in the name of a tool.
+            name: tool.id().replace('.', "_"),
+            description: tool.description().to_owned(),
+            input: ObjectSchema::of(tool.input_schema()),
+            confirm: false,
+            run: ToolWork::Skill(tool),
+        }
+    }
+}
+
+impl OfferedTool {
+    pub(super) fn confirmed(self) -> Self {
+        Self {
+            confirm: true,
+            ..self
+        }
+    }
+
+    /// What the model gets.
+    pub(super) fn offer(&self) -> ModelTool {
+        ModelTool {
+            name: self.name.clone(),
+            description: self.description.clone(),
+            input_schema: self.input.schema.clone(),
+        }
+    }
+
+    /// Whether it is a skill. Skills run one after the other: their steps have an order.
+    pub(super) const fn is_skill(&self) -> bool {
+        matches!(self.run, ToolWork::Skill(_))
+    }
+
+    /// Runs it, in the turn of `cx` if there is one.
+    pub(super) async fn run(
+        &self,
+        cx: Option<&TaskContext<'_>>,
+        input: &Value,
+    ) -> AgentResult<Value> {
+        let input = self.input.value(input);
+        match (&self.run, cx) {
+            (ToolWork::Function(tool), _) => (tool.call)(input).await,
+            (ToolWork::Skill(skill), Some(cx)) => skill.execute(&mut cx.reborrow(), &input).await,
+            // The type of the worker has no such method.
+            (ToolWork::Skill(_), None) => Err(AgentError::internal("a skill runs in a task only")),
+        }
+    }
+}
+
+/// Whether services take `name` as the name of a tool.
+pub(super) fn is_tool_name(name: &str) -> bool {
+    let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+    (1..=64).contains(&name.len()) && name.bytes().all(is_known)
+}

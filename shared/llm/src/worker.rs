@@ -1,0 +1,205 @@
+//! A loop of a model and its tools.
+
+use super::budget::LlmBudget;
+use super::confirm::{LlmConfirm, LlmOutcome, LlmSlot, approval};
+use super::conversation::{ConversationEnd, Place, Talk};
+use super::function::{answer_of, calls, setters};
+use super::setup::{AnswerForm, LlmSetup, TextArtifact};
+use super::tool::{LlmTool, OfferedTool, decoded};
+use super::transcript::{self, LlmInput};
+use a2a_lambda_model::thread::Thread;
+use a2a_lambda_skill::model::Model;
+use a2a_lambda_skill::{
+    AgentError, AgentResult, Content, SkillHandler, SkillSlot, TaskContext, Tool,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// The kind of a worker that never asks its user.
+#[derive(Debug, Clone, Copy)]
+pub enum Alone {}
+
+/// The kind of a worker with tools that the user confirms. It runs in a task and may ask.
+#[derive(Debug, Clone, Copy)]
+pub enum Confirming {}
+
+/// A model that works with tools until it has a `T`.
+///
+/// The model calls tools as often as it needs, within the [`LlmBudget`]. It gives its answer by
+/// the tool `answer`, or as text if `T` is a text. It gets the error of a tool, and of a call
+/// that does not fit, as the result of the call.
+///
+/// In a task each answer of the model and each result of a tool is a stored step. A turn that
+/// runs again, in another process too, continues with the next call. A tool that was running
+/// at the end of its process runs again.
+///
+/// ```
+/// use a2a_lambda::llm::{LlmBudget, LlmTool, LlmWorker};
+/// use a2a_lambda::prelude::*;
+/// use schemars::JsonSchema;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize, JsonSchema)]
+/// struct Plan {
+///     steps: Vec<String>,
+/// }
+///
+/// /// Reads the weather of a city.
+/// #[skill(id = "weather", tags = ["tool"])]
+/// async fn weather(city: String) -> AgentResult<String> {
+///     Ok(format!("It rains in {city}."))
+/// }
+///
+/// /// Plans a trip.
+/// #[skill(id = "plan-trip", tags = ["travel"])]
+/// async fn plan_trip(cx: &mut TaskContext<'_>, wish: String) -> AgentResult<Plan> {
+///     let double = LlmTool::new("double", "Doubles.", |n: i64| async move { Ok(n * 2) });
+///     LlmWorker::new("Plan the trip.")
+///         .tool(double)
+///         .skill(weather)
+///         .budget(LlmBudget::default().turns(8))
+///         .run(cx, &wish)
+///         .await
+/// }
+/// ```
+pub struct LlmWorker<T, K = Alone> {
+    setup: LlmSetup,
+    kind: PhantomData<fn() -> (T, K)>,
+}
+
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T> {
+    /// A worker with the instructions for the model. Its steps are named after `T`.
+    pub fn new(instructions: impl Into<String>) -> Self {
+        Self {
+            setup: LlmSetup::new(&T::schema_name(), instructions.into()),
+            kind: PhantomData,
+        }
+    }
+
+    calls!();
+}
+
+impl<T, K> LlmWorker<T, K> {
+    setters!();
+
+    /// Sets what the worker may use up.
+    #[must_use]
+    pub const fn budget(mut self, budget: LlmBudget) -> Self {
+        self.setup.budget = budget;
+        self
+    }
+
+    /// Offers a function to the model.
+    #[must_use]
+    pub fn tool(mut self, tool: LlmTool) -> Self {
+        self.setup.tools.push(tool.into());
+        self
+    }
+
+    /// Offers a skill to the model. It runs in the turn of the worker: same caller, same task.
+    #[must_use]
+    pub fn skill<S: SkillSlot, H: SkillHandler<S>>(self, skill: H) -> Self {
+        self.skills([Tool::new(skill)])
+    }
+
+    /// Offers skills to the model, such as those of
+    /// [`AgentDefinition::tools`](a2a_lambda_skill::AgentDefinition::tools).
+    #[must_use]
+    pub fn skills(mut self, skills: impl IntoIterator<Item = Tool>) -> Self {
+        let tools = skills.into_iter().map(OfferedTool::from);
+        self.setup.tools.extend(tools);
+        self
+    }
+
+    /// Offers a function that runs only after the user has confirmed it.
+    #[must_use]
+    pub fn confirm_tool(self, tool: LlmTool) -> LlmWorker<T, Confirming> {
+        self.confirming(tool.into())
+    }
+
+    /// Offers a skill that runs only after the user has confirmed it.
+    #[must_use]
+    pub fn confirm_skill<S: SkillSlot, H: SkillHandler<S>>(
+        self,
+        skill: H,
+    ) -> LlmWorker<T, Confirming> {
+        self.confirming(Tool::new(skill).into())
+    }
+
+    fn confirming(mut self, tool: OfferedTool) -> LlmWorker<T, Confirming> {
+        self.setup.tools.push(tool.confirmed());
+        LlmWorker {
+            setup: self.setup,
+            kind: PhantomData,
+        }
+    }
+}
+
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> LlmWorker<T, Confirming> {
+    /// Works until there is an answer, or a tool that the user has to confirm. The skill then
+    /// asks the question and keeps the slot.
+    ///
+    /// # Errors
+    /// As for other workers.
+    pub async fn run(
+        &self,
+        cx: &TaskContext<'_>,
+        input: impl Serialize,
+    ) -> AgentResult<LlmOutcome<T>> {
+        let input = transcript::prompt(&input)?;
+        let end = answer_of::<T>(&self.setup, Place::Turn(cx), input).await?;
+        self.outcome(end)
+    }
+
+    /// Continues with the answer of the user. A confirmation is `yes`, `ok` or `true`, or the
+    /// data `{"confirm": true}`. The model gets any other answer as a refusal, with its words.
+    ///
+    /// # Errors
+    /// As for other workers. `MISSING_INPUT` for an answer without text or data.
+    pub async fn resume(
+        &self,
+        cx: &TaskContext<'_>,
+        slot: LlmSlot,
+        answer: &Content,
+    ) -> AgentResult<LlmOutcome<T>> {
+        let check = |value: &Value| decoded::<T>(value).map(drop);
+        let form = AnswerForm::of::<T>();
+        // The answer has begun the turn, so its model answers have no other input.
+        let input = Value::Null;
+        let talk = Talk::new(&self.setup, Place::Turn(cx), form, &input, &check).await?;
+        let end = talk.run(slot.0, Some(approval(answer)?)).await?;
+        self.outcome(end)
+    }
+
+    fn outcome(&self, end: ConversationEnd) -> AgentResult<LlmOutcome<T>> {
+        Ok(match end {
+            ConversationEnd::Answer(value) => LlmOutcome::Answer(decoded(&value)?),
+            ConversationEnd::Confirm(conversation) => {
+                let tools = self.setup.tools.iter().filter(|tool| tool.confirm);
+                let names: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
+                let confirms = |call: &super::conversation::ToolCall| names.contains(&&*call.name);
+                LlmOutcome::Confirm(LlmConfirm::of(conversation, confirms))
+            }
+        })
+    }
+}
+
+impl<T, K> Clone for LlmWorker<T, K> {
+    fn clone(&self) -> Self {
+        Self {
+            setup: self.setup.clone(),
+            kind: PhantomData,
+        }
+    }
+}
+
+impl<T, K> fmt::Debug for LlmWorker<T, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.setup.fmt(f)
+    }
+}

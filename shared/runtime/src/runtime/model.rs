@@ -1,0 +1,133 @@
+//! The model that the settings name.
+
+#[cfg(feature = "openai")]
+use crate::secrets::{Secret, SecretsError, SkillSecrets};
+#[cfg(feature = "bedrock")]
+use crate::settings::{Environment, Source as _};
+use crate::settings::{ModelProvider, ModelSettings};
+#[cfg(feature = "bedrock")]
+use a2a_lambda_llm::bedrock::BedrockModel;
+#[cfg(feature = "openai")]
+use a2a_lambda_llm::openai::{OpenAiApi, OpenAiModel};
+use a2a_lambda_skill::model::{Delta, Model, ModelReply, ModelRequest};
+use a2a_lambda_skill::{AgentError, AgentResult};
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use std::sync::Arc;
+use tokio::sync::OnceCell;
+
+/// The secret with the key of the model service.
+#[cfg(feature = "openai")]
+const KEY: &str = "A2A_MODEL_KEY";
+/// The address of the service that gave the API its name.
+#[cfg(feature = "openai")]
+const OPENAI: &str = "https://api.openai.com/v1";
+
+/// A provider that this program does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "setting `A2A_MODEL_PROVIDER` is `{0}`, and this program is built without the feature of \
+     a2a-lambda for it: `bedrock` or `openai`"
+)]
+pub struct NoModelProvider(&'static str);
+
+/// The model of the settings. Its first call reads the key and makes the client, so that
+/// another function, and a start, need neither.
+pub(crate) struct ConfiguredModel {
+    settings: ModelSettings,
+    model: OnceCell<Arc<dyn Model>>,
+}
+
+impl ConfiguredModel {
+    /// The model that `settings` name.
+    ///
+    /// # Errors
+    /// [`NoModelProvider`] when the program is built without it.
+    pub(crate) fn new(settings: &ModelSettings) -> Result<Self, NoModelProvider> {
+        let is_supported = match settings.provider {
+            ModelProvider::Bedrock => cfg!(feature = "bedrock"),
+            ModelProvider::OpenAi | ModelProvider::OpenAiResponses => cfg!(feature = "openai"),
+        };
+        if !is_supported {
+            return Err(NoModelProvider(settings.provider.word()));
+        }
+        Ok(Self {
+            settings: settings.clone(),
+            model: OnceCell::new(),
+        })
+    }
+
+    async fn made(&self) -> AgentResult<&Arc<dyn Model>> {
+        self.model.get_or_try_init(|| make(&self.settings)).await
+    }
+}
+
+async fn make(settings: &ModelSettings) -> AgentResult<Arc<dyn Model>> {
+    match settings.provider {
+        #[cfg(feature = "bedrock")]
+        ModelProvider::Bedrock => Ok(Arc::new(bedrock(settings))),
+        #[cfg(feature = "openai")]
+        ModelProvider::OpenAi => openai(settings, OpenAiApi::ChatCompletions).await,
+        #[cfg(feature = "openai")]
+        ModelProvider::OpenAiResponses => openai(settings, OpenAiApi::Responses).await,
+        #[cfg(not(all(feature = "bedrock", feature = "openai")))]
+        provider => {
+            let cause = NoModelProvider(provider.word());
+            Err(AgentError::model_unavailable().with_cause(&cause))
+        }
+    }
+}
+
+#[cfg(feature = "bedrock")]
+fn bedrock(settings: &ModelSettings) -> BedrockModel {
+    let model = BedrockModel::new(&settings.id).options(settings.options.clone());
+    // The names of the AWS SDK.
+    let of_sdk = || {
+        let of_service = Environment.get("AWS_ENDPOINT_URL_BEDROCK_RUNTIME");
+        of_service.or_else(|| Environment.get("AWS_ENDPOINT_URL"))
+    };
+    match settings.endpoint.clone().or_else(of_sdk) {
+        Some(url) => model.endpoint(url),
+        None => model,
+    }
+}
+
+#[cfg(feature = "openai")]
+async fn openai(settings: &ModelSettings, api: OpenAiApi) -> AgentResult<Arc<dyn Model>> {
+    let endpoint = settings.endpoint.as_deref().unwrap_or(OPENAI);
+    let mut builder = OpenAiModel::builder(endpoint, &settings.id);
+    builder = builder.api(api).options(settings.options.clone());
+    if let Some(key) = key().await? {
+        builder = builder.key(key);
+    }
+    Ok(Arc::new(
+        builder.build().map_err(AgentError::model_provider)?,
+    ))
+}
+
+/// The key, if there is one. A server on this machine needs none.
+#[cfg(feature = "openai")]
+async fn key() -> AgentResult<Option<Secret>> {
+    let secrets = SkillSecrets::read().await.map_err(AgentError::model_auth)?;
+    match secrets.get(KEY) {
+        Ok(key) => Ok(Some(key)),
+        Err(SecretsError::Missing { .. }) => Ok(None),
+        Err(error) => Err(AgentError::model_auth(error)),
+    }
+}
+
+impl Model for ConfiguredModel {
+    fn converse(&self, request: ModelRequest) -> BoxFuture<'_, AgentResult<ModelReply>> {
+        Box::pin(async move { self.made().await?.converse(request).await })
+    }
+
+    fn converse_stream(
+        &self,
+        request: ModelRequest,
+    ) -> BoxFuture<'_, AgentResult<BoxStream<'_, AgentResult<Delta>>>> {
+        Box::pin(async move { self.made().await?.converse_stream(request).await })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,208 @@
+//! What skills keep beside their tasks: JSON documents that outlive tasks and contexts.
+
+use super::turn_host::DocumentHost;
+use super::{AgentError, AgentResult};
+use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::task::{Timestamp, WriteId};
+use a2a_lambda_store::documents::{
+    DOCUMENT_MAX, DocumentCollection, DocumentExpect, DocumentKey, DocumentNameError,
+    DocumentWrite, StoredDocument,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+
+/// A collection of documents: see [`TaskContext::documents`](super::TaskContext::documents).
+///
+/// A document has at most 256 KB as JSON. A write is stored when its call returns, and it is
+/// not part of the commits of the task: a turn that runs again writes again. So use keys that
+/// are the same in each run, such as ones made of the task id.
+pub struct Collection<'a> {
+    host: &'a dyn DocumentHost,
+    collection: DocumentCollection,
+    lifetime: Option<Duration>,
+}
+
+/// A document with its version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document<T> {
+    /// Its key.
+    pub key: String,
+    /// Its content.
+    pub value: T,
+    /// The version that [`Collection::replace`] takes.
+    pub version: DocumentVersion,
+}
+
+/// The version of a document. Each write makes another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentVersion(WriteId);
+
+impl<'a> Collection<'a> {
+    /// The documents of `collection`.
+    #[must_use]
+    pub const fn new(host: &'a dyn DocumentHost, collection: DocumentCollection) -> Self {
+        Self {
+            host,
+            collection,
+            lifetime: None,
+        }
+    }
+
+    /// The same collection, whose writes expire after `lifetime`.
+    #[must_use]
+    pub const fn expiring(mut self, lifetime: Duration) -> Self {
+        self.lifetime = Some(lifetime);
+        self
+    }
+
+    /// Reads a document; `None` if there is none.
+    ///
+    /// # Errors
+    /// `INVALID_INPUT` for a bad key, `STATE_INCOMPATIBLE` when the document does not decode
+    /// as `T`. Also when it cannot be read.
+    pub async fn get<T: DeserializeOwned>(&self, key: &str) -> AgentResult<Option<Document<T>>> {
+        let (store, (now, _)) = (self.host.documents()?, self.host.write_stamp());
+        let document = store.document(&self.collection, &parsed(key)?, now).await;
+        let document = self.stored(document).await?;
+        document.map(decoded).transpose()
+    }
+
+    /// Writes a document, over one with this key. A request whose response was lost is sent
+    /// again, and can then replace a later document of another turn. Where turns share a key,
+    /// use [`Collection::create`] and [`Collection::replace`], which never do.
+    ///
+    /// # Errors
+    /// `INVALID_INPUT` for a bad key, `SERIALIZATION`, `STATE_TOO_LARGE`. Also when it cannot
+    /// be stored.
+    pub async fn put(&self, key: &str, value: &impl Serialize) -> AgentResult<()> {
+        let text = encoded(value)?;
+        self.write(key, Some(text), DocumentExpect::Any).await?;
+        Ok(())
+    }
+
+    /// Writes a document if there is none with this key. Returns whether it did.
+    ///
+    /// # Errors
+    /// As for [`Collection::put`].
+    pub async fn create(&self, key: &str, value: &impl Serialize) -> AgentResult<bool> {
+        let text = encoded(value)?;
+        self.write(key, Some(text), DocumentExpect::Absent).await
+    }
+
+    /// Writes a document over the one of this version. Returns `false` if another write was
+    /// faster: then read it again.
+    ///
+    /// # Errors
+    /// As for [`Collection::put`].
+    pub async fn replace(
+        &self,
+        key: &str,
+        value: &impl Serialize,
+        version: &DocumentVersion,
+    ) -> AgentResult<bool> {
+        let expect = DocumentExpect::Version(version.0.clone());
+        self.write(key, Some(encoded(value)?), expect).await
+    }
+
+    /// Removes a document, if there is one; a later one too, as [`Collection::put`] replaces it.
+    ///
+    /// # Errors
+    /// `INVALID_INPUT` for a bad key. Also when it cannot be removed.
+    pub async fn remove(&self, key: &str) -> AgentResult<()> {
+        self.write(key, None, DocumentExpect::Any).await?;
+        Ok(())
+    }
+
+    /// At most `limit` documents behind the key `after`, in the order of their keys. They may
+    /// be fewer: the last page alone is empty.
+    ///
+    /// # Errors
+    /// As for [`Collection::get`].
+    pub async fn list<T: DeserializeOwned>(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> AgentResult<Vec<Document<T>>> {
+        let (store, (now, _)) = (self.host.documents()?, self.host.write_stamp());
+        let mut after = after.map(parsed).transpose()?;
+        loop {
+            let page = store.documents(&self.collection, after.as_ref(), limit, now);
+            let page = self.stored(page.await).await?;
+            // What was removed is read, and not shown.
+            if !page.documents.is_empty() || page.next.is_none() || limit == 0 {
+                return page.documents.into_iter().map(decoded).collect();
+            }
+            after = page.next;
+        }
+    }
+
+    async fn write(
+        &self,
+        key: &str,
+        text: Option<String>,
+        expect: DocumentExpect,
+    ) -> AgentResult<bool> {
+        let (store, (now, id)) = (self.host.documents()?, self.host.write_stamp());
+        let write = DocumentWrite {
+            collection: self.collection.clone(),
+            key: parsed(key)?,
+            text,
+            expires_at: self.lifetime.map(|lifetime| later(now, lifetime)),
+            expect,
+            id,
+            now,
+        };
+        self.stored(store.write_document(&write).await).await
+    }
+
+    async fn stored<T>(&self, result: Result<T, StoreError>) -> AgentResult<T> {
+        match result {
+            Ok(value) => Ok(value),
+            Err(error) => Err(self.host.store_failed(error).await),
+        }
+    }
+}
+
+fn later(now: Timestamp, lifetime: Duration) -> Timestamp {
+    let millis = i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millis(now.as_millis().saturating_add(millis))
+}
+
+/// The error for a name that cannot be one of documents.
+pub fn bad_name(error: DocumentNameError) -> AgentError {
+    AgentError::invalid_input(error.to_string())
+}
+
+fn parsed(key: &str) -> AgentResult<DocumentKey> {
+    DocumentKey::parse(key).map_err(bad_name)
+}
+
+fn encoded(value: &impl Serialize) -> AgentResult<String> {
+    let text = serde_json::to_string(value).map_err(AgentError::serialization)?;
+    if text.len() > DOCUMENT_MAX {
+        let size = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
+        return Err(AgentError::state_too_large(
+            size(text.len()),
+            size(DOCUMENT_MAX),
+        ));
+    }
+    Ok(text)
+}
+
+fn decoded<T: DeserializeOwned>(document: StoredDocument) -> AgentResult<Document<T>> {
+    let value = serde_json::from_str(&document.text).map_err(AgentError::state_incompatible)?;
+    Ok(Document {
+        key: document.key.as_str().to_owned(),
+        value,
+        version: DocumentVersion(document.version),
+    })
+}
+
+impl std::fmt::Debug for Collection<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Collection")
+            .field("place", &self.collection)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,417 @@
+//! The error type of skills: a public part for the client, and a private cause for the log.
+
+use a2a_lambda_model::task::Metadata;
+use serde_json::Value;
+use std::error::Error;
+use std::fmt;
+
+/// The result of a skill's functions.
+pub type AgentResult<T> = Result<T, AgentError>;
+
+/// The error of a skill.
+///
+/// Code, text and details are public: they become the status of the failed task. The cause
+/// is private: it is logged once and never sent.
+///
+/// `?` converts any [`std::error::Error`] to `INTERNAL_ERROR` with a fixed text. This type
+/// does not implement [`std::error::Error`], because that conversion would then overlap
+/// with `From<T> for T`.
+///
+/// `anyhow::Error` and boxed errors do not implement it either. Convert them with
+/// `.map_err(AgentError::internal)?`, or with another constructor that takes a cause. The log
+/// then has the whole chain of causes.
+///
+/// ```
+/// use a2a_lambda::skill::{AgentError, AgentResult};
+///
+/// fn port(text: &str) -> AgentResult<u16> {
+///     Ok(text.parse()?)
+/// }
+/// let error = port("none").unwrap_err();
+/// assert_eq!(error.code().as_str(), "INTERNAL_ERROR");
+/// assert_eq!(error.text(), "internal error");
+/// ```
+#[derive(Clone, PartialEq)]
+pub struct AgentError(Box<ErrorParts>);
+
+#[derive(Clone, PartialEq)]
+struct ErrorParts {
+    code: ErrorCode,
+    text: String,
+    details: Metadata,
+    cause: Option<String>,
+}
+
+/// The kind of a failure: `a2a-lambda/errorCode` of a failed task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorCode {
+    /// The model service failed.
+    ModelProvider,
+    /// The model service rejected the agent's credentials.
+    ModelAuth,
+    /// The model service rejected the call because of too many requests.
+    ModelRateLimited,
+    /// A filter of the model withheld its answer.
+    ContentFiltered,
+    /// The input is longer than the model's context.
+    ContextLengthExceeded,
+    /// The model's answer does not have the required form, even after one retry to repair
+    /// it.
+    ModelOutput,
+    /// The model used up its budget before it had an answer.
+    BudgetExceeded,
+    /// No model is configured.
+    ModelUnavailable,
+    /// The task does not exist for this caller.
+    TaskNotFound,
+    /// The session does not exist for this caller.
+    SessionNotFound,
+    /// The state of the task does not allow the operation.
+    InvalidTaskStateTransition,
+    /// The skill does not exist.
+    SkillNotFound,
+    /// The input does not have the required form.
+    InvalidInput,
+    /// A required part of the input is missing.
+    MissingInput,
+    /// The state saved for the task is not what the skill needs.
+    ContextError,
+    /// The context has expired.
+    ContextExpired,
+    /// The saved state comes from an incompatible version of the skill.
+    StateIncompatible,
+    /// The skill has other steps, or asks them something else, than when its turn began.
+    StepChanged,
+    /// The saved state would exceed its limit.
+    StateTooLarge,
+    /// A file is larger than the agent delivers.
+    ArtifactTooLarge,
+    /// The skill does not accept or produce the media type.
+    ContentTypeNotSupported,
+    /// Too many requests.
+    RateLimited,
+    /// The task was canceled.
+    Canceled,
+    /// The work did not fit into the available time.
+    Deadline,
+    /// Another service did not respond.
+    Network,
+    /// A value could not be written as JSON or read back.
+    Serialization,
+    /// Any other error inside the agent.
+    InternalError,
+    /// An error code that the agent defines.
+    Domain(&'static str),
+}
+
+impl ErrorCode {
+    /// The code as the client sees it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ModelProvider => "MODEL_PROVIDER",
+            Self::ModelAuth => "MODEL_AUTH",
+            Self::ModelRateLimited => "MODEL_RATE_LIMITED",
+            Self::ContentFiltered => "CONTENT_FILTERED",
+            Self::ContextLengthExceeded => "CONTEXT_LENGTH_EXCEEDED",
+            Self::ModelOutput => "MODEL_OUTPUT",
+            Self::BudgetExceeded => "BUDGET_EXCEEDED",
+            Self::ModelUnavailable => "MODEL_UNAVAILABLE",
+            Self::TaskNotFound => "TASK_NOT_FOUND",
+            Self::SessionNotFound => "SESSION_NOT_FOUND",
+            Self::InvalidTaskStateTransition => "INVALID_TASK_STATE_TRANSITION",
+            Self::SkillNotFound => "SKILL_NOT_FOUND",
+            Self::InvalidInput => "INVALID_INPUT",
+            Self::MissingInput => "MISSING_INPUT",
+            Self::ContextError => "CONTEXT_ERROR",
+            Self::ContextExpired => "CONTEXT_EXPIRED",
+            Self::StateIncompatible => "STATE_INCOMPATIBLE",
+            Self::StepChanged => "STEP_CHANGED",
+            Self::StateTooLarge => "STATE_TOO_LARGE",
+            Self::ArtifactTooLarge => "ARTIFACT_TOO_LARGE",
+            Self::ContentTypeNotSupported => "CONTENT_TYPE_NOT_SUPPORTED",
+            Self::RateLimited => "RATE_LIMITED",
+            Self::Canceled => "CANCELED",
+            Self::Deadline => "DEADLINE",
+            Self::Network => "NETWORK",
+            Self::Serialization => "SERIALIZATION",
+            Self::InternalError => "INTERNAL_ERROR",
+            Self::Domain(code) => code,
+        }
+    }
+}
+
+impl ErrorCode {
+    /// Whether the caller or a rule of the agent caused the error, so that an operator has
+    /// nothing to do.
+    pub const fn is_expected(self) -> bool {
+        matches!(
+            self,
+            Self::InvalidInput
+                | Self::MissingInput
+                | Self::ContentTypeNotSupported
+                | Self::TaskNotFound
+                | Self::SessionNotFound
+                | Self::ContextExpired
+                | Self::Canceled
+                | Self::Domain(_)
+        )
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Constructors whose argument is the private cause: an error, a boxed error, or a text. The
+/// public text is fixed.
+macro_rules! fixed_text {
+    ($($(#[$doc:meta])* $name:ident => $code:ident, $text:literal;)*) => {
+        impl AgentError {
+            $(
+                $(#[$doc])*
+                ///
+                /// `cause` is private and logged with its own causes; the public text is fixed.
+                #[must_use]
+                pub fn $name(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+                    Self::new(ErrorCode::$code, $text).with_cause(&*cause.into())
+                }
+            )*
+        }
+    };
+}
+
+fixed_text! {
+    /// The model service failed: `MODEL_PROVIDER`.
+    model_provider => ModelProvider, "the model service failed";
+    /// The model service rejected the agent's credentials: `MODEL_AUTH`.
+    model_auth => ModelAuth, "the model service refused the agent's credentials";
+    /// The model service rejected the call because of too many requests:
+    /// `MODEL_RATE_LIMITED`.
+    model_rate_limited => ModelRateLimited, "the model service has too many requests; try again later";
+    /// A filter of the model withheld its answer: `CONTENT_FILTERED`.
+    content_filtered => ContentFiltered, "the model's content filter withheld the answer";
+    /// The input is longer than the model's context: `CONTEXT_LENGTH_EXCEEDED`.
+    context_length_exceeded => ContextLengthExceeded, "the conversation is too long for the model";
+    /// The model's answer does not have the required form: `MODEL_OUTPUT`.
+    model_output => ModelOutput, "the model's answer has the wrong form";
+    /// The model used up its budget before it had an answer: `BUDGET_EXCEEDED`.
+    budget_exceeded => BudgetExceeded, "the model used up its budget before it had an answer";
+    /// Something inside the agent failed: `INTERNAL_ERROR`.
+    internal => InternalError, "internal error";
+    /// Another service did not respond: `NETWORK`.
+    network => Network, "a service the agent needs did not answer";
+    /// A value could not be written as JSON or read back: `SERIALIZATION`.
+    serialization => Serialization, "a value could not be written or read";
+    /// The skill has other steps than when its turn began: `STEP_CHANGED`.
+    step_changed => StepChanged, "the skill was changed while the task was open";
+    /// The saved state comes from an incompatible version of the skill:
+    /// `STATE_INCOMPATIBLE`.
+    state_incompatible => StateIncompatible, "the saved state belongs to another version of the skill";
+}
+
+/// Constructors whose argument is the public text.
+macro_rules! public_text {
+    ($($(#[$doc:meta])* $name:ident => $code:ident;)*) => {
+        impl AgentError {
+            $(
+                $(#[$doc])*
+                ///
+                /// `text` is public.
+                #[must_use]
+                pub fn $name(text: impl Into<String>) -> Self {
+                    Self::new(ErrorCode::$code, text)
+                }
+            )*
+        }
+    };
+}
+
+public_text! {
+    /// The state of the task does not allow the operation: `INVALID_TASK_STATE_TRANSITION`.
+    invalid_transition => InvalidTaskStateTransition;
+    /// The input does not have the required form: `INVALID_INPUT`.
+    invalid_input => InvalidInput;
+    /// A required part of the input is missing: `MISSING_INPUT`.
+    missing_input => MissingInput;
+    /// The state saved for the task is not what the skill needs: `CONTEXT_ERROR`.
+    context => ContextError;
+    /// The skill does not accept or produce the media type: `CONTENT_TYPE_NOT_SUPPORTED`.
+    content_type_not_supported => ContentTypeNotSupported;
+}
+
+impl AgentError {
+    fn new(code: ErrorCode, text: impl Into<String>) -> Self {
+        Self(Box::new(ErrorParts {
+            code,
+            text: text.into(),
+            details: Metadata::new(),
+            cause: None,
+        }))
+    }
+
+    /// An error with a code that the agent defines; `text` is public.
+    ///
+    /// ```
+    /// # use a2a_lambda::skill::AgentError;
+    /// let error = AgentError::domain("STALE_COMMIT", "the document has changed");
+    /// assert_eq!(error.code().as_str(), "STALE_COMMIT");
+    /// ```
+    #[must_use]
+    pub fn domain(code: &'static str, text: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Domain(code), text)
+    }
+
+    /// The task does not exist for this caller: `TASK_NOT_FOUND`.
+    #[must_use]
+    pub fn task_not_found(id: impl fmt::Display) -> Self {
+        Self::new(ErrorCode::TaskNotFound, format!("task `{id}` not found"))
+    }
+
+    /// The session does not exist for this caller: `SESSION_NOT_FOUND`.
+    #[must_use]
+    pub fn session_not_found(id: impl fmt::Display) -> Self {
+        Self::new(
+            ErrorCode::SessionNotFound,
+            format!("session `{id}` not found"),
+        )
+    }
+
+    /// The skill does not exist: `SKILL_NOT_FOUND`.
+    #[must_use]
+    pub fn skill_not_found(id: impl fmt::Display) -> Self {
+        Self::new(ErrorCode::SkillNotFound, format!("skill `{id}` not found"))
+    }
+
+    /// No model is configured: `MODEL_UNAVAILABLE`.
+    #[must_use]
+    pub fn model_unavailable() -> Self {
+        Self::new(ErrorCode::ModelUnavailable, "no model is configured")
+    }
+
+    /// The context has expired: `CONTEXT_EXPIRED`.
+    #[must_use]
+    pub fn context_expired() -> Self {
+        Self::new(ErrorCode::ContextExpired, "the context has expired")
+    }
+
+    /// The saved state would have `current` bytes and may have `limit` bytes:
+    /// `STATE_TOO_LARGE`.
+    #[must_use]
+    pub fn state_too_large(current: u64, limit: u64) -> Self {
+        Self::new(
+            ErrorCode::StateTooLarge,
+            format!("the state would be {current} bytes; {limit} are allowed"),
+        )
+        .with_detail("current", current)
+        .with_detail("allowed", limit)
+    }
+
+    /// The file of an artifact has `size` bytes, or more than allowed, and may have `limit`:
+    /// `ARTIFACT_TOO_LARGE`.
+    #[must_use]
+    pub fn artifact_too_large(name: &str, size: Option<usize>, limit: usize) -> Self {
+        let bytes = size.map_or_else(|| "more".to_owned(), |size| format!("{size} bytes"));
+        let error = Self::new(
+            ErrorCode::ArtifactTooLarge,
+            format!("the artifact `{name}` has {bytes}; {limit} bytes are allowed"),
+        );
+        let error = match size {
+            Some(size) => error.with_detail("current", size),
+            None => error,
+        };
+        error.with_detail("allowed", limit)
+    }
+
+    /// Too many requests; the client may retry after `retry_after` whole seconds:
+    /// `RATE_LIMITED`.
+    #[must_use]
+    pub fn rate_limited(retry_after: u64) -> Self {
+        Self::new(ErrorCode::RateLimited, "too many requests; try again later")
+            .with_detail("retryAfter", retry_after)
+    }
+
+    /// The task was canceled: `CANCELED`.
+    #[must_use]
+    pub fn canceled() -> Self {
+        Self::new(ErrorCode::Canceled, "the task was canceled")
+    }
+
+    /// The work did not fit into the available time: `DEADLINE`.
+    #[must_use]
+    pub fn deadline() -> Self {
+        Self::new(ErrorCode::Deadline, "there was not enough time")
+    }
+
+    /// Adds a public detail: a member of `a2a-lambda/errorDetails`.
+    #[must_use]
+    pub fn with_detail(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.0.details.insert(key.into(), value.into());
+        self
+    }
+
+    /// Sets the private cause, including its own chain of causes.
+    #[must_use]
+    pub fn with_cause(mut self, cause: &(dyn Error + 'static)) -> Self {
+        self.0.cause = Some(chain(cause));
+        self
+    }
+
+    /// The error code.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        self.0.code
+    }
+
+    /// The public text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    /// The public details.
+    #[must_use]
+    pub fn details(&self) -> &Metadata {
+        &self.0.details
+    }
+
+    /// The private cause, for the one log line that reports the error.
+    pub fn cause(&self) -> Option<&str> {
+        self.0.cause.as_deref()
+    }
+}
+
+/// An error and its causes, joined with colons.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+impl<E: Error + 'static> From<E> for AgentError {
+    fn from(error: E) -> Self {
+        Self::internal(String::new()).with_cause(&error)
+    }
+}
+
+/// Writes the public text.
+impl fmt::Display for AgentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.text)
+    }
+}
+
+/// Writes the code and the public text. It leaves the cause out, so that `{:?}` in a
+/// skill cannot show it to a client.
+impl fmt::Debug for AgentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.code, self.0.text)
+    }
+}

@@ -1,0 +1,116 @@
+//! The sources and readers of files.
+
+use super::{AgentError, AgentResult};
+use bytes::Bytes;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, ReadBuf};
+
+/// The content of a file: bytes in memory, or a reader.
+///
+/// Everything that converts to bytes converts to a `FileContent`, and so does a
+/// [`FileReader`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum FileContent {
+    /// Bytes in memory.
+    Bytes(Bytes),
+    /// A reader that gives the bytes.
+    Reader(FileReader),
+}
+
+/// A file that is read while it is stored, a few megabytes at a time. Its length does not
+/// count against the memory of the agent.
+///
+/// ```
+/// use a2a_lambda::skill::{Artifact, FileReader};
+///
+/// let rows = std::io::Cursor::new("a,b\n1,2\n");
+/// let artifact = Artifact::from_file("rows.csv", "text/csv", FileReader::new(rows));
+/// assert_eq!(artifact.name, "rows.csv");
+/// ```
+///
+/// Clones share one reader, which can be read once.
+#[derive(Clone)]
+pub struct FileReader(Arc<Mutex<Option<Reading>>>);
+
+/// A reader with its type erased.
+pub(crate) type Reading = Pin<Box<dyn AsyncRead + Send>>;
+
+impl FileReader {
+    /// Creates a file from everything `reader` gives until its end.
+    pub fn new(reader: impl AsyncRead + Send + 'static) -> Self {
+        Self(Arc::new(Mutex::new(Some(Box::pin(reader)))))
+    }
+
+    /// Takes the reader out, since it can be read once.
+    ///
+    /// # Errors
+    /// When the reader was already taken.
+    pub fn take(&self) -> AgentResult<Reading> {
+        let mut reading = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        reading
+            .take()
+            .ok_or_else(|| AgentError::from(ReadTwiceError))
+    }
+}
+
+/// A file of the caller that is read in pieces: see
+/// [`TaskContext::open_file`](super::TaskContext::open_file). A [`FileReader`] can read it,
+/// to deliver it as an artifact:
+///
+/// ```
+/// use a2a_lambda::skill::{AgentResult, Artifact, FilePart, FileReader, TaskContext};
+///
+/// async fn back(cx: &TaskContext<'_>, file: &FilePart) -> AgentResult<Artifact> {
+///     let bytes = FileReader::new(cx.open_file(file).await?);
+///     Ok(Artifact::from_file("back.bin", &file.media_type, bytes))
+/// }
+/// ```
+pub struct OpenFile(pub Reading);
+
+impl AsyncRead for OpenFile {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        space: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        self.0.as_mut().poll_read(cx, space)
+    }
+}
+
+impl fmt::Debug for OpenFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenFile").finish_non_exhaustive()
+    }
+}
+
+/// The error for a skill that delivers one reader in two artifacts.
+#[derive(Debug, thiserror::Error)]
+#[error("a file reader was delivered twice, expected a new reader for each artifact")]
+struct ReadTwiceError;
+
+impl PartialEq for FileReader {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for FileReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileReader").finish_non_exhaustive()
+    }
+}
+
+impl From<FileReader> for FileContent {
+    fn from(reader: FileReader) -> Self {
+        Self::Reader(reader)
+    }
+}
+
+impl<B: Into<Bytes>> From<B> for FileContent {
+    fn from(bytes: B) -> Self {
+        Self::Bytes(bytes.into())
+    }
+}

@@ -1,0 +1,108 @@
+//! The API of a skill author, the agent that skills make, and what the engine needs to run them.
+//!
+//! - `handler`, `metadata`: the metadata and the handlers of a skill
+//! - `input`, `output`, `slot`: the types of a skill
+//! - `content`, `artifact`, `file`: what clients and skills send each other
+//! - `outcome`: the results of a handler; only these values end a task
+//! - `context`: what a handler can do during a turn; [`turn_host`] is the engine's side of it
+//! - `documents`: what skills keep beside their tasks
+//! - `error`: the one error type of skills
+//! - `field_hash`: hashes of what a step was asked, and of what a send asks for
+//! - `session`: what a conversation begins with
+//! - `state`: what the skills of an agent share
+//! - `registry`: the agent, its skills and its manifest
+//! - `build`: whether this build runs skills
+//! - `erased`, `turn`: one trait for skills of every type, and a turn of one, for the engine
+//! - `hybrid`: skills that decide with the text of a reply whether to ask or to finish
+//! - [`route`]: the choice of the skill for a message
+//! - [`media`]: media types
+//! - `tool`: skills as tools
+//! - [`model`]: the interface to a language model; `model_line` is the log line of its calls
+//! - `call_names`: the names in the log lines of the running call
+//!
+//! Authors depend on the crate `a2a-lambda`, which shows what they use.
+
+// `#[skill]` writes paths from `::a2a_lambda::skill`; the tests of this crate use it.
+#[cfg(test)]
+extern crate self as a2a_lambda;
+#[cfg(test)]
+mod skill {
+    pub(crate) use crate::*;
+}
+
+mod artifact;
+mod build;
+mod call_names;
+mod content;
+mod context;
+mod documents;
+mod erased;
+mod error;
+mod field_hash;
+mod file;
+mod handler;
+mod hybrid;
+mod input;
+pub mod media;
+mod metadata;
+pub mod model;
+mod model_line;
+mod outcome;
+mod output;
+mod registry;
+pub mod route;
+mod session;
+mod slot;
+mod state;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod tool;
+mod turn;
+pub mod turn_host;
+
+pub use a2a_lambda_model::thread::Thread;
+pub use artifact::{Artifact, ReferencedTask};
+pub use content::{Content, FilePart, FileSource};
+pub use context::{ArtifactChunks, TaskContext};
+pub use documents::{Collection, Document, DocumentVersion};
+pub use error::{AgentError, AgentResult, ErrorCode};
+pub use file::{FileContent, FileReader, OpenFile};
+pub use handler::{Settled, Skill, SkillHandler};
+pub use hybrid::{Asked, Hybrid, HybridReply, HybridSkill};
+pub use input::{SkillInput, TextOr};
+pub use media::is_media_type;
+pub use metadata::SkillMetadata;
+pub use outcome::{AuthHint, OnInputResult, OnRequestResult};
+pub use output::{IntoReply, NoOutput, SkillOutput, SkillReturn};
+pub use registry::{
+    Agent, AgentBuildError, AgentBuilder, AgentDefinition, AgentManifest, BuildAgent, BuildError,
+    SkillManifest, SkillSet,
+};
+pub use session::{SessionAdapter, SessionContext, begin_session};
+pub use slot::{NoSlot, SkillSlot};
+#[doc(hidden)]
+pub use state::NeededState;
+pub use state::{State, StateError};
+pub use tool::Tool;
+
+pub use build::check_turns;
+pub use call_names::CallNames;
+pub use context::TurnFacts;
+pub use documents::bad_name;
+pub use erased::AnySkill;
+pub use field_hash::{FieldHasher, step_hash};
+pub use model_line::{MODEL, log_model_call};
+pub use turn::{Decoded, SkillOutcome, TurnStart};
+
+/// The names that most files with skills need: `use a2a_lambda::prelude::*;`.
+pub mod prelude {
+    pub use crate::{
+        Agent, AgentDefinition, AgentError, AgentResult, Artifact, AuthHint, BuildError, Content,
+        FilePart, Hybrid, HybridSkill, NoOutput, NoSlot, OnInputResult, OnRequestResult, Settled,
+        Skill, SkillHandler, SkillMetadata, SkillSet, SkillSlot, State, TaskContext, TextOr,
+        Thread,
+    };
+    pub use a2a_lambda_macros::skill;
+}

@@ -1,0 +1,468 @@
+//! Builds an agent from its skills, and makes the manifest it publishes.
+//!
+//! - here: the builder with its errors, and the agent that it builds
+//! - `manifest`: what an agent publishes about itself and its skills
+
+mod manifest;
+
+pub use manifest::{AgentManifest, SkillManifest};
+
+use manifest::RegisteredSkill;
+
+use super::build::RUNS_TURNS;
+use super::erased::{AnySkill, ErasedSkill};
+use super::session::SessionAdapter;
+use super::state::{StateError, States};
+use super::tool::Tool;
+use super::{SkillHandler, SkillMetadata, SkillSlot, is_media_type};
+use a2a_lambda_model::task::SkillId;
+use serde::{Serialize, Serializer};
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+/// The entry point for building an [`AgentDefinition`].
+#[derive(Debug, Clone, Copy)]
+pub struct Agent;
+
+impl Agent {
+    /// Starts building an agent.
+    ///
+    /// ```
+    /// use a2a_lambda::prelude::*;
+    ///
+    /// /// Says back what you said.
+    /// #[skill(id = "echo", tags = ["test"])]
+    /// async fn echo(input: Content) -> AgentResult<Content> {
+    ///     Ok(Content::from_text(input.text()?))
+    /// }
+    ///
+    /// let agent = Agent::builder("parrot")
+    ///     .version("1.0.0")
+    ///     .description("Repeats things.")
+    ///     .skill(echo)
+    ///     .build()?;
+    /// assert_eq!(agent.manifest().skills.len(), 1);
+    /// # Ok::<(), BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn builder(id: impl Into<String>) -> AgentBuilder {
+        AgentBuilder {
+            id: id.into(),
+            name: None,
+            version: None,
+            description: None,
+            instructions: None,
+            dispatcher_prompt: None,
+            extended_description: None,
+            skills: Vec::new(),
+            states: States::default(),
+            adapter: None,
+            kept_in_table: Vec::new(),
+        }
+    }
+}
+
+/// Why an agent cannot be built or started: an error of the library or of its author.
+pub type AgentBuildError = Box<dyn Error + Send + Sync>;
+
+/// Builds the agent of a program: any function without arguments whose result is an
+/// [`AgentDefinition`] or an error.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not build an agent",
+    note = "pass a function without arguments that returns `Result<AgentDefinition, _>`"
+)]
+pub trait BuildAgent {
+    /// Builds the agent.
+    ///
+    /// # Errors
+    /// The error of the function.
+    fn build(self) -> Result<AgentDefinition, AgentBuildError>;
+}
+
+impl<F, E> BuildAgent for F
+where
+    F: FnOnce() -> Result<AgentDefinition, E>,
+    E: Into<AgentBuildError>,
+{
+    fn build(self) -> Result<AgentDefinition, AgentBuildError> {
+        self().map_err(Into::into)
+    }
+}
+
+/// Skills that belong together; they usually share a store. A caller may name the set
+/// together with one of its skills (`{"skill": set, "tool": id, "params": …}`).
+#[derive(Debug)]
+pub struct SkillSet {
+    id: String,
+    skills: Vec<Arc<dyn AnySkill>>,
+    adapter: Option<Arc<dyn SessionAdapter>>,
+}
+
+impl SkillSet {
+    /// Creates an empty set.
+    #[must_use]
+    pub fn new(id: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            skills: Vec::new(),
+            adapter: None,
+        }
+    }
+
+    /// Sets what finds the [`SessionContext`](super::SessionContext) of a conversation that
+    /// begins with a skill of the set, in place of the adapter of the agent.
+    #[must_use]
+    pub fn session_context(mut self, adapter: impl SessionAdapter) -> Self {
+        self.adapter = used(adapter);
+        self
+    }
+
+    /// Adds a skill.
+    #[must_use]
+    pub fn skill<S: SkillSlot, H: SkillHandler<S>>(mut self, handler: H) -> Self {
+        self.skills.push(Arc::new(ErasedSkill::new(handler)));
+        self
+    }
+}
+
+/// The adapter, if this build runs skills.
+fn used(adapter: impl SessionAdapter) -> Option<Arc<dyn SessionAdapter>> {
+    RUNS_TURNS.then(|| Arc::new(adapter) as Arc<dyn SessionAdapter>)
+}
+
+/// Builds an [`AgentDefinition`]; see [`Agent::builder`].
+#[derive(Debug)]
+pub struct AgentBuilder {
+    id: String,
+    name: Option<String>,
+    version: Option<String>,
+    description: Option<String>,
+    instructions: Option<String>,
+    dispatcher_prompt: Option<String>,
+    extended_description: Option<String>,
+    skills: Vec<AddedSkill>,
+    states: States,
+    adapter: Option<Arc<dyn SessionAdapter>>,
+    kept_in_table: Vec<String>,
+}
+
+#[derive(Debug)]
+struct AddedSkill {
+    set: Option<String>,
+    is_extended: bool,
+    skill: Arc<dyn AnySkill>,
+    adapter: Option<Arc<dyn SessionAdapter>>,
+}
+
+impl AgentBuilder {
+    /// Sets the name shown to people. Default: the id.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Sets the version. Default: `0.1.0`.
+    #[must_use]
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = Some(version.into());
+        self
+    }
+
+    /// Sets the description of the agent. Default: the name.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// Sets the instructions that every model of the agent's skills gets, before those of the
+    /// skill: who the agent is, and how it speaks.
+    #[must_use]
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.instructions = Some(text.into());
+        self
+    }
+
+    /// Sets the instructions for a model that picks a skill, in addition to the skills'
+    /// metadata.
+    #[must_use]
+    pub fn dispatcher_prompt(mut self, prompt: impl Into<String>) -> Self {
+        self.dispatcher_prompt = Some(prompt.into());
+        self
+    }
+
+    /// Adds the factory of a [`State`](super::State). A process that runs skills calls it once:
+    /// a function at its start, any other program at the first skill that needs the state. The
+    /// functions for the card, for reads and for the sweep never call it.
+    #[must_use]
+    pub fn state<T, F, W, E>(mut self, make: F) -> Self
+    where
+        T: Send + Sync + 'static,
+        F: Fn() -> W + Send + Sync + 'static,
+        W: Future<Output = Result<T, E>> + Send + 'static,
+        E: Into<AgentBuildError>,
+    {
+        self.states.add(make);
+        self
+    }
+
+    /// Adds a [`State`](super::State) that exists already.
+    #[must_use]
+    pub fn state_value<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.states.add_value(value);
+        self
+    }
+
+    /// Sets what finds the [`SessionContext`](super::SessionContext) of each conversation. A
+    /// first turn with an adapter reads and writes more: see [`SkillSet::session_context`].
+    #[must_use]
+    pub fn session_context(mut self, adapter: impl SessionAdapter) -> Self {
+        self.adapter = used(adapter);
+        self
+    }
+
+    /// Names a part of the agent that lives in the documents of its skills. The health
+    /// report shows it with the state of the table.
+    #[must_use]
+    pub fn keeps(mut self, name: impl Into<String>) -> Self {
+        self.kept_in_table.push(name.into());
+        self
+    }
+
+    /// Adds a skill.
+    #[must_use]
+    pub fn skill<S: SkillSlot, H: SkillHandler<S>>(self, handler: H) -> Self {
+        self.with(handler, false)
+    }
+
+    /// Adds a skill that only the extended card shows (A2A 1.0 §3.1.11), so only
+    /// authenticated callers see it. The skill is unlisted but not protected: every caller
+    /// of the agent who knows its id can use it.
+    #[must_use]
+    pub fn extended_skill<S: SkillSlot, H: SkillHandler<S>>(self, handler: H) -> Self {
+        self.with(handler, true)
+    }
+
+    fn with<S: SkillSlot, H: SkillHandler<S>>(mut self, handler: H, is_extended: bool) -> Self {
+        self.skills.push(AddedSkill {
+            set: None,
+            is_extended,
+            skill: Arc::new(ErasedSkill::new(handler)),
+            adapter: None,
+        });
+        self
+    }
+
+    /// Sets the description of the agent in the extended card. Default: the public
+    /// description. The agent has an extended card if it has this text or a skill from
+    /// [`AgentBuilder::extended_skill`].
+    #[must_use]
+    pub fn extended_description(mut self, description: impl Into<String>) -> Self {
+        self.extended_description = Some(description.into());
+        self
+    }
+
+    /// Adds the skills of a set.
+    #[must_use]
+    pub fn skills(mut self, set: impl Into<SkillSet>) -> Self {
+        let set = set.into();
+        let skills = set.skills.into_iter().map(|skill| AddedSkill {
+            set: Some(set.id.clone()),
+            is_extended: false,
+            skill,
+            adapter: set.adapter.clone(),
+        });
+        self.skills.extend(skills);
+        self
+    }
+
+    /// Builds the agent and checks that it can be published.
+    ///
+    /// # Errors
+    /// [`BuildError`] names the first invalid skill and the reason.
+    pub fn build(self) -> Result<AgentDefinition, BuildError> {
+        if SkillId::parse(&*self.id).is_err() {
+            let id = self.id;
+            return Err(BuildError(format!("the agent id `{id}` must be {ID_FORM}")));
+        }
+        if self.skills.is_empty() {
+            return Err(BuildError("an agent needs at least one skill".to_owned()));
+        }
+        let name = self.name.unwrap_or_else(|| self.id.clone());
+        let description = self.description.unwrap_or_else(|| name.clone());
+        let mut texts = std::iter::once(&description).chain(&self.extended_description);
+        if texts.any(|text| text.trim().is_empty()) {
+            return Err(BuildError::no_description(&self.id));
+        }
+        let mut skills: Vec<SkillManifest> = Vec::new();
+        for entry in self.skills {
+            let id = checked(entry.skill.metadata())?;
+            let states = entry.skill.states();
+            if let Some(state) = states.iter().find(|state| !self.states.have(state)) {
+                let state = state.name;
+                return Err(BuildError(format!(
+                    "the skill `{id}` takes `State<{state}>`, which has no factory: add it with \
+                     `Agent::builder(…).state(…)`"
+                )));
+            }
+            if skills.iter().any(|skill| skill.entry.id == id) {
+                return Err(BuildError(format!("the skill id `{id}` is used twice")));
+            }
+            skills.push(SkillManifest {
+                metadata: *entry.skill.metadata(),
+                set: entry.set,
+                extended: entry.is_extended,
+                asks: entry.skill.can_ask(),
+                task: entry.skill.makes_task(),
+                entry: RegisteredSkill {
+                    id,
+                    skill: entry.skill,
+                    adapter: entry.adapter.or_else(|| self.adapter.clone()),
+                },
+            });
+        }
+        Ok(AgentDefinition {
+            manifest: Arc::new(AgentManifest {
+                id: self.id,
+                name,
+                version: self.version.unwrap_or_else(|| "0.1.0".to_owned()),
+                description,
+                instructions: self.instructions,
+                dispatcher_prompt: self.dispatcher_prompt,
+                extended_description: self.extended_description,
+                skills,
+            }),
+            states: self.states,
+            kept_in_table: self.kept_in_table.into(),
+        })
+    }
+}
+
+/// Checks the metadata of a skill; returns its id.
+fn checked(skill: &SkillMetadata) -> Result<SkillId, BuildError> {
+    let name = skill.id;
+    let id = SkillId::parse(name)
+        .map_err(|_| BuildError(format!("the skill id `{name}` must be {ID_FORM}")))?;
+    if skill.description.trim().is_empty() {
+        return Err(BuildError::no_description(name));
+    }
+    if skill.tags.is_empty() || skill.tags.iter().any(|tag| tag.trim().is_empty()) {
+        let text = format!("the skill `{name}` needs tags, and none of them empty");
+        return Err(BuildError(text));
+    }
+    let mut modes = skill.input_modes.iter().chain(skill.output_modes);
+    match modes.find(|mode| !is_media_type(mode)) {
+        Some(mode) => Err(BuildError(format!(
+            "the skill `{name}` names the media type `{mode}`, which must be `type/subtype`, \
+             `type/*` or `*/*`"
+        ))),
+        None => Ok(id),
+    }
+}
+
+/// The form of the ids of agents and skills.
+const ID_FORM: &str = "`[a-z0-9][a-z0-9._-]{0,63}`";
+
+/// Why an agent cannot be built. Its text names the agent or the first invalid skill.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BuildError(String);
+
+impl BuildError {
+    fn no_description(id: &str) -> Self {
+        Self(format!("`{id}` needs a description"))
+    }
+}
+
+/// An agent: its manifest with its handlers. Only the manifest is serialized. Clones share
+/// both.
+#[derive(Clone)]
+pub struct AgentDefinition {
+    manifest: Arc<AgentManifest>,
+    states: States,
+    kept_in_table: Arc<[String]>,
+}
+
+impl AgentDefinition {
+    /// What the agent publishes about itself.
+    #[must_use]
+    pub fn manifest(&self) -> &AgentManifest {
+        &self.manifest
+    }
+
+    /// Makes the states of the skills, which otherwise are made when a skill first needs them.
+    ///
+    /// # Errors
+    /// [`StateError`] of the first factory that fails.
+    pub async fn make_states(&self) -> Result<(), StateError> {
+        self.states.make().await
+    }
+
+    /// The same agent with this value as the state of its type.
+    #[must_use]
+    pub fn with_state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.states.add_value(value);
+        self
+    }
+
+    /// The skills of the set `set` as tools.
+    #[must_use]
+    pub fn tools(&self, set: &str) -> Vec<Tool> {
+        let skills = self.manifest.skills.iter();
+        let of_set = skills.filter(|skill| skill.set.as_deref() == Some(set));
+        of_set.map(|skill| Tool::of(&skill.entry.skill)).collect()
+    }
+
+    /// What finds the session context of a conversation that begins with this skill.
+    pub fn adapter(&self, skill: &SkillMetadata) -> Option<&dyn SessionAdapter> {
+        self.registered(skill.id)?.entry.adapter.as_deref()
+    }
+
+    /// The parts of the agent that live in the documents of its skills.
+    pub fn kept_in_table(&self) -> &[String] {
+        &self.kept_in_table
+    }
+
+    /// What the skills share.
+    #[must_use]
+    pub const fn states(&self) -> &States {
+        &self.states
+    }
+
+    fn registered(&self, id: &str) -> Option<&SkillManifest> {
+        let mut skills = self.manifest.skills.iter();
+        skills.find(|skill| skill.metadata.id == id)
+    }
+
+    /// The skill with this id.
+    pub fn skill(&self, id: &SkillId) -> Option<&Arc<dyn AnySkill>> {
+        let skill = self.registered(id.as_str())?;
+        Some(&skill.entry.skill)
+    }
+
+    /// All skills, in the order in which they were added.
+    pub fn skills(&self) -> impl Iterator<Item = (&SkillId, &Arc<dyn AnySkill>)> {
+        let skills = self.manifest.skills.iter();
+        skills.map(|skill| (&skill.entry.id, &skill.entry.skill))
+    }
+
+    /// The id of the set a skill belongs to.
+    pub(crate) fn set_of(&self, id: &SkillId) -> Option<&str> {
+        self.registered(id.as_str())?.set.as_deref()
+    }
+}
+
+impl Serialize for AgentDefinition {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.manifest.serialize(serializer)
+    }
+}
+
+impl fmt::Debug for AgentDefinition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.manifest.fmt(f)
+    }
+}

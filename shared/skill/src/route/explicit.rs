@@ -1,0 +1,166 @@
+//! Reads explicit calls of a skill. All accepted forms are in this module, because a later
+//! A2A version may standardise one. In order:
+//!
+//! 1. `message.metadata["a2a-lambda/skillId"]`
+//! 2. `skillId`, `skill_id` or `skill` in `message.metadata`, then in the request's
+//!    metadata
+//! 3. a data part `{"skill" | "tool": id, "input" | "params": {…}}`
+//!
+//! If a message has several, they must name the same skill.
+
+use super::{Route, RouteRequest, Wrapped};
+use crate::{AgentDefinition, Content};
+use a2a_lambda_model::task::metadata_keys::SKILL_ID;
+use a2a_lambda_model::task::{A2aError, Message, Metadata, PartContent, SkillId};
+use serde_json::Value;
+
+/// Metadata keys that other A2A clients use.
+const FOREIGN_KEYS: [&str; 3] = ["skillId", "skill_id", "skill"];
+
+/// An explicit call, and the field that contains it.
+pub(super) struct ExplicitCall {
+    pub(super) field: String,
+    pub(super) route: Route,
+}
+
+/// A skill id, and the field that contains it.
+struct NamedSkill<'a> {
+    field: String,
+    id: &'a str,
+}
+
+/// The explicit call of a message, if there is one.
+pub(super) fn call(
+    agent: &AgentDefinition,
+    request: &RouteRequest<'_>,
+) -> Result<Option<ExplicitCall>, A2aError> {
+    let message = request.message;
+    let mut skills = Vec::new();
+    in_metadata(&message.metadata, "message.metadata", &mut skills)?;
+    in_metadata(request.request_metadata, "metadata", &mut skills)?;
+    let data_call = in_data(agent, message)?;
+    let arguments = data_call
+        .as_ref()
+        .map(|call| (call.wrapper, call.arguments));
+    skills.extend(data_call.map(|call| call.skill));
+
+    let mut skills = skills.into_iter();
+    let Some(NamedSkill { field, id }) = skills.next() else {
+        return Ok(None);
+    };
+    if let Some(other) = skills.find(|other| other.id != id) {
+        let conflict = format!("contradicts `{field}`, which names `{id}`");
+        return Err(A2aError::invalid(other.field, conflict));
+    }
+    let id = known(agent, &field, id)?;
+    let mut route = Route::to(&id, message, "explicit");
+    if let Some((wrapper, arguments)) = arguments {
+        route.content = unwrapped(message, wrapper.part, arguments);
+        route.wrapper = Some(wrapper);
+    }
+    Ok(Some(ExplicitCall { field, route }))
+}
+
+fn known(agent: &AgentDefinition, field: &str, id: &str) -> Result<SkillId, A2aError> {
+    let result = SkillId::parse(id).ok();
+    result
+        .filter(|id| agent.skill(id).is_some())
+        .ok_or_else(|| {
+            let ids: Vec<_> = agent.skills().map(|(id, _)| format!("`{id}`")).collect();
+            let names = ids.join(", ");
+            A2aError::invalid(field, format!("unknown skill `{id}`; known are {names}"))
+        })
+}
+
+fn in_metadata<'a>(
+    metadata: &'a Metadata,
+    path: &str,
+    skills: &mut Vec<NamedSkill<'a>>,
+) -> Result<(), A2aError> {
+    for key in [SKILL_ID].into_iter().chain(FOREIGN_KEYS) {
+        let field = || match key {
+            SKILL_ID => format!("{path}[\"{key}\"]"),
+            _ => format!("{path}.{key}"),
+        };
+        match metadata.get(key) {
+            // `null` names no skill.
+            None | Some(Value::Null) => {}
+            Some(Value::String(id)) => skills.push(NamedSkill { field: field(), id }),
+            Some(_) => return Err(A2aError::invalid(field(), "a skill id is a text")),
+        }
+    }
+    Ok(())
+}
+
+/// An explicit call in a data part.
+struct DataCall<'a> {
+    skill: NamedSkill<'a>,
+    wrapper: Wrapped,
+    arguments: &'a Value,
+}
+
+/// Form 3. It needs both members, so that ordinary data with a member `skill` is not a
+/// call.
+fn in_data<'a>(
+    agent: &AgentDefinition,
+    message: &'a Message,
+) -> Result<Option<DataCall<'a>>, A2aError> {
+    let mut data_call: Option<DataCall<'_>> = None;
+    for (part, content) in message.parts.iter().map(|part| &part.content).enumerate() {
+        let PartContent::Data(Value::Object(data)) = content else {
+            continue;
+        };
+        let text = |key| data.get(key).and_then(Value::as_str);
+        let object = |member: &'static str| {
+            let value = data.get(member).filter(|value| value.is_object())?;
+            Some((member, value))
+        };
+        // With `tool`, the member `skill` names the set.
+        let (skill, tool) = (text("skill"), text("tool"));
+        let arguments = object("input").or_else(|| object("params"));
+        let (Some(id), Some((member, arguments))) = (tool.or(skill), arguments) else {
+            continue;
+        };
+        let path = format!("message.parts[{part}].data");
+        if data.contains_key("input") && data.contains_key("params") {
+            return Err(A2aError::invalid(
+                path,
+                "give `input` or `params`, not both",
+            ));
+        }
+        if data_call.is_some() {
+            return Err(A2aError::invalid(
+                path,
+                "a message holds one call of a skill",
+            ));
+        }
+        let field = format!("{path}.{}", if tool.is_some() { "tool" } else { "skill" });
+        if let (Some(set), Some(tool)) = (skill, tool) {
+            in_set(agent, &field, set, tool)?;
+        }
+        data_call = Some(DataCall {
+            skill: NamedSkill { field, id },
+            wrapper: Wrapped { part, member },
+            arguments,
+        });
+    }
+    Ok(data_call)
+}
+
+fn in_set(agent: &AgentDefinition, field: &str, set: &str, tool: &str) -> Result<(), A2aError> {
+    let id = known(agent, field, tool)?;
+    if agent.set_of(&id) == Some(set) {
+        return Ok(());
+    }
+    let description = format!("the skill `{tool}` does not belong to the set `{set}`");
+    Err(A2aError::invalid(field, description))
+}
+
+/// The parts of the message, with the call replaced by its arguments.
+fn unwrapped(message: &Message, call: usize, arguments: &Value) -> Content {
+    let mut parts = message.parts.clone();
+    if let Some(part) = parts.get_mut(call) {
+        part.content = PartContent::Data(arguments.clone());
+    }
+    Content::from_parts(parts)
+}

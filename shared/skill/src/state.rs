@@ -1,0 +1,196 @@
+//! What the skills of an agent share: clients, configuration, secrets.
+
+use super::build::RUNS_TURNS;
+use super::{AgentError, AgentResult, TaskContext};
+use futures::future::BoxFuture;
+use std::any::{Any, TypeId, type_name};
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::ops::Deref;
+use std::sync::Arc;
+use tokio::sync::OnceCell;
+
+type AnyState = Arc<dyn Any + Send + Sync>;
+type Made = Result<AnyState, Box<dyn Error + Send + Sync>>;
+type MakeState = dyn Fn() -> BoxFuture<'static, Made> + Send + Sync;
+
+/// A value that the skills of an agent share.
+///
+/// An `async fn` skill takes it as an argument between `cx` and the input. The agent has a
+/// factory for it ([`AgentBuilder::state`](super::AgentBuilder::state)). A process calls the
+/// factory once, and only if it runs skills.
+///
+/// ```
+/// use a2a_lambda::prelude::*;
+///
+/// struct Prices {
+///     currency: String,
+/// }
+///
+/// /// Says what an article costs.
+/// #[skill(id = "price", tags = ["shop"])]
+/// async fn price(prices: State<Prices>, article: String) -> AgentResult<String> {
+///     Ok(format!("{article}: 3 {}", prices.currency))
+/// }
+///
+/// let agent = Agent::builder("shop")
+///     .state(async || std::env::var("CURRENCY").map(|currency| Prices { currency }))
+///     .skill(price)
+///     .build()?;
+/// # Ok::<(), BuildError>(())
+/// ```
+pub struct State<T> {
+    inner: Arc<T>,
+}
+
+impl<T: Send + Sync + 'static> State<T> {
+    /// The state of this type, for a skill that is a struct.
+    ///
+    /// # Errors
+    /// When the agent has no factory for it, or the factory fails.
+    pub async fn of(cx: &TaskContext<'_>) -> AgentResult<Self> {
+        cx.states().get().await
+    }
+
+    /// What a skill needs that takes this state.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn need() -> NeededState {
+        NeededState {
+            id: TypeId::of::<T>(),
+            name: type_name::<T>(),
+        }
+    }
+}
+
+impl<T> Deref for State<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.inner
+    }
+}
+
+impl<T> Clone for State<T> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+        }
+    }
+}
+
+/// The value may be a secret.
+impl<T> fmt::Debug for State<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "State<{}>", type_name::<T>())
+    }
+}
+
+/// A state that a skill needs.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NeededState {
+    id: TypeId,
+    pub(super) name: &'static str,
+}
+
+/// Why a state cannot be made. Its text names the type, and the error of its factory.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to make the state `{name}`: {source}")]
+pub struct StateError {
+    name: &'static str,
+    source: Box<dyn Error + Send + Sync>,
+}
+
+/// The states of an agent. Clones share what is made.
+#[derive(Clone, Default)]
+pub struct States(BTreeMap<TypeId, Arc<Factory>>);
+
+struct Factory {
+    name: &'static str,
+    make: Box<MakeState>,
+    value: OnceCell<AnyState>,
+}
+
+impl States {
+    /// Adds a factory. It replaces an earlier one of the same type.
+    pub(super) fn add<T, F, W, E>(&mut self, make: F)
+    where
+        T: Send + Sync + 'static,
+        F: Fn() -> W + Send + Sync + 'static,
+        W: Future<Output = Result<T, E>> + Send + 'static,
+        E: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let make = move || -> BoxFuture<'static, Made> {
+            if !RUNS_TURNS {
+                return Box::pin(async { Err("this build runs no skills".into()) });
+            }
+            let making = make();
+            Box::pin(async move { Ok(Arc::new(making.await.map_err(Into::into)?) as AnyState) })
+        };
+        self.insert::<T>(Box::new(make), OnceCell::new());
+    }
+
+    /// Adds a value. It replaces an earlier one of the same type.
+    pub(super) fn add_value<T: Send + Sync + 'static>(&mut self, value: T) {
+        let value: AnyState = Arc::new(value);
+        let make = || -> BoxFuture<'static, Made> {
+            Box::pin(async { Err("the value is made already".into()) })
+        };
+        self.insert::<T>(Box::new(make), OnceCell::new_with(Some(value)));
+    }
+
+    fn insert<T: 'static>(&mut self, make: Box<MakeState>, value: OnceCell<AnyState>) {
+        let name = type_name::<T>();
+        let factory = Factory { name, make, value };
+        self.0.insert(TypeId::of::<T>(), Arc::new(factory));
+    }
+
+    /// Whether there is a factory for what a skill needs.
+    pub(super) fn have(&self, state: &NeededState) -> bool {
+        self.0.contains_key(&state.id)
+    }
+
+    /// Makes all states, so that a function that cannot make one does not start.
+    ///
+    /// # Errors
+    /// [`StateError`] of the first factory that fails.
+    pub async fn make(&self) -> Result<(), StateError> {
+        for factory in self.0.values() {
+            factory.get().await?;
+        }
+        Ok(())
+    }
+
+    async fn get<T: Send + Sync + 'static>(&self) -> AgentResult<State<T>> {
+        let name = type_name::<T>();
+        let none = || {
+            AgentError::internal(format!(
+                "the agent has no state `{name}`: add it with `Agent::builder(…).state(…)`"
+            ))
+        };
+        let factory = self.0.get(&TypeId::of::<T>()).ok_or_else(none)?;
+        let value = factory.get().await.map_err(AgentError::internal)?;
+        let inner = value.downcast().map_err(|_| none())?;
+        Ok(State { inner })
+    }
+}
+
+impl Factory {
+    async fn get(&self) -> Result<AnyState, StateError> {
+        let result = self.value.get_or_try_init(&self.make).await;
+        result.cloned().map_err(|source| StateError {
+            name: self.name,
+            source,
+        })
+    }
+}
+
+impl fmt::Debug for States {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.0.values().map(|factory| factory.name);
+        f.debug_list().entries(names).finish()
+    }
+}

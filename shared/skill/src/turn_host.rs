@@ -1,0 +1,192 @@
+//! The engine's side of a turn.
+//!
+//! The engine implements [`TurnHost`] for a running turn, and `TaskContext` gives it to the
+//! skill author. The host is borrowed for the turn, so a skill cannot emit anything after
+//! the turn's end.
+
+use super::file::Reading;
+use super::{AgentError, AgentResult, Artifact, Content, ReferencedTask, Thread};
+use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::task::{Blob, Metadata, Timestamp, WriteId};
+use a2a_lambda_store::documents::Documents;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Output of a skill during its turn.
+#[derive(Debug, Clone)]
+pub enum Emission {
+    /// A message with its metadata, as a `working` status update.
+    Update(Content, Metadata),
+    /// An artifact or a chunk of one. Its name identifies it within the task.
+    Artifact {
+        /// The artifact with the parts of this chunk.
+        artifact: Artifact,
+        /// Whether the parts are appended to the artifact of this name.
+        append: bool,
+        /// Whether the artifact is complete now.
+        last_chunk: bool,
+        /// What writes it in chunks.
+        writer: Option<ChunkWriter>,
+    },
+}
+
+/// The identity of a writer of chunks: it equals its clones alone.
+#[derive(Debug, Clone)]
+pub struct ChunkWriter {
+    id: Arc<()>,
+    /// Whether an author has to finish it.
+    pub must_finish: bool,
+}
+
+impl Default for ChunkWriter {
+    /// Another writer than all before.
+    fn default() -> Self {
+        Self {
+            id: Arc::default(),
+            must_finish: true,
+        }
+    }
+}
+
+impl PartialEq for ChunkWriter {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.id, &other.id)
+    }
+}
+
+/// A step or scope of a turn, as its host knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ScopeId(pub usize);
+
+/// What a step is asked. A turn that runs again must ask the same.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StepInput {
+    /// A hash of what is compared when the turn runs again.
+    pub hash: Option<String>,
+    /// A hash of what else the result depends on. A difference is logged.
+    pub circumstances: Option<String>,
+}
+
+/// A step of a turn that has begun. It may have finished in an earlier attempt.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// The scope in which its work runs.
+    pub scope: ScopeId,
+    /// Its path: the steps and scopes around it, its name and its number there.
+    pub key: String,
+    /// Its position among the steps of its scope, from 1.
+    pub ordinal: u32,
+    /// What it is asked.
+    pub input: StepInput,
+    /// The stored value, if the step has finished.
+    pub value: Option<Value>,
+}
+
+/// Computes a session value from the stored one.
+#[derive(Clone)]
+pub struct SessionUpdate(pub Arc<UpdateFn>);
+
+type UpdateFn = dyn Fn(Option<Value>) -> AgentResult<Value> + Send + Sync;
+
+impl std::fmt::Debug for SessionUpdate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("SessionUpdate").finish()
+    }
+}
+
+/// The tasks that a message refers to.
+#[derive(Debug, Default)]
+pub struct References {
+    /// The tasks that the caller may read.
+    pub tasks: Vec<ReferencedTask>,
+    /// The other ids.
+    pub unknown_ids: Vec<String>,
+}
+
+/// Where documents are read and written.
+pub trait DocumentHost: Send + Sync {
+    /// The store of documents.
+    fn documents(&self) -> AgentResult<Documents>;
+
+    /// The time and the id of a write of a document.
+    fn write_stamp(&self) -> (Timestamp, WriteId);
+
+    /// The error that a skill gets for a failed call of the store. In a turn it never returns
+    /// if the store was unavailable: the turn ends, and runs again.
+    fn store_failed(&self, error: StoreError) -> BoxFuture<'_, AgentError>;
+}
+
+/// What the engine does for a running turn.
+pub trait TurnHost: DocumentHost {
+    /// Emits an update or an artifact. Returns when it is in the write buffer; waits while
+    /// the buffer is full. Fails when an earlier flush failed or the task was canceled.
+    fn emit(&self, emission: Emission) -> BoxFuture<'_, AgentResult<()>>;
+
+    /// The name of the artifact that holds the result of the turn.
+    fn result_name(&self) -> &str;
+
+    /// Reads the artifact's file to its end and stores it. Returns the artifact that names
+    /// the stored file.
+    fn store_file(&self, artifact: Artifact) -> BoxFuture<'_, AgentResult<Artifact>>;
+
+    /// All stored bytes of a file.
+    fn read_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Bytes>>;
+
+    /// A reader of the stored bytes of a file.
+    fn open_file(&self, blob: Blob) -> BoxFuture<'_, AgentResult<Reading>>;
+
+    /// Saves a value for the task; returns when it is stored.
+    fn save(&self, key: String, value: Value) -> BoxFuture<'_, AgentResult<()>>;
+
+    /// A value saved for the task, including changes of this turn.
+    fn load(&self, key: &str) -> Option<Value>;
+
+    /// Starts the next occurrence of step `name` in the current scope. It never returns if
+    /// the stored result belongs to another step: the turn ends.
+    fn begin_step(&self, name: &str, input: StepInput) -> BoxFuture<'_, AgentResult<Step>>;
+
+    /// Starts the scope `name` in the current scope.
+    fn begin_scope(&self, name: &str) -> AgentResult<ScopeId>;
+
+    /// Makes a scope the current one; returns the one before it.
+    fn enter(&self, scope: ScopeId) -> ScopeId;
+
+    /// Ends a step or scope.
+    fn leave(&self, scope: ScopeId);
+
+    /// Returns when a step may start. It never returns when the time of this invocation is
+    /// used up; another invocation then runs the turn again.
+    fn may_start(&self) -> BoxFuture<'_, ()>;
+
+    /// Saves the value of a step; returns when it is stored.
+    fn end_step<'a>(&'a self, step: &'a Step, value: Value) -> BoxFuture<'a, AgentResult<()>>;
+
+    /// The thread of the context. The first call loads it.
+    fn thread(&self) -> BoxFuture<'_, AgentResult<Thread>>;
+
+    /// The tasks that the turn's message refers to. The first call loads them.
+    fn references(&self) -> BoxFuture<'_, AgentResult<&References>>;
+
+    /// A session value of the context, including changes of this turn. The first call loads
+    /// the values.
+    fn load_session(&self, key: String) -> BoxFuture<'_, AgentResult<Option<Value>>>;
+
+    /// Sets a session value of the context; the turn's final commit stores it.
+    fn save_session(&self, key: String, value: Value) -> AgentResult<()>;
+
+    /// Changes a session value of the context; the commit that ends the step stores it, or the
+    /// turn's final commit.
+    fn update_session(&self, key: String, update: SessionUpdate) -> AgentResult<()>;
+
+    /// Adds an event to the thread; the turn's final commit stores it.
+    fn add_event(&self, content: Content) -> AgentResult<()>;
+
+    /// The time until the turn must be finished or handed over.
+    fn time_left(&self) -> Duration;
+
+    /// The trace of the running turn (W3C Trace Context `traceparent`).
+    fn trace_parent(&self) -> Option<String>;
+}

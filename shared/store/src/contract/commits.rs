@@ -1,0 +1,304 @@
+//! The conditions of a commit, and how a store recognises repeated writes.
+
+use super::{Broken, Stores, World};
+use a2a_lambda_model::store::{Committed, Expect, StoreError};
+use a2a_lambda_model::task::{Change, Message, Part, TaskId};
+
+fn conflict_with(record: &a2a_lambda_model::task::TaskRecord) -> Committed {
+    Committed::Conflict(Some(record.clone()))
+}
+
+/// A load returns what was written.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_created_task_is_loaded_as_it_was_written(
+    stores: &Stores,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    world.stored(stores, &task).await?;
+    assert_eq!(world.loaded(stores, &task).await?, Some(task.clone()));
+    let working = world.next(&task, [world.start()])?;
+    let answer = stores
+        .records
+        .commit(&world.update(&working, &task))
+        .await?;
+    assert_eq!(answer, Committed::Done);
+    assert_eq!(world.loaded(stores, &task).await?, Some(working));
+    Ok(())
+}
+
+/// A task that was not written is not found.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn an_unknown_task_is_not_found(stores: &Stores, world: &World) -> Result<(), Broken> {
+    let id = TaskId::made_of(world.number());
+    let found = stores.records.load(&world.owner, &id, world.now).await?;
+    assert_eq!(found, None);
+    Ok(())
+}
+
+/// A create does not replace a live task of the same id.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_create_over_a_live_task_shows_that_task(
+    stores: &Stores,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    world.stored(stores, &task).await?;
+    let other = world.new_task(&world.owner, task.id().clone())?;
+    let answer = stores.records.commit(&world.create(&other)).await?;
+    assert_eq!(answer, conflict_with(&task));
+    assert_eq!(world.loaded(stores, &task).await?, Some(task));
+    Ok(())
+}
+
+/// A commit needs the version and the incarnation of the stored task.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_commit_needs_the_version_and_the_incarnation(
+    stores: &Stores,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    world.stored(stores, &task).await?;
+    let next = world.next(&task, [world.start()])?;
+    let (own, other) = (task.incarnation().clone(), world.write_id());
+    for (version, incarnation) in [(0, &own), (2, &own), (1, &other), (0, &other)] {
+        let incarnation = incarnation.clone();
+        let write = world.write(
+            &next,
+            Expect::Version {
+                version,
+                incarnation,
+            },
+        );
+        let answer = stores.records.commit(&write).await?;
+        assert_eq!(answer, conflict_with(&task), "{version}");
+    }
+    assert_eq!(world.loaded(stores, &task).await?, Some(task.clone()));
+    let answer = stores.records.commit(&world.update(&next, &task)).await?;
+    assert_eq!(answer, Committed::Done);
+    Ok(())
+}
+
+/// A turn of a task that is gone changes nothing of the next task under its id, even
+/// with equal version, epoch, state and lease.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_turn_of_an_earlier_task_changes_nothing_under_a_reused_id(
+    stores: &Stores,
+    world: &World,
+) -> Result<(), Broken> {
+    let id = TaskId::parse("again")?;
+    let first = world.new_task(&world.owner, id.clone())?;
+    world.stored(stores, &first).await?;
+    let working = world.next(&first, [world.start()])?;
+    let ended = world
+        .next(&first, [Change::Cancel])?
+        .ended(world.write_id(), world.now);
+    let answer = stores.records.commit(&world.update(&ended, &first)).await?;
+    assert_eq!(answer, Committed::Done);
+    assert!(stores.records.remove_task(&ended).await?);
+
+    let second = world.new_task(&world.owner, id)?;
+    world.stored(stores, &second).await?;
+    let running = world.next(&second, [world.start()])?;
+    let answer = stores
+        .records
+        .commit(&world.update(&running, &second))
+        .await?;
+    assert_eq!(answer, Committed::Done);
+    assert_eq!(
+        (running.version(), running.epoch()),
+        (working.version(), working.epoch())
+    );
+    for changes in [
+        vec![Change::Complete { message: None }],
+        vec![Change::Cancel],
+        vec![Change::Claim {
+            lease_until: world.at(60_000),
+        }],
+    ] {
+        let late = world.next(&working, changes)?;
+        let answer = stores
+            .records
+            .commit(&world.update(&late, &working))
+            .await?;
+        assert_eq!(answer, conflict_with(&running));
+    }
+    let until = world.at(3_600_000);
+    assert!(!stores.records.heartbeat(&working, until).await?);
+    assert!(!stores.records.remove_task(&working).await?);
+    assert_eq!(world.loaded(stores, &second).await?, Some(running));
+    Ok(())
+}
+
+/// An update does not create an absent task.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_commit_to_an_absent_task_is_a_conflict(
+    stores: &Stores,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    let next = world.next(&task, [world.start()])?;
+    let answer = stores.records.commit(&world.update(&next, &task)).await?;
+    assert_eq!(answer, Committed::Conflict(None));
+    assert_eq!(world.loaded(stores, &task).await?, None);
+    Ok(())
+}
+
+/// A store refuses a write that it could not recognise later.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_write_without_an_id_is_refused(
+    stores: &Stores,
+    world: &World,
+) -> Result<(), Broken> {
+    let mut task = world.task()?;
+    task.fields().write_ids.clear();
+    let answer = stores.records.commit(&world.create(&task)).await;
+    assert!(matches!(answer, Err(StoreError::Refused(_))), "{answer:?}");
+    assert_eq!(world.loaded(stores, &task).await?, None);
+    Ok(())
+}
+
+/// A write repeated after a lost response is `Done` and changes nothing.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_repeated_write_is_done_once(stores: &Stores, world: &World) -> Result<(), Broken> {
+    let task = world.task()?;
+    let create = world.create(&task);
+    let working = world.next(&task, [world.start()])?;
+    let update = world.update(&working, &task);
+    for write in [&create, &create, &update, &update] {
+        assert_eq!(stores.records.commit(write).await?, Committed::Done);
+    }
+    assert_eq!(world.loaded(stores, &task).await?, Some(working));
+    Ok(())
+}
+
+/// A write may be repeated after later commits. The store recognises the last eight
+/// writes, and the one that opened the turn during the whole turn.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_repeated_write_is_recognised_after_later_commits(
+    stores: &Stores,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    world.stored(stores, &task).await?;
+    let mut writes = vec![world.create(&task)];
+    let mut last = task.clone();
+    for turn in 0..10 {
+        let change = if turn == 0 {
+            world.start()
+        } else {
+            Change::Update {
+                message: None,
+                metadata: a2a_lambda_model::task::Metadata::new(),
+            }
+        };
+        let next = world.next(&last, [change])?;
+        let write = world.update(&next, &last);
+        assert_eq!(stores.records.commit(&write).await?, Committed::Done);
+        writes.push(write);
+        last = next;
+    }
+    for (age, write) in writes.iter().rev().enumerate() {
+        let known = last.was_written_by(write.checked_id()?);
+        let answer = stores.records.commit(write).await?;
+        assert_eq!(answer == Committed::Done, known, "{age} commits ago");
+        assert_eq!(known, age < 8 || age == 10, "{age} commits ago");
+    }
+    assert_eq!(world.loaded(stores, &task).await?, Some(last));
+    Ok(())
+}
+
+/// Of eight writers of one version one is stored, and seven get that record.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn exactly_one_of_eight_concurrent_writes_wins(
+    stores: &Stores,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    world.stored(stores, &task).await?;
+    let mut writes = Vec::new();
+    for _ in 0..8 {
+        writes.push(world.update(&world.next(&task, [world.start()])?, &task));
+    }
+    let answers =
+        futures::future::join_all(writes.iter().map(|write| stores.records.commit(write))).await;
+    let stored = world.loaded(stores, &task).await?;
+    let mut won = 0;
+    for (write, answer) in writes.iter().zip(answers) {
+        match answer? {
+            Committed::Done => {
+                won += 1;
+                assert_eq!(stored.as_ref(), Some(&write.record));
+            }
+            answer => assert_eq!(answer, Committed::Conflict(stored.clone())),
+        }
+    }
+    assert_eq!(won, 1, "exactly one write is stored");
+    Ok(())
+}
+
+/// A late write of an earlier version does not change a finished task.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_finished_task_keeps_its_content(
+    stores: &Stores,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    world.stored(stores, &task).await?;
+    let working = world.next(&task, [world.start()])?;
+    stores
+        .records
+        .commit(&world.update(&working, &task))
+        .await?;
+    let canceled = world.next(&working, [Change::Cancel])?;
+    let answer = stores
+        .records
+        .commit(&world.update(&canceled, &working))
+        .await?;
+    assert_eq!(answer, Committed::Done);
+    let late = Message::from_agent("m-2", vec![Part::text("late")]);
+    let done = world.next(
+        &working,
+        [Change::Complete {
+            message: Some(late),
+        }],
+    )?;
+    for write in [
+        world.update(&done, &working),
+        world.write(
+            &done,
+            Expect::Version {
+                version: canceled.version(),
+                incarnation: world.write_id(),
+            },
+        ),
+        world.create(&world.new_task(&world.owner, task.id().clone())?),
+    ] {
+        let answer = stores.records.commit(&write).await?;
+        assert_eq!(answer, conflict_with(&canceled));
+    }
+    assert_eq!(world.loaded(stores, &task).await?, Some(canceled));
+    Ok(())
+}

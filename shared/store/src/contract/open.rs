@@ -1,0 +1,184 @@
+//! The index of open tasks, over all tenants.
+
+use super::{Broken, Stores, World};
+use a2a_lambda_model::store::queue::OpenTask;
+use a2a_lambda_model::store::{Committed, StoreError};
+use a2a_lambda_model::task::{
+    Change, Message, Owner, Part, SavedSlot, Subject, TaskId, TaskRecord,
+};
+
+/// The open tasks of this case's tenant, shard by shard in page order.
+async fn found(stores: &Stores, world: &World, limit: usize) -> Result<Vec<OpenTask>, Broken> {
+    Ok(shards(stores, world, limit).await?.concat())
+}
+
+/// The same, one list per shard.
+pub(super) async fn shards(
+    stores: &Stores,
+    world: &World,
+    limit: usize,
+) -> Result<Vec<Vec<OpenTask>>, Broken> {
+    let mut all = Vec::new();
+    for shard in 0..stores.sweep.open_shards() {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let (page, next) = stores.sweep.open_tasks(shard, after, limit).await?;
+            assert!(page.len() <= limit, "a page holds {limit} tasks at most");
+            found.extend(page);
+            after = next;
+            if after.is_none() {
+                break;
+            }
+        }
+        found.retain(|open| open.owner.tenant == world.owner.tenant);
+        all.push(found);
+    }
+    Ok(all)
+}
+
+fn open(record: &TaskRecord) -> OpenTask {
+    OpenTask {
+        owner: record.owner().clone(),
+        task: record.id().clone(),
+    }
+}
+
+/// A sweep finds a task from its creation until it rests, and again when it
+/// continues.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_sweep_finds_open_tasks_and_none_at_rest(
+    stores: &Stores,
+    world: &World,
+) -> Result<(), Broken> {
+    let message = || Message::from_agent("m-2", vec![Part::text("which?")]);
+    let lease_until = world.at(60_000);
+    let steps = [
+        (world.start(), true),
+        (Change::HandOver { progress: false }, true),
+        (Change::Claim { lease_until }, true),
+        (
+            Change::AskInput {
+                message: message(),
+                slot: SavedSlot {
+                    version: 1,
+                    value: serde_json::Value::Null,
+                },
+            },
+            false,
+        ),
+        (
+            Change::Queue {
+                message: message(),
+                secret: None,
+            },
+            true,
+        ),
+        (Change::Cancel, false),
+    ];
+    let mut task = world.task()?;
+    assert_eq!(found(stores, world, 100).await?, []);
+    world.stored(stores, &task).await?;
+    assert_eq!(found(stores, world, 100).await?, [open(&task)]);
+    for (change, is_open) in steps {
+        let next = world.next(&task, [change])?;
+        let answer = stores.records.commit(&world.update(&next, &task)).await?;
+        assert_eq!(answer, Committed::Done);
+        task = next;
+        let expected: Vec<_> = is_open.then(|| open(&task)).into_iter().collect();
+        let found = found(stores, world, 100).await?;
+        assert_eq!(found, expected, "{:?}", task.state());
+    }
+    let finished = world.finished(&world.task()?)?;
+    world.stored(stores, &finished).await?;
+    assert_eq!(found(stores, world, 100).await?, []);
+    Ok(())
+}
+
+/// A hit is enough to load the task: it has the subject itself, not its hash.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn an_open_task_names_its_owner_and_its_id(
+    stores: &Stores,
+    world: &World,
+) -> Result<(), Broken> {
+    let mut expected = Vec::new();
+    for subject in ["ann", "a#b~c", "T#x#K#y", "\u{0}", "\u{1F600}"] {
+        let owner = Owner {
+            tenant: world.owner.tenant.clone(),
+            subject: Subject::parse(subject)?,
+        };
+        for id in [TaskId::made_of(world.number()), TaskId::parse("K:x")?] {
+            let task = world.new_task(&owner, id)?;
+            world.stored(stores, &task).await?;
+            expected.push(open(&task));
+        }
+    }
+    let mut found = found(stores, world, 100).await?;
+    for hit in &found {
+        let task = stores
+            .records
+            .load(&hit.owner, &hit.task, world.now)
+            .await?;
+        assert_eq!(task.as_ref().map(open).as_ref(), Some(hit));
+    }
+    let by_name = |a: &OpenTask, b: &OpenTask| (&a.owner, &a.task).cmp(&(&b.owner, &b.task));
+    found.sort_by(by_name);
+    expected.sort_by(by_name);
+    assert_eq!(found, expected);
+    Ok(())
+}
+
+/// Pages of any size neither repeat nor skip a task. Those of a shard are oldest
+/// first.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn pages_of_open_tasks_join_oldest_first(
+    stores: &Stores,
+    world: &World,
+) -> Result<(), Broken> {
+    let mut tasks = Vec::new();
+    for age in [3_i64, 1, 4, 0, 2, 9, 5, 8, 7, 6] {
+        let mut task = world.task()?;
+        *task.fields().created_at = world.at(-1_000 * age);
+        world.stored(stores, &task).await?;
+        tasks.push(task);
+    }
+    tasks.sort_by_key(|task| task.created_at());
+    let expected: Vec<_> = tasks.iter().map(open).collect();
+    // Two tasks of the same creation time, so that a page can end between them.
+    let twin = world.task()?;
+    world.stored(stores, &twin).await?;
+    for limit in [1, 2, 100] {
+        let shards = shards(stores, world, limit).await?;
+        let mut count = 0;
+        for mut shard in shards {
+            count += shard.len();
+            shard.retain(|hit| *hit != open(&twin));
+            // The shard has the order of all tasks, without those of other shards.
+            let of_shard = expected.iter().filter(|hit| shard.contains(hit));
+            let of_shard: Vec<OpenTask> = of_shard.cloned().collect();
+            assert_eq!(shard, of_shard, "pages of {limit}");
+        }
+        assert_eq!(count, expected.len() + 1, "pages of {limit}");
+    }
+    Ok(())
+}
+
+/// A position comes from an earlier page. Any other text is an error, not the start.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_malformed_page_position_is_refused(
+    stores: &Stores,
+    _world: &World,
+) -> Result<(), Broken> {
+    for place in ["", "x", "1", "x#T#a#K#b", "#"] {
+        let answer = stores.sweep.open_tasks(0, Some(place.to_owned()), 10).await;
+        assert!(matches!(answer, Err(StoreError::Refused(_))), "{place}");
+    }
+    Ok(())
+}

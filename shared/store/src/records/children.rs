@@ -1,0 +1,218 @@
+//! Reads and writes the child items of a task.
+//!
+//! The commit that adds children writes them in its transaction, under names that no other
+//! commit of the task uses. Each child holds the task's incarnation and the version of its
+//! commit. A reader ignores children that the `META` item does not name. They belong to an
+//! earlier task of the same id, or to output that a restart has taken back.
+
+use super::large_value::{self, ValueOwner};
+use super::task_item::{self, to_task};
+use super::torn_reads::{TRIES, TornReads};
+use super::{RecordReader, Records, prolong};
+use crate::item::{self, INCARNATION, VERSION};
+use crate::keys::{self, META, PK, SK};
+use crate::table::{self, Comparison, Condition, Item, Query, Range, Statement};
+use a2a_lambda_model::store::{StoreError, Tail, TaskWrite};
+use a2a_lambda_model::stored::{self, Child, ChildName};
+use a2a_lambda_model::task::{LoggedEvent, Owner, TaskId, TaskKey, TaskRecord};
+
+impl RecordReader {
+    /// Adds the children to the head of a task. `None` if another commit was made
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table does not answer or an item is corrupt.
+    pub(super) async fn whole(
+        &self,
+        mut record: TaskRecord,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        if record.layout().is_empty() {
+            return Ok(Some(record));
+        }
+        let mut children = self.children(&record, keys::children(), &[]).await?;
+        children.retain(|(name, _)| stored::names(&record, *name));
+        let items = children.iter_mut().map(|(_, item)| item);
+        if !self.load_all(items).await? {
+            return Ok(None);
+        }
+        let children = children
+            .into_iter()
+            .map(|(name, item)| Ok((name, task_item::found_child(item)?)));
+        let children = children.collect::<Result<_, StoreError>>()?;
+        Ok(stored::join(&mut record, &children)?.then_some(record))
+    }
+
+    /// The children of a task in this range, with the attributes `only` or all.
+    pub(super) async fn children(
+        &self,
+        record: &TaskRecord,
+        range: Range,
+        only: &[&str],
+    ) -> Result<Vec<(ChildName, Item)>, StoreError> {
+        let query = Query {
+            range,
+            filter: Some(task_item::is_same(record.incarnation())),
+            only: only.iter().map(|name| (*name).to_owned()).collect(),
+            ..keys::task_items(&record.key()).into()
+        };
+        let mut children = Vec::new();
+        for item in table::whole(&*self.table, query).await? {
+            if let Some(name) = keys::child_of(item::text(&item, SK)?) {
+                children.push((name, item));
+            }
+        }
+        Ok(children)
+    }
+
+    /// The same, with only their keys, versions and objects.
+    pub(super) async fn child_keys(
+        &self,
+        record: &TaskRecord,
+    ) -> Result<Vec<(ChildName, Item)>, StoreError> {
+        let only = [PK, SK, VERSION, large_value::KEY];
+        self.children(record, keys::children(), &only).await
+    }
+
+    /// The tail of a task's log: the children after event number `after` and the head of the
+    /// task, in one read. `None` if there is no task.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table does not answer or an item is corrupt.
+    pub(super) async fn log_after(
+        &self,
+        owner: &Owner,
+        id: &TaskId,
+        after: u64,
+    ) -> Result<Option<(TaskRecord, Tail)>, StoreError> {
+        let task = TaskKey::new(owner, id);
+        let mut reads = TornReads::default();
+        for _ in 0..TRIES {
+            let log = self.read_log(owner, &task, after).await?;
+            let Some((head, children)) = log else {
+                return Ok(None);
+            };
+            reads.note(head.version());
+            let events = self.events_of(&head, children).await;
+            let Some(events) = reads.result(events)? else {
+                continue;
+            };
+            let mut tail = Tail::of(&head, after);
+            if after >= head.layout().events_moved() {
+                return Ok(Some((head, tail)));
+            }
+            let mut events: Vec<LoggedEvent> =
+                events.into_iter().filter(|it| it.seq > after).collect();
+            events.append(&mut tail.events);
+            // A child that a commit wrote between two pages of the read leaves a gap in the event
+            // numbers.
+            let numbers = after + 1..=tail.last_seq;
+            if events.iter().map(|event| event.seq).eq(numbers) {
+                tail.events = events;
+                return Ok(Some((head, tail)));
+            }
+        }
+        Err(reads.error())
+    }
+
+    /// One read of the log: the head of the task and its children that have some of it.
+    async fn read_log(
+        &self,
+        owner: &Owner,
+        task: &TaskKey,
+        after: u64,
+    ) -> Result<Option<(TaskRecord, Vec<Item>)>, StoreError> {
+        let query = Query {
+            range: keys::log_after(after),
+            ..keys::task_items(task).into()
+        };
+        let mut items = table::whole(&*self.table, query).await?;
+        // `META` sorts behind the children, so it is the last item.
+        let Some(meta) = items.pop() else {
+            return Ok(None);
+        };
+        if item::text(&meta, SK)? != META || !task_item::may_belong_to(&meta, owner) {
+            return Ok(None);
+        }
+        let head = to_task(&meta)?;
+        let mut children = Vec::new();
+        for item in items {
+            let mine = item::text(&item, INCARNATION)? == head.incarnation().as_str();
+            let name = keys::child_of(item::text(&item, SK)?);
+            if mine && name.is_some_and(|name| stored::names(&head, name)) {
+                children.push(item);
+            }
+        }
+        Ok(Some((head, children)))
+    }
+
+    /// The events in children; `None` if the task changed or was removed meanwhile.
+    async fn events_of(
+        &self,
+        head: &TaskRecord,
+        mut children: Vec<Item>,
+    ) -> Result<Option<Vec<LoggedEvent>>, StoreError> {
+        if !self.load_all(children.iter_mut()).await? {
+            return Ok(None);
+        }
+        let mut events = Vec::new();
+        for item in &children {
+            events.append(&mut stored::events_of(head, &item::body(item)?)?);
+        }
+        Ok(Some(events))
+    }
+}
+
+impl Records {
+    /// The statements for a commit's new children. Stores large children as objects first,
+    /// so that the commit never names an object that does not exist.
+    ///
+    /// # Errors
+    /// [`StoreError`] when an object cannot be stored.
+    pub(super) async fn child_statements(
+        &self,
+        write: &TaskWrite,
+        children: Vec<Child>,
+    ) -> Result<Vec<Statement>, StoreError> {
+        let record = &write.record;
+        let value_owner = ValueOwner::Task(record.key());
+        let mut statements = Vec::new();
+        for Child { name, content } in children {
+            let key = keys::child(&record.key(), name);
+            let mut item = task_item::child(record, content);
+            let object = large_value::of_task(record, key.sort());
+            self.spill(&mut item, &value_owner, &object).await?;
+            let put = Statement::put(key, item);
+            statements.push(match name {
+                // The condition of the task covers it, since both are in one transaction.
+                ChildName::State => put,
+                // It never replaces a child of the same task. It may replace one that an
+                // earlier task with this id has left.
+                ChildName::Moved { .. } => put.when(Condition::is(
+                    INCARNATION,
+                    Comparison::Differs,
+                    record.incarnation().as_str(),
+                )),
+            });
+        }
+        Ok(statements)
+    }
+
+    /// Extends the TTL of the existing children to the time that this commit demands.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table does not answer.
+    pub(super) async fn keep_children(&self, record: &TaskRecord) -> Result<(), StoreError> {
+        let lifetime = record
+            .layout()
+            .kept
+            .filter(|lifetime| lifetime.version == record.version());
+        let Some(lifetime) = lifetime.filter(|_| stored::has_older_children(record)) else {
+            return Ok(());
+        };
+        for (name, _) in self.child_keys(record).await? {
+            let child = keys::child(&record.key(), name);
+            prolong(&*self.table, child, lifetime.until).await?;
+        }
+        Ok(())
+    }
+}

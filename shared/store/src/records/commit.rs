@@ -1,0 +1,150 @@
+//! The writes of one commit, and what their failed conditions mean.
+
+use super::idempotency::KeyConflict;
+use super::task_item::{self, to_task};
+use super::torn_reads::TRIES;
+use super::{Records, changes, idempotency, pushes, task_pointers};
+use crate::item::{self, EXPIRES_AT};
+use crate::keys::{self, PK};
+use crate::table::{Comparison, Condition, ConditionCheck, Outcome, Statement};
+use a2a_lambda_model::store::{Committed, Expect, StoreError, TaskWrite};
+use a2a_lambda_model::stored::{self, Encoded};
+use a2a_lambda_model::task::TaskRecord;
+
+/// Writes the `META` item of a task with the content `head`.
+fn task(write: &TaskWrite, head: Encoded<'static>) -> Statement {
+    let record = &write.record;
+    let key = keys::task(&record.key());
+    let attributes = task_item::attributes(record, head);
+    match &write.expect {
+        Expect::Absent => {
+            let is_over = Condition::is(EXPIRES_AT, Comparison::AtMost, write.now.as_millis());
+            Statement::put(key, item::of(attributes))
+                .when(Condition::Any(vec![Condition::absent(PK), is_over]))
+        }
+        // An update keeps the attributes that other versions of this program wrote.
+        Expect::Version {
+            version,
+            incarnation,
+        } => Statement::update(key, changes(attributes)).when(Condition::All(vec![
+            task_item::has_version(*version),
+            task_item::is_same(incarnation),
+            task_item::is_owned_by(record.owner()),
+            task_item::is_live(write.now),
+        ])),
+    }
+}
+
+impl Records {
+    /// The statements of a commit, in this order: the task, its key, its thread, its push
+    /// configs, its new children. `refused` and `key_conflict` find the results by position.
+    /// `dead` is the write id of the key item that the commit may replace.
+    pub(super) async fn statements(
+        &self,
+        write: &TaskWrite,
+        dead: Option<&str>,
+    ) -> Result<Vec<Statement>, StoreError> {
+        let pieces = stored::pieces(&write.record)?;
+        let children = match pieces.children {
+            none if none.is_empty() => Vec::new(),
+            children => Box::pin(self.child_statements(write, children)).await?,
+        };
+        let mut statements = vec![task(write, pieces.head)];
+        if let Some(key) = &write.key {
+            statements.push(idempotency::key(write, key, dead));
+        }
+        if let Some(thread) = &write.thread {
+            statements.extend(self.thread_statements(thread).await?);
+        }
+        for push in &write.pushes {
+            statements.extend(pushes::push(push)?);
+        }
+        statements.extend(children);
+        // A task alone has no transaction: `commit` writes its pointer before it.
+        if statements.len() > 1 {
+            statements.extend(task_pointers::missing(write));
+        }
+        Ok(statements)
+    }
+
+    /// Stores a commit, or returns the reason why not. If the key has become free, it builds
+    /// the statements again. What follows a failed condition is boxed: else each commit would
+    /// move the room for it.
+    pub(super) async fn put_all(
+        &self,
+        write: &TaskWrite,
+        mut statements: Vec<Statement>,
+    ) -> Result<Committed, StoreError> {
+        for _ in 0..TRIES {
+            let checks = match self.table.write(statements.into()).await? {
+                Outcome::Done(_) => return Ok(Committed::Done),
+                Outcome::Unknown(why) => return Box::pin(self.look_for(write, why)).await,
+                Outcome::Refused(checks) => checks,
+            };
+            match Box::pin(self.key_conflict(write, &checks)).await? {
+                KeyConflict::Free => return Box::pin(self.refused(write, checks)).await,
+                KeyConflict::Mine => return Ok(Committed::Done),
+                KeyConflict::For(holder) => return Ok(Committed::KeyTaken(holder)),
+                KeyConflict::Dead(by) => {
+                    let again = self.statements(write, by.as_deref());
+                    statements = Box::pin(again).await?;
+                }
+            }
+        }
+        let why = "the idempotency key changed during every attempt to write it";
+        Err(StoreError::Unavailable(why.to_owned()))
+    }
+
+    /// The result of a commit that failed a condition.
+    async fn refused(
+        &self,
+        write: &TaskWrite,
+        checks: Vec<ConditionCheck>,
+    ) -> Result<Committed, StoreError> {
+        let record = &write.record;
+        let mut checks = checks.into_iter();
+        let item = match checks.next() {
+            Some(ConditionCheck::Failed(item)) => item,
+            Some(ConditionCheck::Held) | None => {
+                // `key_conflict` has already looked at the condition of the key.
+                let at = usize::from(write.key.is_some());
+                let thread = matches!(checks.nth(at), Some(ConditionCheck::Failed(_)));
+                if write.thread.is_some() && thread {
+                    return Ok(Committed::ThreadConflict);
+                }
+                let why = "task has a child item of a later version";
+                return Err(StoreError::Corrupt(why.to_owned()));
+            }
+        };
+        let head = item.as_ref().map(to_task).transpose()?;
+        let is_enough = |head: &TaskRecord| {
+            let ours = write.id().is_some_and(|id| head.was_written_by(id));
+            ours || head.layout().is_empty()
+        };
+        let task = match head {
+            Some(head) if !is_enough(&head) => {
+                self.stored_task(None, &record.key(), |_| true).await?
+            }
+            head => head,
+        };
+        let mine = task.filter(|task| task.owner() == record.owner());
+        if let (Some(task), Some(id)) = (&mine, write.id())
+            && task.was_written_by(id)
+        {
+            return Ok(Committed::Done);
+        }
+        let live = mine.filter(|task| !task.expired(write.now));
+        Ok(Committed::Conflict(live))
+    }
+
+    /// Looks up whether a write with an unknown result is stored.
+    async fn look_for(&self, write: &TaskWrite, why: String) -> Result<Committed, StoreError> {
+        let id = write.checked_id()?;
+        let task = self.own_item(&write.record.key()).await?;
+        match task {
+            Some(task) if task.was_written_by(id) => Ok(Committed::Done),
+            _ if self.has_key(write).await? => Ok(Committed::Done),
+            _ => Err(StoreError::Unavailable(why)),
+        }
+    }
+}

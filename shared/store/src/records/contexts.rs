@@ -1,0 +1,228 @@
+//! Reads a page of an owner's contexts, newest activity first.
+//!
+//! The page joins two indexes. Threads have an index of their own. A context that the
+//! server named after its first task has no thread until it keeps something. Until then
+//! the list of tasks shows it, by that first task. Both indexes are read in order, without a
+//! scan, and then the records themselves from the table.
+
+use super::{RecordReader, task_item, thread_item};
+use crate::item::{self, CONTEXT, STATE, corrupt};
+use crate::keys::{self, Key, LISTS_SK, Partition};
+use crate::table::{Item, Position, Query};
+use a2a_lambda_model::store::{StoreError, ThreadPage, ThreadPosition, ThreadQuery, ThreadRecord};
+use a2a_lambda_model::task::{ContextId, Owner, TaskId, TaskKey, TaskState, ThreadKey, Timestamp};
+use futures::future::try_join;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Index items that one page reads at most, of each index.
+const READ_MAX: usize = 2_000;
+/// Index items of one request.
+const CHUNK: usize = 500;
+/// Contexts that are checked for tasks at the same time.
+const AT_ONCE: usize = 16;
+/// Pointers of a context that are read at a time to find a task.
+const POINTERS: usize = 10;
+
+/// A position, and whether it is that of a first task.
+type ContextPlace = (ThreadPosition, bool);
+
+/// Returns the position that an index item shows, if there can be a context.
+type ReadPlace = fn(&Item, &ThreadQuery) -> Option<ContextPlace>;
+
+/// What one index shows of contexts: positions, newest first. `end` is the last
+/// position read if the index has more.
+struct IndexWalk {
+    places: Vec<ContextPlace>,
+    end: Option<ThreadPosition>,
+}
+
+impl RecordReader {
+    /// A page of `owner`'s live contexts, without their state, from an index, never
+    /// by a scan. A context without a stored thread has version 0. One with a bare thread
+    /// ([`ThreadRecord::is_bare`]) and no task is not listed. The index may lag
+    /// and a page may be short; only `next` says where the list continues.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    pub async fn list_threads(
+        &self,
+        owner: &Owner,
+        query: &ThreadQuery,
+    ) -> Result<ThreadPage, StoreError> {
+        let (threads, firsts) = try_join(
+            self.walk(keys::contexts(owner), query, thread_place),
+            self.walk(keys::list(owner), query, first_place),
+        )
+        .await?;
+        // The list is complete only down to the newest position at which a walk stopped.
+        let (mut places, mut end) = (Vec::new(), None);
+        for walk in [threads, firsts] {
+            places.extend(walk.places);
+            end = end.max(walk.end);
+        }
+        places.sort_by(|a, b| b.cmp(a));
+        places.dedup();
+        places.retain(|(position, _)| end.as_ref().is_none_or(|end| position >= end));
+        let more = places.len() > query.limit;
+        places.truncate(query.limit);
+        let last = places.last().map(|(position, _)| position.clone());
+        let next = if more { last } else { end };
+        Ok(ThreadPage {
+            threads: self.contexts_at(owner, &places, query).await?,
+            next,
+        })
+    }
+
+    /// The positions in one index after that of the query.
+    async fn walk(
+        &self,
+        partition: Partition,
+        query: &ThreadQuery,
+        read_place: ReadPlace,
+    ) -> Result<IndexWalk, StoreError> {
+        let mut request = Query {
+            range: keys::places_until(query.after.as_ref().map(|after| after.at)),
+            newest_first: true,
+            limit: Some(CHUNK),
+            filter: Some(task_item::is_live(query.now)),
+            ..partition.into()
+        };
+        let (mut places, mut read_count) = (Vec::new(), 0);
+        loop {
+            let page = self.table.query(&request).await?;
+            read_count += page.read;
+            let after =
+                |(position, _): &ContextPlace| query.after.as_ref().is_none_or(|it| position < it);
+            let positions = page.items.iter().filter_map(|item| read_place(item, query));
+            places.extend(positions.filter(after));
+            request.start = page.next;
+            let Some(last) = &request.start else {
+                return Ok(IndexWalk { places, end: None });
+            };
+            if places.len() > query.limit || read_count >= READ_MAX {
+                let end = Some(stop_at(last)?);
+                return Ok(IndexWalk { places, end });
+            }
+        }
+    }
+
+    /// The contexts at `places` as they are stored now, in this order, without those that
+    /// have expired or are deleted.
+    async fn contexts_at(
+        &self,
+        owner: &Owner,
+        places: &[ContextPlace],
+        query: &ThreadQuery,
+    ) -> Result<Vec<ThreadRecord>, StoreError> {
+        let mut threads = BTreeMap::new();
+        let contexts: BTreeSet<_> = places
+            .iter()
+            .map(|(position, _)| &position.context)
+            .collect();
+        let contexts = contexts.into_iter().map(|id| ThreadKey::new(owner, id));
+        let keys: Vec<Key> = contexts.map(|thread| keys::thread(&thread)).collect();
+        for thread in item::readable(&self.table.get(&keys).await?, thread_item::head) {
+            threads.insert(thread.context_id.clone(), thread);
+        }
+        // A context with a thread is listed by the position of the thread, not of its first
+        // task.
+        let is_own =
+            |(position, first): &&ContextPlace| !first || !threads.contains_key(&position.context);
+        let places: Vec<&ContextPlace> = places.iter().filter(is_own).collect();
+        let firsts = places.iter().filter(|(_, first)| *first);
+        let firsts: Vec<TaskId> = firsts
+            .filter_map(|(position, _)| position.context.first_task())
+            .collect();
+        let firsts = firsts.iter().map(|id| TaskKey::new(owner, id));
+        for task in self.heads_of(firsts).await? {
+            if task.owner() == owner && !task.expired(query.now) {
+                let thread = ThreadRecord::from_first_task(&task, query.ttl, query.now);
+                threads.insert(task.context_id().clone(), thread);
+            }
+        }
+        for context in self.empty_contexts(owner, &threads, query).await? {
+            threads.remove(&context);
+        }
+        let mut page = Vec::new();
+        for (position, _) in places {
+            // Each context once: the index can still show the position before an update.
+            let thread = threads.remove(&position.context);
+            page.extend(thread.filter(|it| it.owner == *owner && it.lives(query.now)));
+        }
+        Ok(page)
+    }
+
+    /// Those of `threads` that were stored for a task that is not there: it was never stored,
+    /// or it has been deleted.
+    async fn empty_contexts(
+        &self,
+        owner: &Owner,
+        threads: &BTreeMap<ContextId, ThreadRecord>,
+        query: &ThreadQuery,
+    ) -> Result<Vec<ContextId>, StoreError> {
+        let bare = threads.values().filter(|thread| thread.is_bare());
+        let bare: Vec<ContextId> = bare.map(|thread| thread.context_id.clone()).collect();
+        let checks = bare.into_iter().map(|context| async move {
+            let has_task = self.has_task(owner, &context, query.now).await?;
+            Ok::<_, StoreError>((!has_task).then_some(context))
+        });
+        let checks: Vec<_> = stream::iter(checks).buffered(AT_ONCE).try_collect().await?;
+        Ok(checks.into_iter().flatten().collect())
+    }
+
+    /// Whether a task is stored in the context.
+    async fn has_task(
+        &self,
+        owner: &Owner,
+        context: &ContextId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let mut after = None;
+        loop {
+            let (heads, next) = self.tasks_in(owner, context, after, POINTERS).await?;
+            if heads.iter().any(|task| !task.expired(now)) {
+                return Ok(true);
+            }
+            after = next;
+            if after.is_none() {
+                return Ok(false);
+            }
+        }
+    }
+}
+
+/// The position of a thread in the index.
+fn thread_place(item: &Item, _: &ThreadQuery) -> Option<ContextPlace> {
+    let position = keys::context_position(item::text(item, LISTS_SK).ok()?)?;
+    Some((position, false))
+}
+
+/// The position of a task that its context is named after. `None` if the task has been at
+/// rest for the lifetime of a context: a task is kept much longer than its context is listed.
+fn first_place(item: &Item, query: &ThreadQuery) -> Option<ContextPlace> {
+    let position = keys::position(item::text(item, LISTS_SK).ok()?)?;
+    let state = item::text(item, STATE).ok().and_then(TaskState::parse);
+    if position.at.plus(query.ttl) <= query.now && state.is_some_and(TaskState::is_at_rest) {
+        return None;
+    }
+    let context = ContextId::parse(item::text(item, CONTEXT).ok()?).ok()?;
+    let first = context.first_task()? == position.task;
+    let at = position.at;
+    first.then_some((ThreadPosition { at, context }, true))
+}
+
+/// The position from which the next walk continues: that of the last item read. A task that
+/// no context is named after sorts before all contexts of the same time.
+fn stop_at(last: &Position) -> Result<ThreadPosition, StoreError> {
+    let text = item::text(&last.0, LISTS_SK)?;
+    let of_thread = keys::context_position(text);
+    let of_thread =
+        of_thread.ok_or_else(|| corrupt(format_args!("invalid position in a list: `{text}`")))?;
+    let task = TaskId::parse(of_thread.context.as_str());
+    let context = task.ok().and_then(|task| ContextId::named_after(&task));
+    Ok(ThreadPosition {
+        context: context.unwrap_or(of_thread.context),
+        at: of_thread.at,
+    })
+}

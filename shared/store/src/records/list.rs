@@ -1,0 +1,135 @@
+//! Reads a page of an owner's tasks.
+//!
+//! The list index gives positions, newest first. The records themselves are then read from the
+//! table, without those that no longer match, so a page can be short. The last position
+//! decides where the next page begins.
+
+use super::{RecordReader, task_item};
+use crate::item::{self, CONTEXT, STATE, corrupt};
+use crate::keys::{self, LISTS_SK};
+use crate::table::{Comparison, Condition, Item, Query};
+use a2a_lambda_model::store::{ListPosition, RecordPage, RecordQuery, StoreError};
+use a2a_lambda_model::task::{Owner, TaskKey};
+use std::cmp::Reverse;
+
+/// Index items that one page or one count reads at most.
+const READ_MAX: usize = 2_000;
+/// Index items of one request.
+const CHUNK: usize = 500;
+
+impl RecordReader {
+    /// The page of `owner`'s tasks for `query`, from the list index.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table does not answer or an item is corrupt.
+    pub(super) async fn page_of(
+        &self,
+        owner: &Owner,
+        query: &RecordQuery,
+    ) -> Result<RecordPage, StoreError> {
+        let (mut positions, end) = self.places(owner, query).await?;
+        let more = positions.len() > query.limit;
+        positions.truncate(query.limit);
+        let next = if more { positions.last().cloned() } else { end };
+        let is_whole =
+            query.after.is_none() && next.is_none() && positions.len() <= query.count_limit;
+        let matching = if is_whole {
+            positions.len()
+        } else {
+            self.count(owner, query).await?
+        };
+        let tasks = positions
+            .iter()
+            .map(|position| TaskKey::new(owner, &position.task));
+        let mut records = self.heads_of(tasks).await?;
+        records.retain(|record| query.matches(owner, record));
+        records.sort_by_key(|record| Reverse(ListPosition::of(record)));
+        Ok(RecordPage {
+            records,
+            next,
+            matching,
+        })
+    }
+
+    /// The positions of the page, and one more if there is one. If the read stopped at
+    /// [`READ_MAX`], also the position that it reached.
+    async fn places(
+        &self,
+        owner: &Owner,
+        query: &RecordQuery,
+    ) -> Result<(Vec<ListPosition>, Option<ListPosition>), StoreError> {
+        let after = query.after.as_ref();
+        let is_filtered = query.context_id.is_some() || query.state.is_some();
+        // Without a filter that is the page, one more to see whether there is a next page, and
+        // the position with which the last page ended.
+        let chunk = if is_filtered { CHUNK } else { query.limit + 2 };
+        let mut request = Query {
+            limit: Some(chunk),
+            ..index_query(owner, query, after)
+        };
+        let (mut positions, mut read_count) = (Vec::new(), 0);
+        loop {
+            let page = self.table.query(&request).await?;
+            read_count += page.read;
+            for item in &page.items {
+                let position = position(item)?;
+                // The range includes its bounds, so the index returns the position `after`
+                // again. A task that moved can appear twice while the index lags.
+                if after != Some(&position) {
+                    positions.push(position);
+                }
+            }
+            request.start = page.next;
+            match &request.start {
+                Some(_) if positions.len() > query.limit => return Ok((positions, None)),
+                Some(last) if read_count >= READ_MAX => {
+                    return Ok((positions, Some(position(&last.0)?)));
+                }
+                Some(_) => {}
+                None => return Ok((positions, None)),
+            }
+        }
+    }
+
+    /// Counts the matching tasks of the whole list, up to the query's limit.
+    async fn count(&self, owner: &Owner, query: &RecordQuery) -> Result<usize, StoreError> {
+        let limit = query.count_limit;
+        let mut request = Query {
+            count: true,
+            ..index_query(owner, query, None)
+        };
+        let (mut count, mut read_count) = (0, 0);
+        while count < limit && read_count < READ_MAX {
+            request.limit = Some((READ_MAX - read_count).min(CHUNK));
+            let page = self.table.query(&request).await?;
+            count += page.count;
+            read_count += page.read;
+            request.start = page.next;
+            if request.start.is_none() {
+                break;
+            }
+        }
+        Ok(count.min(limit))
+    }
+}
+
+/// The items up to `last`, newest first: not expired, and with the context and state of the
+/// query.
+fn index_query(owner: &Owner, query: &RecordQuery, last: Option<&ListPosition>) -> Query {
+    let is = |name, text: &str| Condition::is(name, Comparison::Equal, text);
+    let mut filter = vec![task_item::is_live(query.now)];
+    filter.extend(query.context_id.iter().map(|it| is(CONTEXT, it.as_str())));
+    filter.extend(query.state.map(|it| is(STATE, it.as_str())));
+    Query {
+        range: keys::places(query.status_after, last),
+        newest_first: true,
+        filter: Some(Condition::All(filter)),
+        ..keys::list(owner).into()
+    }
+}
+
+fn position(item: &Item) -> Result<ListPosition, StoreError> {
+    let text = item::text(item, LISTS_SK)?;
+    keys::position(text)
+        .ok_or_else(|| corrupt(format_args!("invalid position in a list: `{text}`")))
+}

@@ -1,0 +1,190 @@
+//! Stores push configs in the partition of their task.
+//!
+//! One item holds what the client registered. A second, small item holds the progress of the
+//! deliveries, so that a delivery writes one unit. Both are written together and hold a hash
+//! of the registration. So a delivery for an old registration cannot change the progress of
+//! the one that replaced it.
+
+use super::push_item::{
+    ATTEMPTS, CURSOR, HOLDER, MARK, SUBJECT, delivery_attributes, items, lease_attributes, mark,
+    push_of, subject,
+};
+use super::{Deliveries, RecordReader, Records, changes, prolong, task_item};
+use crate::item::{self, Attributes, LEASE_UNTIL, TTL, count};
+use crate::keys::{self, SK, SWEEP_PK, SWEEP_SK};
+use crate::table::{self, Comparison, Condition, Item, Query, Statement};
+use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::task::{
+    Delivery, Owner, PushId, PushLease, PushRecord, TaskId, TaskKey, TaskRecord, Timestamp, WriteId,
+};
+use std::collections::BTreeMap;
+
+fn task_of(push: &PushRecord) -> TaskKey {
+    TaskKey::new(&push.owner, &push.task)
+}
+
+/// Writes a push config without any delivery, over one with the same id.
+///
+/// # Errors
+/// [`StoreError::TooLarge`].
+pub(super) fn push(push: &PushRecord) -> Result<[Statement; 2], StoreError> {
+    let [registration, progress] = items(push)?;
+    let (task, id) = (task_of(push), &push.listener.id);
+    Ok([
+        Statement::put(keys::push(&task, id), registration),
+        Statement::put(keys::delivery(&task, id), progress),
+    ])
+}
+
+/// Changes the delivery item, if it is of this registration and `condition` holds.
+fn delivery(
+    push: &PushRecord,
+    attributes: Attributes,
+    condition: Condition,
+) -> Result<Statement, StoreError> {
+    let key = keys::delivery(&task_of(push), &push.listener.id);
+    let same = Condition::is(MARK, Comparison::Equal, mark(push)?);
+    let changes = Statement::update(key, changes(attributes));
+    Ok(changes.when(Condition::All(vec![same, condition])))
+}
+
+fn is_held_by(holder: &WriteId) -> Condition {
+    Condition::is(HOLDER, Comparison::Equal, holder.as_str())
+}
+
+impl RecordReader {
+    /// The push configs of a task in the order of their ids, read consistently: only
+    /// `owner`'s, of any incarnation.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer or an item is corrupt.
+    pub async fn pushes(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+    ) -> Result<Vec<PushRecord>, StoreError> {
+        let query = Query {
+            range: keys::pushes(),
+            ..keys::task_items(&TaskKey::new(owner, task)).into()
+        };
+        let items = self.table.query(&query).await?.items;
+        let sorts = items.iter().map(|item| Ok((item::text(item, SK)?, item)));
+        let sorts: BTreeMap<&str, &Item> = sorts.collect::<Result<_, StoreError>>()?;
+        let registrations = sorts.iter().filter(|(sort, _)| !keys::is_delivery(sort));
+        let pushes = registrations.map(|(sort, item)| {
+            let progress = sorts.get(keys::delivery_beside(sort).as_str());
+            push_of(item, progress.copied())
+        });
+        let mut pushes = pushes.collect::<Result<Vec<_>, _>>()?;
+        pushes.retain(|push| push.owner == *owner);
+        Ok(pushes)
+    }
+}
+
+impl Records {
+    /// Stores a push config and replaces one with the same id. It is for a task that
+    /// has ended, because no commit changes that task any more. An open task gets its
+    /// configs with a commit ([`TaskWrite`](a2a_lambda_model::store::TaskWrite)).
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    pub async fn put_push(&self, push: &PushRecord) -> Result<(), StoreError> {
+        let both = Vec::from(self::push(push)?);
+        table::done(&*self.table, both).await.map(|_| ())
+    }
+
+    /// Removes a push config; succeeds if there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer.
+    pub async fn delete_push(
+        &self,
+        owner: &Owner,
+        task: &TaskId,
+        id: &PushId,
+    ) -> Result<(), StoreError> {
+        let task = TaskKey::new(owner, task);
+        // The condition fails if the config does not exist or belongs to another owner. Either
+        // way there is nothing to remove for this owner.
+        let mine = Condition::is(SUBJECT, Comparison::Equal, subject(owner));
+        let config = Statement::delete(keys::push(&task, id)).when(mine);
+        let progress = Statement::delete(keys::delivery(&task, id));
+        table::done(&*self.table, vec![config, progress])
+            .await
+            .map(|_| ())
+    }
+}
+
+impl Deliveries {
+    /// Takes the lease of a push config for the holder in `lease`, and keeps the
+    /// config at least until `clean_at`. A holder that has the lease already gets it
+    /// again. Returns `false` if another holder has a lease at `now`, a delivery was
+    /// recorded since `push` was read, or the config is gone or was registered again.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` it may or may not be taken.
+    pub async fn lease_push(
+        &self,
+        push: &PushRecord,
+        lease: &PushLease,
+        now: Timestamp,
+        clean_at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let mut attributes = lease_attributes(Some(lease));
+        attributes.push((TTL, Some(item::seconds(clean_at))));
+        let is_over = Condition::is(LEASE_UNTIL, Comparison::AtMost, now.as_millis());
+        let is = |name, number| Condition::is(name, Comparison::Equal, number);
+        let is_free = Condition::All(vec![
+            Condition::Any(vec![Condition::absent(LEASE_UNTIL), is_over]),
+            is(CURSOR, count(push.delivery.cursor)),
+            is(ATTEMPTS, i64::from(push.delivery.attempts).into()),
+        ]);
+        // A repeated write finds its own lease and succeeds.
+        let free = Condition::Any(vec![is_held_by(&lease.holder), is_free]);
+        let has_lease = table::done(&*self.table, delivery(push, attributes, free)?).await?;
+        if has_lease && clean_at > push.clean_at {
+            let key = keys::push(&task_of(push), &push.listener.id);
+            prolong(&*self.table, key, clean_at).await?;
+        }
+        Ok(has_lease)
+    }
+
+    /// Records the progress of a config's deliveries; the lease ends if `delivery`
+    /// has none. Returns `false` if `holder` no longer has the lease, or the config
+    /// is gone or was registered again.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` it may or may not be recorded.
+    pub async fn note_delivery(
+        &self,
+        push: &PushRecord,
+        holder: &WriteId,
+        delivery: &Delivery,
+    ) -> Result<bool, StoreError> {
+        let attributes = delivery_attributes(delivery);
+        let note = self::delivery(push, attributes, is_held_by(holder))?;
+        table::done(&*self.table, note).await
+    }
+
+    /// Removes a task at rest from the sweep's index, because every push is delivered
+    /// or given up. Returns `false` if the task no longer has this version. The
+    /// version does not change.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after `Unavailable` the task may or may not be removed.
+    pub async fn confirm_pushes(&self, record: &TaskRecord) -> Result<bool, StoreError> {
+        if !record.state().is_at_rest() {
+            return Ok(false);
+        }
+        let no_marks = [SWEEP_PK, SWEEP_SK, task_item::NOTIFY].map(|name| (name, None));
+        let confirm = Statement::update(keys::task(&record.key()), changes(no_marks.into()));
+        table::done(
+            &*self.table,
+            confirm.when(Condition::All(vec![
+                task_item::has_version(record.version()),
+                task_item::is_same(record.incarnation()),
+            ])),
+        )
+        .await
+    }
+}

@@ -1,0 +1,159 @@
+//! Converts a task to its items and back.
+//!
+//! A task's item has `expires_at` and `ttl` only while the task is at rest, so that a condition
+//! on the expiry does not need the state.
+
+use crate::item::{
+    self, Attributes, CONTEXT, EXPIRES_AT, INCARNATION, LEASE_UNTIL, OWNER_SUBJECT, SCHEMA, STATE,
+    TTL, VERSION, WRITE, corrupt, count,
+};
+use crate::keys::{self, LISTS_PK, LISTS_SK, PK, SWEEP_PK, SWEEP_SK};
+use crate::table::{Comparison, Condition, Item};
+use a2a_lambda_model::store::StoreError;
+use a2a_lambda_model::stored::{self, Encoded, FoundChild, TaskFacts};
+use a2a_lambda_model::task::{ContextId, Owner, PushId, TaskRecord, TaskState, Timestamp, WriteId};
+
+pub(super) const EPOCH: &str = "epoch";
+pub(super) const TURN: &str = "turn";
+pub(super) const DISPATCH: &str = "dispatch";
+/// Before which no worker begins the turn.
+pub(super) const NOT_BEFORE: &str = "not_before";
+/// The number of the last event, in the commit that logged it, if the task has push configs.
+pub(super) const NOTIFY: &str = "notify";
+/// The ids of those push configs.
+pub(super) const LISTENERS: &str = "listeners";
+
+/// The attributes of a task's `META` item, without its key. `head` is its content without
+/// the children.
+pub(super) fn attributes(record: &TaskRecord, head: Encoded<'static>) -> Attributes {
+    let at_rest = record.state().is_at_rest();
+    let ends = at_rest.then(|| record.expires_at());
+    // A task at rest stays in the sweep index until its push deliveries are confirmed.
+    let is_swept = !at_rest || !record.listeners().is_empty();
+    let open = is_swept.then(|| keys::open_of(&record.key()));
+    let list_key = keys::place(record.status().timestamp, record.id());
+    let incarnation = record.incarnation().as_str();
+    vec![
+        (SCHEMA, Some(i64::from(stored::SCHEMA).into())),
+        (VERSION, Some(count(record.version()))),
+        (EPOCH, Some(count(record.epoch()))),
+        (STATE, Some(record.state().as_str().into())),
+        (CONTEXT, Some(record.context_id().as_str().into())),
+        (OWNER_SUBJECT, Some(record.owner().subject.as_str().into())),
+        (TURN, Some(i64::from(record.turn()).into())),
+        (INCARNATION, Some(incarnation.into())),
+        (item::BODY, Some(item::content(head))),
+        (LISTS_PK, Some(keys::list(record.owner()).key().into())),
+        (LISTS_SK, Some(list_key.into())),
+        (LEASE_UNTIL, record.lease_until().map(item::millis)),
+        (DISPATCH, record.dispatch().map(count)),
+        (NOT_BEFORE, record.not_before().map(item::millis)),
+        (EXPIRES_AT, ends.map(item::millis)),
+        (TTL, ends.map(item::seconds)),
+        (NOTIFY, record.notify().map(count)),
+        (LISTENERS, listeners(record).map(Into::into)),
+        (SWEEP_PK, open.map(|open| open.key().into())),
+        // The creation time never changes, so later commits and heartbeats do not write
+        // to the index.
+        (
+            SWEEP_SK,
+            is_swept.then(|| item::millis(record.created_at())),
+        ),
+    ]
+}
+
+/// The ids of a task's push configs as one text. No id contains a space.
+fn listeners(record: &TaskRecord) -> Option<String> {
+    let ids: Vec<&str> = record.listeners().iter().map(PushId::as_str).collect();
+    (!ids.is_empty()).then(|| ids.join(" "))
+}
+
+/// A child that the commit of `record` writes, without its key.
+pub(super) fn child(record: &TaskRecord, body: Encoded<'static>) -> Item {
+    let write = record.write_ids().last().map(WriteId::as_str);
+    let incarnation = record.incarnation().as_str();
+    item::of(vec![
+        (VERSION, Some(count(record.version()))),
+        (INCARNATION, Some(incarnation.into())),
+        (WRITE, Some(write.unwrap_or_default().into())),
+        (TTL, Some(item::seconds(stored::child_expiry(record)))),
+        (item::BODY, Some(item::content(body))),
+    ])
+}
+
+/// The content and the version of a child item.
+pub(super) fn found_child(mut item: Item) -> Result<FoundChild, StoreError> {
+    Ok(FoundChild {
+        version: item::number(&item, VERSION)?,
+        content: item::take_body(&mut item)?,
+    })
+}
+
+/// The head of a task from its `META` item. The lease comes from the attribute, since
+/// a heartbeat does not write the body.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn to_task(item: &Item) -> Result<TaskRecord, StoreError> {
+    stored::head_of(&item::body(item)?, facts(item)?)
+}
+
+/// Whether the item of a task in `owner`'s tenant can belong to `owner`: it names no other
+/// subject.
+pub(super) fn may_belong_to(item: &Item, owner: &Owner) -> bool {
+    item::text(item, OWNER_SUBJECT).map_or(true, |subject| subject == owner.subject.as_str())
+}
+
+/// The facts of a task, from the key and the attributes of its item.
+fn facts(item: &Item) -> Result<TaskFacts, StoreError> {
+    let task = keys::task_of(item::text(item, PK)?);
+    let (tenant, id) = task.ok_or_else(|| corrupt("the partition is not one of a task"))?;
+    let state = TaskState::parse(item::text(item, STATE)?);
+    Ok(TaskFacts {
+        schema: item::number(item, SCHEMA)?,
+        id,
+        tenant,
+        subject: item::subject(item)?,
+        context_id: ContextId::parse(item::text(item, CONTEXT)?).map_err(corrupt)?,
+        incarnation: WriteId::stored(item::text(item, INCARNATION)?),
+        state: state.ok_or_else(|| corrupt("unknown state"))?,
+        version: item::number(item, VERSION)?,
+        epoch: item::number(item, EPOCH)?,
+        turn: item::number(item, TURN)?,
+        lease_until: item::optional_time(item, LEASE_UNTIL)?,
+        not_before: item::optional_time(item, NOT_BEFORE)?,
+        expires_at: item::optional_time(item, EXPIRES_AT)?,
+        push_configs: match item.get(LISTENERS) {
+            None => Vec::new(),
+            Some(_) => item::text(item, LISTENERS)?
+                .split_ascii_whitespace()
+                .map(|id| PushId::parse(id).map_err(corrupt))
+                .collect::<Result<_, _>>()?,
+        },
+    })
+}
+
+/// The item has not expired: only a task at rest has an expiry.
+pub(super) fn is_live(now: Timestamp) -> Condition {
+    let later = Condition::is(EXPIRES_AT, Comparison::Above, now.as_millis());
+    Condition::Any(vec![Condition::absent(EXPIRES_AT), later])
+}
+
+/// The item has this version.
+pub(super) fn has_version(version: u64) -> Condition {
+    Condition::is(VERSION, Comparison::Equal, count(version))
+}
+
+/// The same task, not an earlier or later one with its id.
+pub(super) fn is_same(incarnation: &WriteId) -> Condition {
+    Condition::is(INCARNATION, Comparison::Equal, incarnation.as_str())
+}
+
+/// The task belongs to this owner. The key of a server-made task id holds the tenant but not
+/// the subject.
+pub(super) fn is_owned_by(owner: &Owner) -> Condition {
+    Condition::is(OWNER_SUBJECT, Comparison::Equal, owner.subject.as_str())
+}
+
+#[cfg(test)]
+mod tests;

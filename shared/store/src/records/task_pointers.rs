@@ -1,0 +1,214 @@
+//! Finds the tasks of a context in the context's own partition.
+//!
+//! A pointer to a task is there before the task: in the transaction of the task's first write,
+//! or in an earlier request. The one task that its context is named after needs no pointer. A
+//! pointer alone proves nothing; the task's `META` item decides. A reader skips a pointer if
+//! its task is gone or has another incarnation.
+
+use super::{RecordReader, Records, prolong, thread_item};
+use crate::item::{self, TTL};
+use crate::keys::{self, SK};
+use crate::table::{self, Position, Query, Range, Statement};
+use a2a_lambda_model::store::{
+    Expect, Expiring, IN_CONTEXT, RecordPage, RecordQuery, StoreError, TaskWrite, ThreadRecord,
+};
+use a2a_lambda_model::stored;
+use a2a_lambda_model::task::{ContextId, Owner, TaskId, TaskKey, TaskRecord, ThreadKey, Timestamp};
+use std::collections::BTreeMap;
+
+/// Pointers that one read returns for removal.
+const REMOVED: usize = 1000;
+
+/// Writes the pointer to a task; `None` if its context is named after it.
+pub(super) fn pointer(record: &TaskRecord, until: Timestamp) -> Option<Statement> {
+    let item = item::of(vec![(TTL, Some(item::seconds(until)))]);
+    (!record.names_its_context()).then(|| Statement::put(keys::pointer(record), item))
+}
+
+/// Writes the pointer to a task that `write` creates, if the context does not have it.
+pub(super) fn missing(write: &TaskWrite) -> Option<Statement> {
+    let is_missing = write.expect == Expect::Absent && !write.has_pointer;
+    let until = stored::child_expiry(&write.record);
+    pointer(&write.record, until).filter(|_| is_missing)
+}
+
+/// Removes the pointer to a task, if it has one. No other task ever has the same pointer.
+pub(super) fn no_pointer(record: &TaskRecord) -> Option<Statement> {
+    (!record.names_its_context()).then(|| Statement::delete(keys::pointer(record)))
+}
+
+impl RecordReader {
+    /// Up to `limit` pointers of a context after `after`, newest first. If there are more, also
+    /// the last of them.
+    async fn pointers(
+        &self,
+        thread: &ThreadKey,
+        range: Range,
+        start: Option<Position>,
+        limit: usize,
+    ) -> Result<(Vec<String>, Option<String>), StoreError> {
+        let mut query = Query {
+            range,
+            newest_first: true,
+            start,
+            only: vec![SK.to_owned()],
+            ..keys::thread_items(thread).into()
+        };
+        let mut sorts = Vec::new();
+        // The query asks for one more than `limit`, to see whether there are more.
+        while sorts.len() <= limit {
+            query.limit = Some(limit + 1 - sorts.len());
+            let page = self.table.query(&query).await?;
+            for item in &page.items {
+                sorts.push(item::text(item, SK)?.to_owned());
+            }
+            query.start = page.next;
+            if query.start.is_none() {
+                break;
+            }
+        }
+        let more = sorts.len() > limit;
+        sorts.truncate(limit);
+        let last = sorts.last().filter(|_| more).cloned();
+        Ok((sorts, last))
+    }
+
+    /// The heads of the tasks that these pointers name, in their order. With `end`, the task
+    /// that the context is named after follows. `except` is left out.
+    async fn heads_at(
+        &self,
+        owner: &Owner,
+        context: &ContextId,
+        sorts: &[String],
+        end: bool,
+        except: Option<&TaskId>,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        let mut targets: Vec<(TaskId, Option<_>)> = Vec::new();
+        for (task, incarnation) in sorts.iter().filter_map(|sort| keys::pointed(sort)) {
+            targets.push((task, Some(incarnation)));
+        }
+        targets.extend(context.first_task().filter(|_| end).map(|it| (it, None)));
+        targets.retain(|(task, _)| Some(task) != except);
+        let tasks = targets.iter().map(|(task, _)| TaskKey::new(owner, task));
+        let mut heads = BTreeMap::new();
+        for head in self.heads_of(tasks).await? {
+            if head.owner() == owner && head.context_id() == context {
+                heads.insert(head.id().clone(), head);
+            }
+        }
+        let existing = targets.iter().filter(|(task, incarnation)| {
+            let same = |head: &TaskRecord| {
+                let incarnation = incarnation.as_ref();
+                incarnation.is_none_or(|it| head.incarnation() == it)
+            };
+            heads.get(task).is_some_and(same)
+        });
+        let existing: Vec<TaskId> = existing.map(|(task, _)| task.clone()).collect();
+        Ok(existing
+            .iter()
+            .filter_map(|task| heads.remove(task))
+            .collect())
+    }
+
+    /// A page of everything stored in a context of `owner`, read consistently: up to
+    /// `limit` heads after the position `after`, newest creation first, expired
+    /// tasks included. The task that the context is named after comes last.
+    /// The second value is the position of the next page, `None` at the end. A page
+    /// may be short.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store does not answer; [`StoreError::Refused`] for a
+    /// malformed position.
+    pub async fn tasks_in(
+        &self,
+        owner: &Owner,
+        context: &ContextId,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
+        self.tasks_beside(owner, context, None, after, limit).await
+    }
+
+    /// The same without `task`, which is not read: its pointer may be there before it.
+    ///
+    /// # Errors
+    /// As for [`RecordReader::tasks_in`].
+    pub async fn tasks_beside(
+        &self,
+        owner: &Owner,
+        context: &ContextId,
+        task: Option<&TaskId>,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<(Vec<TaskRecord>, Option<String>), StoreError> {
+        let thread = ThreadKey::new(owner, context);
+        let no_position = || StoreError::Refused("invalid page position in a context".to_owned());
+        let start = after.map(|after| {
+            let pointer = keys::pointer_at(&thread, &after).ok_or_else(no_position)?;
+            Ok::<_, StoreError>(Position::from(&pointer))
+        });
+        let pointers = self.pointers(&thread, keys::pointers(), start.transpose()?, limit);
+        let (sorts, next) = pointers.await?;
+        let heads = self.heads_at(owner, context, &sorts, next.is_none(), task);
+        Ok((heads.await?, next))
+    }
+
+    /// A page of the task list of a context that is small enough for one read of all its heads;
+    /// `None` if it is larger.
+    pub(super) async fn page_in(
+        &self,
+        owner: &Owner,
+        context: &ContextId,
+        query: &RecordQuery,
+    ) -> Result<Option<RecordPage>, StoreError> {
+        let thread = ThreadKey::new(owner, context);
+        let pointers = self.pointers(&thread, keys::pointers(), None, IN_CONTEXT);
+        let (sorts, more) = pointers.await?;
+        if more.is_some() {
+            return Ok(None);
+        }
+        let heads = self.heads_at(owner, context, &sorts, true, None).await?;
+        Ok(Some(RecordPage::of_all(heads, owner, query)))
+    }
+}
+
+impl Records {
+    /// Extends the TTL of a task's pointer to the time that this commit demands. A new pointer
+    /// is kept for two lifetimes of the task. So only a task that is older than one lifetime
+    /// needs the write, and a task that is being ended does not.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the table does not answer.
+    pub(super) async fn keep_pointer(&self, record: &TaskRecord) -> Result<(), StoreError> {
+        let lifetime = record.expires_at().since(record.updated_at());
+        let is_young = record.updated_at() <= record.created_at().plus(lifetime);
+        if record.names_its_context() || lifetime.is_zero() || is_young {
+            return Ok(());
+        }
+        prolong(
+            &*self.table,
+            keys::pointer(record),
+            stored::child_expiry(record),
+        )
+        .await
+    }
+
+    /// Removes the pointers of a deleted context, but no pointer of a later context with the
+    /// same id.
+    pub(super) async fn remove_pointers(&self, record: &ThreadRecord) -> Result<(), StoreError> {
+        let thread = thread_item::key(record);
+        let deletion = record.swept_at(Expiring::Deleted);
+        let by = keys::pointers_by(deletion.unwrap_or(record.expires_at));
+        loop {
+            let (sorts, more) = self.pointers(&thread, by.clone(), None, REMOVED).await?;
+            for sort in sorts {
+                if let Some(pointer) = keys::pointer_at(&thread, &sort) {
+                    table::done(&*self.table, Statement::delete(pointer)).await?;
+                }
+            }
+            if more.is_none() {
+                return Ok(());
+            }
+        }
+    }
+}
