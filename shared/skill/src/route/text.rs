@@ -103,10 +103,12 @@ pub(super) fn order(skills: &mut Skills<'_>, message: &Message) {
     let text = text.long();
     skills.sort_by_cached_key(|(_, skill)| {
         let metadata = skill.metadata();
-        let texts = [metadata.name, metadata.description].into_iter();
-        let texts = texts.chain(metadata.tags.iter().chain(metadata.examples).copied());
-        let texts = texts.collect::<Vec<_>>().join(" ");
-        Reverse(Words::of(&texts).long().intersection(&text).count())
+        let mut description = format!("{} {}", metadata.name, metadata.description);
+        for word in metadata.tags.iter().chain(metadata.examples) {
+            description.push(' ');
+            description.push_str(word);
+        }
+        Reverse(Words::of(&description).long().intersection(&text).count())
     });
 }
 

@@ -98,13 +98,10 @@ impl Engine {
         }
         let heads = self.records.heads(&tasks, self.reader.clock.now()).await?;
         let skills: BTreeSet<_> = heads.iter().map(|head| head.skill()).collect();
-        let is_one = heads.len() == tasks.len() && skills.len() == 1;
-        Ok(skills
-            .into_iter()
-            .flatten()
-            .next()
-            .filter(|_| is_one)
-            .cloned())
+        if heads.len() < tasks.len() || skills.len() > 1 {
+            return Ok(None);
+        }
+        Ok(skills.into_iter().flatten().next().cloned())
     }
 
     /// The skill of the newest task in a context that has one, of the newest few.
