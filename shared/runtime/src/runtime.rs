@@ -252,7 +252,7 @@ impl RuntimeBuilder {
         let settings = self.settings;
         let log = EdgeLog::new(self.clock.clone(), self.ids.clone());
         let cards = cards_by_url(Arc::clone(&agent), &settings)?;
-        let metrics = shown(self.metrics, self.table.as_ref(), &settings);
+        let metrics = metrics_source(self.metrics, self.table.as_ref(), &settings);
         let mut checks = self.checks;
         for name in agent.kept_in_table() {
             checks = checks.like("table", name);
@@ -304,8 +304,9 @@ impl RuntimeBuilder {
     }
 }
 
-/// Where the metrics come from.
-fn shown(
+/// Where `/metrics` reads its numbers. A process that counts its own shows them; deployed
+/// functions have many processes, which add up in the table.
+fn metrics_source(
     metrics: Option<Metrics>,
     table: Option<&Arc<dyn Table>>,
     settings: &Settings,

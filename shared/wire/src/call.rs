@@ -253,6 +253,8 @@ impl RequestReader<'_> {
         Ok((body.value, body.duplicates))
     }
 
+    /// The call that a request makes, whatever its dialect: its parameters and what its
+    /// headers say. A tenant in the path and another in the body are a fault of the body.
     fn call(
         &self,
         operation: Operation,

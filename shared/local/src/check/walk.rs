@@ -50,7 +50,7 @@ pub(super) async fn walk<'a>(options: &CheckServer, caller: &'a CheckClient) -> 
             card,
             on,
             task: None,
-            question: None,
+            asking_words: None,
         };
         report.step("send", &name, walk.sends()).await;
         report.step("question", &name, walk.asks()).await;
@@ -129,7 +129,7 @@ struct Walk<'a> {
     on: Interface,
     /// Words that make a task, and words that make the agent ask.
     task: Option<String>,
-    question: Option<String>,
+    asking_words: Option<String>,
 }
 
 impl Walk<'_> {
@@ -152,8 +152,9 @@ impl Walk<'_> {
         self.call(SEND, &params).await
     }
 
-    async fn ask(&self) -> Result<Value, Fault> {
-        match &self.question {
+    /// Says the words that made the agent ask a question before.
+    async fn provoke_question(&self) -> Result<Value, Fault> {
+        match &self.asking_words {
             Some(words) => self.say(words, json!({})).await,
             None => not_shown("the agent asked nothing back; `--say` names other words"),
         }
@@ -166,7 +167,7 @@ impl Walk<'_> {
 
     /// Words that make a task.
     fn task_words(&self) -> Result<&str, Fault> {
-        match self.task.as_deref().or(self.question.as_deref()) {
+        match self.task.as_deref().or(self.asking_words.as_deref()) {
             Some(words) => Ok(words),
             None => not_shown("no words made a task"),
         }
@@ -195,11 +196,11 @@ impl Walk<'_> {
             summaries.push(one.trim_end().to_owned());
             match state.as_str() {
                 "failed" | "rejected" => return Err(summaries.join(", ").into()),
-                "input-required" => self.question = Some(sentence),
+                "input-required" => self.asking_words = Some(sentence),
                 "a message" => {}
                 _ => self.task = Some(sentence),
             }
-            if self.task.is_some() && self.question.is_some() {
+            if self.task.is_some() && self.asking_words.is_some() {
                 break;
             }
         }
@@ -210,7 +211,7 @@ impl Walk<'_> {
     }
 
     async fn asks(&self) -> Result<String, Fault> {
-        let task = self.ask().await?;
+        let task = self.provoke_question().await?;
         let (end, answers) = self.answer(&task).await?;
         let summary = format!("`{}`, {answers} answers, {end}", words(&task));
         works_if(end != "failed", summary)
@@ -269,10 +270,10 @@ impl Walk<'_> {
     /// Follows a task that waits: its first event has to come before the answer. None if the
     /// server has no such streams.
     async fn follows(&self) -> Result<Option<String>, Fault> {
-        if self.question.is_none() {
+        if self.asking_words.is_none() {
             return Ok(None);
         }
-        let (task, began) = (self.ask().await?, Instant::now());
+        let (task, began) = (self.provoke_question().await?, Instant::now());
         let mut opening = pin!(async {
             let params = json!({"id": id(&task)});
             let mut stream = self.open(SUBSCRIBE, &params).await?;

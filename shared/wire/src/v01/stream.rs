@@ -30,7 +30,7 @@ impl Stream {
     pub(crate) fn frame(&mut self, frame: &Frame) -> Option<Value> {
         match frame {
             // A2A 0.1 §7.2.1: a stream carries status and artifact updates, never a task.
-            Frame::Task(task) | Frame::Resumed(task) => Some(self.first(task)),
+            Frame::Task(task) | Frame::Resumed(task) => Some(self.first_event(task)),
             Frame::Message(message) => Some(self.status(completed_with(message), true).build()),
             Frame::Event { event, last, .. } => Some(match &event.event {
                 Event::Status(update) => self
@@ -43,7 +43,9 @@ impl Stream {
         }
     }
 
-    fn first(&mut self, task: &Task) -> Value {
+    /// The first event: 0.1 streams no whole task, so it is the status of the task. The
+    /// artifacts that the task has take their indexes; later ones get those that follow.
+    fn first_event(&mut self, task: &Task) -> Value {
         for artifact in task.artifacts.iter().flatten() {
             self.index_of(artifact);
         }
@@ -72,6 +74,7 @@ impl Stream {
             .build()
     }
 
+    /// The index of an artifact in the task. A new artifact gets the next.
     fn index_of(&mut self, artifact: &Artifact) -> usize {
         let position = self.artifacts.iter().position(|id| *id == artifact.id);
         position.unwrap_or_else(|| {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// The store keeps a thread of a server-made id for this part of its life longer
 /// (1/10). A thread is written again before more activity than that has passed.
-const KEPT: u32 = 10;
+const LONGER_PART: u32 = 10;
 
 /// How long after a deletion its context can still be written: 20 minutes, because a
 /// Lambda function runs for at most 15 minutes.
@@ -16,7 +16,7 @@ const SETTLED: Duration = Duration::from_secs(20 * 60);
 const HOUR: Duration = Duration::from_secs(3600);
 /// How long a deletion stays stored if no sweep removes it. Hundreds of sweeps run in
 /// that time.
-const REMEMBERED: Duration = Duration::from_secs(7 * 24 * 3600);
+const DELETION_LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The state of a thread.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -201,19 +201,19 @@ impl ThreadRecord {
         has_tombstone || self.context_id.is_server_made()
     }
 
-    /// When the store may remove the thread. A thread of a client-made id stays for
-    /// `tombstone` after its expiry. One of a server-made id stays for 1/10 of its
-    /// life: its tasks may have been active after its last write, and its first task
-    /// must not serve as the thread when it is over. A deletion stays until a sweep
-    /// removes it, at most a week.
+    /// When the store may remove the thread, which is after its expiry:
+    /// - with an id that the client made: `tombstone` later
+    /// - with an id that the server made: 1/10 of its life later. Its tasks may have been
+    ///   active after its last write; while the item is there, none of them opens it again
+    /// - a deletion: when a sweep has removed it, at most a week later
     #[must_use]
     pub fn kept_until(&self, tombstone: Duration) -> Timestamp {
         if self.is_cleared() {
-            return self.expires_at.plus(REMEMBERED);
+            return self.expires_at.plus(DELETION_LIFE);
         }
         let life = self.expires_at.since(self.updated_at);
         let rest = if self.context_id.is_server_made() {
-            life / KEPT
+            life / LONGER_PART
         } else {
             tombstone
         };

@@ -397,7 +397,9 @@ impl TaskFields {
         task
     }
 
-    /// As [`Self::view`], with data as it is stored: what skills get.
+    /// The task as skills get it: as [`Self::view`], but data stays data for a client that
+    /// reads text alone. The last status message joins the history when the task has ended:
+    /// before that it is a question or a note, which the next status replaces.
     #[must_use]
     pub fn content(&self, history_length: usize, include_artifacts: bool) -> Task {
         let is_ended = self.status.state.is_terminal();

@@ -37,16 +37,16 @@ impl MessagePrint {
 }
 
 impl Engine {
-    /// Whether the message is the client's last message in the task: the same id with the
-    /// same content.
+    /// Whether the client sends its last message of the task again: the same id with the
+    /// same content. A record without a fingerprint has that message in its history.
     pub(in crate::engine) async fn is_repeat(
         &self,
         record: &TaskRecord,
         print: &MessagePrint,
     ) -> Result<bool, EngineError> {
         // A2A 0.1 has no message ids, and the same words may answer two questions.
-        let is_new = print.id.is_empty() && record.state().is_interrupted();
-        if print.is_keyed || is_new {
+        let is_answer = print.id.is_empty() && record.state().is_interrupted();
+        if print.is_keyed || is_answer {
             return Ok(false);
         }
         if let Some(fingerprint) = record.fingerprint() {
