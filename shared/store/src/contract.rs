@@ -132,6 +132,7 @@ macro_rules! store_contract_cases {
             exactly_one_of_eight_concurrent_writes_wins
             a_finished_task_keeps_its_content
             a_task_at_rest_is_gone_from_its_expiry_on
+            a_create_that_arrives_again_does_not_replace_its_own_expired_task
             a_create_takes_the_place_of_an_expired_task_only
             an_open_task_does_not_expire
             a_continued_task_does_not_expire

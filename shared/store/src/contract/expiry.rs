@@ -83,6 +83,27 @@ pub async fn a_create_takes_the_place_of_an_expired_task_only(
     Ok(())
 }
 
+/// A create that the network sends again after its task has ended and expired, as a deletion
+/// lets it, does not bring the task back.
+///
+/// # Errors
+/// [`Broken`] when the store fails.
+pub async fn a_create_that_arrives_again_does_not_replace_its_own_expired_task(
+    stores: &Stores,
+    world: &World,
+) -> Result<(), Broken> {
+    let task = world.task()?;
+    let mut create = world.create(&task);
+    assert_eq!(stores.records.commit(&create).await?, Committed::Done);
+    let ended = world.next(&task, [Change::Cancel])?;
+    let update = world.update(&ended, &task);
+    assert_eq!(stores.records.commit(&update).await?, Committed::Done);
+    create.now = world.expiry();
+    assert_eq!(stores.records.commit(&create).await?, Committed::Done);
+    assert_eq!(world.loaded(stores, &ended).await?, Some(ended));
+    Ok(())
+}
+
 /// A submitted or working task does not expire.
 ///
 /// # Errors

@@ -18,7 +18,11 @@ fn task(write: &TaskWrite, head: Encoded<'static>) -> Statement {
     let attributes = task_item::attributes(record, head);
     match &write.expect {
         Expect::Absent => {
-            let is_over = Condition::is(EXPIRES_AT, Comparison::AtMost, write.now.as_millis());
+            // This create, sent again after its task was deleted, must not bring the task back.
+            let is_over = Condition::All(vec![
+                Condition::is(EXPIRES_AT, Comparison::AtMost, write.now.as_millis()),
+                task_item::is_another(record.incarnation()),
+            ]);
             Statement::put(key, item::of(attributes))
                 .when(Condition::Any(vec![Condition::absent(PK), is_over]))
         }

@@ -149,6 +149,11 @@ pub(super) fn is_same(incarnation: &WriteId) -> Condition {
     Condition::is(INCARNATION, Comparison::Equal, incarnation.as_str())
 }
 
+/// An earlier or later task with this id.
+pub(super) fn is_another(incarnation: &WriteId) -> Condition {
+    Condition::is(INCARNATION, Comparison::Differs, incarnation.as_str())
+}
+
 /// The task belongs to this owner. The key of a server-made task id holds the tenant but not
 /// the subject.
 pub(super) fn is_owned_by(owner: &Owner) -> Condition {
