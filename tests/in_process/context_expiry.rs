@@ -4,6 +4,7 @@ use super::contexts::{DAY, HOUR, KINDS, Kind, RESET, WEEK};
 use super::contexts::{answer, contexts, conversation, done, expired, ids, ours, say};
 use a2a_lambda::engine::ThreadSweepReport;
 use a2a_lambda::settings::Settings;
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{BUSY, Fault};
 use a2a_lambda_tests::per_dialect;
@@ -14,6 +15,7 @@ use tokio::time::advance;
 
 per_dialect! {
     paused ALL:
+    a_context_accepts_messages_until_the_millisecond_it_expires
     a_context_of_one_task_also_reports_an_expired_state
     a_new_context_has_nothing_of_an_expired_one_with_its_id
     an_expired_context_gives_the_same_error_before_and_after_clean_up
@@ -40,7 +42,7 @@ async fn at_work(world: &World, dialect: Dialect, context: &str) -> (Live, Strin
 
 #[tokio::test(start_paused = true)]
 async fn an_expired_server_made_context_id_is_never_new() {
-    for kind in KINDS {
+    each_row_async(KINDS, async |kind| {
         let world = World::new().unwrap();
         let dialect = Dialect::Rest10;
         let (context, _) = conversation(&world, dialect, kind).await;
@@ -54,7 +56,8 @@ async fn an_expired_server_made_context_id_is_never_new() {
                 expired(dialect, &reply);
             }
         }
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,7 +101,7 @@ async fn a_context_of_one_task_also_reports_an_expired_state(dialect: Dialect) {
 
 #[tokio::test(start_paused = true)]
 async fn deleting_an_expired_context_is_refused() {
-    for kind in KINDS {
+    each_row_async(KINDS, async |kind| {
         for (wait, there) in [(DAY - MILLISECOND, true), (DAY, false)] {
             let world = World::new().unwrap();
             let (context, asked) = conversation(&world, Dialect::Rest10, kind).await;
@@ -113,7 +116,8 @@ async fn deleting_an_expired_context_is_refused() {
             let get = Dialect::Rest10.of_task(Op::Get, asked["id"].as_str().unwrap());
             assert_eq!(world.call(&get).await.status, 200, "its tasks outlive it");
         }
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -176,11 +180,11 @@ async fn a_new_context_has_nothing_of_an_expired_one_with_its_id(dialect: Dialec
     assert_eq!(shown["createdAt"], shown["updatedAt"], "{page}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_context_accepts_messages_until_the_millisecond_it_expires() {
-    for dialect in Dialect::ALL {
-        for kind in KINDS {
-            for (late, there) in [(-1_i64, true), (0, false), (1, false)] {
+async fn a_context_accepts_messages_until_the_millisecond_it_expires(dialect: Dialect) {
+    each_row_async(KINDS, async |kind| {
+        each_row_async(
+            [(-1_i64, true), (0, false), (1, false)],
+            async |(late, there)| {
                 for continues in [false, true] {
                     let world = World::new().unwrap();
                     let (context, asked) = conversation(&world, dialect, kind).await;
@@ -203,13 +207,15 @@ async fn a_context_accepts_messages_until_the_millisecond_it_expires() {
                     let state = dialect.state(&dialect.task(&kept));
                     assert_eq!(state, "input-required", "the task outlives its context");
                 }
-            }
-        }
-    }
+            },
+        )
+        .await;
+    })
+    .await;
 }
 
 async fn an_expired_context_gives_the_same_error_before_and_after_clean_up(dialect: Dialect) {
-    for kind in KINDS {
+    each_row_async(KINDS, async |kind| {
         let world = World::new().unwrap();
         let (context, _) = conversation(&world, dialect, kind).await;
         advance(DAY + Duration::from_secs(1)).await;
@@ -239,13 +245,14 @@ async fn an_expired_context_gives_the_same_error_before_and_after_clean_up(diale
         } else {
             assert_eq!(before.body, reply.body, "{dialect:?} {kind:?}");
         }
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_made_context_id_is_new_after_its_tombstone_expires() {
     for cleaned in [false, true] {
-        for dialect in Dialect::ALL {
+        each_row_async(Dialect::ALL, async |dialect| {
             let world = World::new().unwrap();
             let orders = "set k v add noted";
             let task = done(&world, dialect, "notes", orders, "mine:c").await;
@@ -265,13 +272,14 @@ async fn a_client_made_context_id_is_new_after_its_tombstone_expires() {
             let again = done(&world, dialect, "notes", "show", "mine:c").await;
             assert_eq!(answer(dialect, &again), "get k|show");
             assert_ne!(again["id"], task["id"]);
-        }
+        })
+        .await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn activity_keeps_a_context_alive() {
-    for kind in KINDS {
+    each_row_async(KINDS, async |kind| {
         let world = World::new().unwrap();
         let dialect = Dialect::Rest10;
         let (context, _) = conversation(&world, dialect, kind).await;
@@ -284,7 +292,8 @@ async fn activity_keeps_a_context_alive() {
             dialect,
             &say(&world, dialect, "echo", "more", &context).await,
         );
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

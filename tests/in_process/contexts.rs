@@ -1,5 +1,6 @@
 //! Contexts: when they are written, what they keep, and how they are listed.
 
+use a2a_lambda_rows::{each_row, each_row_async};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{CONTEXT_EXPIRED, Fault, PARAMS};
 use a2a_lambda_tests::per_dialect;
@@ -146,7 +147,7 @@ async fn a_send_fails_if_the_thread_cannot_be_written() {
 }
 
 async fn an_idle_hour_expires_the_context_state_and_the_reply_says_so(dialect: Dialect) {
-    for kind in KINDS {
+    each_row_async(KINDS, async |kind| {
         let silences = [
             (HOUR - Duration::from_millis(1), false),
             (HOUR, true),
@@ -179,13 +180,14 @@ async fn an_idle_hour_expires_the_context_state_and_the_reply_says_so(dialect: D
             let task = dialect.task(&reply);
             assert_eq!(answer(dialect, &task), "red after 1", "{}", reply.text());
         }
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refused_message_does_not_use_up_the_reset_notice() {
     let dialect = Dialect::Rest10;
-    for kind in KINDS {
+    each_row_async(KINDS, async |kind| {
         let world = World::new().unwrap();
         let (context, asked) = conversation(&world, dialect, kind).await;
         done(&world, dialect, "notes", "set colour blue", &context).await;
@@ -201,7 +203,8 @@ async fn a_refused_message_does_not_use_up_the_reset_notice() {
         assert_eq!(world.store.thread_writes(), writes, "{kind:?}");
         let task = done(&world, dialect, "notes", "get colour", &context).await;
         assert_eq!(at(&task, RESET), &Value::Bool(true), "{kind:?}");
-    }
+    })
+    .await;
 }
 
 async fn streams_and_direct_replies_report_an_expired_state(dialect: Dialect) {
@@ -358,9 +361,9 @@ async fn contexts_are_listed_newest_activity_first() {
     assert_eq!(page["pageSize"], 50);
     let one = &page["contexts"][0];
     assert_eq!(one["status"], "active");
-    for time in ["createdAt", "updatedAt", "expiresAt"] {
+    each_row(["createdAt", "updatedAt", "expiresAt"], |time| {
         assert!(one[time].as_str().unwrap().ends_with('Z'), "{one}");
-    }
+    });
     let mut joined = Vec::new();
     let mut query = "?pageSize=2".to_owned();
     for _ in 0..3 {
@@ -388,7 +391,7 @@ async fn a_page_of_contexts_belongs_to_one_caller() {
     let token = page["nextPageToken"].as_str().unwrap();
     for caller in ["evil:ann", "acme:bob"] {
         assert_eq!(ids(&contexts(&world, "", caller).await), Vec::<&str>::new());
-        for token in [token, "x.y", ""] {
+        each_row_async([token, "x.y", ""], async |token| {
             let query = format!("contexts?pageToken={token}");
             let reply = world.call(&ours("GET", &query).from(caller)).await;
             let fault = Fault::new(Dialect::Rest10, PARAMS).at("pageToken");
@@ -398,15 +401,18 @@ async fn a_page_of_contexts_belongs_to_one_caller() {
                 "{token} {}",
                 reply.text()
             );
-        }
+        })
+        .await;
     }
-    for query in [
+    let rows = [
         "contexts?pageSize=0",
         "contexts?pageSize=101",
         "contexts?pageSize=x",
-    ] {
+    ];
+    each_row_async(rows, async |query| {
         let reply = world.call(&ours("GET", query)).await;
         let fault = Fault::new(Dialect::Rest10, PARAMS).at("pageSize");
         assert_eq!(fault.check(&reply), Ok(()), "{query}");
-    }
+    })
+    .await;
 }

@@ -4,6 +4,7 @@ use super::contexts::{DAY, HOUR, KINDS, RESET, WEEK};
 use super::contexts::{answer, as_ann, contexts, conversation, done, expired, ids, ours, say};
 use a2a_lambda::store::{Blobs as _, ThreadStatus};
 use a2a_lambda::task::{ContextId, Owner, Subject, TenantId};
+use a2a_lambda_rows::each_row_async;
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::error_rows::{BUSY, Fault, NOT_FOUND, UNAVAILABLE};
 use a2a_lambda_tests::per_dialect;
@@ -156,7 +157,7 @@ async fn a_task_id_is_free_when_its_context_is_deleted(dialect: Dialect) {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_the_index_lacks_is_read_and_deleted_with_its_context() {
-    for kind in KINDS {
+    each_row_async(KINDS, async |kind| {
         let world = World::new().unwrap();
         let (context, question) = conversation(&world, DIALECT, kind).await;
         world.store.memory().table.lag_indexes();
@@ -167,7 +168,8 @@ async fn a_task_the_index_lacks_is_read_and_deleted_with_its_context() {
         assert!(!is_there(&world, &question).await, "{kind:?}");
         assert!(!is_there(&world, &unseen).await, "{kind:?}");
         assert_eq!(stored(&world, &context).await, 0);
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -531,7 +533,7 @@ async fn a_running_task_and_its_context_cannot_be_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn deleting_a_context_deletes_its_tasks() {
-    for kind in KINDS {
+    each_row_async(KINDS, async |kind| {
         let world = World::new().unwrap();
         let dialect = Dialect::Rest10;
         let (context, asked) = conversation(&world, dialect, kind).await;
@@ -550,7 +552,8 @@ async fn deleting_a_context_deletes_its_tasks() {
         expired(dialect, &again);
         let page = contexts(&world, "", "local:local").await;
         assert_eq!(ids(&page), Vec::<&str>::new(), "{kind:?}");
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -574,7 +577,7 @@ async fn deleting_a_foreign_item_looks_like_deleting_an_absent_one() {
             format!("contexts/ctx-{unknown}"),
         ),
     ];
-    for caller in ["evil:ann", "acme:bob", "ACME:ann"] {
+    each_row_async(["evil:ann", "acme:bob", "ACME:ann"], async |caller| {
         for (theirs, none) in &pairs {
             let foreign = world.call(&ours("DELETE", theirs).from(caller)).await;
             let absent = world.call(&ours("DELETE", none).from(caller)).await;
@@ -582,7 +585,8 @@ async fn deleting_a_foreign_item_looks_like_deleting_an_absent_one() {
             assert_eq!(foreign.status, absent.status);
             assert!(foreign.status >= 400, "{theirs} by {caller}");
         }
-    }
+    })
+    .await;
     for (mine, _) in &pairs {
         let reply = world.call(&ours("DELETE", mine).from("acme:ann")).await;
         assert_eq!(reply.status, 200, "{mine} {}", reply.text());

@@ -3,6 +3,7 @@
 
 use crate::text_clients::record;
 use a2a_lambda::prelude::*;
+use a2a_lambda_rows::{each_row, each_row_async};
 use a2a_lambda_tests::dialect::{Dialect, Op, Say, at};
 use a2a_lambda_tests::per_dialect;
 use a2a_lambda_tests::world::{Reply, Request, World};
@@ -204,16 +205,26 @@ async fn every_sum_in_words_is_added(dialect: Dialect) {
 #[tokio::test(start_paused = true)]
 async fn text_that_no_skill_declares_gets_a_numbered_offer() {
     let world = world();
-    for words in ["hm", "What is the weather like?", "/nobody help", "7 × 6"] {
-        let offered = offer(&says(&world, &text(words)).await);
-        for skill in ["add", "echo", "logo", "book-flight", "create-report"] {
-            assert!(ids(&offered).contains(&skill), "{words}: {offered:?}");
-        }
-        // They read no text.
-        for skill in ["fingerprint", "knowledge_store", "memory_delete"] {
-            assert!(!ids(&offered).contains(&skill), "{words}: {offered:?}");
-        }
-    }
+    each_row_async(
+        ["hm", "What is the weather like?", "/nobody help", "7 × 6"],
+        async |words| {
+            let offered = offer(&says(&world, &text(words)).await);
+            each_row(
+                ["add", "echo", "logo", "book-flight", "create-report"],
+                |skill| {
+                    assert!(ids(&offered).contains(&skill), "{words}: {offered:?}");
+                },
+            );
+            // They read no text.
+            each_row(
+                ["fingerprint", "knowledge_store", "memory_delete"],
+                |skill| {
+                    assert!(!ids(&offered).contains(&skill), "{words}: {offered:?}");
+                },
+            );
+        },
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,13 +238,14 @@ async fn skill_of_the_last_task_in_the_context_is_offered_first() {
         ("logo", "/logo a red square"),
         ("book-flight", "book a flight to Oslo"),
     ];
-    for (skill, words) in uses {
+    each_row_async(uses, async |(skill, words)| {
         tokio::time::sleep(Duration::from_secs(1)).await;
         says(&world, &text(words).in_context(&context)).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         let asked = says(&world, &text("hm").in_context(&context)).await;
         assert_eq!(ids(&offer(&asked))[0], skill, "after {words}");
-    }
+    })
+    .await;
     // The tasks of another context count for nothing.
     let other = offer(&says(&world, &text("hm")).await);
     let again = offer(&says(&world, &text("hm").in_context("mine:new")).await);
@@ -244,18 +256,19 @@ async fn skill_of_the_last_task_in_the_context_is_offered_first() {
 async fn reply_by_number_id_or_name_sends_the_first_message_to_that_skill() {
     let world = world();
     let words = "hm: 19 and 23, a red square";
-    for skill in ["add", "logo", "echo", "create-report"] {
+    each_row_async(["add", "logo", "echo", "create-report"], async |skill| {
         let offered = offer(&says(&world, &text(words)).await);
         let (id, name) = offered.iter().find(|(id, _)| id == skill).unwrap();
         let number = number(&offered, skill);
-        for reply in [
+        let rows = [
             number.clone(),
             format!(" {number}. "),
             id.to_uppercase(),
             format!("`{id}`"),
             name.clone(),
             name.to_lowercase(),
-        ] {
+        ];
+        each_row_async(rows, async |reply| {
             let asked = says(&world, &text(words)).await;
             let task = asked["id"].as_str().unwrap();
             let say = Say::in_task(task, &reply).with_id("m-2");
@@ -268,8 +281,10 @@ async fn reply_by_number_id_or_name_sends_the_first_message_to_that_skill() {
                 _ => report_is_about(&world, &done, words).await,
             }
             assert_eq!(skill_of(&world).await.unwrap(), skill, "{reply}");
-        }
-    }
+        })
+        .await;
+    })
+    .await;
 }
 
 /// Answers the question of the report writer, and checks what it writes about.
@@ -319,12 +334,13 @@ async fn number_counts_in_the_newest_offer() {
 #[tokio::test(start_paused = true)]
 async fn reply_that_a_skill_declares_is_routed_as_itself() {
     let world = world();
-    for (reply, skill) in [
+    let rows = [
         ("add 1 and 2", "add"),
         ("What's 2+2?", "add"),
         ("Draw a red square logo", "logo"),
         ("Book a flight", "book-flight"),
-    ] {
+    ];
+    each_row_async(rows, async |(reply, skill)| {
         let asked = says(&world, &text("hm: 19 and 23")).await;
         let say = Say::in_task(id(&asked), reply).with_id("m-2");
         let done = says(&world, &say).await;
@@ -335,7 +351,8 @@ async fn reply_that_a_skill_declares_is_routed_as_itself() {
             _ => assert_eq!(REST.status_words(&done), "Where to?"),
         }
         assert_eq!(skill_of(&world).await.unwrap(), skill, "{reply}");
-    }
+    })
+    .await;
 }
 
 /// The words of a skill in the card: of its name, its description and its tags.
@@ -390,14 +407,15 @@ async fn text_that_resembles_two_skills_is_asked_about() {
     let skills: Vec<Value> = skills.cloned().collect();
     assert!(skills.len() > 8, "{card}");
     let texts = resembling(&skills);
-    for (words, pair) in &texts {
+    each_row_async(&texts, async |(words, pair)| {
         let asked = says(&world, &text(words)).await;
         let offered = offer(&asked);
         for skill in pair {
             assert!(ids(&offered).contains(&skill.as_str()), "{words}");
         }
         assert_eq!(skill_of(&world).await, None, "{words}");
-    }
+    })
+    .await;
     assert_eq!(texts.len(), 200);
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::text_clients::works;
+use a2a_lambda_rows::each_row_async;
 
 #[tokio::test(start_paused = true)]
 async fn make_it_blue_gives_a_new_blue_logo_and_leaves_the_first_as_it_is() {
@@ -65,17 +66,19 @@ async fn reference_to_a_foreign_or_unknown_task_is_asked_about_and_reveals_nothi
     assert_eq!(picture(&foreign), "square red");
     let own = logos(&world, 1).await;
     let mut questions = Vec::new();
-    for ids in [
+    let rows = [
         vec![id(&foreign)],
         vec!["nothing"],
         vec!["not an id"],
         vec![&own[0], id(&foreign)],
         vec![&own[0], "nothing"],
-    ] {
+    ];
+    each_row_async(rows, async |ids| {
         let task = refers(&world, &text("Make it blue"), &ids).await;
         assert!(offer(&task).len() > 2, "{ids:?}");
         questions.push(REST.status_words(&task));
-    }
+    })
+    .await;
     questions.dedup();
     assert_eq!(questions.len(), 1, "{questions:?}");
     let task = refers(&world, &text("Make it blue"), &[&own[0]]).await;

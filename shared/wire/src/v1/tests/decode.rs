@@ -5,6 +5,7 @@ use crate::compat::samples::rest;
 use a2a_lambda_model::task::{
     CancelCommand, GetQuery, ListQuery, PartContent, Role, SendMode, SubscribeCommand,
 };
+use a2a_lambda_rows::each_row;
 
 fn decode_get(params: &Value) -> Result<GetQuery, A2aError> {
     command!(rpc("GetTask", params), Get)
@@ -83,17 +84,18 @@ fn every_content_of_a_part_is_read() {
         part(&json!({"url": "https://example.com/a"})).content,
         PartContent::Url("https://example.com/a".to_owned())
     );
-    for data in [
+    let rows = [
         json!(null),
         json!(0),
         json!([1]),
         json!({"a": 9_007_199_254_740_993_i64}),
-    ] {
+    ];
+    each_row(rows, |data| {
         assert_eq!(
             part(&json!({"data": data})).content,
             PartContent::Data(data)
         );
-    }
+    });
     let file = part(&json!({"raw": "aGk=", "filename": "a.txt", "mediaType": "text/plain"}));
     assert_eq!(file.content, PartContent::Raw("hi".into()));
     assert_eq!(file.filename.as_deref(), Some("a.txt"));
@@ -102,10 +104,10 @@ fn every_content_of_a_part_is_read() {
 
 #[test]
 fn base64_is_read_in_both_alphabets_with_and_without_padding() {
-    for raw in ["+/8=", "-_8=", "+/8", "-_8"] {
+    each_row(["+/8=", "-_8=", "+/8", "-_8"], |raw| {
         let content = part(&json!({"raw": raw})).content;
         assert_eq!(content, PartContent::Raw(vec![0xfb, 0xff].into()), "{raw}");
-    }
+    });
     assert_eq!(
         part(&json!({"raw": ""})).content,
         PartContent::Raw(Vec::new().into())
@@ -160,7 +162,7 @@ fn unknown_members_and_nulls_are_ignored() {
 #[test]
 fn a_faulty_message_is_refused_by_path() {
     let many = vec![json!({"text": "x"}); 65];
-    for (message, field) in [
+    let rows = [
         (json!({"messageId": ""}), "message.messageId"),
         (json!({"messageId": null}), "message.messageId"),
         (json!({"messageId": 7}), "message.messageId"),
@@ -214,16 +216,17 @@ fn a_faulty_message_is_refused_by_path() {
             json!({"referenceTaskIds": ["a", 1]}),
             "message.referenceTaskIds[1]",
         ),
-    ] {
+    ];
+    each_row(rows, |(message, field)| {
         let refusal = decode_send(&send_with(&message)).unwrap_err();
         assert_eq!(fields(refusal), [field], "{message}");
-    }
+    });
 }
 
 #[test]
 fn a_faulty_configuration_is_refused_by_path() {
     let config = json!({"url": "https://example.com/"});
-    for (configuration, field) in [
+    let rows = [
         (json!([]), "configuration"),
         (json!({"historyLength": -1}), "configuration.historyLength"),
         (
@@ -267,7 +270,8 @@ fn a_faulty_configuration_is_refused_by_path() {
             json!({"taskPushNotificationConfig": {"url": "https://x", "authentication": {}}}),
             "configuration.taskPushNotificationConfig.authentication.scheme",
         ),
-    ] {
+    ];
+    each_row(rows, |(configuration, field)| {
         let mut request = send_with(&json!({}));
         request["configuration"] = configuration.clone();
         assert_eq!(
@@ -275,7 +279,7 @@ fn a_faulty_configuration_is_refused_by_path() {
             [field],
             "{configuration}"
         );
-    }
+    });
 }
 
 #[test]
@@ -306,17 +310,18 @@ fn an_error_lists_at_most_32_faults() {
 
 #[test]
 fn history_is_clamped_and_never_negative() {
-    for (length, expected) in [
+    let rows = [
         (json!(0), 0),
         (json!(7), 7),
         (json!(100), 100),
         (json!(101), 100),
         (json!(u64::MAX), 100),
         (json!(null), 100),
-    ] {
+    ];
+    each_row(rows, |(length, expected)| {
         let query = decode_get(&json!({"id": "t", "historyLength": length})).unwrap();
         assert_eq!(query.history_length, expected, "{length}");
-    }
+    });
 }
 
 #[test]
@@ -325,17 +330,18 @@ fn a_task_is_named_by_its_id() {
         decode_get(&json!({"id": "a:b"})).unwrap().id.as_str(),
         "a:b"
     );
-    for bad in [
+    let rows = [
         json!({}),
         json!({"id": ""}),
         json!({"id": 1}),
         json!({"id": "a b"}),
         json!({"name": "t"}),
-    ] {
+    ];
+    each_row(rows, |bad| {
         assert_eq!(fields(decode_get(&bad).unwrap_err()), ["id"], "{bad}");
         assert_eq!(fields(decode_cancel(&bad).unwrap_err()), ["id"], "{bad}");
         assert_eq!(fields(decode_subscribe(&bad).unwrap_err()), ["id"], "{bad}");
-    }
+    });
     let cancel = decode_cancel(&json!({"id": "t", "metadata": {"why": "x"}})).unwrap();
     assert_eq!(cancel.metadata["why"], "x");
 }
@@ -383,7 +389,7 @@ fn a_full_list_is_read_from_json_and_from_a_query() {
 
 #[test]
 fn a_faulty_list_is_refused_by_name_in_both_spellings() {
-    for (name, value) in [
+    let rows = [
         ("pageSize", "0"),
         ("pageSize", "101"),
         ("pageSize", "-1"),
@@ -398,7 +404,8 @@ fn a_faulty_list_is_refused_by_name_in_both_spellings() {
         ("statusTimestampAfter", "2026-05-28"),
         ("contextId", "a b"),
         ("includeArtifacts", "yes"),
-    ] {
+    ];
+    each_row(rows, |(name, value)| {
         let pairs = [(name.to_owned(), value.to_owned())];
         assert_eq!(
             fields(decode_list_pairs(&pairs).unwrap_err()),
@@ -411,7 +418,7 @@ fn a_faulty_list_is_refused_by_name_in_both_spellings() {
             [name],
             "{value}"
         );
-    }
+    });
     assert_eq!(
         fields(decode_list(&json!({"status": 3})).unwrap_err()),
         ["status"]
@@ -425,7 +432,7 @@ fn a_faulty_list_is_refused_by_name_in_both_spellings() {
 
 #[test]
 fn every_state_has_its_name() {
-    for (state, name) in [
+    let rows = [
         (TaskState::Submitted, "TASK_STATE_SUBMITTED"),
         (TaskState::Working, "TASK_STATE_WORKING"),
         (TaskState::InputRequired, "TASK_STATE_INPUT_REQUIRED"),
@@ -434,9 +441,10 @@ fn every_state_has_its_name() {
         (TaskState::Failed, "TASK_STATE_FAILED"),
         (TaskState::Canceled, "TASK_STATE_CANCELED"),
         (TaskState::Rejected, "TASK_STATE_REJECTED"),
-    ] {
+    ];
+    each_row(rows, |(state, name)| {
         let read = decode_list(&json!({"status": name})).unwrap();
         assert_eq!(read.status, Some(state));
         assert_eq!(encode_task(&task_in(state))["status"]["state"], name);
-    }
+    });
 }

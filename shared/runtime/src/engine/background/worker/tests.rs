@@ -333,12 +333,12 @@ async fn worker_knows_the_callers_tier_scopes_and_output_modes() {
 
 #[test]
 fn turn_starts_without_the_steps_of_the_previous_turn() {
-    use crate::store::contract::World;
+    use crate::store::contract::SampleData;
     use crate::task::{Change, SavedSlot};
-    let world = World::new(1, "steps").unwrap();
+    let sample = SampleData::new(1, "steps").unwrap();
     let message = || Message::from_user("m", vec![Part::text("x")]);
     let kept = [
-        world.start(),
+        sample.start(),
         Change::Step {
             key: "step#1".to_owned(),
             result: Box::new(StepResult {
@@ -361,7 +361,7 @@ fn turn_starts_without_the_steps_of_the_previous_turn() {
             },
         },
     ];
-    let asked = world.next(&world.task().unwrap(), kept).unwrap();
+    let asked = sample.next(&sample.task().unwrap(), kept).unwrap();
     let answers = [
         Change::Queue {
             message: message(),
@@ -370,11 +370,11 @@ fn turn_starts_without_the_steps_of_the_previous_turn() {
         Change::Resume {
             message: message(),
             secret: None,
-            lease_until: world.at(60_000),
+            lease_until: sample.at(60_000),
         },
     ];
     for answer in answers {
-        let next = world.next(&asked, [answer]).unwrap();
+        let next = sample.next(&asked, [answer]).unwrap();
         assert!(next.saved().steps.is_empty());
         assert_eq!(
             next.saved().data.len(),

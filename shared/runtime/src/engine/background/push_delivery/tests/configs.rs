@@ -5,6 +5,7 @@ use crate::auth::Caller;
 use crate::engine::commit::Commit;
 use crate::outbound::Reach;
 use crate::task::{CancelCommand, Message, Owner, PushListQuery, PushQuery, Subject};
+use a2a_lambda_rows::{each_row, each_row_async};
 
 #[tokio::test(start_paused = true)]
 async fn webhook_registered_later_gets_only_later_events() {
@@ -68,13 +69,14 @@ async fn removed_push_config_gets_no_event_and_keeps_no_task_open() {
 async fn only_a_public_https_url_is_registered() {
     let fixture = PushFixture::new();
     let task = fixture.say(None, "ask", None).await;
-    for url in [
+    let rows = [
         "http://hook.example/",
         "https://127.0.0.1/",
         "https://169.254.169.254/latest/meta-data/",
         "https://user@hook.example/",
         "https://2130706433/",
-    ] {
+    ];
+    each_row_async(rows, async |url| {
         let offer = PushOffer {
             url: url.to_owned(),
             ..hook("a")
@@ -85,7 +87,8 @@ async fn only_a_public_https_url_is_registered() {
         };
         let field = "configuration.taskPushNotificationConfig.url";
         assert_eq!(violations[0].field, field, "{url}");
-    }
+    })
+    .await;
     let mut policy = Policy::clone(&fixture.engine.reader.policy);
     policy.reach = Reach::Loopback;
     let mut engine = fixture.engine.clone();
@@ -205,14 +208,15 @@ async fn push_configs_of_another_callers_task_are_not_found() {
         offer: hook("b"),
     };
     let engine = &fixture.engine;
-    for refused in [
+    let rows = [
         engine.reader.get_push(&other, &query).await.map(|_| ()),
         engine.reader.list_pushes(&other, &list).await.map(|_| ()),
         engine.create_push(&other, &create).await.map(|_| ()),
         engine.delete_push(&other, &query).await,
-    ] {
+    ];
+    each_row(rows, |refused| {
         assert_eq!(refused.unwrap_err().a2a_error, A2aError::TaskNotFound);
-    }
+    });
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,6 +3,7 @@
 use super::*;
 use crate::engine::{CallBudget, EngineError};
 use crate::task::{Frame, Sent, SubscribeCommand};
+use a2a_lambda_rows::each_row_async;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
@@ -24,7 +25,7 @@ async fn watched(
 async fn stream_ends_before_its_invocation_and_asks_to_reconnect() {
     // `long steps` is handed over, `background` is dispatched to a worker, and `steps`
     // ends within the stream. `None`: without a deadline.
-    for (words, mode, left, lasts) in [
+    let rows = [
         ("long steps", SendMode::Blocking, Some(900), 898),
         ("long steps", SendMode::Blocking, Some(60), 58),
         ("background", SendMode::Blocking, Some(900), 300),
@@ -32,7 +33,8 @@ async fn stream_ends_before_its_invocation_and_asks_to_reconnect() {
         ("background", SendMode::Blocking, Some(1), 0),
         ("background", SendMode::Blocking, None, 300),
         ("steps", SendMode::Blocking, None, 60),
-    ] {
+    ];
+    each_row_async(rows, async |(words, mode, left, lasts)| {
         let fixture = WorkerFixture::with_message(words);
         let clock = &fixture.engine.reader.clock;
         let deadline = left.map(|left| clock.now().plus(Duration::from_secs(left)));
@@ -48,7 +50,8 @@ async fn stream_ends_before_its_invocation_and_asks_to_reconnect() {
         let planned = usize::from(words != "steps");
         assert_eq!(ends.count(), planned, "{words} {left:?}");
         assert_eq!(shown.last() == Some(&Frame::ComeBack), planned == 1);
-    }
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,7 +63,8 @@ async fn subscription_ends_before_its_invocation_and_asks_to_reconnect() {
         id: id.clone(),
         last_event: None,
     };
-    for (left, lasts) in [(Some(60), 58), (Some(900), 300), (Some(2), 0), (None, 300)] {
+    let rows = [(Some(60), 58), (Some(900), 300), (Some(2), 0), (None, 300)];
+    each_row_async(rows, async |(left, lasts)| {
         let reader = fixture.engine.reader();
         let deadline = left.map(|left| reader.clock.now().plus(Duration::from_secs(left)));
         let (sender, mut frames) = unbounded_channel();
@@ -68,7 +72,8 @@ async fn subscription_ends_before_its_invocation_and_asks_to_reconnect() {
         let (shown, lasted) = watched(stream, &mut frames).await;
         assert_eq!((lasted.as_secs(), shown.len()), (lasts, 2), "{left:?}");
         assert_eq!(shown.last(), Some(&Frame::ComeBack), "{left:?}");
-    }
+    })
+    .await;
     let (sender, mut frames) = unbounded_channel();
     let stream =
         fixture
